@@ -1,0 +1,1 @@
+"""Replicated ledgers: create, append, read, fence, recover."""

@@ -1,0 +1,374 @@
+"""Every failure this package raises on purpose.
+
+Callers branch on the *family* (``except BookieError``); retry loops read ``retryable`` and ``outcome``;
+nobody reads a message.
+
+* :exc:`BookKeeperError`
+    * :exc:`LedgerError` -- the ledger itself says no
+        * :exc:`NoSuchLedgerError`, :exc:`LedgerExistsError`, :exc:`LedgerClosedError`
+        * :exc:`LedgerFencedError` (outcome unknown)
+        * :exc:`NoSuchEntryError`, :exc:`DataMissingError`
+        * :exc:`UnauthorizedError` -- another password
+        * :exc:`PartialAppendError` -- a run of adds of which a prefix is confirmed
+        * :exc:`AddTimeoutError` (outcome unknown), :exc:`RecoveryInconclusiveError` (retryable)
+        * :exc:`DuplicateEntryError`, :exc:`EntryTooLargeError`, :exc:`IllegalOperationError`
+    * :exc:`BookieError` -- one bookie says no, another may say yes
+        * :exc:`BookieUnavailableError` (retryable, outcome unknown)
+        * :exc:`RequestTimedOutError` (retryable, outcome unknown)
+        * :exc:`BookieReadOnlyError`, :exc:`TooManyRequestsError` (retryable), :exc:`BookieFailedError`
+        * :exc:`DataUnknownError`, :exc:`ProtocolVersionError`, :exc:`BadRequestError`
+    * :exc:`NotEnoughBookiesError` (retryable)
+    * :exc:`MetadataError` -- the metadata store, or what it holds
+        * :exc:`MetadataConflictError` -- a compare-and-set lost; re-read
+        * :exc:`NoSuchKeyError`, :exc:`KeyExistsError`, :exc:`NotEmptyError`
+        * :exc:`MetadataUnavailableError` (retryable, outcome unknown), :exc:`SessionExpiredError`
+        * :exc:`MetadataFormatError`, :exc:`MetadataRolledBackError`
+        * :exc:`NoClusterError`, :exc:`ClusterExistsError`
+    * :exc:`CorruptionError` -- bytes are not what they were
+        * :exc:`DigestMismatchError`
+    * :exc:`StorageError` -- a bookie's own disk
+        * :exc:`DiskFullError`, :exc:`DirectoryLockedError`, :exc:`CookieError`, :exc:`UnsupportedFormatError`
+    * :exc:`MalformedFrameError` -- bytes from a peer that are no message
+    * :exc:`ClientClosedError`, :exc:`ConfigError`, :exc:`InvariantError`
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import ClassVar
+
+
+class Outcome(Enum):
+    """Did it happen?"""
+
+    REJECTED = "rejected"
+    """It did not, and will not."""
+
+    UNKNOWN = "unknown"
+    """It may or may not have happened, or may still happen; only a later read or a recovery can tell."""
+
+
+class BookKeeperError(Exception):
+    """Root of the tree."""
+
+    code: ClassVar[int | None] = None
+    """Apache BookKeeper's number for it (BKException), for logs and tools. Unique."""
+
+    retryable: ClassVar[bool] = False
+    """The same call may succeed later without anyone changing anything."""
+
+    outcome: ClassVar[Outcome] = Outcome.REJECTED
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if (code := cls.__dict__.get("code")) is not None:
+            assert code not in BY_CODE, f"{code} is {BY_CODE[code].__name__} already"
+            BY_CODE[code] = cls
+
+
+BY_CODE: dict[int, type[BookKeeperError]] = {}
+"""Apache BookKeeper's code -> our class."""
+
+
+# -- the ledger itself says no ---------------------------------------------------------------------------
+
+
+class LedgerError(BookKeeperError):
+    """The ledger itself says no: asking another bookie would not help."""
+
+
+class NoSuchLedgerError(LedgerError):
+    """There is no such ledger: never created, or deleted."""
+
+    code = -7
+
+
+class LedgerExistsError(LedgerError):
+    """A ledger with the id that was asked for exists already."""
+
+    code = -20
+
+
+class LedgerClosedError(LedgerError):
+    """The ledger is closed, by its writer or by a recovery: nothing can be added any more."""
+
+    code = -11
+
+
+class LedgerFencedError(LedgerError):
+    """Someone has begun to recover this ledger: its writer must stop.
+
+    A fenced add is *not* a failed add. The entry may already sit on enough bookies for recovery to keep it.
+    """
+
+    code = -101
+    outcome = Outcome.UNKNOWN
+
+
+class NoSuchEntryError(LedgerError):
+    """The entry does not exist (it lies past the end, or it was never written)."""
+
+    code = -13
+
+
+class DataMissingError(LedgerError):
+    """An entry that must exist is on none of its bookies (L7): acknowledged data is gone. Not an end of ledger."""
+
+    code = -2
+
+
+class UnauthorizedError(LedgerError):
+    """The password is not the ledger's."""
+
+    code = -102
+
+
+class PartialAppendError(LedgerError):
+    """A run of appends ended partly done (D16): everything up to ``confirmed`` is durable, the rest is unknown."""
+
+    outcome = Outcome.UNKNOWN
+
+    def __init__(self, message: str, *, confirmed: tuple[int, ...] = (), first_unknown: int) -> None:
+        super().__init__(message)
+        self.confirmed = confirmed
+        """Ids of the entries of this call that are durable, in order."""
+        self.first_unknown = first_unknown
+        """The first id of this call whose outcome is unknown; so are all after it."""
+
+
+class AddTimeoutError(LedgerError):
+    """An add found no ack quorum within its deadline."""
+
+    code = -21
+    retryable = False
+    outcome = Outcome.UNKNOWN
+
+
+class RecoveryInconclusiveError(LedgerError):
+    """Recovery could neither prove an entry present nor absent (R6). The ledger stays in recovery; try again later."""
+
+    code = -10
+    retryable = True
+
+
+class DuplicateEntryError(LedgerError):
+    """An entry id that the caller chose is taken."""
+
+    code = -22
+
+
+class EntryTooLargeError(LedgerError):
+    """The entry would not fit into one frame."""
+
+
+class IllegalOperationError(LedgerError):
+    """This handle does not do that: a read-only handle was asked to write, a closed one to work."""
+
+    code = -100
+
+
+# -- one bookie says no ----------------------------------------------------------------------------------
+
+
+class BookieError(BookKeeperError):
+    """One bookie says no, another may say yes."""
+
+
+class BookieUnavailableError(BookieError):
+    """No connection to the bookie, or it was lost before the answer came."""
+
+    code = -8
+    retryable = True
+    outcome = Outcome.UNKNOWN
+
+
+class RequestTimedOutError(BookieError):
+    """The bookie did not answer in time."""
+
+    code = -23
+    retryable = True
+    outcome = Outcome.UNKNOWN
+
+
+class BookieReadOnlyError(BookieError):
+    """The bookie takes no new entries (disk full, or by order)."""
+
+    code = -104
+
+
+class TooManyRequestsError(BookieError):
+    """The bookie has as much in progress as it allows."""
+
+    code = -105
+    retryable = True
+
+
+class BookieFailedError(BookieError):
+    """The bookie met an I/O error or an unexpected condition."""
+
+    code = -12
+    outcome = Outcome.UNKNOWN
+
+
+class DataUnknownError(BookieError):
+    """The bookie cannot tell whether it ever had the entry (limbo, rebuilding, damaged files)."""
+
+    code = -108
+
+
+class ProtocolVersionError(BookieError):
+    """The peer speaks another version of the protocol."""
+
+    code = -16
+
+
+class BadRequestError(BookieError):
+    """The bookie calls the request malformed."""
+
+    code = -14
+
+
+class NotEnoughBookiesError(BookKeeperError):
+    """Fewer usable bookies than the ensemble or the ack quorum needs."""
+
+    code = -6
+    retryable = True
+
+
+# -- metadata --------------------------------------------------------------------------------------------
+
+
+class MetadataError(BookKeeperError):
+    """The metadata store, or what it holds."""
+
+    code = -18
+
+
+class MetadataConflictError(MetadataError):
+    """A compare-and-set lost: someone else wrote in between. Re-read and decide again."""
+
+    code = -17
+
+
+class NoSuchKeyError(MetadataError):
+    """No value under this path."""
+
+
+class KeyExistsError(MetadataError):
+    """There is a value under this path already."""
+
+
+class NotEmptyError(MetadataError):
+    """The path has children and cannot be deleted."""
+
+
+class MetadataUnavailableError(MetadataError):
+    """The store cannot be reached now; a write may or may not have been done (M8)."""
+
+    code = -9
+    retryable = True
+    outcome = Outcome.UNKNOWN
+
+
+class SessionExpiredError(MetadataError):
+    """Our session with the store has ended: ephemeral values are gone, and this process may believe nothing (Z1)."""
+
+    outcome = Outcome.UNKNOWN
+
+
+class MetadataFormatError(MetadataError):
+    """A stored value that cannot be decoded, or breaks a rule of its kind."""
+
+    code = -107
+
+
+class MetadataRolledBackError(MetadataError):
+    """The store shows an older state than was seen before (M10): restored from a backup, or lost data."""
+
+
+class NoClusterError(MetadataError):
+    """There is no cluster under this address; ``bk init`` makes one."""
+
+
+class ClusterExistsError(MetadataError):
+    """There is a cluster under this address already."""
+
+
+# -- bytes -----------------------------------------------------------------------------------------------
+
+
+class CorruptionError(BookKeeperError):
+    """Bytes are not what they were when they were written."""
+
+
+class DigestMismatchError(CorruptionError):
+    """An entry does not match its digest, or is another entry than the one asked for."""
+
+    code = -5
+
+
+class MalformedFrameError(BookKeeperError):
+    """Bytes from a peer that are no message of either protocol."""
+
+
+# -- a bookie's own disk ---------------------------------------------------------------------------------
+
+
+class StorageError(BookKeeperError):
+    """A bookie's own disk."""
+
+
+class DiskFullError(StorageError):
+    """No space left for new entries; reads, fences and recovery adds go on."""
+
+
+class DirectoryLockedError(StorageError):
+    """Another process uses this directory."""
+
+
+class CookieError(StorageError):
+    """This directory does not belong to this bookie of this cluster."""
+
+
+class UnsupportedFormatError(StorageError):
+    """A file of an older or newer version than this program reads."""
+
+
+# -- the rest --------------------------------------------------------------------------------------------
+
+
+class ClientClosedError(BookKeeperError):
+    """The client was closed."""
+
+    code = -19
+    outcome = Outcome.UNKNOWN
+
+
+class ConfigError(BookKeeperError):
+    """A setting that is unknown, or whose value breaks a rule."""
+
+
+class InvariantError(BookKeeperError):
+    """A numbered invariant does not hold: this component must stop. Always a bug or damaged memory."""
+
+    code = -999
+
+
+def check(condition: bool, rule: str, detail: object = "") -> None:
+    """Stop if an invariant that guards data does not hold. Runs always, also under ``-O`` (P8).
+
+    Raises:
+        InvariantError: names the rule.
+    """
+    if not condition:
+        raise InvariantError(f"{rule} does not hold: {detail}")
+
+
+def require(condition: bool, rule: str) -> None:
+    """Refuse a setting. The rule is quoted in the error.
+
+    Raises:
+        ConfigError: always with the rule as its text.
+    """
+    if not condition:
+        raise ConfigError(f"required: {rule}")

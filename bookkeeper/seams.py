@@ -1,0 +1,175 @@
+"""What the system gives us, as protocols: Clock, Rng, Net, Disk, Worker.
+
+Everything that touches time, chance, sockets, files or threads comes in through one of these, so that
+the whole production cluster also runs inside one deterministic simulation. :mod:`bookkeeper.real` binds
+them to the operating system, :mod:`bookkeeper.testing` to one seeded event queue. The sixth seam, the
+metadata store, is :class:`bookkeeper.meta.store.MetadataStore`.
+
+Timers and sleeping belong to the running asyncio loop (``loop.time()``, ``loop.call_later``): the
+simulator is a loop whose clock jumps to the next thing due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableSequence, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from bookkeeper.ids import Address
+
+if TYPE_CHECKING:
+    import asyncio
+    import ssl
+
+Buffer = bytes | bytearray | memoryview
+"""Bytes that are only passed on."""
+
+T = TypeVar("T")
+P = TypeVar("P", bound="asyncio.BaseProtocol")
+
+
+class Clock(Protocol):
+    """Time as an argument. Decisions use ``monotonic`` only (F6)."""
+
+    def monotonic(self) -> float:
+        """Seconds since some moment; never steps, goes on while the machine sleeps."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970, for stamps that people read; never for a decision."""
+
+
+class Rng(Protocol):
+    """Chance as an argument: the part of :class:`random.Random` that is used."""
+
+    def random(self) -> float: ...
+    def randrange(self, start: int, stop: int) -> int: ...
+    def getrandbits(self, k: int) -> int: ...
+    def shuffle(self, x: MutableSequence[Any]) -> None: ...
+    def choice(self, seq: Sequence[T]) -> T: ...
+
+
+class Listener(Protocol):
+    """A listening socket. ``address`` is where it really listens (port 0 resolved)."""
+
+    @property
+    def address(self) -> Address: ...
+    def close(self) -> None:
+        """Accept nothing more; connections that are open stay open."""
+
+
+class Net(Protocol):
+    """Streams of bytes. Protocol objects are asyncio's: ``asyncio.Protocol`` or ``asyncio.BufferedProtocol``."""
+
+    async def connect(
+        self, address: Address, factory: Callable[[], P], *, timeout_s: float, tls: ssl.SSLContext | None = None
+    ) -> P:
+        """Open a stream, hand its transport to ``factory()``, return that protocol object.
+
+        Raises:
+            OSError: refused, unreachable, or not within ``timeout_s`` (TimeoutError is an OSError).
+        """
+
+    async def listen(
+        self, address: Address, factory: Callable[[], asyncio.BaseProtocol], *, tls: ssl.SSLContext | None = None
+    ) -> Listener: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Bytes of the file system that holds a directory."""
+
+    total: int
+    free: int
+
+
+class File(Protocol):
+    """An open file, read and written at offsets. Errors are OSError with the path in it."""
+
+    path: str
+    direct: bool
+    """Opened with O_DIRECT|O_DSYNC: a write is durable when it returns; offsets, sizes and buffers are 4096-aligned."""
+
+    def pwrite(self, data: Buffer, offset: int) -> None:
+        """Write all of ``data`` (short writes are continued, K25) or raise."""
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Up to ``size`` bytes; fewer only at the end of the file."""
+
+    def pread_into(self, buffer: Buffer, offset: int) -> int:
+        """Fill ``buffer``; return how much was there."""
+
+    def pread_cached(self, size: int, offset: int) -> bytes | None:
+        """Like pread if it need not wait for the disk; None if it would."""
+
+    def sync(self) -> None:
+        """fdatasync: every byte written so far is durable when this returns. A failure is final (K23)."""
+
+    def size(self) -> int: ...
+    def truncate(self, size: int) -> None: ...
+    def close(self) -> None:
+        """Close, reporting errors (K6). Idempotent."""
+
+
+class Lock(Protocol):
+    """An exclusive lock on a directory, held for the life of the process (B11)."""
+
+    def release(self) -> None: ...
+
+
+class Disk(Protocol):
+    """A file system: synchronous, called from worker threads, or from the loop where it need not wait."""
+
+    def open(self, path: str, *, create: bool = False, write: bool = True, direct: bool = False) -> File:
+        """Open a file. ``create`` makes a new one and refuses an existing one (FileExistsError).
+
+        ``direct`` asks for O_DIRECT|O_DSYNC and falls back to buffered writes where the file system has
+        none: look at ``File.direct``.
+        """
+
+    def read_file(self, path: str) -> bytes: ...
+    def exists(self, path: str) -> bool: ...
+    def list(self, path: str) -> Sequence[str]:
+        """Names in a directory, sorted."""
+
+    def make_directories(self, path: str) -> None:
+        """Create missing directories top-down, syncing each parent (K4)."""
+
+    def rename(self, source: str, target: str) -> None: ...
+    def unlink(self, path: str) -> None: ...
+    def sync_directory(self, path: str) -> None: ...
+    def space(self, path: str) -> Space: ...
+    def lock(self, path: str) -> Lock:
+        """Lock the file ``path`` (created if absent). Raises BlockingIOError if another process holds it."""
+
+
+class Worker(Protocol):
+    """Who runs blocking work: a thread in production, the simulator's queue in tests.
+
+    Jobs of one worker run one after the other in the order in which they were submitted.
+    """
+
+    def submit(self, job: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
+        """Run ``job`` elsewhere, then ``done(result, error)`` on the loop's thread, never inside this call."""
+
+    def call(self, job: Callable[[], T]) -> Awaitable[T]:
+        """The same for those who can await."""
+
+    def close(self) -> None:
+        """Let everything submitted finish, then end. Idempotent."""
+
+
+class Workers(Protocol):
+    """Makes workers."""
+
+    def worker(self, name: str) -> Worker: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Seams:
+    """All of them, handed down from the edge of a program."""
+
+    clock: Clock
+    rng: Rng
+    net: Net
+    disk: Disk
+    workers: Workers
