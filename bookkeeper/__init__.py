@@ -1,1 +1,84 @@
-"""Replicated ledgers: create, append, read, fence, recover."""
+"""Replicated ledgers: create, append, read, fence, recover. The front door.
+
+    from bookkeeper import BookKeeper
+
+    async with BookKeeper.connect("embedded:///data/bk?bookies=3") as bk:
+        async with await bk.create_ledger(password=b"secret") as ledger:
+            entry_id = await ledger.append(b"hello")
+
+Everything that applications need is listed in ``__all__``; it is loaded when first used, so that a bookie
+does not pay for the client. For threads there is a second door, :mod:`bookkeeper.sync`. Errors are all in
+:mod:`bookkeeper.errors`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bookkeeper import errors
+    from bookkeeper.client.bookkeeper import BookKeeper
+    from bookkeeper.client.config import ClientConfig
+    from bookkeeper.client.entry import LedgerEntry
+    from bookkeeper.client.ledger_handle import WriteHandle
+    from bookkeeper.client.read_handle import ReadHandle
+    from bookkeeper.errors import BookKeeperError
+    from bookkeeper.ids import NO_ENTRY, BookieId, EntryId, LedgerId
+    from bookkeeper.ledger import DigestType, LedgerMetadata, LedgerState, QuorumSpec
+    from bookkeeper.meta.store import MetadataStore
+    from bookkeeper.seams import Seams
+
+__all__ = [
+    "NO_ENTRY",
+    "BookKeeper",
+    "BookKeeperError",
+    "BookieId",
+    "ClientConfig",
+    "DigestType",
+    "EntryId",
+    "LedgerEntry",
+    "LedgerId",
+    "LedgerMetadata",
+    "LedgerState",
+    "MetadataStore",
+    "QuorumSpec",
+    "ReadHandle",
+    "Seams",
+    "WriteHandle",
+    "errors",
+]
+
+_HOME = {
+    "NO_ENTRY": "bookkeeper.ids",
+    "BookKeeper": "bookkeeper.client.bookkeeper",
+    "BookKeeperError": "bookkeeper.errors",
+    "BookieId": "bookkeeper.ids",
+    "ClientConfig": "bookkeeper.client.config",
+    "DigestType": "bookkeeper.ledger",
+    "EntryId": "bookkeeper.ids",
+    "LedgerEntry": "bookkeeper.client.entry",
+    "LedgerId": "bookkeeper.ids",
+    "LedgerMetadata": "bookkeeper.ledger",
+    "LedgerState": "bookkeeper.ledger",
+    "MetadataStore": "bookkeeper.meta.store",
+    "QuorumSpec": "bookkeeper.ledger",
+    "ReadHandle": "bookkeeper.client.read_handle",
+    "Seams": "bookkeeper.seams",
+    "WriteHandle": "bookkeeper.client.ledger_handle",
+}
+"""Exported name -> the module it lives in."""
+
+
+def __getattr__(name: str) -> object:
+    if name == "errors":
+        return import_module("bookkeeper.errors")
+    if (home := _HOME.get(name)) is None:
+        raise AttributeError(f"module 'bookkeeper' has no attribute {name!r}")
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

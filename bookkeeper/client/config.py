@@ -1,0 +1,122 @@
+"""What an application may set. Defaults stand here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import cattrs
+
+from bookkeeper.errors import ConfigError, require
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """Settings of one client. Times are in milliseconds, sizes in bytes, as the names say."""
+
+    protocol: str = "v3"
+    """``"v3"`` (default) or ``"v2"``: the dialect of adds, single reads and fences. Batch reads always use v2 (D10)."""
+
+    connect_timeout_ms: int = 2_000
+    """A bookie that does not accept a connection within this is taken for unavailable."""
+
+    request_timeout_ms: int = 5_000
+    """Reads, fences, explicit LACs: how long one bookie may take for one request."""
+
+    add_timeout_ms: int = 15_000
+    """V1: an append that finds no ack quorum within this ends with AddTimeoutError and ends the handle (W6)."""
+
+    bookie_stall_ms: int = 500
+    """D13: a bookie without progress for this long, while others make some, has failed for this ledger."""
+
+    bookie_trail_bytes_max: int = 32 * MIB
+    """D13: a bookie this far behind the confirmed end has failed for this ledger."""
+
+    pending_bytes_max: int = 64 * MIB
+    """W12: payload bytes of one handle that are sent and not yet confirmed; beyond, append waits."""
+
+    pending_entries_max: int = 200_000
+    """W12: the same in entries."""
+
+    entry_size_max: int = 5 * MIB - 4 * KIB
+    """Larger payloads are refused at once: a bookie's frame limit is 5 MiB with its headers."""
+
+    speculative_read_ms: int = 500
+    """A read that was not answered within this is also asked of the next bookie."""
+
+    read_window: int = 128
+    """Reads in flight when entries are read one by one."""
+
+    batch_read_bytes: int = 1 * MIB
+    """How much one batch read asks for."""
+
+    batch_reads_ahead: int = 2
+    """Batch reads in flight when a ledger is read from front to back."""
+
+    long_poll_ms: int = 3_000
+    """How long a bookie may hold a long poll. Below the 5 s read time limit of every client (L9)."""
+
+    metadata_poll_ms: int = 2_000
+    """L8: how often a tailing reader looks at the ledger's metadata, watches or not."""
+
+    metadata_timeout_ms: int = 10_000
+    """How long a change of metadata is tried while the store is away; then a clear error."""
+
+    quarantine_ms: int = 30_000
+    """D11: how long a bookie that failed is chosen last for new ensembles. A preference, never a refusal."""
+
+    reconnect_delay_min_ms: int = 20
+    """First pause before a lost bookie is tried again; doubles up to reconnect_delay_max_ms."""
+
+    reconnect_delay_max_ms: int = 2_000
+
+    recovery_attempts: int = 5
+    """How often an inconclusive recovery is tried again before open_ledger gives up (V2)."""
+
+    recovery_retry_ms: int = 500
+    """Pause between two such attempts."""
+
+    frame_size_max: int = 5 * MIB
+    """Frames from bookies above this end the connection."""
+
+    def __post_init__(self) -> None:
+        require(self.protocol in ("v2", "v3"), 'protocol is "v2" or "v3"')
+        for name in _POSITIVE:
+            require(getattr(self, name) > 0, f"{name} > 0")
+        require(self.long_poll_ms < self.request_timeout_ms, "long_poll_ms < request_timeout_ms")
+        require(self.bookie_stall_ms < self.add_timeout_ms, "bookie_stall_ms < add_timeout_ms")
+        require(
+            self.reconnect_delay_min_ms <= self.reconnect_delay_max_ms,
+            "reconnect_delay_min_ms <= reconnect_delay_max_ms",
+        )
+        require(self.entry_size_max + 4 * KIB <= self.frame_size_max, "entry_size_max + 4096 <= frame_size_max")
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> ClientConfig:
+        """A config from a mapping, for instance a table of a TOML file.
+
+        Raises:
+            ConfigError: a key that is unknown, a value of the wrong type, or one that breaks a rule.
+        """
+        try:
+            return _CONVERTER.structure(dict(values), cls)
+        except ConfigError:
+            raise
+        except Exception as exc:  # cattrs collects everything it meets into groups
+            raise ConfigError(f"client settings: {'; '.join(cattrs.transform_error(exc))}") from exc
+
+
+def _strict_int(value: object, _: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"expected a whole number, got {value!r}")
+    return value
+
+
+_POSITIVE: Final = tuple(name for name in ClientConfig.__annotations__ if name != "protocol")
+
+_CONVERTER: Final = cattrs.Converter(forbid_extra_keys=True)
+_CONVERTER.register_structure_hook(int, _strict_int)
