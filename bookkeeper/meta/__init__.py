@@ -1,0 +1,36 @@
+"""WHO KNOWS WHAT, agreed by compare-and-set: ledgers, bookies, cookies in ZooKeeper, SQLite or memory.
+
+Begin with :mod:`~bookkeeper.meta.store` (what a store promises), then :mod:`~bookkeeper.meta.cluster` (the bundle
+everybody else works with). Bytes and paths are those of Apache BookKeeper: the two share one tree.
+"""
+
+from __future__ import annotations
+
+from bookkeeper.meta.bookies import Bookies, Registration
+from bookkeeper.meta.cluster import Metadata, init_cluster, init_cluster_in
+from bookkeeper.meta.cookies import Cookie, Cookies
+from bookkeeper.meta.ledgers import Ledgers
+from bookkeeper.meta.memory import MemoryCluster
+from bookkeeper.meta.service_info import Endpoint, ServiceInfo
+from bookkeeper.meta.service_uri import open_store
+from bookkeeper.meta.store import MetadataStore, SessionState, Version, Versioned, Watch
+
+__all__ = [
+    "Bookies",
+    "Cookie",
+    "Cookies",
+    "Endpoint",
+    "Ledgers",
+    "MemoryCluster",
+    "Metadata",
+    "MetadataStore",
+    "Registration",
+    "ServiceInfo",
+    "SessionState",
+    "Version",
+    "Versioned",
+    "Watch",
+    "init_cluster",
+    "init_cluster_in",
+    "open_store",
+]

@@ -1,0 +1,105 @@
+"""What a bookie publishes in its registration: where its services listen.
+
+Formats: Apache BookKeeper's BookieServiceInfo. Empty bytes are the old form: host and port are the two parts of
+the bookie id. Clients connect to the endpoint whose protocol is ``bookie-rpc``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from google.protobuf.message import DecodeError, EncodeError
+
+from bookkeeper.errors import MetadataFormatError
+from bookkeeper.ids import Address, BookieId
+from bookkeeper.meta import metadata_pb2 as pb
+
+BOOKIE_RPC = "bookie-rpc"
+TLS = "tls"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One service of a bookie."""
+
+    id: str
+    host: str
+    port: int
+    protocol: str
+    auth: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceInfo:
+    """All services of a bookie."""
+
+    endpoints: tuple[Endpoint, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def bookie(cls, address: Address, *, tls: bool = False, http: Address | None = None) -> ServiceInfo:
+        """A bookie that listens at ``address``, with an HTTP server at ``http`` if there is one."""
+        endpoints = [Endpoint("bookie", address.host, address.port, BOOKIE_RPC, (), (TLS,) if tls else ())]
+        if http is not None:
+            endpoints.append(Endpoint("httpserver", http.host, http.port, "http"))
+        return cls(tuple(endpoints))
+
+    def address(self, bookie_id: BookieId) -> Address:
+        """Where clients connect: the ``bookie-rpc`` endpoint, or the id's own host and port if nothing is published.
+
+        Raises:
+            MetadataFormatError: no such endpoint, and the id is not ``host:port``.
+        """
+        for endpoint in self.endpoints:
+            if endpoint.protocol == BOOKIE_RPC:
+                return Address(endpoint.host, endpoint.port)
+        try:
+            return Address.parse(bookie_id)
+        except ValueError as error:
+            raise MetadataFormatError(f"{bookie_id} publishes no {BOOKIE_RPC} endpoint") from error
+
+    def offers_tls(self) -> bool:
+        """The ``bookie-rpc`` endpoint understands START_TLS."""
+        return any(TLS in endpoint.extensions for endpoint in self.endpoints if endpoint.protocol == BOOKIE_RPC)
+
+
+def encode(info: ServiceInfo) -> bytes:
+    """The bytes of a registration.
+
+    Raises:
+        MetadataFormatError: a value has no place in the format (a port beyond 32 bits).
+    """
+    message = pb.BookieServiceInfoFormat()
+    try:
+        for endpoint in info.endpoints:
+            message.endpoints.add(
+                id=endpoint.id,
+                port=endpoint.port,
+                host=endpoint.host,
+                protocol=endpoint.protocol,
+                auth=endpoint.auth,
+                extensions=endpoint.extensions,
+            )
+        message.properties.update(info.properties)
+        return message.SerializeToString(deterministic=True)
+    except (EncodeError, ValueError, TypeError) as error:
+        raise MetadataFormatError(f"{info}: {error}") from error
+
+
+def decode(data: bytes) -> ServiceInfo:
+    """The reverse of encode; empty bytes give an empty ServiceInfo.
+
+    Raises:
+        MetadataFormatError: not such bytes.
+    """
+    message = pb.BookieServiceInfoFormat()
+    try:
+        message.ParseFromString(data)
+    except DecodeError as error:
+        raise MetadataFormatError(f"not a bookie's service info: {data.hex()}") from error
+    endpoints = tuple(
+        Endpoint(e.id, e.host, e.port, e.protocol, tuple(e.auth), tuple(e.extensions)) for e in message.endpoints
+    )
+    return ServiceInfo(endpoints, dict(message.properties))

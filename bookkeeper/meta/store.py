@@ -1,0 +1,279 @@
+"""Versioned values under paths: all that BookKeeper asks of a metadata service.
+
+Guarantees every implementation gives, and tests/contracts/metadata_store.py checks
+
+* **M1** A write names the version it replaces; if that is no longer the present one, it changes nothing
+  and raises :exc:`MetadataConflictError`. A created value has version 0, each write adds one.
+* After a write returned, every later read by its own session sees it or a newer one; so does everybody
+  else's after :meth:`MetadataStore.sync` (Z6).
+* An ephemeral value goes when the session that made it ends, not before.
+* **M8, Z4** A write is sent once. If its reply is lost it raises :exc:`MetadataUnavailableError`: it may have been
+  done. :func:`settled_set`, :func:`settled_create` and :func:`settled_delete` re-read and compare; whoever
+  writes goes through them.
+* **Z3, Z5** A watch stays until it is closed. Its callback takes no value and means "re-read": it comes after every
+  change since the watch was asked for, may come without a change, and comes when the session was in doubt.
+  It runs on the loop's thread, never inside a call of the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Generic, NewType, Protocol, TypeVar
+
+from bookkeeper.errors import (
+    KeyExistsError,
+    MetadataConflictError,
+    MetadataUnavailableError,
+    NoSuchKeyError,
+)
+
+Version = NewType("Version", int)
+"""Counts the writes of one value from 0 (ZooKeeper's numbers)."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Versioned(Generic[T]):
+    """A value and the version a write must name to replace it."""
+
+    value: T
+    version: Version
+    created_ms: int = field(default=0, compare=False)
+    """When the value was created, by the store's wall clock (milliseconds since 1970). For people."""
+    transaction: int = field(default=0, compare=False)
+    """Store-wide number of the write that made this version (ZooKeeper: mzxid). Only grows (M10)."""
+
+
+class SessionState(Enum):
+    """How much this process may believe (Z1)."""
+
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    """No contact: the session may be gone already. Act as if it were."""
+    LOST = "lost"
+    """Gone, with its ephemeral values. A new session follows by itself; everything is rebuilt from a fresh read."""
+
+
+class Watch(Protocol):
+    """A subscription."""
+
+    def close(self) -> None:
+        """No callback comes after this. Idempotent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Part of a multi: create a value that must not exist."""
+
+    path: str
+    value: bytes = b""
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Part of a multi: replace a value; ``expected`` None replaces any version."""
+
+    path: str
+    value: bytes
+    expected: Version | None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Part of a multi: delete a value; ``expected`` None deletes any version."""
+
+    path: str
+    expected: Version | None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Part of a multi: the value must exist in this version (None: in any)."""
+
+    path: str
+    expected: Version | None
+
+
+Operation = Create | Set | Delete | Check
+
+
+class MetadataStore(Protocol):
+    """One session with a metadata service. Paths are absolute: ``/ledgers/LAYOUT``.
+
+    Every method raises MetadataUnavailableError if the service does not answer in time (reads wait for a
+    reconnection and are repeated; writes are sent once), SessionExpiredError if the session ended under the
+    call, and ClientClosedError after :meth:`close`.
+    """
+
+    @property
+    def session(self) -> SessionState: ...
+
+    @property
+    def session_id(self) -> int:
+        """Names the session; another one after a loss. 0 before the first."""
+
+    @property
+    def last_transaction(self) -> int:
+        """The highest store-wide transaction number seen (Z14, M10)."""
+
+    async def get(self, path: str) -> Versioned[bytes]:
+        """Raises: NoSuchKeyError."""
+
+    async def exists(self, path: str) -> Version | None: ...
+
+    async def owner(self, path: str) -> int | None:
+        """The session that owns an ephemeral value; None if it is not ephemeral. Raises: NoSuchKeyError."""
+
+    async def children(self, path: str) -> list[str]:
+        """Names right below ``path``, sorted. Raises: NoSuchKeyError."""
+
+    async def create(
+        self,
+        path: str,
+        value: bytes = b"",
+        *,
+        ephemeral: bool = False,
+        sequential: bool = False,
+        parents: bool = False,
+    ) -> tuple[str, Version]:
+        """Create a value; ``sequential`` appends ten digits that count the children ever made under the parent.
+
+        Raises:
+            KeyExistsError: there is one.
+            NoSuchKeyError: the parent is missing and ``parents`` is false, or the parent is ephemeral.
+        """
+
+    async def set(self, path: str, value: bytes, expected: Version | None) -> Version:
+        """Replace a value. Raises: NoSuchKeyError, MetadataConflictError."""
+
+    async def delete(self, path: str, expected: Version | None) -> None:
+        """Raises: NoSuchKeyError, MetadataConflictError, NotEmptyError."""
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Version | None]:
+        """All or nothing, in order. Answers the new version for Create and Set. Raises what the first to fail raises."""
+
+    async def sync(self, path: str) -> None:
+        """What anybody wrote before this call is seen by reads after it (Z6)."""
+
+    def watch(self, path: str, callback: Callable[[], None]) -> Watch:
+        """Call back when the value is created, replaced or deleted."""
+
+    def watch_children(self, path: str, callback: Callable[[], None]) -> Watch:
+        """Call back when a name below ``path`` appears or goes, or ``path`` itself does."""
+
+    def on_session(self, callback: Callable[[SessionState], None]) -> Watch:
+        """Call back with each change of :attr:`session`."""
+
+    async def close(self) -> None:
+        """End the session and with it its ephemeral values. Idempotent."""
+
+
+# -- deciding a write whose reply was lost ------------------------------------------------------------------
+
+
+async def settled_set(store: MetadataStore, path: str, value: bytes, expected: Version) -> Version:
+    """Replace a value and know whether it was done (M8).
+
+    After a lost reply the value is read again: present in the expected version it is written again, present
+    as our bytes in the next version it was written. So equal bytes by two writers count as done for both:
+    whoever needs to be the only one puts something unique into the value.
+
+    Raises:
+        MetadataConflictError, NoSuchKeyError: as ``set``; also if our write was done and replaced since.
+        MetadataUnavailableError: the store could not be asked again; still unknown.
+    """
+    while True:
+        try:
+            return await store.set(path, value, expected)
+        except MetadataUnavailableError:
+            await store.sync(path)
+            found = await store.get(path)
+        if found.version == expected:
+            continue
+        if found.version == expected + 1 and found.value == value:
+            return found.version
+        raise MetadataConflictError(f"{path}: wrote over version {expected}, lost the reply, found {found.version}")
+
+
+async def settled_create(store: MetadataStore, path: str, value: bytes, *, parents: bool = False) -> Version:
+    """Create a value that is unique to its creator, and know whether it was done (M5, M8).
+
+    Raises:
+        KeyExistsError: there is one, and it is not ours.
+        MetadataUnavailableError: the store could not be asked again; still unknown.
+    """
+    while True:
+        try:
+            return (await store.create(path, value, parents=parents))[1]
+        except MetadataUnavailableError:
+            await store.sync(path)
+            if await store.exists(path) is None:
+                continue
+        except KeyExistsError:
+            pass
+        try:
+            found = await store.get(path)
+        except NoSuchKeyError:
+            continue
+        if found.value != value:
+            raise KeyExistsError(path)
+        return found.version
+
+
+async def settled_delete(store: MetadataStore, path: str, expected: Version | None) -> None:
+    """Delete a value and know whether it is gone (M8); one that was gone before a lost reply counts as deleted.
+
+    Raises:
+        MetadataConflictError, NoSuchKeyError, NotEmptyError: as ``delete``.
+        MetadataUnavailableError: the store could not be asked again; still unknown.
+    """
+    unsure = False
+    while True:
+        try:
+            await store.delete(path, expected)
+        except MetadataUnavailableError:
+            unsure = True
+            await store.sync(path)
+            if await store.exists(path) is None:
+                return
+        except NoSuchKeyError:
+            if not unsure:
+                raise
+            return
+        else:
+            return
+
+
+async def update(store: MetadataStore, path: str, change: Callable[[bytes], bytes]) -> Versioned[bytes]:
+    """Read, change, write; start over if someone else wrote in between (M1).
+
+    ``change`` is pure and may run several times; it raises to give up. The loop has no limit on purpose: each
+    conflict means someone else got through. Equal bytes by two writers count as done for both (settled_set).
+    """
+    while True:
+        current = await store.get(path)
+        value = change(current.value)
+        try:
+            return Versioned(value, await settled_set(store, path, value, current.version), current.created_ms)
+        except MetadataConflictError:
+            continue
+
+
+def check_path(path: str) -> str:
+    """``path`` if it is one: absolute, no empty or relative parts, no slash at the end.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if path != "/" and (not path.startswith("/") or any(part in ("", ".", "..") for part in path[1:].split("/"))):
+        raise ValueError(f"not a path: {path!r}")
+    return path
+
+
+def parent_of(path: str) -> str:
+    """The path above; the root's is itself."""
+    return path.rpartition("/")[0] or "/"
