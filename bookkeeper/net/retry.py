@@ -1,0 +1,32 @@
+"""Back-off as a sequence of delays: when to try again is data, who waits is the caller's business."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bookkeeper.errors import require
+from bookkeeper.seams import Rng
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """Delays that grow by ``factor`` up to ``max_s``, each shortened by up to ``jitter`` of itself."""
+
+    first_s: float = 0.05
+    max_s: float = 5.0
+    factor: float = 2.0
+    jitter: float = 0.5
+    """Share of a delay that chance may take away, so that those who failed together do not return together."""
+
+    def __post_init__(self) -> None:
+        require(0 < self.first_s <= self.max_s, "0 < first_s <= max_s")
+        require(self.factor >= 1, "factor >= 1")
+        require(0 <= self.jitter < 1, "0 <= jitter < 1")
+
+    def delays(self, rng: Rng) -> Iterator[float]:
+        """Seconds to wait before the second attempt, the third, ... without end; every delay is positive."""
+        delay = self.first_s
+        while True:
+            yield delay * (1 - self.jitter * rng.random())
+            delay = min(delay * self.factor, self.max_s)
