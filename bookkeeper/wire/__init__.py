@@ -1,0 +1,85 @@
+"""Frames of both dialects to requests and replies, and back. Pure: bytes in, values out.
+
+Server: one :class:`Detector` per connection (``detector.decode(body)``), then ``encode_reply(header, reply)``.
+Client: ``encode_request(request, dialect, txn_id)`` and ``decode_reply(body, dialect)``.
+Plain adds and their replies go through :mod:`bookkeeper.runs` instead.
+"""
+
+from __future__ import annotations
+
+from bookkeeper.runs.shapes import FRAME_MAX, Dialect
+from bookkeeper.wire.dialect import Detector, decode_reply, encode_reply, encode_request
+from bookkeeper.wire.framing import Framer, frame
+from bookkeeper.wire.requests import (
+    HIGH_PRIORITY,
+    AddEntry,
+    AddReply,
+    Auth,
+    AuthReply,
+    BareReply,
+    BatchRead,
+    BatchReply,
+    ForceLedger,
+    ForceReply,
+    GetBookieInfo,
+    Header,
+    InfoReply,
+    LacReply,
+    ListEntries,
+    ListReply,
+    Op,
+    ReadEntry,
+    ReadLac,
+    ReadReply,
+    Refused,
+    Reply,
+    Request,
+    StartTls,
+    StartTlsReply,
+    WriteLac,
+    WriteLacReply,
+    failure,
+)
+from bookkeeper.wire.status import Status, error_of, status_of
+
+__all__ = [
+    "FRAME_MAX",
+    "HIGH_PRIORITY",
+    "AddEntry",
+    "AddReply",
+    "Auth",
+    "AuthReply",
+    "BareReply",
+    "BatchRead",
+    "BatchReply",
+    "Detector",
+    "Dialect",
+    "ForceLedger",
+    "ForceReply",
+    "Framer",
+    "GetBookieInfo",
+    "Header",
+    "InfoReply",
+    "LacReply",
+    "ListEntries",
+    "ListReply",
+    "Op",
+    "ReadEntry",
+    "ReadLac",
+    "ReadReply",
+    "Refused",
+    "Reply",
+    "Request",
+    "StartTls",
+    "StartTlsReply",
+    "Status",
+    "WriteLac",
+    "WriteLacReply",
+    "decode_reply",
+    "encode_reply",
+    "encode_request",
+    "error_of",
+    "failure",
+    "frame",
+    "status_of",
+]

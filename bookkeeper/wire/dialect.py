@@ -1,0 +1,58 @@
+"""Which protocol a connection speaks, frame by frame, as Apache's server decides it.
+
+State per connection: v3 is tried first; the first frame that is no v3 request makes the connection v2 for ever.
+TLS with v2 is that very change: START_TLS is v3, everything after it v2.
+"""
+
+from __future__ import annotations
+
+from bookkeeper.runs.shapes import Dialect
+from bookkeeper.seams import Buffer
+from bookkeeper.wire.requests import Header, Refused, Reply, Request
+
+
+class Detector:
+    """The server's side of one connection.
+
+    ``v2`` is true once the connection has spoken v2; hand it to ``runs.split_adds`` and set it from ``Adds.v2``.
+    """
+
+    __slots__ = ("v2",)
+
+    def __init__(self, v2: bool = False) -> None:
+        self.v2 = v2
+
+    def decode(self, body: Buffer) -> tuple[Header, Request] | Refused:
+        """The request in a frame body; or what to answer instead.
+
+        Raises:
+            MalformedFrameError: close the connection, without an answer.
+        """
+        raise NotImplementedError
+
+
+def encode_request(request: Request, dialect: Dialect, txn_id: int = 0) -> bytes:
+    """The whole frame (with its length) of a request. START_TLS is always v3.
+
+    Raises:
+        ValueError: the dialect has no such request (or no such field of it).
+    """
+    raise NotImplementedError
+
+
+def encode_reply(header: Header, reply: Reply) -> bytes:
+    """The whole frame (with its length) of the reply to the request that came under ``header``.
+
+    Raises:
+        ValueError: the dialect has no such reply.
+    """
+    raise NotImplementedError
+
+
+def decode_reply(body: Buffer, dialect: Dialect) -> tuple[Header, Reply]:
+    """The reply in a frame body. v3: match by ``header.txn_id`` and ``header.op``; v2: by op and ids.
+
+    Raises:
+        MalformedFrameError: close the connection.
+    """
+    raise NotImplementedError

@@ -1,0 +1,64 @@
+"""Cutting a stream into frames: ``[length u32][length bytes]``, the length not counting itself.
+
+For streams that do not go through the run codec (tests, tools, slow paths); it keeps what has not arrived whole.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from bookkeeper.errors import MalformedFrameError
+from bookkeeper.runs.shapes import FRAME_MAX
+from bookkeeper.seams import Buffer
+
+_LENGTH = Struct(">I")
+
+
+def frame(body: Buffer) -> bytes:
+    """``body`` with its length in front."""
+    return _LENGTH.pack(len(body)) + body
+
+
+class Framer:
+    """``feed(data)`` gives the bodies that are whole. An impossible length is refused before its body is awaited."""
+
+    __slots__ = ("_error", "_frame_max", "_pending")
+
+    def __init__(self, frame_max: int = FRAME_MAX) -> None:
+        self._frame_max = frame_max
+        self._pending = bytearray()
+        self._error: MalformedFrameError | None = None
+
+    @property
+    def pending(self) -> int:
+        """Bytes of the unfinished frame that are kept."""
+        return len(self._pending)
+
+    def feed(self, data: Buffer) -> list[bytes]:
+        """Take more of the stream; return the bodies that are whole now, in order.
+
+        Raises:
+            MalformedFrameError: a length of 0 or over the limit comes next. Raised by the first call that has no
+                whole body to return before it, and by every call after.
+        """
+        if self._error is not None:
+            raise self._error
+        pending = self._pending
+        pending += data
+        bodies: list[bytes] = []
+        at = 0
+        while len(pending) - at >= 4:
+            (length,) = _LENGTH.unpack_from(pending, at)
+            if length == 0 or length + 4 > self._frame_max:
+                self._error = MalformedFrameError(f"frame of {length} bytes; allowed are 1 to {self._frame_max - 4}")
+                break
+            if len(pending) - at - 4 < length:
+                break
+            bodies.append(bytes(memoryview(pending)[at + 4 : at + 4 + length]))
+            at += 4 + length
+        del pending[:at]
+        if self._error is not None:
+            pending.clear()
+            if not bodies:
+                raise self._error
+        return bodies
