@@ -1,0 +1,74 @@
+"""What can be set about a bookie's disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bookkeeper.errors import require
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageConfig:
+    """Directories, sizes and limits of one bookie's disk.
+
+    The journal is best kept on a device of its own. The files' formats know several ledger directories; the
+    engine serves one.
+    """
+
+    journal_dir: str
+    """Where groups of records are made durable before they are acknowledged."""
+
+    ledger_dir: str
+    """Where entry logs, index and manifest live. May be the same directory as ``journal_dir``."""
+
+    journal_file_bytes: int = 64 * MIB
+    """Size of a journal file: written once with zeros, then recycled (K11, K12)."""
+
+    journal_spares: int = 1
+    """How many zeroed journal files are kept ready."""
+
+    journal_gap_ms: float = 0.0
+    """Least time between the starts of two syncs, for disks that are paid or limited by operations. 0 = the
+    journal clocks itself: while one group is made durable the next one collects."""
+
+    group_bytes: int = 2 * MIB
+    """A group is handed to the journal at this size even if the one before it is still being written."""
+
+    inflight_bytes: int = 16 * MIB
+    """Above this many bytes not yet durable, callers are told to pause; below half of it, to go on (P12)."""
+
+    entry_log_bytes: int = 512 * MIB
+    """An entry log is closed at this size and the next one begun."""
+
+    checkpoint_bytes: int = 128 * MIB
+    """After this many journalled bytes a checkpoint starts by itself; it bounds what a restart replays."""
+
+    index_segments: int = 8
+    """With more index segments than this, the small ones are merged."""
+
+    page_cache_pages: int = 2048
+    """Index pages (up to 512 entries, 4 KiB) kept in memory."""
+
+    reserve_bytes: int = 64 * MIB
+    """Space kept back so that fences and recovery adds work on a full disk (K26, B10). Regular adds stop when less
+    than this is free, and when a write finds no space the reserve file is given up."""
+
+    batch_read_bytes: int = 1 * MIB
+    """The most one batch read gathers, whatever was asked for."""
+
+    def __post_init__(self) -> None:
+        require(bool(self.journal_dir) and bool(self.ledger_dir), "journal_dir and ledger_dir are set")
+        require(self.journal_file_bytes >= 16384, "journal_file_bytes >= 16384")
+        require(self.journal_file_bytes % 4096 == 0, "journal_file_bytes is a multiple of 4096")
+        require(self.journal_spares >= 0, "journal_spares >= 0")
+        require(self.journal_gap_ms >= 0, "journal_gap_ms >= 0")
+        require(4096 <= self.group_bytes <= 64 * MIB, "4096 <= group_bytes <= 64 MiB")
+        require(self.inflight_bytes >= self.group_bytes, "inflight_bytes >= group_bytes")
+        require(8192 <= self.entry_log_bytes < 2**38, "8192 <= entry_log_bytes < 256 GiB")
+        require(self.checkpoint_bytes >= 4096, "checkpoint_bytes >= 4096")
+        require(self.index_segments >= 2, "index_segments >= 2")
+        require(self.page_cache_pages >= 1, "page_cache_pages >= 1")
+        require(self.reserve_bytes >= 0, "reserve_bytes >= 0")
+        require(self.batch_read_bytes >= 4096, "batch_read_bytes >= 4096")
