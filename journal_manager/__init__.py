@@ -1,1 +1,95 @@
+"""HDFS-style edit logs over pluggable journals.
 
+    log = await EditLog.open("file:///data/edits")
+    snapshots = await open_snapshots("file:///data/edits")
+
+Addresses: ``mem:NAME`` (this process), ``file:///DIRECTORY``, ``bk:NAME`` (one ledger per segment; needs the
+option ``client=`` (a BookKeeper) or ``metadata=`` (its URI)). Others by entry points ``journal.backends``.
+"""
+
+from __future__ import annotations
+
+from journal_manager.backend import (
+    Backend,
+    JournalReader,
+    JournalWriter,
+    NamespaceInfo,
+    RecoveryReport,
+    SegmentWriter,
+)
+from journal_manager.edit_log import EditLog, EditLogConfig
+from journal_manager.errors import (
+    JournalClosedError,
+    JournalConfigError,
+    JournalCorruptionError,
+    JournalError,
+    JournalExistsError,
+    JournalFailedError,
+    JournalFencedError,
+    JournalGapError,
+    JournalNotFormattedError,
+    JournalOverloadedError,
+    JournalUnavailableError,
+    NamespaceMismatchError,
+    OpTooLargeError,
+    SegmentExistsError,
+    SegmentMismatchError,
+    SegmentNotFoundError,
+    SnapshotNotFoundError,
+    UnknownSchemeError,
+)
+from journal_manager.fencing import FencingToken
+from journal_manager.opening import format_journal, has_data, open_reader, open_snapshots, open_writer
+from journal_manager.ops import Batch, Op
+from journal_manager.registry import JournalURI, backend_for, backends, parse_uri
+from journal_manager.segment import SegmentInfo, SegmentState
+from journal_manager.snapshots import SnapshotInfo, SnapshotStore
+from journal_manager.txid import FIRST_TXID, NOTHING, TxId
+
+__all__ = [
+    "FIRST_TXID",
+    "NOTHING",
+    "Backend",
+    "Batch",
+    "EditLog",
+    "EditLogConfig",
+    "FencingToken",
+    "JournalClosedError",
+    "JournalConfigError",
+    "JournalCorruptionError",
+    "JournalError",
+    "JournalExistsError",
+    "JournalFailedError",
+    "JournalFencedError",
+    "JournalGapError",
+    "JournalNotFormattedError",
+    "JournalOverloadedError",
+    "JournalReader",
+    "JournalURI",
+    "JournalUnavailableError",
+    "JournalWriter",
+    "NamespaceInfo",
+    "NamespaceMismatchError",
+    "Op",
+    "OpTooLargeError",
+    "RecoveryReport",
+    "SegmentExistsError",
+    "SegmentInfo",
+    "SegmentMismatchError",
+    "SegmentNotFoundError",
+    "SegmentState",
+    "SegmentWriter",
+    "SnapshotInfo",
+    "SnapshotNotFoundError",
+    "SnapshotStore",
+    "TxId",
+    "UnknownSchemeError",
+    "backend_for",
+    "backends",
+    "format_journal",
+    "has_data",
+    "open_reader",
+    "open_snapshots",
+    "open_writer",
+    "parse_uri",
+]

@@ -1,0 +1,220 @@
+"""The contract of a journal: one place where an edit log's segments are kept.
+
+    open_writer()            claim an epoch, fence, recover: in progress --> finalized
+    start_segment(first)     -->  in progress
+    append(batch)            in progress, batch durable as a whole when the awaitable ends
+    finalize_segment(...)    in progress --> finalized, for ever
+    purge(min)               whole finalized segments go, oldest first
+
+Promises, whatever the implementation (the test class ``tests/contracts/journal_backend.py`` holds every
+backend to them):
+
+* **J1** (C5, C8) After ``open_writer`` returned epoch e, no write with a lower epoch is acknowledged: the
+  previous writer can add nothing, begin nothing, purge nothing, and is told so (JournalFencedError).
+* **J2** An edit whose append ended is delivered to every later reader until it is purged.
+* **J3** (C7) A finalized segment never changes, neither content nor ends.
+* **J4** (C4) Edits are delivered in order, without gaps and repeats, or a gap is reported.
+* **J5** Recovery repeated, or interrupted at any step, ends the same for everyone.
+* **J6** (C8) A reader never fences, recovers, finalizes or removes anything, and never sees an edit that a later
+  recovery drops.
+* **J7** (C6) Purge removes a prefix, whole segments only.
+* **J8** When a step fails half-way, ``open_writer`` succeeds once the fault is gone.
+
+Roles are types: who opened for reading holds an object without a method that changes the journal. One
+call at a time on a writer, except that ``append`` may be called while earlier appends wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+from journal_manager.errors import NamespaceMismatchError
+from journal_manager.fencing import FencingToken
+from journal_manager.ops import Batch
+from journal_manager.segment import SegmentInfo
+from journal_manager.txid import TxId
+
+if TYPE_CHECKING:
+    from journal_manager.registry import JournalURI
+    from journal_manager.snapshots import SnapshotStore
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceInfo:
+    """Which namespace a journal belongs to. Two journals of different namespaces are never mixed."""
+
+    namespace_id: int = 0
+    cluster_id: str = ""
+    pool_id: str = ""
+    layout_version: int = 1
+    ctime: int = 0
+
+    def ensure_same(self, stored: NamespaceInfo) -> None:
+        """Refuse a journal of another namespace.
+
+        Raises:
+            NamespaceMismatchError: an id differs (versions and times may).
+        """
+        for field in ("namespace_id", "cluster_id", "pool_id"):
+            if getattr(self, field) != getattr(stored, field):
+                raise NamespaceMismatchError(
+                    f"the journal's {field} is {getattr(stored, field)!r}, expected {getattr(self, field)!r}"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryReport:
+    """What opening for write found and did."""
+
+    token: FencingToken
+    finalized: tuple[SegmentInfo, ...]
+    """Segments an earlier writer had left in progress, now final."""
+    removed_empty: tuple[SegmentInfo, ...]
+    """Segments an earlier writer had begun without an edit becoming durable; their ids are free again."""
+    last_txid: TxId
+    """The highest id ever durable in this journal; NOTHING (0) if there is none. The next edit is this + 1."""
+
+
+class JournalReader(Protocol):
+    """Looks, never touches. Several may be open beside a writer. Also an async context manager."""
+
+    async def segments(self) -> tuple[SegmentInfo, ...]:
+        """All segments, in order of their ids; the last one may be in progress.
+
+        Raises:
+            JournalUnavailableError: the place cannot be asked (never answered by an empty list).
+        """
+
+    def read(self, segment: SegmentInfo, start: TxId) -> AsyncIterator[Batch]:
+        """The batches of one segment from the one that holds ``start``; of a segment in progress, as far as it
+        is durable now.
+
+        Raises (while iterating):
+            SegmentNotFoundError: it was purged, or finalized in the meantime: look at ``segments()`` again.
+            JournalCorruptionError: what must be there is not.
+        """
+
+    async def changed(self, timeout_s: float) -> None:
+        """Wait until there may be more to read than at the last look, at most ``timeout_s`` seconds."""
+
+    async def close(self) -> None:
+        """Release everything. Idempotent."""
+
+    async def __aenter__(self) -> JournalReader: ...
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class SegmentWriter(Protocol):
+    """The segment that is being written."""
+
+    @property
+    def info(self) -> SegmentInfo: ...
+
+    def append(self, batch: Batch) -> Awaitable[None]:
+        """Store ``batch`` behind the earlier ones; the awaitable ends when it is durable as a whole.
+
+        Raises (when awaited):
+            JournalFencedError: another writer has the journal (J1). The batch may or may not survive.
+            JournalUnavailableError, JournalError: the outcome is unknown; this segment takes no more.
+        """
+
+    async def close(self) -> None:
+        """End of appends; everything that was awaited stays. The segment stays in progress. Idempotent."""
+
+    async def abort(self) -> None:
+        """Release without waiting; never raises; idempotent, also after close."""
+
+
+class JournalWriter(JournalReader, Protocol):
+    """The one writer: exists only claimed, fenced and recovered."""
+
+    @property
+    def token(self) -> FencingToken: ...
+
+    @property
+    def recovery(self) -> RecoveryReport: ...
+
+    @property
+    def max_batch_bytes(self) -> int:
+        """The longest batch (its frames' bytes) that ``append`` takes."""
+
+    async def start_segment(self, first: TxId, layout_version: int) -> SegmentWriter:
+        """Begin a segment at ``first``, which must be the id after the last one (any, in a new journal).
+
+        Raises:
+            SegmentExistsError: a segment is open, or the id was used, or would leave a gap (C7).
+            JournalFencedError: another writer has the journal.
+        """
+
+    async def finalize_segment(self, first: TxId, last: TxId) -> SegmentInfo:
+        """Fix the ends of the open segment, whose writer was closed. The same ends again: no change.
+
+        Raises:
+            SegmentNotFoundError: no segment begins there.
+            SegmentMismatchError: ``last`` is not the last durable edit, or the segment ended elsewhere.
+            JournalFencedError: another writer has the journal.
+        """
+
+    async def discard_segment(self, first: TxId) -> None:
+        """Remove the open segment, whose writer was closed, if no edit is in it.
+
+        Raises:
+            SegmentNotFoundError, JournalFencedError; SegmentMismatchError: there are edits in it.
+        """
+
+    async def purge(self, min_txid: TxId) -> tuple[SegmentInfo, ...]:
+        """Remove the finalized segments whose last id is below ``min_txid``; returns what was removed.
+
+        The id after the last one stays what it was, even if nothing is left.
+        """
+
+    async def ensure_owner(self) -> None:
+        """Ask the place whether the epoch is still ours.
+
+        Raises:
+            JournalFencedError: it is not. JournalUnavailableError: cannot tell.
+        """
+
+    async def __aenter__(self) -> JournalWriter: ...
+
+
+Options = Mapping[str, object]
+"""Of the URI's query (text) and of keyword arguments (values); a backend refuses what it does not know."""
+
+
+class Backend(Protocol):
+    """One kind of place. Found by its scheme among the entry points ``journal.backends``."""
+
+    async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:
+        """Make an empty journal.
+
+        Raises:
+            JournalExistsError: there is one with edits in it, and not ``force`` (which removes it).
+        """
+
+    async def has_data(self, uri: JournalURI, options: Options) -> bool:
+        """Whether ``format`` would destroy something. Raises if it cannot tell."""
+
+    async def open_reader(self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options) -> JournalReader:
+        """Raises JournalNotFormattedError, NamespaceMismatchError, JournalUnavailableError."""
+
+    async def open_writer(
+        self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options, *, owner: str, create: bool = True
+    ) -> JournalWriter:
+        """Claim the next epoch, fence whoever had it, recover; then, and only then, there is a writer (C8).
+
+        ``create`` formats a journal that does not exist. May be cancelled at any await, and leaves a
+        state that another ``open_writer`` can finish (J5).
+
+        Raises:
+            JournalNotFormattedError, NamespaceMismatchError, JournalUnavailableError;
+            JournalFencedError: another claim came in between; JournalCorruptionError: acknowledged edits are damaged.
+        """
+
+    async def open_snapshots(self, uri: JournalURI, options: Options) -> SnapshotStore:
+        """Snapshots kept beside the journal, under the same name."""

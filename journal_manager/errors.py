@@ -1,0 +1,166 @@
+"""Every failure this package raises on purpose.
+
+* :exc:`JournalError`
+    * :exc:`JournalFencedError` -- another writer has the journal now (outcome unknown; never retried)
+    * :exc:`JournalFailedError` -- an edit log that met a failure and takes nothing more (outcome unknown)
+    * :exc:`JournalUnavailableError` -- the place cannot be reached or asked now (retryable, outcome unknown)
+        * :exc:`JournalLockedError` -- another process is in the middle of a step on the same journal
+    * :exc:`JournalCorruptionError` -- edits that must be there are not, or are not what they were
+        * :exc:`JournalGapError` -- transaction ids are missing
+        * :exc:`OpFormatError`, :exc:`OpChecksumError` -- bytes that are no edit
+    * :exc:`JournalNotFormattedError`, :exc:`JournalExistsError`, :exc:`NamespaceMismatchError`
+    * :exc:`UnsupportedLayoutError` -- written by a newer program
+    * :exc:`SegmentExistsError`, :exc:`SegmentNotFoundError`, :exc:`SegmentMismatchError`
+    * :exc:`OpTooLargeError`, :exc:`JournalOverloadedError` (retryable)
+    * :exc:`JournalClosedError`
+    * :exc:`SnapshotNotFoundError`
+    * :exc:`UnknownSchemeError`, :exc:`JournalConfigError`
+    * :exc:`JournalInvariantError` -- a numbered rule does not hold
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from journal_manager.fencing import FencingToken
+    from journal_manager.txid import TxId
+
+
+class JournalError(Exception):
+    """Root of the tree."""
+
+    retryable: ClassVar[bool] = False
+    """The same call may succeed later without anyone changing anything."""
+
+    outcome_unknown: ClassVar[bool] = False
+    """What was asked may or may not have happened; only a later read by a recovered writer can tell."""
+
+
+class JournalFencedError(JournalError):
+    """Another writer has claimed the journal: this one must stop, for good (C5).
+
+    Edits that were not acknowledged may still be in the journal, if the new writer's recovery found them.
+    """
+
+    outcome_unknown = True
+
+    def __init__(self, message: str, *, epoch: int, by: FencingToken | None = None) -> None:
+        super().__init__(message)
+        self.epoch = epoch
+        """The epoch that lost."""
+        self.by = by
+        """Whose epoch it is now, as far as it is known."""
+
+
+class JournalFailedError(JournalError):
+    """The edit log met a failure (``__cause__``) and takes nothing more. Edits in progress are unknown."""
+
+    outcome_unknown = True
+
+
+class JournalUnavailableError(JournalError):
+    """The place where the journal lives cannot be reached or asked now."""
+
+    retryable = True
+    outcome_unknown = True
+
+
+class JournalLockedError(JournalUnavailableError):
+    """Another process is in the middle of a step (claim, start, finalize, purge) on the same journal."""
+
+    outcome_unknown = False
+
+
+class JournalCorruptionError(JournalError):
+    """Edits that must be there are not, or are not what they were. Never used for failures of transport."""
+
+    def __init__(self, message: str, *, first_missing: TxId | None = None, location: str | None = None) -> None:
+        super().__init__(message)
+        self.first_missing = first_missing
+        self.location = location
+
+
+class JournalGapError(JournalCorruptionError):
+    """``wanted`` is in no segment although later edits, or a purge, say that it was written (C7)."""
+
+    def __init__(self, message: str, *, wanted: TxId, next_available: TxId | None) -> None:
+        super().__init__(message, first_missing=wanted)
+        self.wanted = wanted
+        self.next_available = next_available
+
+
+class OpFormatError(JournalCorruptionError):
+    """Bytes that are no edit: cut short, of an impossible length, out of order."""
+
+
+class OpChecksumError(OpFormatError):
+    """An edit whose checksum does not match."""
+
+
+class JournalNotFormattedError(JournalError):
+    """There is no journal under this address."""
+
+
+class JournalExistsError(JournalError):
+    """There is a journal under this address already, with edits in it."""
+
+
+class NamespaceMismatchError(JournalError):
+    """The journal belongs to another namespace."""
+
+
+class UnsupportedLayoutError(JournalError):
+    """The journal was written by a newer program than this one."""
+
+
+class SegmentExistsError(JournalError):
+    """The transaction id was used before, or a segment is open already."""
+
+
+class SegmentNotFoundError(JournalError):
+    """There is no such segment (any more)."""
+
+
+class SegmentMismatchError(JournalError):
+    """The ends that were given are not the segment's."""
+
+
+class OpTooLargeError(JournalError):
+    """An edit, or a group of edits that must be durable together, does not fit into one batch."""
+
+
+class JournalOverloadedError(JournalError):
+    """More bytes wait to become durable than the edit log allows; wait with ``EditLog.room()``."""
+
+    retryable = True
+
+
+class JournalClosedError(JournalError):
+    """Used after close."""
+
+
+class SnapshotNotFoundError(JournalError):
+    """There is no snapshot at this transaction id."""
+
+
+class UnknownSchemeError(JournalError):
+    """No backend is installed for this scheme."""
+
+
+class JournalConfigError(JournalError):
+    """An address, option or value that is not understood."""
+
+
+class JournalInvariantError(JournalError):
+    """A numbered rule does not hold: this component must stop. Always a bug or damaged memory."""
+
+
+def check(condition: bool, rule: str, detail: object = "") -> None:
+    """Stop if a rule that guards data does not hold. Runs always, also under ``-O``.
+
+    Raises:
+        JournalInvariantError: names the rule.
+    """
+    if not condition:
+        raise JournalInvariantError(f"{rule} does not hold: {detail}")

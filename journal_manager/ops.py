@@ -1,0 +1,135 @@
+"""An edit, and its bytes with their checksum.
+
+One edit is one frame (big-endian), the framing HDFS uses for its edits::
+
+    offset    0        1         5        13            13+n
+              opcode   length    txid     body          crc32 over everything before it
+              u8       u32       u64      n bytes       u32
+
+``length`` counts itself, the txid and the body: 12 + n. A batch is frames one after the other, with
+dense transaction ids: what is written, and becomes durable, at once. Frames can be scanned, copied and
+counted without knowing what an opcode means.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from journal_manager.errors import OpChecksumError, OpFormatError, OpTooLargeError
+from journal_manager.txid import TxId, is_txid
+
+_HEADER: Final = struct.Struct(">BIQ")
+_CRC: Final = struct.Struct(">I")
+OVERHEAD: Final = _HEADER.size + _CRC.size
+"""Bytes a frame has besides the body."""
+
+MAX_OPCODE: Final = 127
+MAX_OP_BYTES: Final = 50 * 1024 * 1024
+"""A whole frame; a longer one is refused before anything is allocated for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One edit as it is read back."""
+
+    opcode: int
+    txid: TxId
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Edits ``first .. first + count - 1`` as bytes: one ledger entry, one record of a file."""
+
+    first: TxId
+    count: int
+    frames: bytes
+
+    @property
+    def last(self) -> TxId:
+        return TxId(self.first + self.count - 1)
+
+    def ops(self) -> list[Op]:
+        """The edits, each verified.
+
+        Raises:
+            OpFormatError: see :func:`decode_ops`.
+        """
+        return decode_ops(self.frames)
+
+    @classmethod
+    def of(cls, frames: bytes) -> Batch:
+        """The batch these bytes are; every frame is verified.
+
+        Raises:
+            OpFormatError: see :func:`decode_ops`; or there is no frame.
+        """
+        ops = decode_ops(frames)
+        if not ops:
+            raise OpFormatError("a batch without edits")
+        return cls(ops[0].txid, len(ops), frames)
+
+
+def encode_op(opcode: int, txid: TxId, body: bytes) -> bytes:
+    """One frame.
+
+    Raises:
+        OpTooLargeError: the frame would be longer than MAX_OP_BYTES.
+        ValueError: opcode not in 0..127, or not a transaction id.
+    """
+    if not 0 <= opcode <= MAX_OPCODE or not is_txid(txid):
+        raise ValueError(f"opcode {opcode} (0..{MAX_OPCODE}) or txid {txid} out of range")
+    if OVERHEAD + len(body) > MAX_OP_BYTES:
+        raise OpTooLargeError(f"an edit of {len(body)} bytes; at most {MAX_OP_BYTES - OVERHEAD}")
+    head = _HEADER.pack(opcode, 12 + len(body), txid) + body
+    return head + _CRC.pack(zlib.crc32(head))
+
+
+def encode_batch(first: TxId, ops: Iterable[tuple[int, bytes]]) -> Batch:
+    """The edits ``(opcode, body)`` numbered from ``first``. Raises as :func:`encode_op` does."""
+    frames = [encode_op(opcode, TxId(first + i), body) for i, (opcode, body) in enumerate(ops)]
+    return Batch(first, len(frames), b"".join(frames))
+
+
+def join(batches: Sequence[Batch]) -> Batch:
+    """Batches that follow each other, as one."""
+    return Batch(batches[0].first, sum(b.count for b in batches), b"".join(b.frames for b in batches))
+
+
+def decode_ops(frames: bytes) -> list[Op]:
+    """The edits in ``frames``, which must be whole frames with dense transaction ids.
+
+    Raises:
+        OpChecksumError: a frame's checksum does not match.
+        OpFormatError: a frame is cut short, has an impossible length or opcode, or the wrong txid.
+    """
+    ops: list[Op] = []
+    offset, end = 0, len(frames)
+    while offset < end:
+        op, offset = _decode_at(frames, offset, end)
+        if ops and op.txid != ops[-1].txid + 1:
+            raise OpFormatError(f"txid {op.txid} follows {ops[-1].txid}", first_missing=TxId(ops[-1].txid + 1))
+        ops.append(op)
+    return ops
+
+
+def _decode_at(frames: bytes, offset: int, end: int) -> tuple[Op, int]:
+    if end - offset < OVERHEAD:
+        raise OpFormatError(f"{end - offset} bytes left at offset {offset}: cut short")
+    opcode, length, txid = _HEADER.unpack_from(frames, offset)
+    total = length + 5
+    if total < OVERHEAD or total > MAX_OP_BYTES:
+        raise OpFormatError(f"a frame of {total} bytes at offset {offset}")
+    if total > end - offset:
+        raise OpFormatError(f"a frame of {total} bytes at offset {offset}, {end - offset} are left: cut short")
+    body_end = offset + total - _CRC.size
+    (crc,) = _CRC.unpack_from(frames, body_end)
+    if zlib.crc32(memoryview(frames)[offset:body_end]) != crc:
+        raise OpChecksumError(f"the checksum of the edit at offset {offset} (txid {txid}?) does not match")
+    if opcode > MAX_OPCODE or not is_txid(txid):
+        raise OpFormatError(f"opcode {opcode}, txid {txid} at offset {offset}")
+    return Op(opcode, TxId(txid), bytes(frames[offset + _HEADER.size : body_end])), offset + total

@@ -1,0 +1,123 @@
+"""Scheme -> backend, by entry points of the group ``journal.backends``.
+
+Built-in backends are registered the same way as foreign ones, in ``pyproject.toml``. The framework never
+imports a backend.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from journal_manager.backend import Backend
+from journal_manager.errors import JournalConfigError, UnknownSchemeError
+
+ENTRY_POINT_GROUP: Final = "journal.backends"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class JournalURI:
+    """``scheme:path?key=value`` or ``scheme://authority/path?key=value``, taken apart."""
+
+    scheme: str
+    authority: str
+    path: str
+    query: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """Authority and path as one name, without slashes at the ends: ``bk:a/b`` and ``bk:///a/b`` are both a/b."""
+        return f"{self.authority}/{self.path.strip('/')}".strip("/")
+
+    def __str__(self) -> str:
+        head = f"//{self.authority}" if self.authority else ""
+        return f"{self.scheme}:{head}{self.path}"
+
+
+def parse_uri(text: str) -> JournalURI:
+    """Take a journal's address apart.
+
+    Raises:
+        JournalConfigError: no scheme, a fragment, or a key given twice.
+    """
+    parts = urlsplit(text)
+    if not parts.scheme or not re.match(r"[a-z][a-z0-9+.-]*:", text) or parts.fragment:
+        raise JournalConfigError(f"expected SCHEME:PATH[?KEY=VALUE&…], got {text!r}")
+    query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+    if len(dict(query)) != len(query):
+        raise JournalConfigError(f"a key is given twice in {text!r}")
+    return JournalURI(parts.scheme, unquote(parts.netloc), unquote(parts.path), dict(query))
+
+
+def backends() -> Mapping[str, EntryPoint]:
+    """What is installed: scheme -> entry point.
+
+    Raises:
+        JournalConfigError: two packages claim one scheme.
+    """
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        if found.setdefault(point.name, point).value != point.value:
+            raise JournalConfigError(f"{point.name}: is claimed by {found[point.name].value} and by {point.value}")
+    return found
+
+
+def backend_for(uri: JournalURI) -> Backend:
+    """The backend of the address's scheme.
+
+    Raises:
+        UnknownSchemeError: none is installed; the error lists those that are.
+        JournalConfigError: it is installed and cannot be loaded (``__cause__`` says why).
+    """
+    known = backends()
+    if uri.scheme not in known:
+        raise UnknownSchemeError(
+            f"no journal backend for {uri.scheme}:; installed: {', '.join(sorted(known)) or 'none'}"
+        )
+    try:
+        backend: Backend = known[uri.scheme].load()()
+    except Exception as error:
+        raise JournalConfigError(f"the backend of {uri.scheme}: ({known[uri.scheme].value}) cannot be made") from error
+    return backend
+
+
+def parse_options(kind: type[T], uri: JournalURI, options: Mapping[str, object]) -> T:
+    """A backend's options as its dataclass ``kind``: the URI's query (text, converted), then keyword arguments.
+
+    Raises:
+        JournalConfigError: unknown key (the known ones are listed), or a text that is not of the field's type.
+    """
+    hints = typing.get_type_hints(kind)
+    known = [f.name for f in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    if unknown := sorted((uri.query.keys() | options.keys()).difference(known)):
+        raise JournalConfigError(
+            f"unknown option {unknown[0]!r} for {uri.scheme}:; known: {', '.join(known) or 'none'}"
+        )
+    from_query = {key: _convert(key, text, hints[key]) for key, text in uri.query.items()}
+    return kind(**{**from_query, **options})
+
+
+def _convert(key: str, text: str, hint: Any) -> object:
+    allowed = typing.get_args(hint) or (hint,)
+    try:
+        if bool in allowed:
+            return {"true": True, "false": False, "1": True, "0": False}[text.lower()]
+        if int in allowed:
+            return int(text)
+        if float in allowed:
+            return float(text)
+        if bytes in allowed:
+            return text.encode()
+        if str in allowed or text in allowed:
+            return text
+    except (KeyError, ValueError) as error:
+        raise JournalConfigError(f"option {key}: {text!r} is not a value of it") from error
+    raise JournalConfigError(f"option {key}: {text!r} is not a value of it in an address")

@@ -1,0 +1,47 @@
+"""State at a transaction id, kept somewhere, so that a replay is bounded.
+
+snapshot(N), then edits N+1..M, is the state after M. A snapshot may only be saved at an id that is durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from journal_manager.txid import TxId
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotInfo:
+    """A complete snapshot."""
+
+    at: TxId
+    size: int
+    location: str
+
+
+class SnapshotStore(Protocol):
+    """Keeps snapshots. A snapshot is there whole, or not at all. Also an async context manager."""
+
+    async def save(self, at: TxId, chunks: Iterable[bytes]) -> SnapshotInfo:
+        """Keep the state after edit ``at``; durable when this returns. One at the same id is replaced."""
+
+    async def list(self) -> tuple[SnapshotInfo, ...]:
+        """All of them, oldest first."""
+
+    async def load(self, at: TxId | None = None) -> tuple[SnapshotInfo, bytes] | None:
+        """The snapshot at ``at``, or the newest that is intact; None if there is none.
+
+        Raises:
+            SnapshotNotFoundError: none at ``at``. JournalCorruptionError: it, or every one, is damaged.
+        """
+
+    async def delete(self, at: TxId) -> None:
+        """Remove one; absent is fine."""
+
+    async def close(self) -> None: ...
+
+    async def __aenter__(self) -> SnapshotStore: ...
+
+    async def __aexit__(self, *exc_info: object) -> None: ...

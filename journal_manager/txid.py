@@ -1,0 +1,24 @@
+"""Transaction ids: dense from some first one, +1 an edit, never used twice in one journal (C7)."""
+
+from __future__ import annotations
+
+from typing import Final, NewType
+
+TxId = NewType("TxId", int)
+"""1 <= txid < 2**63. A snapshot *at* txid N contains the effect of every edit up to and including N."""
+
+NOTHING: Final = TxId(0)
+"""Before the first edit: the state of an empty namespace is the state at 0."""
+
+FIRST_TXID: Final = TxId(1)
+MAX_TXID: Final = TxId(2**63 - 1)
+
+
+def after(txid: TxId, count: int = 1) -> TxId:
+    """The id ``count`` edits later."""
+    return TxId(txid + count)
+
+
+def is_txid(value: int) -> bool:
+    """Whether an edit may have this number."""
+    return FIRST_TXID <= value <= MAX_TXID
