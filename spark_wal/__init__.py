@@ -1,1 +1,30 @@
+"""Spark Structured Streaming on replicated ledgers: its write-ahead log and checkpoint outlive a machine.
 
+Spark writes its offset log, commit log and state itself; what it needs is a file system that keeps the
+promises of a checkpoint. :mod:`spark_wal.webhdfs` is one: a WebHDFS gateway whose namespace is a journal,
+so that an unmodified PySpark can say ``checkpointLocation=webhdfs://host:port/name``.
+
+``checkpoint_service`` starts (or finds) a gateway for a notebook or a script::
+
+    with spark_wal.checkpoint_service("embedded:///data/bk?bookies=3") as wal:
+        spark = SparkSession.builder.config(map=wal.spark_conf()).getOrCreate()
+        query = flights.writeStream.option("checkpointLocation", wal.location("flights")).start()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spark_wal.service import CheckpointService, checkpoint_service
+
+__all__ = ["CheckpointService", "checkpoint_service"]
+
+
+def __getattr__(name: str) -> object:
+    """Filled when asked for: importing this package costs nothing and needs no HTTP library."""
+    if name in __all__:
+        from spark_wal import service
+
+        return getattr(service, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,86 @@
+"""What the tree is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+ROOT_INODE: Final = 16385
+"""HDFS's number for the root; the others follow."""
+
+OWNER_OF_ROOT: Final = "hdfs"
+GROUP: Final = "supergroup"
+"""New inodes take their parent's group; the root's is this."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlobRef:
+    """Bytes kept outside the journal: ``length`` bytes from ``offset`` of ``blob``."""
+
+    blob: str
+    offset: int
+    length: int
+
+
+Piece = bytes | BlobRef
+"""A part of a file: its bytes, or where they are."""
+
+
+def piece_length(piece: Piece) -> int:
+    return len(piece) if isinstance(piece, bytes) else piece.length
+
+
+@dataclass(slots=True)
+class FileNode:
+    """A file: complete since it is in the tree (S2)."""
+
+    inode: int
+    permission: int
+    owner: str
+    group: str
+    modified_ms: int
+    accessed_ms: int
+    pieces: tuple[Piece, ...]
+    length: int
+    replication: int
+    block_size: int
+    renamed_from: str | None = None
+    """Where it was before its last rename, so that a repeated rename request can be told from a conflict."""
+    changed: int = 0
+    """Sequence number of the record that created, moved or changed it last: a reply that shows this inode
+    waits until that record is durable."""
+
+    def blobs(self) -> Iterator[str]:
+        for piece in self.pieces:
+            if isinstance(piece, BlobRef):
+                yield piece.blob
+
+
+@dataclass(slots=True)
+class DirectoryNode:
+    """A directory."""
+
+    inode: int
+    permission: int
+    owner: str
+    group: str
+    modified_ms: int
+    accessed_ms: int = 0
+    children: dict[str, Node] = field(default_factory=dict)
+    bytes_below: int = 0
+    """Sum of the lengths of all files below."""
+    quota: int | None = None
+    """How many bytes may be below; None: no limit of its own."""
+    renamed_from: str | None = None
+    changed: int = 0
+    names_changed: int = 0
+    """Sequence number of the record that changed the set of children last: a reply that says "not here"
+    waits for it."""
+
+    def sorted_names(self) -> list[str]:
+        """By bytes of UTF-8, as HDFS lists (code point order is the same order)."""
+        return sorted(self.children)
+
+
+Node = FileNode | DirectoryNode
