@@ -86,7 +86,7 @@ class AddStream:
         return self._connection
 
     def send(self, frames: Buffer) -> None:
-        """Send whole frames; they leave at the end of this turn of the loop. ``frames`` must not change any more (W8)."""
+        """Send whole frames; they leave at the end of this turn of the loop. They must not change any more (W8)."""
         if not self.closed:
             self._connection.write(frames)
 

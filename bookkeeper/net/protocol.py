@@ -201,7 +201,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
             self.close(error)
             return
         self._start += used
-        assert 0 <= used and self._start <= self._end, "on_bytes used more than there is"
+        assert used >= 0 and self._start <= self._end, "on_bytes used more than there is"
         if self._start == self._end:
             self._start = self._end = 0
             if len(self._buffer) > RECEIVE_BUFFER_BUSY:

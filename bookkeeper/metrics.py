@@ -1,0 +1,97 @@
+"""Counters and histograms as plain data; who shows them is not their business.
+
+Numbers are added to once per run or group, never per entry: statistics must not cost what they measure.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+LATENCY_BOUNDS_S: Final = (
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+)  # fmt: skip
+"""Seconds: upper bounds of the latency histograms."""
+
+
+@dataclass(slots=True)
+class Counter:
+    """Only grows."""
+
+    value: int = 0
+
+    def add(self, amount: int = 1) -> None:
+        self.value += amount
+
+
+@dataclass(slots=True)
+class Gauge:
+    """What it is now."""
+
+    value: float = 0.0
+
+
+@dataclass(slots=True)
+class Histogram:
+    """How often a value fell under which bound."""
+
+    bounds: Sequence[float] = LATENCY_BOUNDS_S
+    counts: list[int] = field(default_factory=list)
+    total: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.counts = [0] * (len(self.bounds) + 1)
+
+    def observe(self, value: float, times: int = 1) -> None:
+        """Count ``value``, ``times`` times."""
+        self.counts[bisect_left(self.bounds, value)] += times
+        self.total += value * times
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+    def cumulative(self) -> Iterator[tuple[float, int]]:
+        """(bound, values at or below it) with infinity last."""
+        seen = 0
+        for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
+            seen += count
+            yield bound, seen
+
+
+Metric = Counter | Gauge | Histogram
+M = TypeVar("M", Counter, Gauge, Histogram)
+
+
+@dataclass(slots=True)
+class Metrics:
+    """A named set of numbers. Asking for a name again gives the same object."""
+
+    prefix: str = ""
+    _metrics: dict[tuple[str, tuple[tuple[str, str], ...]], Metric] = field(default_factory=dict)
+    _help: dict[str, str] = field(default_factory=dict)
+
+    def counter(self, name: str, text: str = "", **labels: str) -> Counter:
+        return self._get(Counter, name, text, labels)
+
+    def gauge(self, name: str, text: str = "", **labels: str) -> Gauge:
+        return self._get(Gauge, name, text, labels)
+
+    def histogram(self, name: str, text: str = "", **labels: str) -> Histogram:
+        return self._get(Histogram, name, text, labels)
+
+    def __iter__(self) -> Iterator[tuple[str, str, dict[str, str], Metric]]:
+        """(name, help text, labels, metric), sorted by name and labels."""
+        for (name, labels), metric in sorted(self._metrics.items(), key=lambda item: item[0]):
+            yield self.prefix + name, self._help.get(name, ""), dict(labels), metric
+
+    def _get(self, kind: type[M], name: str, text: str, labels: dict[str, str]) -> M:
+        key = (name, tuple(sorted(labels.items())))
+        metric = self._metrics.get(key)
+        if metric is None:
+            metric = self._metrics[key] = kind()
+            self._help.setdefault(name, text)
+        assert isinstance(metric, kind), f"{name} is a {type(metric).__name__} already"
+        return metric

@@ -1,0 +1,232 @@
+"""The system's file system, by descriptors and offsets (P1): no buffered file objects, no mapped files.
+
+Errors are OSError with the path in it. Nothing here hides or retries an error of a sync: a failed sync is
+final (K23).
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from bookkeeper.seams import Buffer, File, Lock, Space
+
+DIRECT_BLOCK: Final = 4096
+"""Offsets, sizes and buffers of a direct file are multiples of this."""
+
+_NO_DIRECT = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
+
+
+def _named(error: OSError, path: str) -> OSError:
+    """The same error, with the path in it."""
+    return OSError(error.errno, os.strerror(error.errno), path) if error.errno else error
+
+
+class PosixFile:
+    """An open file. Made by :meth:`PosixDisk.open`."""
+
+    __slots__ = ("_cached_reads", "_fd", "direct", "path")
+
+    def __init__(self, path: str, fd: int, direct: bool) -> None:
+        self.path = path
+        self.direct = direct
+        self._fd = fd
+        self._cached_reads = True
+
+    def pwrite(self, data: Buffer, offset: int) -> None:
+        view = memoryview(data).cast("B")
+        try:
+            written = os.pwrite(self._fd, view, offset)
+            while written < len(view):  # a short write is continued; an error then says so (K25)
+                if written == 0:
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+                view, offset = view[written:], offset + written
+                written = os.pwrite(self._fd, view, offset)
+        except OSError as error:
+            raise _named(error, self.path) from error
+
+    def pread(self, size: int, offset: int) -> bytes:
+        if self.direct:
+            return self._pread_direct(size, offset)
+        try:
+            data = os.pread(self._fd, size, offset)
+            if len(data) == size or not data:
+                return data
+            parts = [data]
+            have = len(data)
+            while have < size and (data := os.pread(self._fd, size - have, offset + have)):
+                parts.append(data)
+                have += len(data)
+        except OSError as error:
+            raise _named(error, self.path) from error
+        return b"".join(parts)
+
+    def pread_into(self, buffer: Buffer, offset: int) -> int:
+        view = memoryview(buffer).cast("B")
+        if self.direct:
+            data = self._pread_direct(len(view), offset)
+            view[: len(data)] = data
+            return len(data)
+        have = 0
+        try:
+            while have < len(view) and (n := os.preadv(self._fd, [view[have:]], offset + have)):
+                have += n
+        except OSError as error:
+            raise _named(error, self.path) from error
+        return have
+
+    def pread_cached(self, size: int, offset: int) -> bytes | None:
+        if self.direct or not self._cached_reads:
+            return None
+        buffer = bytearray(size)
+        try:
+            n = os.preadv(self._fd, [buffer], offset, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno in _NO_DIRECT:
+                self._cached_reads = False  # this file system cannot tell
+                return None
+            raise _named(error, self.path) from error
+        if n == size:
+            return bytes(buffer)
+        return bytes(buffer[:n]) if offset + n >= self.size() else None
+
+    def sync(self) -> None:
+        try:
+            os.fdatasync(self._fd)
+        except OSError as error:
+            raise _named(error, self.path) from error
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def truncate(self, size: int) -> None:
+        try:
+            os.ftruncate(self._fd, size)
+        except OSError as error:
+            raise _named(error, self.path) from error
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            try:
+                os.close(fd)
+            except OSError as error:
+                raise _named(error, self.path) from error
+
+    def _pread_direct(self, size: int, offset: int) -> bytes:
+        """Through an aligned buffer of our own, past the page cache (K24)."""
+        start = offset - offset % DIRECT_BLOCK
+        length = -(-(offset + size - start) // DIRECT_BLOCK) * DIRECT_BLOCK
+        if size <= 0:
+            return b""
+        with mmap.mmap(-1, length) as aligned, memoryview(aligned) as view:
+            have = 0
+            try:
+                while have < length:
+                    n = os.preadv(self._fd, [view[have:]], start + have)
+                    have += n
+                    if n == 0 or n % DIRECT_BLOCK:  # the end of the file
+                        break
+            except OSError as error:
+                raise _named(error, self.path) from error
+            return bytes(view[offset - start : min(have, offset - start + size)])
+
+
+class PosixLock:
+    """An flock on a file, released by the kernel when the process ends."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def release(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class PosixDisk:
+    """The file system of this machine. New files are 0600, new directories 0700 (X43)."""
+
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False, write: bool = True, direct: bool = False) -> File:
+        flags = (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC | os.O_NOFOLLOW
+        if create:
+            flags |= os.O_CREAT | os.O_EXCL
+        if direct:
+            try:
+                return PosixFile(path, os.open(path, flags | os.O_DIRECT | os.O_DSYNC, 0o600), direct=True)
+            except OSError as error:
+                if error.errno not in _NO_DIRECT:
+                    raise
+                if create:  # some kernels create the file and refuse the flag afterwards
+                    flags &= ~os.O_EXCL
+        return PosixFile(path, os.open(path, flags, 0o600), direct=False)
+
+    def read_file(self, path: str) -> bytes:
+        file = self.open(path, write=False)
+        try:
+            return file.pread(file.size(), 0)
+        finally:
+            file.close()
+
+    def exists(self, path: str) -> bool:
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def list(self, path: str) -> Sequence[str]:
+        return sorted(os.listdir(path))
+
+    def make_directories(self, path: str) -> None:
+        missing = []
+        while path and not self.exists(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        for directory in reversed(missing):
+            try:
+                os.mkdir(directory, 0o700)
+            except FileExistsError:
+                pass
+            self.sync_directory(os.path.dirname(directory) or ".")
+
+    def rename(self, source: str, target: str) -> None:
+        os.rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def sync_directory(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            raise _named(error, path) from error
+        finally:
+            os.close(fd)
+
+    def space(self, path: str) -> Space:
+        numbers = os.statvfs(path)
+        return Space(total=numbers.f_blocks * numbers.f_frsize, free=numbers.f_bavail * numbers.f_frsize)
+
+    def lock(self, path: str) -> Lock:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            raise BlockingIOError(errno.EAGAIN, "another process holds this lock", path) from None
+        except BaseException:
+            os.close(fd)
+            raise
+        return PosixLock(fd)

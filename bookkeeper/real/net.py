@@ -1,0 +1,64 @@
+"""TCP, by the running asyncio (or uvloop) loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from bookkeeper.ids import Address
+from bookkeeper.seams import Listener
+
+P = TypeVar("P", bound=asyncio.BaseProtocol)
+
+BACKLOG: Final = 1024
+"""Connections that may wait to be accepted."""
+
+
+class TcpListener:
+    """A listening socket of asyncio."""
+
+    def __init__(self, server: asyncio.Server, address: Address) -> None:
+        self._server = server
+        self._address = address
+
+    @property
+    def address(self) -> Address:
+        return self._address
+
+    def close(self) -> None:
+        self._server.close()
+
+
+class AsyncioNet:
+    """Streams over TCP. TCP_NODELAY and keep-alive are on: frames leave at once, a dead peer is noticed some day."""
+
+    async def connect(
+        self, address: Address, factory: Callable[[], P], *, timeout_s: float, tls: ssl.SSLContext | None = None
+    ) -> P:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(timeout_s):
+            transport, protocol = await loop.create_connection(
+                factory, address.host, address.port, ssl=tls, server_hostname=address.host if tls else None
+            )
+        _tune(transport)
+        return protocol
+
+    async def listen(
+        self, address: Address, factory: Callable[[], asyncio.BaseProtocol], *, tls: ssl.SSLContext | None = None
+    ) -> Listener:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            factory, address.host, address.port, ssl=tls, backlog=BACKLOG, reuse_address=True
+        )
+        name = server.sockets[0].getsockname()
+        return TcpListener(server, Address(address.host, name[1]))
+
+
+def _tune(transport: asyncio.BaseTransport) -> None:
+    sock = transport.get_extra_info("socket")
+    if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
