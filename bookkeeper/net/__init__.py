@@ -1,19 +1,19 @@
 """Sockets, and nothing but: frames, connections, when to try again."""
 
 from bookkeeper.net.connection import (
-    STREAM_BITS,
     AddRun,
     AddStream,
     BookieConnection,
     StreamIds,
     connect_bookie,
 )
-from bookkeeper.net.protocol import FRAME_MAX, FrameProtocol
+from bookkeeper.net.protocol import FrameProtocol
 from bookkeeper.net.retry import Backoff
+from bookkeeper.runs import FRAME_MAX, STREAM_SHIFT
 
 __all__ = [
     "FRAME_MAX",
-    "STREAM_BITS",
+    "STREAM_SHIFT",
     "AddRun",
     "AddStream",
     "Backoff",

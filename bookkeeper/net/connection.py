@@ -20,30 +20,28 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from bookkeeper import runs
-from bookkeeper.errors import BookieError, BookieUnavailableError, MalformedFrameError, RequestTimedOutError
-from bookkeeper.ids import Address, LedgerId
-from bookkeeper.net.protocol import FRAME_MAX, FrameProtocol
+from bookkeeper import runs, wire
+from bookkeeper.errors import BookieError, BookieUnavailableError, RequestTimedOutError
+from bookkeeper.ids import Address, EntryId, LedgerId
+from bookkeeper.net.protocol import FrameProtocol
+from bookkeeper.runs import FRAME_MAX, STREAM_SHIFT, ReplyRun
 from bookkeeper.seams import Buffer, Net
-from bookkeeper.wire import requests as wire
-from bookkeeper.wire.dialect import Dialect
-from bookkeeper.wire.status import Status
+from bookkeeper.wire import Dialect, Op, Status
 
 TICK_S: Final = 0.1
 """Seconds between two looks at time limits."""
-
-STREAM_BITS: Final = 40
-"""A streamed add's transaction id: stream id above this bit, entry id below."""
 
 AddRun: TypeAlias = tuple[int, int, Status]
 """(first entry id, how many consecutive ones, status of all of them)."""
 
 OnReplies: TypeAlias = Callable[[list[AddRun]], None]
 OnLost: TypeAlias = Callable[[BookieError], None]
+Key: TypeAlias = tuple[Op, int, int]
+"""(operation, ledger or request id, entry id): what v2 replies are matched by."""
 Callback: TypeAlias = Callable[["wire.Reply | BookieError"], None]
 """Gets the reply, whatever its status, or why there will be none."""
 
@@ -79,7 +77,7 @@ class AddStream:
     @property
     def txn_base(self) -> int:
         """The transaction id of entry e is ``txn_base + e`` (v3)."""
-        return self.stream_id << STREAM_BITS
+        return self.stream_id << STREAM_SHIFT
 
     @property
     def connection(self) -> BookieConnection:
@@ -110,7 +108,7 @@ class AddStream:
 class _Pending:
     """A request without its reply. ``callback`` is None after its time limit."""
 
-    key: Hashable
+    key: Key
     fence: bool
     frame: bytes
     deadline: float
@@ -130,8 +128,8 @@ class BookieConnection(FrameProtocol):
         """Called when the peer stops taking bytes (False) and when it takes them again (True)."""
         self._streams: dict[int, AddStream] = {}
         self._by_txn: dict[int, _Pending] = {}
-        self._by_key: dict[Hashable, deque[_Pending]] = {}
-        self._held: dict[Hashable, deque[_Pending]] = {}
+        self._by_key: dict[Key, deque[_Pending]] = {}
+        self._held: dict[Key, deque[_Pending]] = {}
         self._count = 0
         self._last_txn = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -173,24 +171,24 @@ class BookieConnection(FrameProtocol):
         """Send ``request``; ``callback`` gets its reply or a BookieError, exactly once, never inside this call.
 
         Raises:
-            IllegalOperationError: this dialect has no such request.
+            ValueError: this dialect has no such request.
         """
         if self.closed:
             self._soon(lambda: callback(self._unavailable()))
             return
-        self._last_txn = txn = self._last_txn % ((1 << STREAM_BITS) - 1) + 1
+        self._last_txn = txn = self._last_txn % ((1 << STREAM_SHIFT) - 1) + 1
         if isinstance(request, wire.BatchRead):
             request = replace(request, request_id=txn)
         pending = _Pending(
             key=_key_of_request(request),
             fence=bool(getattr(request, "fence", False)),
-            frame=_encode(self.dialect, request, txn),
+            frame=wire.encode_request(request, self.dialect, txn),
             deadline=asyncio.get_running_loop().time() + timeout_s,
             callback=callback,
         )
         self._count += 1
         self._arm(pending.deadline)
-        if self.dialect is Dialect.V3 and not isinstance(request, wire.AddEntry):
+        if self.dialect is Dialect.V3 or isinstance(request, wire.StartTls):
             self._by_txn[txn] = pending
             self.write(pending.frame)
         else:
@@ -232,7 +230,7 @@ class BookieConnection(FrameProtocol):
         self._by_key.setdefault(pending.key, deque()).append(pending)
         self.write(pending.frame)
 
-    def _take(self, key: Hashable) -> _Pending | None:
+    def _take(self, key: Key) -> _Pending | None:
         waiting = self._by_key.get(key)
         if not waiting:
             return None
@@ -262,41 +260,44 @@ class BookieConnection(FrameProtocol):
                 break
         if replies.error is not None:
             raise replies.error
-        return replies.used
+        return replies.used - start
 
-    def _on_add_replies(self, batch: list[tuple[int, int, int, int, int]]) -> None:
+    def _on_add_replies(self, batch: list[ReplyRun]) -> None:
         """Runs of one stream that follow each other go to it in one call."""
         current: AddStream | None = None
         collected: list[AddRun] = []
         v2 = self.dialect is Dialect.V2
         for stream_id, ledger_id, first, count, status in batch:
-            if self._by_key and (v2 or stream_id == 0):
-                first, count = self._match_single_adds(ledger_id, first, count, Status(status))
+            if v2 and self._by_key:
+                first, count = self._match_single_adds(LedgerId(ledger_id), first, count, Status(status))
                 if not count:
                     continue
             stream = self._streams.get(ledger_id if v2 else stream_id)
             if stream is not current:
-                if current is not None and collected:
+                if current is not None:
                     current._replies(collected)
                 current, collected = stream, []
-            if stream is not None:
-                collected.append((first, count, Status(status)))
-        if current is not None and collected:
+            collected.append((first, count, Status(status)))
+        if current is not None:
             current._replies(collected)
 
-    def _match_single_adds(self, ledger_id: int, first: int, count: int, status: Status) -> tuple[int, int]:
+    def _match_single_adds(self, ledger_id: LedgerId, first: int, count: int, status: Status) -> tuple[int, int]:
         """Adds made as requests (recovery's) take their replies out of the run; what remains is a stream's."""
-        while count and (pending := self._take(("add", ledger_id, first))) is not None:
-            self._finish(pending, wire.AddReply(status=status, ledger_id=ledger_id, entry_id=first))
+        while count and (pending := self._take((Op.ADD, ledger_id, first))) is not None:
+            self._finish(pending, wire.AddReply(status, ledger_id, EntryId(first)))
             first, count = first + 1, count - 1
         return first, count
 
     def _on_frame(self, body: memoryview) -> None:
-        txn, reply = _decode(self.dialect, body)
-        pending = self._by_txn.pop(txn, None) if self.dialect is Dialect.V3 else None
-        if pending is None:
-            pending = self._take(_key_of_reply(reply))
-        if pending is not None:  # else: nobody waits any more
+        header, reply = wire.decode_reply(body, self.dialect)
+        if self.dialect is Dialect.V3:
+            pending = self._by_txn.pop(header.txn_id, None)
+            if pending is not None and pending.key[0] != header.op:
+                self._by_txn[header.txn_id] = pending  # replies are matched by transaction id and operation
+                pending = None
+        else:
+            pending = self._take(_key_of_reply(header.op, reply))
+        if pending is not None:  # else nobody waits for it any more
             self._finish(pending, reply)
 
     def _finish(self, pending: _Pending, reply: wire.Reply | BookieError) -> None:
@@ -379,36 +380,38 @@ async def connect_bookie(
         raise BookieUnavailableError(f"cannot connect to {address}: {error}") from error
 
 
-# -- requests and replies, as bytes and as keys --------------------------------------------------------------
+# -- what a reply is matched by ------------------------------------------------------------------------------
+
+_OPS: Final[dict[type, Op]] = {
+    wire.AddEntry: Op.ADD,
+    wire.ReadEntry: Op.READ,
+    wire.BatchRead: Op.BATCH_READ,
+    wire.ReadLac: Op.READ_LAC,
+    wire.WriteLac: Op.WRITE_LAC,
+    wire.ForceLedger: Op.FORCE_LEDGER,
+    wire.GetBookieInfo: Op.BOOKIE_INFO,
+    wire.ListEntries: Op.LIST_ENTRIES,
+    wire.Auth: Op.AUTH,
+    wire.StartTls: Op.START_TLS,
+}
 
 
-def _encode(dialect: Dialect, request: wire.Request, txn: int) -> bytes:
-    raise NotImplementedError
-
-
-def _decode(dialect: Dialect, body: memoryview) -> tuple[int, wire.Reply]:
-    raise MalformedFrameError
-
-
-def _key_of_request(request: wire.Request) -> Hashable:
+def _key_of_request(request: wire.Request) -> Key:
+    op = _OPS[type(request)]
     match request:
-        case wire.AddEntry():
-            return ("add", request.ledger_id, request.entry_id)
-        case wire.ReadEntry():
-            return ("read", request.ledger_id, request.entry_id)
+        case wire.AddEntry() | wire.ReadEntry():
+            return (op, request.ledger_id, request.entry_id)
         case wire.BatchRead():
-            return ("batch", request.request_id)
+            return (op, request.request_id, 0)
         case _:
-            return type(request).__name__
+            return (op, 0, 0)
 
 
-def _key_of_reply(reply: wire.Reply) -> Hashable:
+def _key_of_reply(op: Op, reply: wire.Reply) -> Key:
     match reply:
-        case wire.AddReply():
-            return ("add", reply.ledger_id, reply.entry_id)
-        case wire.ReadReply():
-            return ("read", reply.ledger_id, reply.entry_id)
+        case wire.AddReply() | wire.ReadReply():
+            return (op, reply.ledger_id, reply.entry_id)
         case wire.BatchReply():
-            return ("batch", reply.request_id)
+            return (op, reply.request_id, 0)
         case _:
-            return type(reply).__name__.replace("Reply", "")
+            return (op, 0, 0)

@@ -15,10 +15,8 @@ import struct
 from typing import Final, cast
 
 from bookkeeper.errors import MalformedFrameError
+from bookkeeper.runs import FRAME_MAX
 from bookkeeper.seams import Buffer
-
-FRAME_MAX: Final = 5 * 1024 * 1024
-"""Bytes of the largest frame, its length field included; both sides' default (X30)."""
 
 RECEIVE_BUFFER: Final = 64 * 1024
 """Bytes of a receive buffer to begin with; one that fills up in a single read grows to RECEIVE_BUFFER_BUSY."""
