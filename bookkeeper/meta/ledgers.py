@@ -61,7 +61,7 @@ class Ledgers:
         raise NotImplementedError
 
     def list(self) -> AsyncIterator[LedgerId]:
-        """Every ledger in ascending order, as of a sync at the start; an error ends the listing with an exception (Z10)."""
+        """Every ledger, in ascending order, as of a sync at the start; a page that fails ends it by an error (Z10)."""
         raise NotImplementedError
 
     def watch(self, ledger_id: LedgerId, callback: Callable[[], None]) -> Watch:

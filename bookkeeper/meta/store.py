@@ -144,7 +144,8 @@ class MetadataStore(Protocol):
 
         Raises:
             KeyExistsError: there is one.
-            NoSuchKeyError: the parent is missing and ``parents`` is false, or the parent is ephemeral.
+            NoSuchKeyError: the parent is missing and ``parents`` is false.
+            MetadataError: the parent is ephemeral.
         """
 
     async def set(self, path: str, value: bytes, expected: Version | None) -> Version:
@@ -154,10 +155,20 @@ class MetadataStore(Protocol):
         """Raises: NoSuchKeyError, MetadataConflictError, NotEmptyError."""
 
     async def multi(self, operations: Sequence[Operation]) -> list[Version | None]:
-        """All or nothing, in order. Answers the new version for Create and Set. Raises what the first to fail raises."""
+        """All or nothing, in order; answers the new versions of Create and Set. Raises what the first to fail raises."""
 
     async def sync(self, path: str) -> None:
         """What anybody wrote before this call is seen by reads after it (Z6)."""
+
+    async def check_not_rolled_back(self, transaction: int) -> None:
+        """Compare what the store shows now with what was seen before, also by an earlier process (M10).
+
+        A store does this by itself with what it saw, at each new session; once it found a rollback, every write
+        raises the same.
+
+        Raises:
+            MetadataRolledBackError: the store's newest transaction is below ``transaction``.
+        """
 
     def watch(self, path: str, callback: Callable[[], None]) -> Watch:
         """Call back when the value is created, replaced or deleted."""
