@@ -63,6 +63,9 @@ class ClientConfig:
     metadata_poll_ms: int = 2_000
     """L8: how often a tailing reader looks at the ledger's metadata, watches or not."""
 
+    bookies_poll_ms: int = 30_000
+    """How often the list of bookies is read again, watches or not (Z5)."""
+
     metadata_timeout_ms: int = 10_000
     """How long a change of metadata is tried while the store is away; then a clear error."""
 

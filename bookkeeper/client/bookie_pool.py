@@ -1,0 +1,173 @@
+"""Connections to bookies, made when needed and shared by all handles of one client.
+
+One per (bookie, dialect, purpose): adds, single reads and fences share ``Use.MAIN``; batch reads have their v2
+channel (D10) and explicit LACs their v3 one, which is the main one unless the client speaks v2.
+
+A bookie that could not be reached is left alone for a while that grows (``reconnect_delay_*``): asking for it
+meanwhile fails at once with what went wrong, so that a read goes on to the next copy without waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import BookieError, BookieUnavailableError, BookKeeperError, ClientClosedError
+from bookkeeper.ids import Address, BookieId
+from bookkeeper.net import Backoff, BookieConnection, connect_bookie
+from bookkeeper.seams import Net, Rng
+from bookkeeper.wire import Dialect
+
+
+class Use(Enum):
+    """What a connection is for."""
+
+    MAIN = "main"
+    BATCH = "batch"
+    LAC = "lac"
+
+
+class _Key(NamedTuple):
+    bookie: BookieId
+    dialect: Dialect
+    purpose: Use
+
+
+@dataclass(slots=True)
+class _Pause:
+    """Why and until when a bookie is left alone."""
+
+    until: float
+    delays: Iterator[float]
+    error: BookieError
+
+
+class BookiePool:
+    """All connections of one client."""
+
+    def __init__(
+        self, net: Net, rng: Rng, config: ClientConfig, address_of: Callable[[BookieId], Awaitable[Address]]
+    ) -> None:
+        self._net = net
+        self._rng = rng
+        self._config = config
+        self._address_of = address_of
+        self._dialect = Dialect.V2 if config.protocol == "v2" else Dialect.V3
+        self._backoff = Backoff(
+            first_s=config.reconnect_delay_min_ms / 1000, max_s=config.reconnect_delay_max_ms / 1000
+        )
+        self._connections: dict[_Key, BookieConnection] = {}
+        self._connecting: dict[_Key, asyncio.Task[BookieConnection]] = {}
+        self._pauses: dict[BookieId, _Pause] = {}
+        self._addresses: dict[BookieId, Address] = {}
+        self._tasks = Tasks("connections to bookies", on_error=lambda error: None)  # every waiter gets it itself
+
+    def ready(self, bookie: BookieId, use: Use = Use.MAIN) -> BookieConnection | None:
+        """The connection if it stands now."""
+        connection = self._connections.get(self._key(bookie, use))
+        return connection if connection is not None and not connection.closed else None
+
+    async def get(self, bookie: BookieId, use: Use = Use.MAIN) -> BookieConnection:
+        """The connection, made now if there is none. Callers of one moment share one attempt.
+
+        Raises:
+            BookieUnavailableError: it cannot be reached, or could not be a moment ago.
+            ClientClosedError: the client was closed.
+        """
+        if (connection := self.ready(bookie, use)) is not None:
+            return connection
+        if self._tasks.closed:
+            raise ClientClosedError(f"no connection to {bookie}: the client is closed")
+        key = self._key(bookie, use)
+        if (attempt := self._connecting.get(key)) is None:
+            pause = self._pauses.get(bookie)
+            if pause is not None and asyncio.get_running_loop().time() < pause.until:
+                raise BookieUnavailableError(f"{bookie} failed a moment ago: {pause.error}") from pause.error
+            attempt = self._connecting[key] = self._tasks.start(self._connect(key), f"connect {bookie}")
+            attempt.add_done_callback(lambda _: self._connecting.pop(key, None))
+        try:
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            if attempt.cancelled():
+                raise ClientClosedError(f"no connection to {bookie}: the client is closed") from None
+            raise
+
+    def pause_left(self, bookie: BookieId) -> float:
+        """Seconds for which this bookie is still left alone; 0 when it may be tried."""
+        pause = self._pauses.get(bookie)
+        return max(0.0, pause.until - asyncio.get_running_loop().time()) if pause is not None else 0.0
+
+    def forgive(self, bookie: BookieId) -> None:
+        """There is news of this bookie: try it again without waiting."""
+        if (pause := self._pauses.get(bookie)) is not None:
+            pause.until = 0.0
+
+    def drop(self, bookie: BookieId, error: BookieError) -> None:
+        """Give this bookie's connections up, with all that is unsent: it does not answer (D13)."""
+        for key, connection in list(self._connections.items()):
+            if key.bookie == bookie:
+                connection.abort(error)
+
+    async def close(self) -> None:
+        """Close every connection. Idempotent."""
+        await self._tasks.close()
+        for connection in list(self._connections.values()):
+            connection.close()
+
+    def _key(self, bookie: BookieId, use: Use) -> _Key:
+        if use is Use.BATCH:
+            return _Key(bookie, Dialect.V2, Use.BATCH)
+        if use is Use.LAC and self._dialect is Dialect.V2:
+            return _Key(bookie, Dialect.V3, Use.LAC)
+        return _Key(bookie, self._dialect, Use.MAIN)
+
+    async def _connect(self, key: _Key) -> BookieConnection:
+        bookie = key.bookie
+        try:
+            address = await self._address(bookie)
+            connection = await connect_bookie(
+                self._net,
+                address,
+                key.dialect,
+                timeout_s=self._config.connect_timeout_ms / 1000,
+                frame_max=self._config.frame_size_max,
+            )
+        except BookieError as error:
+            raise self._pause(bookie, error) from error
+        if self._tasks.closed:
+            connection.close()
+            raise ClientClosedError(f"no connection to {bookie}: the client is closed")
+        self._pauses.pop(bookie, None)
+        self._connections[key] = connection
+        connection.on_closing.append(lambda closed: self._on_closing(key, closed))
+        return connection
+
+    async def _address(self, bookie: BookieId) -> Address:
+        """Where the bookie listens now; where it did when last seen, if the store does not say (F9)."""
+        known = self._addresses.get(bookie)
+        try:
+            async with asyncio.timeout(self._config.connect_timeout_ms / 1000):
+                address = self._addresses[bookie] = await self._address_of(bookie)
+                return address
+        except (BookKeeperError, TimeoutError) as error:
+            if known is not None:
+                return known
+            if isinstance(error, BookieError):
+                raise
+            raise BookieUnavailableError(f"where {bookie} listens is not known: {error!r}") from error
+
+    def _pause(self, bookie: BookieId, error: BookieError) -> BookieUnavailableError:
+        pause = self._pauses.get(bookie)
+        delays = pause.delays if pause is not None else self._backoff.delays(self._rng)
+        now = asyncio.get_running_loop().time()
+        self._pauses[bookie] = _Pause(now + next(delays), delays, error)
+        return BookieUnavailableError(f"{bookie}: {error}")
+
+    def _on_closing(self, key: _Key, connection: BookieConnection) -> None:
+        if self._connections.get(key) is connection:
+            del self._connections[key]

@@ -1,0 +1,120 @@
+"""Who is there, and who is better left out for now.
+
+Keeps the lists of writable and read-only bookies fresh: by a watch, and on a timer, because watches are lost (Z5).
+When the metadata store is away the last lists stand. Quarantine is a preference (D11): a bookie that failed
+is offered last for some time, and never withheld.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import MetadataError
+from bookkeeper.ids import BookieId
+from bookkeeper.meta import Watch
+from bookkeeper.seams import Rng
+
+_log = logging.getLogger(__name__)
+
+
+class BookieDirectory(Protocol):
+    """What is asked of :class:`bookkeeper.meta.Bookies`."""
+
+    def writable(self) -> Awaitable[list[BookieId]]: ...
+    def read_only(self) -> Awaitable[list[BookieId]]: ...
+    def known(self) -> Awaitable[list[BookieId]]: ...
+    def watch(self, callback: Callable[[], None]) -> Watch: ...
+
+
+class BookieWatcher:
+    """The bookies of the cluster as one client sees them."""
+
+    def __init__(self, bookies: BookieDirectory, rng: Rng, config: ClientConfig) -> None:
+        self._bookies = bookies
+        self._rng = rng
+        self._config = config
+        self._quarantined: dict[BookieId, float] = {}
+        self._listeners: dict[int, Callable[[frozenset[BookieId]], None]] = {}
+        self._listener_ids = 0
+        self._changed = asyncio.Event()
+        self._watch: Watch | None = None
+        self._tasks = Tasks("bookie watcher")
+        self.writable: tuple[BookieId, ...] = ()
+        """Bookies that take new entries, sorted, as last seen."""
+        self.read_only: tuple[BookieId, ...] = ()
+
+    async def start(self) -> None:
+        """Read the lists once and follow them from then on. Raises: MetadataError."""
+        self._watch = self._bookies.watch(self._changed.set)
+        await self.refresh()
+        self._tasks.start(self._follow(), "follow")
+
+    async def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+        await self._tasks.close()
+
+    def candidates(self) -> list[BookieId]:
+        """Writable bookies in random order, those in quarantine last."""
+        now = asyncio.get_running_loop().time()
+        self._quarantined = {bookie: until for bookie, until in self._quarantined.items() if until > now}
+        healthy = [bookie for bookie in self.writable if bookie not in self._quarantined]
+        doubtful = [bookie for bookie in self.writable if bookie in self._quarantined]
+        self._rng.shuffle(healthy)
+        self._rng.shuffle(doubtful)
+        return healthy + doubtful
+
+    def is_quarantined(self, bookie: BookieId) -> bool:
+        return self._quarantined.get(bookie, 0.0) > asyncio.get_running_loop().time()
+
+    def quarantine(self, bookie: BookieId) -> None:
+        """This bookie failed someone: offer it last for a while."""
+        self._quarantined[bookie] = asyncio.get_running_loop().time() + self._config.quarantine_ms / 1000
+
+    def pardon(self, bookie: BookieId) -> None:
+        """This bookie answers again."""
+        self._quarantined.pop(bookie, None)
+
+    async def known_absent(self) -> list[BookieId]:
+        """Bookies that belong to the cluster (they have a cookie) and are not registered now, in random order."""
+        known = await self._bookies.known()
+        absent = [bookie for bookie in known if bookie not in self.writable and bookie not in self.read_only]
+        self._rng.shuffle(absent)
+        return absent
+
+    def on_appeared(self, callback: Callable[[frozenset[BookieId]], None]) -> Callable[[], None]:
+        """Call back with the bookies that have become writable. Returns the way to stop that."""
+        self._listener_ids += 1
+        key = self._listener_ids
+        self._listeners[key] = callback
+        return lambda: (self._listeners.pop(key, None), None)[1]
+
+    async def refresh(self) -> None:
+        """Read the lists now. Raises: MetadataError."""
+        self._changed.clear()
+        writable = tuple(await self._bookies.writable())
+        self.read_only = tuple(await self._bookies.read_only())
+        appeared = frozenset(writable) - frozenset(self.writable)
+        self.writable = writable
+        if appeared:
+            for callback in list(self._listeners.values()):
+                callback(appeared)
+
+    async def _follow(self) -> None:
+        period = self._config.bookies_poll_ms / 1000
+        while True:
+            try:
+                async with asyncio.timeout(period):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+            try:
+                await self.refresh()
+            except MetadataError as error:
+                _log.warning("the list of bookies cannot be read, the last one stands: %s", error)
+                await asyncio.sleep(period)
