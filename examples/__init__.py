@@ -1,1 +1,1 @@
-
+"""Programs that stand on the packages of this repository."""

@@ -1,0 +1,13 @@
+"""For operators: the command ``bk``.
+
+Read in this order
+    cli         the command itself: finds its verbs by the entry-point group ``bookkeeper.commands``
+    options     what several verbs share: ``--metadata``, ``--json``, running a coroutine
+    ledgers     bk ledger append|read|tail|show|list|recover|delete
+    clusters    bk init, bk bookies
+    servers     bk bookie, bk zookeeper, bk standalone
+    bench       bk bench add|read
+    java        finding a Java runtime;  zookeeper  a development ZooKeeper from PySpark's jars
+
+A verb of another package (the gateway's) joins through the same group: nothing here imports upwards.
+"""

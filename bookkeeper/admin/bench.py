@@ -1,0 +1,270 @@
+"""``bk bench``: the few numbers everyone asks for, one JSON line each.
+
+Adds are a closed loop: ``--window`` appends in flight, each an awaited future of its own; the next one
+starts when one is confirmed. Latencies are of single appends, start to confirmation. CPU is that of
+this process and of the ``--pids`` given (from /proc), over the measured part only, per entry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from array import array
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bookkeeper import BookKeeper
+from bookkeeper.admin.options import finish, metadata_option, print_json
+from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.ledger_handle import WriteHandle
+from bookkeeper.client.read_handle import ReadHandle
+from bookkeeper.errors import ConfigError
+from bookkeeper.runs import IMPLEMENTATION
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+@click.group()
+def bench() -> None:
+    """Measure a cluster. Prints one JSON line: rates, percentiles in microseconds, CPU an entry."""
+
+
+def _pids(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in value.split(",") if part)
+    except ValueError:
+        raise click.BadParameter("expected process ids, separated by commas") from None
+
+
+_pids_option = click.option(
+    "--pids", default="", callback=_pids, metavar="PID,PID", help="Also count the CPU of these processes."
+)
+_protocol_option = click.option("--protocol", type=click.Choice(["v2", "v3"]), default="v3", show_default=True)
+
+
+@bench.command()
+@metadata_option
+@_pids_option
+@_protocol_option
+@click.option("--size", type=click.IntRange(0), default=1024, show_default=True, help="Payload bytes of an entry.")
+@click.option("--count", type=click.IntRange(1), default=100_000, show_default=True, help="Entries to measure.")
+@click.option("--warm-up", type=click.IntRange(0), default=10_000, show_default=True, help="Entries before that.")
+@click.option("--window", type=click.IntRange(1), default=1000, show_default=True, help="Appends in flight.")
+@click.option(
+    "--many", type=click.IntRange(1), help="Use append_many with runs of this many instead of single appends."
+)
+@click.option("--ensemble", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--write-quorum", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--ack-quorum", type=click.IntRange(1), default=2, show_default=True)
+@click.option("--digest", type=click.Choice(["crc32c", "crc32", "hmac", "dummy"]), default="crc32c", show_default=True)
+@click.option("--keep", is_flag=True, help="Do not delete the ledger afterwards.")
+def add(
+    metadata: str,
+    pids: tuple[int, ...],
+    protocol: str,
+    size: int,
+    count: int,
+    warm_up: int,
+    window: int,
+    many: int | None,
+    ensemble: int,
+    write_quorum: int,
+    ack_quorum: int,
+    digest: str,
+    keep: bool,
+) -> None:
+    """Append entries to a new ledger."""
+
+    async def work() -> dict[str, Any]:
+        config = ClientConfig(protocol=protocol)
+        async with BookKeeper.connect(metadata, config=config) as bk:
+            writer = await bk.create_ledger(
+                ensemble=ensemble, write_quorum=write_quorum, ack_quorum=ack_quorum, digest=digest
+            )
+            payload = bytes(size)
+            if warm_up:
+                await ClosedLoop(writer, payload, warm_up, min(window, warm_up)).run()
+            meter = Meter(pids)
+            if many is None:
+                spans = await ClosedLoop(writer, payload, count, min(window, count)).run()
+            else:
+                spans = await _append_runs(writer, payload, count, many, window)
+            figures = meter.stop(count, size, spans)
+            await writer.close()
+            figures |= {"op": "add", "size": size, "window": window, "many": many, "protocol": protocol}
+            figures |= {
+                "ensemble": f"{ensemble}/{write_quorum}/{ack_quorum}",
+                "digest": digest,
+                "ledger": int(writer.id),
+            }
+            if not keep:
+                await bk.delete_ledger(writer.id)
+            return figures
+
+    print_json(finish(work()))
+
+
+@bench.command()
+@metadata_option
+@_pids_option
+@_protocol_option
+@click.argument("ledger_id", type=click.IntRange(0), metavar="LEDGER")
+@click.option("--mode", type=click.Choice(["batch", "single"]), default="batch", show_default=True)
+@click.option("--window", type=click.IntRange(1), default=100, show_default=True, help="Single reads in flight.")
+@click.option("--rounds", type=click.IntRange(1), default=1, show_default=True, help="How often to read it all.")
+def read(
+    metadata: str, pids: tuple[int, ...], protocol: str, ledger_id: int, mode: str, window: int, rounds: int
+) -> None:
+    """Read a ledger from front to back."""
+
+    async def work() -> dict[str, Any]:
+        async with BookKeeper.connect(metadata, config=ClientConfig(protocol=protocol, read_window=window)) as bk:
+            async with await bk.open_ledger(ledger_id, recovery=False) as reader:
+                last = int(reader.last_add_confirmed)
+                if last < 0:
+                    raise ConfigError(f"ledger {ledger_id} is empty: nothing to read")
+                meter = Meter(pids)
+                entries, size, spans = await (_batches if mode == "batch" else _singles)(reader, last, window, rounds)
+                figures = meter.stop(entries, size / max(entries, 1), spans)
+        return figures | {"op": "read", "mode": mode, "window": window, "protocol": protocol, "ledger": ledger_id}
+
+    print_json(finish(work()))
+
+
+class ClosedLoop:
+    """``count`` appends with ``window`` of them in flight. No task and no clock but one reading per append and end."""
+
+    def __init__(self, writer: WriteHandle, payload: bytes, count: int, window: int) -> None:
+        self._append = writer.append_nowait
+        self._payload = payload
+        self._left = count
+        self._open = 0
+        self._window = window
+        self._started: deque[float] = deque()
+        self._spans = array("d")
+        self._finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> array[float]:
+        """Seconds of every append, in order of confirmation."""
+        for _ in range(self._window):
+            self._send()
+        await self._finished
+        return self._spans
+
+    def _send(self) -> None:
+        self._left -= 1
+        self._open += 1
+        self._started.append(time.perf_counter())
+        self._append(self._payload).add_done_callback(self._on_done)
+
+    def _on_done(self, done: asyncio.Future[Any]) -> None:
+        self._open -= 1
+        error = done.exception()
+        if error is not None:
+            if not self._finished.done():
+                self._finished.set_exception(error)
+            return
+        self._spans.append(time.perf_counter() - self._started.popleft())
+        if self._left:
+            self._send()
+        elif not self._open:
+            self._finished.set_result(None)
+
+
+async def _append_runs(writer: WriteHandle, payload: bytes, count: int, many: int, window: int) -> array[float]:
+    """append_many in runs of ``many``, about ``window`` entries in flight; a run's time counts for each of its entries."""
+    spans = array("d")
+    left = count
+
+    async def lane() -> None:
+        nonlocal left
+        while left > 0:
+            size = min(many, left)
+            left -= size
+            began = time.perf_counter()
+            await writer.append_many([payload] * size)
+            spans.extend([time.perf_counter() - began] * size)
+
+    await asyncio.gather(*(lane() for _ in range(max(1, window // many))))
+    return spans
+
+
+async def _batches(reader: ReadHandle, last: int, window: int, rounds: int) -> tuple[int, int, array[float]]:
+    entries = size = 0
+    for _ in range(rounds):
+        async for _first, payloads in reader.read_batches(0, last):
+            entries += len(payloads)
+            size += sum(map(len, payloads))
+    return entries, size, array("d")
+
+
+async def _singles(reader: ReadHandle, last: int, window: int, rounds: int) -> tuple[int, int, array[float]]:
+    spans = array("d")
+    size = 0
+    numbers = iter([entry for _ in range(rounds) for entry in range(last + 1)])
+
+    async def lane() -> None:
+        nonlocal size
+        for entry in numbers:
+            began = time.perf_counter()
+            size += len(await reader.read_entry(entry))
+            spans.append(time.perf_counter() - began)
+
+    await asyncio.gather(*(lane() for _ in range(window)))
+    return len(spans), size, spans
+
+
+class Meter:
+    """Wall and CPU time from its making to :meth:`stop`."""
+
+    def __init__(self, pids: Sequence[int]) -> None:
+        self._pids = pids
+        self._cpu_pids = sum(map(cpu_seconds, pids))
+        self._cpu = time.process_time()
+        self._wall = time.perf_counter()
+
+    def stop(self, entries: int, size: float, spans: array[float]) -> dict[str, Any]:
+        wall = time.perf_counter() - self._wall
+        cpu = time.process_time() - self._cpu
+        cpu_pids = sum(map(cpu_seconds, self._pids)) - self._cpu_pids
+        figures: dict[str, Any] = {
+            "entries": entries,
+            "seconds": round(wall, 3),
+            "entries_per_s": round(entries / wall),
+            "mb_per_s": round(entries * size / wall / 1e6, 1),
+            "codec": IMPLEMENTATION,
+            "cpu_us_client": round(cpu / entries * 1e6, 2),
+        }
+        if self._pids:
+            figures["cpu_us_pids"] = round(cpu_pids / entries * 1e6, 2)
+            figures["cpu_us"] = round((cpu + cpu_pids) / entries * 1e6, 2)
+        if spans:
+            figures |= percentiles(spans)
+        return figures
+
+
+def percentiles(spans: Sequence[float]) -> dict[str, float]:
+    """p50 to p999 in microseconds, by the nearest rank."""
+    ordered = sorted(spans)
+    ranks = {"p50_us": 0.50, "p90_us": 0.90, "p99_us": 0.99, "p999_us": 0.999}
+    return {
+        name: round(ordered[min(len(ordered) - 1, int(len(ordered) * rank))] * 1e6, 1) for name, rank in ranks.items()
+    }
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process with all its threads.
+
+    Raises:
+        ConfigError: there is no such process.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        raise ConfigError(f"--pids: there is no process {pid}") from None
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S

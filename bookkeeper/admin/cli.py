@@ -1,0 +1,102 @@
+"""``bk``: one command, its verbs found by entry point.
+
+Every verb is a :mod:`click` command under the group ``bookkeeper.commands``. Only the verb that was
+asked for is imported, so that ``bk`` starts as fast as what it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import EntryPoint, entry_points, version
+
+import click
+
+from bookkeeper.errors import BookKeeperError, Outcome
+
+COMMAND_GROUP = "bookkeeper.commands"
+
+
+class Verbs(click.Group):
+    """A group whose commands are entry points, loaded when they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_verbs())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = _verbs().get(cmd_name)
+        if found is None:
+            return None
+        try:
+            command = found.load()
+        except ModuleNotFoundError as exc:
+            # A verb of an optional package whose libraries are not installed: say so when it is asked for.
+            return _unavailable(cmd_name, exc)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"entry point {found.value} is no click command")
+        return command
+
+
+def _verbs() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=COMMAND_GROUP)}
+
+
+def _unavailable(name: str, cause: ModuleNotFoundError) -> click.Command:
+    def refuse() -> None:
+        raise click.ClickException(f"bk {name} needs the Python package {cause.name!r}, which is not installed")
+
+    return click.Command(name, callback=refuse, help=f"Not available: the package {cause.name!r} is not installed.")
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Where --metadata is asked for, the environment variable BK_METADATA serves as well.",
+)
+@click.version_option(version("bookkeeper-py"), prog_name="bk", message="%(prog)s %(version)s")
+def bk() -> None:
+    """Run and look after a BookKeeper cluster.
+
+    \b
+    Try it on this machine:
+      bk standalone --dir /tmp/bk
+      export BK_METADATA=sqlite:///tmp/bk/metadata.db
+      seq 1000 | bk ledger append
+      bk ledger read 0
+    """
+
+
+def main() -> None:
+    """The console script. Errors that are ours end with one sentence and status 1, not with a traceback."""
+    try:
+        bk(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has gone (bk ... | head): there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except (BookKeeperError, OSError) as error:
+        if os.environ.get("BK_TRACEBACK"):
+            raise
+        click.echo(f"bk: {explain(error)}", err=True)
+        sys.exit(1)
+
+
+def explain(error: BaseException) -> str:
+    """One sentence for people: what, whether it may have happened, whether trying again may help."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, BookKeeperError):
+        notes = []
+        if error.outcome is Outcome.UNKNOWN:
+            notes.append("it may or may not have happened")
+        if error.retryable:
+            notes.append("trying again may help")
+        if notes:
+            text += f" ({'; '.join(notes)})"
+    return text

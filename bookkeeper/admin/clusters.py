@@ -1,0 +1,64 @@
+"""``bk init`` and ``bk bookies``: making a cluster, and who is in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bookkeeper.admin.options import finish, json_option, metadata_option, print_json, print_table
+from bookkeeper.meta import Metadata, init_cluster
+from bookkeeper.real import system_seams
+
+
+@click.command()
+@metadata_option
+@json_option
+def init(metadata: str, as_json: bool) -> None:
+    """Lay out a new cluster in its metadata store. Refuses if there is one already.
+
+    The nodes are those that Apache BookKeeper's initnewcluster makes: bookies and clients of either kind
+    can join.
+    """
+
+    async def work() -> str:
+        return await init_cluster(metadata, system_seams())
+
+    instance = finish(work())
+    if as_json:
+        print_json({"instance_id": instance, "metadata": metadata})
+    else:
+        click.echo(f"a new cluster at {metadata}, instance {instance}")
+
+
+@click.command()
+@metadata_option
+@json_option
+def bookies(metadata: str, as_json: bool) -> None:
+    """List the bookies: writable, read-only, and absent (known by their cookie, not registered now)."""
+
+    async def work() -> list[dict[str, Any]]:
+        found = await Metadata.connect(metadata, system_seams())
+        try:
+            return await present(found)
+        finally:
+            await found.close()
+
+    rows = finish(work())
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(f"{len(rows)} bookies", ["bookie", "state", "address"], rows)
+
+
+async def present(metadata: Metadata) -> list[dict[str, Any]]:
+    """Every bookie as plain data: its id, state (writable, read-only, absent) and address."""
+    writable = await metadata.bookies.writable()
+    read_only = await metadata.bookies.read_only()
+    absent = sorted(set(await metadata.bookies.known()) - set(writable) - set(read_only))
+    rows: list[dict[str, Any]] = []
+    for state, names in (("writable", writable), ("read-only", read_only)):
+        for name in names:
+            rows.append({"bookie": name, "state": state, "address": str(await metadata.bookies.address(name))})
+    rows += [{"bookie": name, "state": "absent", "address": None} for name in absent]
+    return sorted(rows, key=lambda row: str(row["bookie"]))

@@ -1,0 +1,286 @@
+"""``bk ledger``: append, read, tail, show, list, recover, delete.
+
+``append`` creates a ledger, writes, closes it and prints its id: a ledger is never reopened for writing.
+``read``, ``tail`` and ``show`` never fence; ``recover`` does, and says what it found (D17).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
+
+import click
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from bookkeeper import BookKeeper
+from bookkeeper.admin.options import (
+    finish,
+    json_option,
+    metadata_option,
+    password_option,
+    print_json,
+    print_table,
+)
+from bookkeeper.ids import NO_ENTRY
+from bookkeeper.ledger import LedgerMetadata
+
+_RUN = 512
+"""Entries handed to the client at once: enough to be cheap, few enough to bound what waits in memory."""
+
+
+@click.group()
+def ledger() -> None:
+    """Write, read and look after ledgers."""
+
+
+@ledger.command()
+@metadata_option
+@password_option
+@json_option
+@click.argument("source", type=click.File("rb"), default="-")
+@click.option(
+    "--size", type=click.IntRange(0), metavar="BYTES", help="Write entries of this many bytes instead of lines."
+)
+@click.option("--count", type=click.IntRange(1), default=1000, show_default=True, help="With --size: how many entries.")
+@click.option("--ensemble", type=click.IntRange(1), default=3, show_default=True, help="Bookies that share the ledger.")
+@click.option("--write-quorum", type=click.IntRange(1), default=3, show_default=True, help="Copies of each entry.")
+@click.option("--ack-quorum", type=click.IntRange(1), default=2, show_default=True, help="Copies that must be durable.")
+@click.option("--digest", type=click.Choice(["crc32c", "crc32", "hmac", "dummy"]), default="crc32c", show_default=True)
+def append(
+    metadata: str,
+    password: str,
+    as_json: bool,
+    source: BinaryIO,
+    size: int | None,
+    count: int,
+    ensemble: int,
+    write_quorum: int,
+    ack_quorum: int,
+    digest: str,
+) -> None:
+    """Create a ledger, write the lines of SOURCE (default: standard input) as entries, close it, print its id."""
+
+    async def work() -> tuple[int, int]:
+        async with BookKeeper.connect(metadata) as bk:
+            writer = await bk.create_ledger(
+                ensemble=ensemble,
+                write_quorum=write_quorum,
+                ack_quorum=ack_quorum,
+                password=password.encode(),
+                digest=digest,
+            )
+            async with writer:
+                entries = _lines(source) if size is None else (bytes(size) for _ in range(count))
+                with _progress(None if size is None else count) as advance:
+                    for run in _runs(entries):
+                        await writer.append_many(run)
+                        advance(len(run))
+            return int(writer.id), int(writer.last_add_confirmed)
+
+    ledger_id, last = finish(work())
+    if as_json:
+        print_json({"ledger": ledger_id, "entries": last + 1})
+    else:
+        click.echo(ledger_id)
+
+
+@ledger.command()
+@metadata_option
+@password_option
+@json_option
+@click.argument("ledger_id", type=click.IntRange(0), metavar="LEDGER")
+@click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="The first entry to print.")
+@click.option("--last", type=click.IntRange(0), help="The last entry to print.  [default: the last one confirmed]")
+def read(metadata: str, password: str, as_json: bool, ledger_id: int, first: int, last: int | None) -> None:
+    """Print a ledger's entries, a line each. Does not fence: a writer goes on."""
+
+    async def work() -> None:
+        async with (
+            BookKeeper.connect(metadata) as bk,
+            await bk.open_ledger(ledger_id, password.encode(), recovery=False) as reader,
+        ):
+            end = int(reader.last_add_confirmed) if last is None else last
+            if first > end:
+                return
+            async for entry in reader.read(first, end):
+                _print_entry(int(entry.entry_id), entry.payload, as_json)
+
+    finish(work())
+
+
+@ledger.command()
+@metadata_option
+@password_option
+@json_option
+@click.argument("ledger_id", type=click.IntRange(0), metavar="LEDGER")
+@click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="The first entry to print.")
+def tail(metadata: str, password: str, as_json: bool, ledger_id: int, first: int) -> None:
+    """Print a ledger's entries as they are confirmed, until it is closed. Does not fence."""
+
+    async def work() -> None:
+        async with (
+            BookKeeper.connect(metadata) as bk,
+            await bk.open_ledger(ledger_id, password.encode(), recovery=False) as reader,
+        ):
+            async for entry in reader.tail(first):
+                _print_entry(int(entry.entry_id), entry.payload, as_json)
+
+    finish(work())
+
+
+@ledger.command()
+@metadata_option
+@json_option
+@click.argument("ledger_id", type=click.IntRange(0), metavar="LEDGER")
+def show(metadata: str, as_json: bool, ledger_id: int) -> None:
+    """Show a ledger: its state, its quorums, and who holds what (ensembles by fragment)."""
+
+    async def work() -> tuple[LedgerMetadata, set[str]]:
+        async with BookKeeper.connect(metadata) as bk:
+            bookies = bk.metadata_store.bookies
+            up = {*await bookies.writable(), *await bookies.read_only()}
+            return await bk.metadata(ledger_id), {str(b) for b in up}
+
+    found, up = finish(work())
+    document = describe(ledger_id, found, up)
+    if as_json:
+        print_json(document)
+        return
+    click.echo(
+        f"ledger {ledger_id}: {document['state']}, last entry {document['last_entry']}, {document['length']} bytes, "
+        f"E={document['ensemble']} Qw={document['write_quorum']} Qa={document['ack_quorum']}, {document['digest']}"
+    )
+    print_table("fragments", ["first_entry", "ensemble", "absent"], document["fragments"])
+
+
+def describe(ledger_id: int, found: LedgerMetadata, up: set[str]) -> dict[str, Any]:
+    """A ledger as plain data. ``absent``: bookies of a fragment that are not registered now."""
+    return {
+        "ledger": ledger_id,
+        "state": found.state.name,
+        "last_entry": None if found.last_entry in (None, NO_ENTRY) else int(found.last_entry),
+        "length": found.length,
+        "ensemble": found.spec.ensemble_size,
+        "write_quorum": found.spec.write_quorum,
+        "ack_quorum": found.spec.ack_quorum,
+        "digest": found.digest_type.name,
+        "custom": {key: value.decode(errors="backslashreplace") for key, value in found.custom.items()},
+        "fragments": [
+            {
+                "first_entry": int(fragment.first_entry),
+                "ensemble": " ".join(fragment.ensemble),
+                "absent": " ".join(bookie for bookie in fragment.ensemble if bookie not in up),
+            }
+            for fragment in found.fragments
+        ],
+    }
+
+
+@ledger.command("list")
+@metadata_option
+@json_option
+def list_(metadata: str, as_json: bool) -> None:
+    """List all ledgers: id, state, last entry, bytes."""
+
+    async def work() -> list[dict[str, Any]]:
+        rows = []
+        async with BookKeeper.connect(metadata) as bk:
+            async for ledger_id in bk.list_ledgers():
+                found = describe(int(ledger_id), await bk.metadata(ledger_id), set())
+                rows.append({key: found[key] for key in ("ledger", "state", "last_entry", "length")})
+        return rows
+
+    rows = sorted(finish(work()), key=lambda row: row["ledger"])
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(f"{len(rows)} ledgers", ["ledger", "state", "last_entry", "length"], rows)
+
+
+@ledger.command()
+@metadata_option
+@password_option
+@json_option
+@click.argument("ledger_id", type=click.IntRange(0), metavar="LEDGER")
+def recover(metadata: str, password: str, as_json: bool, ledger_id: int) -> None:
+    """Fence a ledger's writer, find its last entry, close it."""
+
+    async def work() -> int:
+        async with (
+            BookKeeper.connect(metadata) as bk,
+            await bk.open_ledger(ledger_id, password.encode(), recovery=True) as reader,
+        ):
+            return int(reader.last_add_confirmed)
+
+    last = finish(work())
+    if as_json:
+        print_json({"ledger": ledger_id, "last_entry": None if last < 0 else last})
+    else:
+        click.echo(f"ledger {ledger_id} is closed; " + (f"its last entry is {last}" if last >= 0 else "it is empty"))
+
+
+@ledger.command()
+@metadata_option
+@click.argument("ledger_id", type=click.IntRange(0), metavar="LEDGER")
+@click.confirmation_option("--yes", prompt="Delete the ledger for ever?", help="Do not ask.")
+def delete(metadata: str, ledger_id: int) -> None:
+    """Delete a ledger for ever. Its bookies reclaim the space later."""
+
+    async def work() -> None:
+        async with BookKeeper.connect(metadata) as bk:
+            await bk.delete_ledger(ledger_id)
+
+    finish(work())
+
+
+def _print_entry(entry_id: int, payload: bytes, as_json: bool) -> None:
+    if as_json:
+        print_json({"entry": entry_id, "payload": payload.decode(errors="backslashreplace")})
+    else:
+        sys.stdout.buffer.write(payload + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _lines(source: BinaryIO) -> Iterator[bytes]:
+    return (line.removesuffix(b"\n") for line in source)
+
+
+def _runs(entries: Iterable[bytes]) -> Iterator[list[bytes]]:
+    run: list[bytes] = []
+    for entry in entries:
+        run.append(entry)
+        if len(run) == _RUN:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+class _progress:
+    """A bar on standard error when a person looks at it and the end is known; nothing otherwise."""
+
+    def __init__(self, total: int | None) -> None:
+        self._total = total
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> Any:
+        if self._total is None or not sys.stderr.isatty():
+            return lambda count: None
+        from rich.console import Console
+
+        self._bar = Progress(
+            TextColumn("appending"),
+            BarColumn(),
+            TextColumn("{task.completed}/{task.total}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._bar.start()
+        task = self._bar.add_task("append", total=self._total)
+        bar = self._bar
+        return lambda count: bar.advance(task, count)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
