@@ -1,0 +1,129 @@
+"""Learning how far one may read: what entries carry, what a covering set of bookies says, and long polls.
+
+Rules
+    L3  A reader's last add confirmed never falls, never passes what the writer confirmed, and is the last id once the
+        ledger is closed. An entry raises it to the value *in* the entry, never to the entry's own id.
+    L9  A long poll ends within its time, and misses no advance that happened before it was armed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bookkeeper.errors import BookieUnavailableError, BookKeeperError, UnauthorizedError, check
+from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
+from bookkeeper.ledger.answer import Answer
+from bookkeeper.ledger.metadata import LedgerMetadata
+from bookkeeper.ledger.quorum import QuorumSpec
+
+
+class KnownLac:
+    """What one reader knows (L3). Feed it everything that was heard, in any order."""
+
+    __slots__ = ("closed_at", "value")
+
+    def __init__(self, metadata: LedgerMetadata) -> None:
+        self.value: EntryId = NO_ENTRY
+        self.closed_at: EntryId | None = None
+        self.on_metadata(metadata)
+
+    def __repr__(self) -> str:
+        return f"KnownLac({self.value}{', closed' if self.closed_at is not None else ''})"
+
+    def on_heard(self, lac: int | None) -> bool:
+        """A last add confirmed arrived (in a checked entry, blob or reply). True if that was news."""
+        if self.closed_at is not None or lac is None or lac <= self.value:
+            return False
+        self.value = EntryId(lac)
+        return True
+
+    def on_metadata(self, metadata: LedgerMetadata) -> bool:
+        """Metadata arrived. A fragment begins right after the last add confirmed of its time (W5), so its first id
+        tells one; a closed ledger tells the end. True if that was news."""
+        if not metadata.is_closed:
+            return self.on_heard(metadata.last_fragment.first_entry - 1)
+        check(self.value <= metadata.last_entry, "L3", f"read up to {self.value}, closed at {metadata.last_entry}")
+        news = self.closed_at is None
+        self.value = self.closed_at = metadata.last_entry
+        return news
+
+
+class LacByCoverage:
+    """Ask all bookies of the last fragment; done when those who answered cover it (Q3).
+
+    The answer is then not below any last add confirmed that was *published* before the question, to within what the
+    writer tells bookies; it never passes what was confirmed.
+    """
+
+    def __init__(self, spec: QuorumSpec, ensemble: Sequence[BookieId], floor: int = NO_ENTRY) -> None:
+        self._spec = spec
+        self._ensemble = tuple(ensemble)
+        self._known: set[BookieId] = set()
+        self._unknown: set[BookieId] = set()
+        self._error: BookKeeperError | None = None
+        self.value = EntryId(floor)
+
+    def on_answer(
+        self, bookie: BookieId, answer: Answer, lac: int | None, error: BookKeeperError | None = None
+    ) -> None:
+        """A positive answer carries its last add confirmed; a negative one (it has nothing) counts as well."""
+        if bookie not in self._ensemble:
+            return
+        if answer is Answer.UNKNOWN:
+            if bookie not in self._known:
+                self._unknown.add(bookie)
+            if self._error is None or isinstance(error, UnauthorizedError):
+                self._error = error
+            return
+        self._known.add(bookie)
+        self._unknown.discard(bookie)
+        if lac is not None and lac > self.value:
+            self.value = EntryId(lac)
+
+    @property
+    def is_covered(self) -> bool:
+        """Is :attr:`value` the answer?"""
+        return bool(self._known) and self._spec.covers_ensemble(self._known, self._ensemble)
+
+    @property
+    def error(self) -> BookKeeperError | None:
+        """Why there will be no answer: the password is wrong, or all answered and those who know do not cover."""
+        if isinstance(self._error, UnauthorizedError):
+            return self._error
+        if self.is_covered or len(self._known | self._unknown) < len(self._ensemble):
+            return None
+        return self._error or BookieUnavailableError("too few bookies told a last add confirmed")
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Ask ``bookie`` to answer when its last add confirmed exceeds ``previous_lac``, within ``timeout_ms``."""
+
+    bookie: BookieId
+    previous_lac: EntryId
+    timeout_ms: int
+
+
+class LongPoll:
+    """Which bookies to ask, and when to stop, in one round of waiting for news.
+
+    Every bookie may be the only one that heard of the newest add, and no single one must: a round asks one after the
+    other, so a round ends within ``timeout_ms`` in sum (L9). Each question names the last add confirmed that is known
+    *now*; a bookie that knows more answers at once, so nothing that happened before it was armed is missed.
+    """
+
+    def __init__(self, ensemble: Sequence[BookieId], timeout_ms: int, slice_ms: int = 1_000) -> None:
+        self._order = tuple(ensemble)
+        self._timeout_ms = timeout_ms
+        self._slice_ms = slice_ms
+        self._turn = 0
+
+    def next(self, known: KnownLac, elapsed_ms: int) -> Poll | None:
+        """The next question; None when the round is over: there is news, the ledger is closed, or time is up."""
+        left = self._timeout_ms - elapsed_ms
+        if left <= 0 or known.closed_at is not None:
+            return None
+        bookie = self._order[self._turn % len(self._order)]
+        self._turn += 1
+        return Poll(bookie, known.value, min(left, self._slice_ms))

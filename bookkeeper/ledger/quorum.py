@@ -1,0 +1,131 @@
+"""Quorum arithmetic: who stores an entry, and when is silence an answer?
+
+An ensemble of E bookies takes turns: entry *n* goes to the Qw bookies that start at position ``n mod E``
+-- its write set -- and counts as written once Qa of them say so (Q1).
+
+    E=4 Qw=3 Qa=2     entry 0: b0 b1 b2
+                      entry 1:    b1 b2 b3
+                      entry 2: b0    b2 b3
+                      entry 3: b0 b1    b3
+
+Coverage is the mirror image (Q3). A property *covers* a write set when fewer than Qa of its bookies lack it:
+those cannot form an ack quorum any more, so no entry can be, or become, written without meeting a bookie
+that has it.
+
+    fencing                    must cover every write set of the ensemble
+    a negative recovery read   must cover the entry's write set: Qw - Qa + 1 explicit negatives (Q4)
+
+This is the only file in which quorum sizes are added, subtracted or compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from bookkeeper.ids import BookieId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumSpec:
+    """How a ledger is spread over bookies. Invariant (Q5): E >= Qw >= Qa >= 1.
+
+    Raises:
+        ValueError: the invariant does not hold.
+    """
+
+    ensemble_size: int
+    write_quorum: int
+    ack_quorum: int
+
+    def __post_init__(self) -> None:
+        if not self.ensemble_size >= self.write_quorum >= self.ack_quorum >= 1:
+            raise ValueError(f"need E >= Qw >= Qa >= 1, got {self}")
+
+    def __str__(self) -> str:
+        return f"E={self.ensemble_size} Qw={self.write_quorum} Qa={self.ack_quorum}"
+
+    @property
+    def is_striped(self) -> bool:
+        """Does each bookie hold only some of the entries (E > Qw)?"""
+        return self.ensemble_size > self.write_quorum
+
+    # -- who stores an entry (Q1) -----------------------------------------------------------------------
+
+    def positions(self, entry_id: int) -> tuple[int, ...]:
+        """Indexes into the ensemble of an entry's write set, in order."""
+        return tuple((entry_id + i) % self.ensemble_size for i in range(self.write_quorum))
+
+    def write_set(self, entry_id: int, ensemble: Sequence[BookieId]) -> tuple[BookieId, ...]:
+        """The Qw bookies that store an entry, in order."""
+        assert len(ensemble) == self.ensemble_size
+        return tuple(ensemble[p] for p in self.positions(entry_id))
+
+    def holds(self, position: int, entry_id: int) -> bool:
+        """Is the bookie at this position of the ensemble in the entry's write set?"""
+        return (position - entry_id) % self.ensemble_size < self.write_quorum
+
+    def stripe(self, position: int, first: int, count: int) -> Sequence[int]:
+        """The entry ids of ``first .. first + count - 1`` that the bookie at ``position`` holds, rising.
+
+        A ``range`` (nothing is built) when E == Qw.
+        """
+        ids = range(first, first + count)
+        if not self.is_striped:
+            return ids
+        return [e for e in ids if (position - e) % self.ensemble_size < self.write_quorum]
+
+    def stripe_size(self, position: int, first: int, count: int) -> int:
+        """``len(stripe(position, first, count))``, in constant time."""
+        if not self.is_striped:
+            return count
+        whole, rest = divmod(count, self.ensemble_size)
+        return whole * self.write_quorum + sum(self.holds(position, first + i) for i in range(rest))
+
+    def next_held(self, position: int, entry_id: int) -> int:
+        """The lowest id not below ``entry_id`` that the bookie at ``position`` holds."""
+        behind = (position - entry_id) % self.ensemble_size
+        return entry_id if behind < self.write_quorum else entry_id + behind - self.write_quorum + 1
+
+    # -- when is an entry written, when is it not -------------------------------------------------------
+
+    def is_acknowledged(self, acks: int) -> bool:
+        """Do this many distinct bookies of an entry's write set make an ack quorum?"""
+        return acks >= self.ack_quorum
+
+    def proves_absence(self, negatives: int) -> bool:
+        """Do this many explicit negatives to fencing reads, from distinct bookies of an entry's write set, prove
+        that no client ever got or ever will get an ack for it (Q4)?"""
+        return negatives >= self.write_quorum - self.ack_quorum + 1
+
+    def acknowledged_below(self, first: int, ends: Sequence[int]) -> int:
+        """How far acks reach: the lowest id not below ``first`` that lacks an ack quorum.
+
+        ``ends[p]`` says that the bookie at position ``p`` stored every entry it holds of ``first .. ends[p] - 1``
+        (``ends[p] <= first``: none).
+        """
+        if not self.is_striped:
+            return max(first, sorted(ends, reverse=True)[self.ack_quorum - 1])
+        return min(self._unacknowledged(e, ends) for e in range(first, first + self.ensemble_size))
+
+    def _unacknowledged(self, entry_id: int, ends: Sequence[int]) -> int:
+        """The lowest id, ``entry_id`` or a whole number of turns later, that lacks an ack quorum."""
+        end = sorted((ends[p] for p in self.positions(entry_id)), reverse=True)[self.ack_quorum - 1]
+        turns = -(-(end - entry_id) // self.ensemble_size) if end > entry_id else 0
+        return entry_id + turns * self.ensemble_size
+
+    # -- coverage (Q3) ----------------------------------------------------------------------------------
+
+    def covers(self, having: AbstractSet[BookieId], write_set: Iterable[BookieId]) -> bool:
+        """Do so many of ``write_set`` have it that those without cannot form an ack quorum?"""
+        return len(set(write_set) - having) < self.ack_quorum
+
+    def covers_ensemble(self, having: AbstractSet[BookieId], ensemble: Sequence[BookieId]) -> bool:
+        """Does it cover every write set of the ensemble?"""
+        return all(self.covers(having, self.write_set(e, ensemble)) for e in range(self.ensemble_size))
+
+    def can_acknowledge(self, alive: AbstractSet[BookieId], ensemble: Sequence[BookieId]) -> bool:
+        """Could every entry find an ack quorum among the bookies ``alive``?"""
+        turns = range(self.ensemble_size)
+        return all(self.is_acknowledged(len(set(self.write_set(e, ensemble)) & alive)) for e in turns)
