@@ -1,30 +1,121 @@
 """The run codec in Python: what a machine without a compiler runs, and what the native one is tested against.
 
-Stateless; total: any bytes give a result, and impossible ones are reported in it. Buffers are any contiguous
-bytes-like object; positions are absolute in the buffer given.
+Stateless and total: any bytes give a result, and impossible ones are reported in it. Buffers are contiguous
+bytes-like objects; positions are absolute in them. The bytes are drawn in ``frames.py`` and ``records.py``.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from typing import Final
 
+from bookkeeper.runs.checksums import DIGEST_SIZES, digest_of
+from bookkeeper.runs.checksums import crc32c as _crc32c
+from bookkeeper.runs.frames import (
+    HEADER,
+    INT64_MAX,
+    U32,
+    V2_ADD,
+    V3_ADD,
+    Plain,
+    add_reply,
+    check_bounds,
+    impossible,
+    plain_add,
+    plain_reply,
+    put_varint,
+    view_of,
+)
+from bookkeeper.runs.records import (
+    chain_crcs,
+    find_record,
+    pack_entries,
+    place_record,
+    put_record,
+    read_record,
+    record,
+    record_places,
+    scan_records,
+    scatter,
+    split_entries,
+)
 from bookkeeper.runs.shapes import (
+    ENTRY_HEADER,
     FRAME_MAX,
-    RECORD_MAX,
+    KEY_SIZE,
+    RECORD_HEADER,
+    STREAM_SHIFT,
     Adds,
-    Entries,
-    Packed,
+    Dialect,
     Payloads,
     Replies,
-    Scan,
+    ReplyRun,
+    Run,
 )
 from bookkeeper.seams import Buffer
+
+__all__ = [
+    "chain_crcs",
+    "crc32c",
+    "encode_adds",
+    "fail_acks",
+    "find_record",
+    "gather",
+    "pack_entries",
+    "read_record",
+    "record",
+    "record_places",
+    "scan_records",
+    "scatter",
+    "split_add_replies",
+    "split_adds",
+    "split_entries",
+]
+
+_V2_FIRST: Final = 8
+"""A body that begins with a byte below 8 is no protobuf message (field numbers begin at 1): it is v2."""
+_ENTRY_MASK: Final = (1 << STREAM_SHIFT) - 1
 
 
 def crc32c(data: Buffer, seed: int = 0) -> int:
     """CRC32C of ``data``, continuing ``seed``."""
-    raise NotImplementedError
+    return _crc32c(data, seed)
+
+
+# -- adds, on the bookie ---------------------------------------------------------------------------------
+
+
+class _RunBuilder:
+    """Closes a run when ledger or key change, or the ids do not ascend."""
+
+    __slots__ = ("contiguous", "i0", "key", "lac", "last", "ledger_id", "runs")
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+        self.key: memoryview | None = None
+        self.ledger_id = self.last = self.lac = self.i0 = 0
+        self.contiguous = True
+
+    def add(self, i: int, plain: Plain, key: memoryview) -> None:
+        if (
+            self.key is not None
+            and plain.ledger_id == self.ledger_id
+            and plain.entry_id > self.last
+            and key == self.key
+        ):
+            self.contiguous = self.contiguous and plain.entry_id == self.last + 1
+            self.lac = max(self.lac, plain.lac)
+        else:
+            self.close(i)
+            self.key, self.ledger_id, self.lac = key, plain.ledger_id, plain.lac
+            self.i0, self.contiguous = i, True
+        self.last = plain.entry_id
+
+    def close(self, i: int) -> None:
+        if self.key is not None:
+            self.runs.append(Run(self.ledger_id, bytes(self.key), self.i0, i, self.contiguous, self.lac))
+            self.key = None
 
 
 def split_adds(
@@ -47,13 +138,94 @@ def split_adds(
         v2_only: this connection has spoken v2 before (``Adds.v2`` of the call before): v3 frames are slow.
         out: write records here from ``out_start`` on (an aligned journal buffer), instead of into new bytes. It
             should have room for ``frame_max + 8`` bytes, or the largest add never fits.
+
+    Raises:
+        ValueError: ``start``, ``end`` or ``out_start`` lie outside their buffers.
     """
-    raise NotImplementedError
+    view = view_of(chunk, start, end)
+    room = None if out is None else memoryview(out)
+    record_start = 0
+    if room is not None:
+        check_bounds(len(room), out_start, len(room))
+        record_start = out_start
+    records, acks = bytearray(), bytearray()
+    record_ends, ack_ends, entry_ids = array("q"), array("q"), array("q")
+    slow: list[tuple[int, int]] = []
+    slow_after: list[int] = []
+    builder = _RunBuilder()
+    v2, full, error = v2_only, False, None
+    at = start
+    while end - at >= 4:
+        (length,) = U32.unpack_from(view, at)
+        if length == 0 or length + 4 > frame_max:
+            error = impossible(length, frame_max)
+            break
+        body, stop = at + 4, at + 4 + length
+        if stop > end:
+            break
+        plain = plain_add(view, body, stop, v2)
+        if plain is None:
+            builder.close(len(entry_ids))
+            slow.append((body, stop))
+            slow_after.append(len(builder.runs))
+            v2 = v2 or view[body] < _V2_FIRST
+            at = stop
+            continue
+        entry = view[plain.entry_at : stop]
+        taken = RECORD_HEADER + len(entry)
+        if room is None:
+            put_record(records, entry)
+        elif record_start + taken > len(room):
+            full = True
+            break
+        else:
+            place_record(room, record_start, entry)
+        v2 = v2 or plain.txn < 0
+        record_start += taken
+        acks += add_reply(plain.txn, plain.ledger_id, plain.entry_id)
+        builder.add(len(entry_ids), plain, view[plain.key_at : plain.key_at + KEY_SIZE])
+        entry_ids.append(plain.entry_id)
+        record_ends.append(record_start)
+        ack_ends.append(len(acks))
+        at = stop
+    builder.close(len(entry_ids))
+    return Adds(
+        used=at,
+        records=bytes(records) if out is None else out,
+        record_start=0 if out is None else out_start,
+        record_ends=record_ends,
+        acks=bytes(acks),
+        ack_ends=ack_ends,
+        entry_ids=entry_ids,
+        runs=builder.runs,
+        slow=slow,
+        slow_after=slow_after,
+        v2=v2,
+        full=full,
+        error=error,
+    )
 
 
 def fail_acks(acks: Buffer, ack_ends: array[int], i0: int, i1: int, status: int) -> bytes:
-    """The replies ``i0 .. i1 - 1`` of ``Adds.acks`` with ``status`` (neutral) instead of success."""
-    raise NotImplementedError
+    """The replies ``i0 .. i1 - 1`` of ``Adds.acks`` with ``status`` (neutral) instead of success.
+
+    Raises:
+        KeyError: no such status.
+    """
+    view = memoryview(acks)
+    out = bytearray()
+    at = ack_ends[i0 - 1] if i0 else 0
+    for stop in ack_ends[i0:i1]:
+        parts = plain_reply(view, at + 4, stop)
+        if parts is None:
+            raise ValueError(f"no reply to a plain add at {at}")
+        txn, ledger_id, entry_id, _ = parts
+        out += add_reply(txn, ledger_id, entry_id, status)
+        at = stop
+    return bytes(out)
+
+
+# -- adds, on the client ---------------------------------------------------------------------------------
 
 
 def encode_adds(
@@ -75,8 +247,44 @@ def encode_adds(
         digest: number of the digest kind (:class:`~bookkeeper.runs.shapes.Digest`).
         mac_key: SHA1("mac" + password); HMAC only.
         txn_base: v3: ``stream << 40``; entry e travels under ``txn_base | e mod 2**40``.
+
+    Raises:
+        ValueError: a key that is not 20 bytes, negative ids, no such dialect or digest.
     """
-    raise NotImplementedError
+    _check_encoding(dialect, ledger_id, first, len(payloads), master_key, digest, txn_base)
+    out = bytearray()
+    ends = array("q")
+    length, size = length_before, DIGEST_SIZES[digest]
+    ledger_field = b"\x08" + put_varint(ledger_id) + b"\x10"
+    key_field = b"\x1a\x14" + master_key + b"\x22"
+    for entry_id, payload in enumerate(payloads, first):
+        body = memoryview(payload).cast("B")
+        length += len(body)
+        header = HEADER.pack(ledger_id, entry_id, lac, length)
+        n = ENTRY_HEADER + size + len(body)
+        if dialect == Dialect.V2:
+            out += U32.pack(24 + n) + V2_ADD + master_key
+        else:
+            txn = V3_ADD + put_varint(txn_base | entry_id & _ENTRY_MASK)
+            request = ledger_field + put_varint(entry_id) + key_field + put_varint(n)
+            inner = bytes((0x0A, len(txn))) + txn + b"\xaa\x06" + put_varint(len(request) + n) + request
+            out += U32.pack(len(inner) + n) + inner
+        out += header
+        out += digest_of(digest, mac_key, header, body)
+        out += body
+        ends.append(len(out))
+    return bytes(out), ends
+
+
+def _check_encoding(
+    dialect: int, ledger_id: int, first: int, n: int, master_key: bytes, digest: int, txn_base: int
+) -> None:
+    if dialect not in (Dialect.V2, Dialect.V3) or digest not in DIGEST_SIZES:
+        raise ValueError(f"no dialect {dialect}, or no digest {digest}")
+    if not 0 <= ledger_id <= INT64_MAX or not 0 <= first <= INT64_MAX - n or len(master_key) != KEY_SIZE:
+        raise ValueError(f"ledger {ledger_id}, entry {first}, a key of {len(master_key)} bytes")
+    if not 0 <= txn_base < 1 << 64:
+        raise ValueError(f"transaction id {txn_base}")
 
 
 def split_add_replies(chunk: Buffer, start: int, end: int, frame_max: int = FRAME_MAX) -> Replies:
@@ -84,77 +292,59 @@ def split_add_replies(chunk: Buffer, start: int, end: int, frame_max: int = FRAM
 
     A reply that belongs to no stream (v3 transaction id below 2**40, or whose low 40 bits are not the entry id) and
     one with an unknown status is slow.
+
+    Raises:
+        ValueError: ``start`` or ``end`` lie outside the chunk.
     """
-    raise NotImplementedError
+    view = view_of(chunk, start, end)
+    runs: list[ReplyRun] = []
+    slow: list[tuple[int, int]] = []
+    error = None
+    run = ReplyRun(0, 0, 0, 0, 0)
+    at = start
+    while end - at >= 4:
+        (length,) = U32.unpack_from(view, at)
+        if length == 0 or length + 4 > frame_max:
+            error = impossible(length, frame_max)
+            break
+        body, stop = at + 4, at + 4 + length
+        if stop > end:
+            break
+        at = stop
+        parts = plain_reply(view, body, stop)
+        if parts is None or (parts[0] >= 0 and not _is_streamed(parts[0], parts[2])):
+            slow.append((body, stop))
+            continue
+        txn, ledger_id, entry_id, status = parts
+        stream = txn >> STREAM_SHIFT if txn >= 0 else -1
+        if run.n and run == (stream, ledger_id, run.first, run.n, status) and entry_id == run.first + run.n:
+            run = run._replace(n=run.n + 1)
+            runs[-1] = run
+        else:
+            run = ReplyRun(stream, ledger_id, entry_id, 1, status)
+            runs.append(run)
+    return Replies(at, runs, slow, error)
+
+
+def _is_streamed(txn: int, entry_id: int) -> bool:
+    return txn >> STREAM_SHIFT > 0 and txn & _ENTRY_MASK == entry_id & _ENTRY_MASK
 
 
 def gather(data: Buffer, ends: array[int], indices: Sequence[int], start: int = 0) -> bytes:
-    """The items ``indices`` (ascending) of ``data`` in one piece; item 0 begins at ``start``.
+    """The items ``indices`` of ``data`` in one piece; item 0 begins at ``start``.
 
     For E > Qw: the frames of a run that one bookie holds.
-    """
-    raise NotImplementedError
-
-
-def record(entry: Buffer) -> bytes:
-    """The disk record of one entry: [length u32][crc32c u32 over length and entry][entry]."""
-    raise NotImplementedError
-
-
-def read_record(buffer: Buffer, offset: int, ledger_id: int, entry_id: int) -> bytes | None:
-    """The entry in the record at ``offset``; None if crc, ledger or entry id are not as they must be (B7)."""
-    raise NotImplementedError
-
-
-def pack_entries(
-    buffer: Buffer, offsets: array[int], ledger_id: int, first: int, size_budget: int, at_least: int = 1
-) -> Packed:
-    """Verify the records at ``offsets`` (entries ``first``, ``first + 1``, ...) and pack them for a batch reply.
-
-    Stops before an entry that would take the sum of ``4 + length`` over ``size_budget`` (the first ``at_least``
-    entries are exempt), and at the first record that is not whole or not what it must be (B7).
-    """
-    raise NotImplementedError
-
-
-def split_entries(
-    body: Buffer, start: int, end: int, ledger_id: int, first: int, digest: int, mac_key: bytes = b""
-) -> Entries:
-    """The client's side of a batch reply: verify digest, ledger and entry id of each entry, hand out payloads (L5)."""
-    raise NotImplementedError
-
-
-def scan_records(buffer: Buffer, start: int, end: int, record_max: int = RECORD_MAX) -> Scan:
-    """Walk the records in ``buffer[start:end]``, verifying each; for replay and rebuild."""
-    raise NotImplementedError
-
-
-def find_record(buffer: Buffer, start: int, end: int, record_max: int = RECORD_MAX) -> int:
-    """Where the next whole, valid record begins in ``buffer[start:end]``; -1 if there is none (G4)."""
-    raise NotImplementedError
-
-
-def chain_crcs(records: Buffer, start: int, end: int, seed: int = 0) -> int:
-    """CRC32C over the crc fields of the records in ``records[start:end]``, continuing ``seed`` (journal groups).
-
-    The records are trusted to be whole; a length field that leads past ``end`` ends the walk.
-    """
-    raise NotImplementedError
-
-
-def record_places(record_ends: array[int], i0: int, i1: int, record_start: int, base: int) -> array[int]:
-    """Places for an index: ``base`` + where record i begins, for i in ``i0 .. i1 - 1`` (array('q')).
-
-    With the records of a slice written at offset x of a log, ``base`` is ``log_id << 40 | x`` less where the slice
-    begins in ``records``.
-    """
-    raise NotImplementedError
-
-
-def scatter(target: array[int], origin: int, entry_ids: array[int], i0: int, i1: int, values: array[int]) -> None:
-    """``target[entry_ids[i] - origin] = values[i - i0]`` for i in ``i0 .. i1 - 1``: a run with holes into an index.
 
     Raises:
-        ValueError: an id falls outside ``target``; nothing was written.
+        ValueError: an index without an item, or ends that do not ascend within ``data``.
     """
-    raise NotImplementedError
+    view = memoryview(data)
+    out = bytearray()
+    for i in indices:
+        if not 0 <= i < len(ends):
+            raise ValueError(f"item {i} of {len(ends)}")
+        begin, stop = ends[i - 1] if i else start, ends[i]
+        if not 0 <= begin <= stop <= len(view):
+            raise ValueError(f"item {i} is {begin}..{stop} of {len(view)} bytes")
+        out += view[begin:stop]
+    return bytes(out)

@@ -53,6 +53,22 @@ class Digest(IntEnum):
     DUMMY = 4
 
 
+V3_STATUS: Final[dict[int, int]] = {
+    0: 0,  # OK
+    1: 402,  # NO_LEDGER
+    2: 403,  # NO_ENTRY
+    100: 404,  # BAD_REQUEST
+    101: 501,  # IO_ERROR
+    102: 502,  # UNAUTHORIZED
+    103: 503,  # BAD_VERSION
+    104: 504,  # FENCED
+    105: 505,  # READ_ONLY
+    106: 506,  # TOO_MANY_REQUESTS
+    107: 507,  # UNKNOWN_STATE
+}
+"""Neutral status (the same numbers as v2's) to v3's; ``wire.status`` names them."""
+
+
 class Run(NamedTuple):
     """Adds ``i0 .. i1 - 1`` of the arrays: one ledger, one key, strictly ascending entry ids (holes if E > Qw)."""
 
@@ -175,3 +191,4 @@ class Scan(NamedTuple):
 
 
 Payloads = Sequence[Buffer]
+"""What ``encode_adds`` takes: one buffer for each entry."""

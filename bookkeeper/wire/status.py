@@ -15,14 +15,18 @@ from bookkeeper.errors import (
     BookieFailedError,
     BookieReadOnlyError,
     BookKeeperError,
+    CorruptionError,
     DataUnknownError,
+    DiskFullError,
     LedgerFencedError,
     NoSuchEntryError,
     NoSuchLedgerError,
     ProtocolVersionError,
+    StorageError,
     TooManyRequestsError,
     UnauthorizedError,
 )
+from bookkeeper.runs.shapes import V3_STATUS
 
 
 class Status(IntEnum):
@@ -42,19 +46,7 @@ class Status(IntEnum):
     """The bookie cannot tell (limbo). Apache's v2 client closes the connection when it meets this one."""
 
 
-TO_V3: Final[dict[Status, int]] = {
-    Status.OK: 0,
-    Status.NO_LEDGER: 402,
-    Status.NO_ENTRY: 403,
-    Status.BAD_REQUEST: 404,
-    Status.IO_ERROR: 501,
-    Status.UNAUTHORIZED: 502,
-    Status.BAD_VERSION: 503,
-    Status.FENCED: 504,
-    Status.READ_ONLY: 505,
-    Status.TOO_MANY_REQUESTS: 506,
-    Status.UNKNOWN_STATE: 507,
-}
+TO_V3: Final[dict[Status, int]] = {Status(number): v3 for number, v3 in V3_STATUS.items()}
 FROM_V3: Final[dict[int, Status]] = {number: status for status, number in TO_V3.items()}
 
 TO_V2: Final[dict[Status, int]] = {status: int(status) for status in Status}
@@ -88,8 +80,6 @@ def status_of(error: BaseException) -> Status:
     for status, cls in ERRORS.items():
         if isinstance(error, cls):
             return status
-    from bookkeeper.errors import CorruptionError, DiskFullError, StorageError
-
     if isinstance(error, DiskFullError):
         return Status.READ_ONLY
     if isinstance(error, CorruptionError | StorageError | OSError):
