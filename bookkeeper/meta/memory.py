@@ -381,7 +381,7 @@ class MemoryStore:
         fate = await self._enter(kind, path)
         if self._alarm is not None:
             raise self._alarm
-        if not self._cluster.is_live(self.session_id) or (fate.delay_before_s and session != self.session_id):
+        if session != self.session_id or not self._cluster.is_live(session):
             raise SessionExpiredError(f"{kind} {path}: session {session} has ended")
         if fate.request_lost:
             raise MetadataUnavailableError(f"{kind} {path}: no answer")

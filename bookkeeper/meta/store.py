@@ -155,7 +155,7 @@ class MetadataStore(Protocol):
         """Raises: NoSuchKeyError, MetadataConflictError, NotEmptyError."""
 
     async def multi(self, operations: Sequence[Operation]) -> list[Version | None]:
-        """All or nothing, in order; answers the new versions of Create and Set. Raises what the first to fail raises."""
+        """All or nothing, in order; answers the versions of Create and Set. Raises what the first failure raises."""
 
     async def sync(self, path: str) -> None:
         """What anybody wrote before this call is seen by reads after it (Z6)."""

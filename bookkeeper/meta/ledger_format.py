@@ -1,0 +1,210 @@
+"""Ledger metadata as bytes.
+
+    "BookieMetadataFormatVersion" TAB <version> LF <body>
+
+Version 3 (what new ledgers get): varint length and a binary LedgerMetadataFormat. Version 2: the same message as
+text. Version 1: lines. All three are read; a ledger keeps the version it has. **M7**: decode(encode(x)) = x, and
+fields of the message that we do not know come back as they were (version 3; version 2 refuses them, as Java does).
+"""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import Any, Final
+
+from google.protobuf import text_format
+from google.protobuf.message import DecodeError, EncodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from bookkeeper.errors import MetadataFormatError
+from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
+from bookkeeper.ledger.digest import DigestType
+from bookkeeper.ledger.metadata import Fragment, LedgerMetadata, LedgerState
+from bookkeeper.ledger.quorum import QuorumSpec
+from bookkeeper.meta import metadata_pb2 as pb
+
+_HEADER: Final = re.compile(rb"BookieMetadataFormatVersion\t(\d{1,10})\n")
+_IN_RECOVERY: Final = -102
+"""Last entry of version 1 while a recovery runs."""
+
+
+def encode(metadata: LedgerMetadata) -> bytes:
+    """The bytes of a ledger, in the format version it has.
+
+    Raises:
+        MetadataFormatError: versions 2 and 3 have no place for a ledger without digest type and password.
+    """
+    header = f"BookieMetadataFormatVersion\t{metadata.format_version}\n".encode()
+    if metadata.format_version == 1:
+        return header + _encode_lines(metadata)
+    message = _to_message(metadata)
+    try:
+        if metadata.format_version == 2:
+            return header + text_format.MessageToString(message, as_utf8=False).encode()
+        body = message.SerializeToString(deterministic=True) + metadata.unknown
+    except EncodeError as error:
+        raise MetadataFormatError(f"{metadata}: {error}") from error
+    return header + _varint(len(body)) + body
+
+
+def decode(data: bytes) -> LedgerMetadata:
+    """The reverse of encode.
+
+    Raises:
+        MetadataFormatError: not such bytes, or a ledger that cannot be (M4).
+    """
+    header = _HEADER.match(data)
+    if header is None:
+        raise MetadataFormatError("ledger metadata without a required field")
+    body = data[header.end() :]
+    try:
+        match int(header[1]):
+            case 1:
+                return _decode_lines(body)
+            case 2:
+                text = pb.LedgerMetadataFormat()
+                text_format.Parse(body, text)
+                return _from_message(text, 2)
+            case 3:
+                size, start = _read_varint(body)
+                message = pb.LedgerMetadataFormat()
+                message.ParseFromString(body[start : start + size])
+                return _from_message(message, 3)
+            case version:
+                raise MetadataFormatError(f"ledger metadata of format version {version}")
+    except (DecodeError, text_format.ParseError, ValueError, IndexError) as error:
+        raise MetadataFormatError(f"ledger metadata that cannot be read: {error}") from error
+
+
+# -- versions 2 and 3 ---------------------------------------------------------------------------------------
+
+
+def _to_message(metadata: LedgerMetadata) -> pb.LedgerMetadataFormat:
+    if metadata.digest_type is None or metadata.password is None:
+        raise MetadataFormatError(f"format version {metadata.format_version} needs a digest type and a password")
+    message = pb.LedgerMetadataFormat(
+        quorumSize=metadata.spec.write_quorum,
+        ensembleSize=metadata.spec.ensemble_size,
+        length=metadata.length,
+        lastEntryId=metadata.last_entry,
+        state=pb.LedgerMetadataFormat.State.Name(metadata.state),
+        digestType=pb.LedgerMetadataFormat.DigestType.Name(metadata.digest_type),
+        password=metadata.password,
+        ackQuorumSize=metadata.spec.ack_quorum,
+    )
+    for fragment in metadata.fragments:
+        message.segment.add(ensembleMember=fragment.ensemble, firstEntryId=fragment.first_entry)
+    if metadata.ctime_ms is not None:
+        message.ctime = metadata.ctime_ms
+    for key, value in metadata.custom.items():
+        message.customMetadata.add(key=key, value=value)
+    if metadata.format_version == 3:
+        message.cToken = metadata.creator_token
+    return message
+
+
+def _from_message(message: pb.LedgerMetadataFormat, version: int) -> LedgerMetadata:
+    if not message.IsInitialized():
+        raise MetadataFormatError("ledger metadata without a required field")
+    unknown: Any = UnknownFieldSet(message)  # type: ignore[no-untyped-call]
+    if any(field.field_number == pb.LedgerMetadataFormat.DIGESTTYPE_FIELD_NUMBER for field in unknown):
+        raise MetadataFormatError("a digest type this program does not know")
+    state = LedgerState(message.state)
+    if state is LedgerState.CLOSED and not message.HasField("lastEntryId"):
+        raise MetadataFormatError("closed, but without its last entry")
+    password, digest_type = None, None
+    if message.HasField("password"):
+        password = message.password
+        digest_type = DigestType(message.digestType) if message.HasField("digestType") else DigestType.CRC32
+    return LedgerMetadata(
+        spec=QuorumSpec(
+            ensemble_size=message.ensembleSize,
+            write_quorum=message.quorumSize,
+            ack_quorum=message.ackQuorumSize if message.HasField("ackQuorumSize") else message.quorumSize,
+        ),
+        state=state,
+        fragments=tuple(
+            Fragment(EntryId(segment.firstEntryId), tuple(BookieId(member) for member in segment.ensembleMember))
+            for segment in message.segment
+        ),
+        length=message.length if state is LedgerState.CLOSED else 0,
+        last_entry=EntryId(message.lastEntryId) if state is LedgerState.CLOSED else NO_ENTRY,
+        digest_type=digest_type,
+        password=password,
+        ctime_ms=message.ctime if message.HasField("ctime") else None,
+        custom=MappingProxyType({entry.key: entry.value for entry in message.customMetadata}),
+        creator_token=message.cToken,
+        format_version=version,
+        unknown=_unknown(message),
+    )
+
+
+def _unknown(message: pb.LedgerMetadataFormat) -> bytes:
+    """The bytes of the fields we do not know."""
+    rest = pb.LedgerMetadataFormat()
+    rest.CopyFrom(message)
+    for field in rest.DESCRIPTOR.fields:
+        rest.ClearField(field.name)
+    return rest.SerializePartialToString()
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def _read_varint(data: bytes) -> tuple[int, int]:
+    """The number at the beginning, and where it ends."""
+    number = 0
+    for index in range(5):
+        number |= (data[index] & 0x7F) << 7 * index
+        if data[index] < 0x80:
+            return number, index + 1
+    raise MetadataFormatError("a length of more than five bytes")
+
+
+# -- version 1 ----------------------------------------------------------------------------------------------
+
+
+def _encode_lines(metadata: LedgerMetadata) -> bytes:
+    lines = [f"{metadata.spec.write_quorum}\n{metadata.spec.ensemble_size}\n{metadata.length}\n"]
+    for fragment in metadata.fragments:
+        lines.append("\t".join((str(fragment.first_entry), *fragment.ensemble)) + "\n")
+    match metadata.state:
+        case LedgerState.CLOSED:
+            lines.append(f"{metadata.last_entry}\tCLOSED")
+        case LedgerState.IN_RECOVERY:
+            lines.append(f"{_IN_RECOVERY}\tCLOSED")
+    return "".join(lines).encode()
+
+
+def _decode_lines(body: bytes) -> LedgerMetadata:
+    quorum, ensemble_size, length, *rest = body.decode().rstrip("\n").split("\n")
+    fragments: list[Fragment] = []
+    last: int | None = None
+    for line in rest:
+        first, *members = line.split("\t")
+        if members == ["CLOSED"]:
+            last = int(first)
+            break
+        fragments.append(Fragment(EntryId(int(first)), tuple(BookieId(member) for member in members)))
+    state = LedgerState.CLOSED
+    if last is None:
+        state = LedgerState.OPEN
+    elif last == _IN_RECOVERY:
+        state = LedgerState.IN_RECOVERY
+    return LedgerMetadata(
+        spec=QuorumSpec(ensemble_size=int(ensemble_size), write_quorum=int(quorum), ack_quorum=int(quorum)),
+        state=state,
+        fragments=tuple(fragments),
+        length=int(length) if state is LedgerState.CLOSED else 0,
+        last_entry=EntryId(last) if state is LedgerState.CLOSED and last is not None else NO_ENTRY,
+        digest_type=None,
+        password=None,
+        format_version=1,
+    )
