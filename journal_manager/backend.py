@@ -17,19 +17,19 @@ backend to them):
 * **J5** Recovery repeated, or interrupted at any step, ends the same for everyone.
 * **J6** (C8) A reader never fences, recovers, finalizes or removes anything, and never sees an edit that a later
   recovery drops.
-* **J7** (C6) Purge removes a prefix, whole segments only.
+* **J7** (C6) Purge removes a prefix, whole segments only, and never the newest: it says which id comes next.
 * **J8** When a step fails half-way, ``open_writer`` succeeds once the fault is gone.
 
 Roles are types: who opened for reading holds an object without a method that changes the journal. One
-call at a time on a writer, except that ``append`` may be called while earlier appends wait.
+call at a time on a writer, except that ``append`` may be called while earlier appends wait, and reading and
+``ensure_owner`` at any time.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 from journal_manager.errors import NamespaceMismatchError
 from journal_manager.fencing import FencingToken
@@ -103,10 +103,11 @@ class JournalReader(Protocol):
     async def close(self) -> None:
         """Release everything. Idempotent."""
 
-    async def __aenter__(self) -> JournalReader: ...
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
 
 
 class SegmentWriter(Protocol):
@@ -168,9 +169,9 @@ class JournalWriter(JournalReader, Protocol):
         """
 
     async def purge(self, min_txid: TxId) -> tuple[SegmentInfo, ...]:
-        """Remove the finalized segments whose last id is below ``min_txid``; returns what was removed.
+        """Remove the finalized segments whose last id is below ``min_txid``, but not the newest segment.
 
-        The id after the last one stays what it was, even if nothing is left.
+        Returns what was removed, oldest first.
         """
 
     async def ensure_owner(self) -> None:
@@ -179,8 +180,6 @@ class JournalWriter(JournalReader, Protocol):
         Raises:
             JournalFencedError: it is not. JournalUnavailableError: cannot tell.
         """
-
-    async def __aenter__(self) -> JournalWriter: ...
 
 
 Options = Mapping[str, object]

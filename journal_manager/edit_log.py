@@ -7,19 +7,37 @@
     await log.close()
 
 Group commit without a timer: edits that arrive while a batch is being made durable form the next batch.
+
+A failure is final. After it the log takes nothing more and every call says why; what was not acknowledged
+is unknown, and the next ``open`` recovers. Nothing here ends the process.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from journal_manager.backend import Backend, JournalWriter, NamespaceInfo, RecoveryReport
-from journal_manager.fencing import FencingToken
-from journal_manager.ops import Op
+from journal_manager.backend import JournalWriter, NamespaceInfo, RecoveryReport, SegmentWriter
+from journal_manager.double_buffer import DoubleBuffer
+from journal_manager.errors import (
+    JournalClosedError,
+    JournalError,
+    JournalFailedError,
+    JournalFencedError,
+    JournalOverloadedError,
+    OpTooLargeError,
+)
+from journal_manager.fencing import FencingToken, fenced
+from journal_manager.opening import open_writer
+from journal_manager.ops import Batch, Op, encode_batch
+from journal_manager.reading import read_ops
 from journal_manager.segment import SegmentInfo
 from journal_manager.txid import TxId
+
+T = TypeVar("T")
+Waiter = asyncio.Future[TxId]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,35 +72,51 @@ class EditLog:
 
         Nothing is written yet: the first edit begins the first segment. Raises as ``Backend.open_writer``.
         """
-        raise NotImplementedError
+        writer = await open_writer(uri, namespace=namespace, owner=owner, create=create, **options)
+        return cls(writer, config)
 
     def __init__(self, writer: JournalWriter, config: EditLogConfig | None = None) -> None:
-        raise NotImplementedError
+        self._writer = writer
+        self._config = config or EditLogConfig()
+        self._max_batch = min(self._config.max_batch_bytes, writer.max_batch_bytes)
+        self._buffer: DoubleBuffer[Waiter] = DoubleBuffer(TxId(writer.recovery.last_txid + 1))
+        self._segment: SegmentWriter | None = None
+        self._segment_bytes = 0
+        self._step = asyncio.Lock()
+        """Held by whoever changes the journal: the task that syncs, roll, purge, close."""
+        self._syncing: asyncio.Task[None] | None = None
+        self._steps: list[asyncio.Future[Any]] = []
+        self._progress = asyncio.Event()
+        """Set, and replaced, when more is durable or the log has failed."""
+        self._room = asyncio.Event()
+        self._room.set()
+        self._failure: BaseException | None = None
+        self._closing = self._closed = False
 
     @property
     def token(self) -> FencingToken:
         """Whose epoch: hand it to side effects that must be fenced as well."""
-        raise NotImplementedError
+        return self._writer.token
 
     @property
     def recovery(self) -> RecoveryReport:
         """What opening found; ``recovery.last_txid`` is the last edit to replay."""
-        raise NotImplementedError
+        return self._writer.recovery
 
     @property
     def next_txid(self) -> TxId:
         """The id the next edit gets."""
-        raise NotImplementedError
+        return self._buffer.next_txid
 
     @property
     def durable_txid(self) -> TxId:
         """Every edit up to this one is durable."""
-        raise NotImplementedError
+        return self._buffer.durable_txid
 
     @property
     def failure(self) -> BaseException | None:
         """Why this log takes nothing more; None while it does."""
-        raise NotImplementedError
+        return self._failure
 
     def log(self, body: bytes, opcode: int = 0) -> asyncio.Future[TxId]:
         """Give ``body`` the next id and let it become durable. The future ends with the id, in order of ids.
@@ -95,41 +129,73 @@ class EditLog:
         Raises (the future):
             JournalFencedError: another writer has the journal; JournalFailedError. The outcome is unknown.
         """
-        raise NotImplementedError
+        return self.log_group([(opcode, body)])
 
     def log_group(self, ops: Iterable[tuple[int, bytes]]) -> asyncio.Future[TxId]:
-        """Log ``(opcode, body)`` edits that become durable together or not at all. The future ends with the last id."""
-        raise NotImplementedError
+        """Log ``(opcode, body)`` edits that become durable together or not at all. The future ends with the last id.
+
+        Raises as ``log``; ValueError: no edits.
+        """
+        self._ensure_open()
+        batch = encode_batch(self._buffer.next_txid, ops)
+        if not batch.count:
+            raise ValueError("a group without edits")
+        if len(batch.frames) > self._max_batch:
+            raise OpTooLargeError(f"{len(batch.frames)} bytes must be durable together; at most {self._max_batch}")
+        if not self._room.is_set():
+            raise JournalOverloadedError(f"{self._buffer.pending_bytes} bytes wait to become durable")
+        loop = asyncio.get_running_loop()
+        waiter: Waiter = loop.create_future()
+        self._buffer.add(batch, waiter)
+        self._note_room()
+        if self._syncing is None:
+            self._syncing = loop.create_task(self._sync_all())
+        return waiter
 
     async def room(self) -> None:
-        """Wait until less than the allowed number of bytes waits to become durable."""
-        raise NotImplementedError
+        """Wait until less than the allowed number of bytes waits to become durable. Raises as ``log``."""
+        await self._room.wait()
+        self._ensure_open()
 
     async def sync(self, upto: TxId | None = None) -> TxId:
-        """Wait until ``upto`` (default: everything logged so far) is durable; returns ``durable_txid``."""
-        raise NotImplementedError
+        """Wait until ``upto`` (default: everything logged so far) is durable; returns ``durable_txid``.
+
+        Raises:
+            ValueError: ``upto`` was not logged yet. Otherwise as the futures of ``log``.
+        """
+        wanted = TxId(self._buffer.next_txid - 1) if upto is None else upto
+        if wanted >= self._buffer.next_txid:
+            raise ValueError(f"edit {wanted} was not logged yet; the next one is {self._buffer.next_txid}")
+        while self._buffer.durable_txid < wanted:
+            self._ensure_usable()
+            await self._progress.wait()
+        return self._buffer.durable_txid
 
     async def roll(self) -> SegmentInfo | None:
         """Make everything logged so far durable and final: returns the finalized segment, None if none was open.
 
         The next edit begins a new segment. Needed before ``purge`` can remove what was written so far.
         """
-        raise NotImplementedError
+        self._ensure_usable()
+        await self.sync()
+        return await self._step_of(self._finalize)
 
     def read(self, start: TxId, end: TxId | None = None) -> AsyncIterator[Op]:
-        """The durable edits from ``start`` up to ``end`` (default: all there are now), in order.
+        """The durable edits from ``start`` up to ``end`` (default: ``durable_txid``), in order.
 
         Raises (while iterating):
             JournalGapError: an edit that must be there is not, for instance because it was purged.
         """
-        raise NotImplementedError
+        return read_ops(self._writer, start, self.durable_txid if end is None else end)
 
     async def segments(self) -> tuple[SegmentInfo, ...]:
-        raise NotImplementedError
+        """All segments, in order."""
+        return await self._writer.segments()
 
     async def purge(self, below: TxId) -> tuple[SegmentInfo, ...]:
-        """Remove whole finalized segments that end below ``below``; returns them."""
-        raise NotImplementedError
+        """Remove whole finalized segments that end below ``below`` (never the newest); returns them."""
+        self._ensure_usable()
+        return await self._step_of(lambda: self._writer.purge(below))
 
     async def ensure_owner(self) -> None:
         """Ask the journal whether this writer still has it.
@@ -137,15 +203,44 @@ class EditLog:
         Raises:
             JournalFencedError: not any more (the log has failed then). JournalUnavailableError: cannot tell.
         """
-        raise NotImplementedError
+        self._ensure_usable()
+        try:
+            await self._writer.ensure_owner()
+        except JournalFencedError as error:
+            self._fail(error)
+            raise
 
     async def close(self) -> None:
-        """Make everything durable, finalize the segment, release. Idempotent; after a failure only releases."""
-        raise NotImplementedError
+        """Make everything durable, finalize the segment, release. Idempotent; after a failure only releases.
+
+        Raises:
+            what the last sync or finalize raised; everything is released all the same.
+        """
+        if self._closing:
+            return
+        self._closing = True
+        try:
+            if self._failure is None:
+                await self.roll()
+        finally:
+            await self.abort()
 
     async def abort(self) -> None:
         """Release without waiting, as a crash would: edits that are not durable yet are unknown. Never raises."""
-        raise NotImplementedError
+        if self._closed:
+            return
+        self._closing = self._closed = True
+        if self._failure is None:
+            self._failure = JournalClosedError("the edit log was closed")
+        running = [task for task in (self._syncing, *self._steps) if task is not None]
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)
+        self._fail(self._failure)
+        if self._segment is not None:
+            await self._segment.abort()
+        await self._writer.close()
 
     async def __aenter__(self) -> EditLog:
         return self
@@ -153,5 +248,105 @@ class EditLog:
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
 
+    # -- the one who changes the journal ---------------------------------------------------------------
 
-__all__ = ["Backend", "EditLog", "EditLogConfig"]
+    async def _sync_all(self) -> None:
+        """Batch after batch until nothing waits."""
+        try:
+            while not self._buffer.idle:
+                await self._perform(self._sync_batch)
+        except Exception as error:
+            self._fail(error)  # everyone who waits, or calls later, is told
+        finally:
+            self._syncing = None
+
+    async def _step_of(self, step: Callable[[], Awaitable[T]]) -> T:
+        """A step that goes on to its end when the task that asked for it is cancelled."""
+        task = asyncio.ensure_future(self._perform(step))
+        self._steps.append(task)
+        task.add_done_callback(self._step_ended)
+        return await asyncio.shield(task)
+
+    def _step_ended(self, task: asyncio.Future[Any]) -> None:
+        self._steps.remove(task)
+        if not task.cancelled():
+            task.exception()  # it is in self._failure already, also if nobody awaits the task any more
+
+    async def _perform(self, step: Callable[[], Awaitable[T]]) -> T:
+        """One step that changes the journal, alone. Any failure of it is final."""
+        async with self._step:
+            self._ensure_usable()
+            try:
+                return await step()
+            except BaseException as error:
+                self._fail(error)
+                raise
+
+    async def _sync_batch(self) -> None:
+        batch = self._buffer.take(self._max_batch)
+        if batch is None:
+            return
+        segment = await self._segment_for(batch)
+        await segment.append(batch)
+        self._segment_bytes += len(batch.frames)
+        for group in self._buffer.synced():
+            if not group.waiter.done():
+                group.waiter.set_result(group.batch.last)
+        self._note_progress()
+
+    async def _segment_for(self, batch: Batch) -> SegmentWriter:
+        if self._segment is not None and self._segment_bytes + len(batch.frames) > self._config.segment_bytes:
+            await self._finalize()
+        if self._segment is None:
+            self._segment = await self._writer.start_segment(batch.first, self._config.layout_version)
+            self._segment_bytes = 0
+        return self._segment
+
+    async def _finalize(self) -> SegmentInfo | None:
+        if self._segment is None:
+            return None
+        segment = self._segment
+        await segment.close()
+        final = await self._writer.finalize_segment(segment.info.first, self._buffer.durable_txid)
+        self._segment = None
+        return final
+
+    # -- failure and room ------------------------------------------------------------------------------
+
+    def _ensure_open(self) -> None:
+        self._ensure_usable()
+        if self._closing:
+            raise JournalClosedError("the edit log was closed")
+
+    def _ensure_usable(self) -> None:
+        if isinstance(self._failure, JournalClosedError):
+            raise JournalClosedError(str(self._failure))
+        if self._failure is not None:
+            raise self._failed()
+
+    def _failed(self) -> JournalError:
+        """A new exception for each who asks: one instance in many futures would collect their tracebacks."""
+        if isinstance(self._failure, JournalFencedError):
+            return fenced(self.token, self._failure.by)
+        error = JournalFailedError(f"the edit log failed: {self._failure!r}")
+        error.__cause__ = self._failure
+        return error
+
+    def _fail(self, failure: BaseException) -> None:
+        if self._failure is None:
+            self._failure = failure
+        for group in self._buffer.drop():
+            if not group.waiter.done():
+                group.waiter.set_exception(self._failed())
+        self._note_progress()
+
+    def _note_progress(self) -> None:
+        progress, self._progress = self._progress, asyncio.Event()
+        progress.set()
+        self._note_room()
+
+    def _note_room(self) -> None:
+        if self._failure is not None or self._buffer.pending_bytes < self._config.max_pending_bytes:
+            self._room.set()
+        else:
+            self._room.clear()

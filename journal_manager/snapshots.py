@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from journal_manager.txid import TxId
 
@@ -40,8 +40,11 @@ class SnapshotStore(Protocol):
     async def delete(self, at: TxId) -> None:
         """Remove one; absent is fine."""
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Release everything. Idempotent."""
 
-    async def __aenter__(self) -> SnapshotStore: ...
+    async def __aenter__(self) -> Self:
+        return self
 
-    async def __aexit__(self, *exc_info: object) -> None: ...
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()

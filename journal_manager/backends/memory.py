@@ -1,0 +1,307 @@
+"""Journals in this process: ``mem:NAME``. For tests, and for programs that want the interface and no durability.
+
+A *hub* holds the journals by name; the option ``hub`` gives tests one of their own. Everything happens on
+the event loop, in the call itself, so every step is atomic by nature.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Iterable
+from dataclasses import dataclass, field
+
+from journal_manager.backend import (
+    Backend,
+    JournalReader,
+    JournalWriter,
+    NamespaceInfo,
+    Options,
+    RecoveryReport,
+    SegmentWriter,
+)
+from journal_manager.chain import Chain
+from journal_manager.errors import (
+    JournalClosedError,
+    JournalExistsError,
+    JournalNotFormattedError,
+    SegmentExistsError,
+    SegmentMismatchError,
+    SegmentNotFoundError,
+    SnapshotNotFoundError,
+)
+from journal_manager.fencing import FencingToken
+from journal_manager.ops import Batch
+from journal_manager.registry import JournalURI, parse_options
+from journal_manager.segment import SegmentInfo
+from journal_manager.snapshots import SnapshotInfo, SnapshotStore
+from journal_manager.txid import TxId
+
+MAX_BATCH_BYTES = 64 << 20
+
+
+@dataclass(slots=True)
+class Place:
+    """One journal."""
+
+    chain: Chain
+    batches: dict[str, list[Batch]] = field(default_factory=dict)
+    snapshots: dict[TxId, bytes] = field(default_factory=dict)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set, and replaced, on every change."""
+
+    def changed(self) -> None:
+        news, self.news = self.news, asyncio.Event()
+        news.set()
+
+    def last_of(self, segment: SegmentInfo) -> TxId:
+        """The last edit stored in a segment; the one before its first if there is none."""
+        batches = self.batches[segment.location]
+        return batches[-1].last if batches else TxId(segment.first - 1)
+
+
+class MemoryHub:
+    """Journals by name."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, Place] = {}
+
+    def place(self, uri: JournalURI) -> Place:
+        """Raises JournalNotFormattedError."""
+        if uri.name not in self.places:
+            raise JournalNotFormattedError(f"there is no journal {uri}")
+        return self.places[uri.name]
+
+
+_PROCESS = MemoryHub()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOptions:
+    hub: MemoryHub = _PROCESS
+
+
+class MemoryReader(JournalReader):
+    """Reads a place."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._closed = False
+
+    async def segments(self) -> tuple[SegmentInfo, ...]:
+        self._ensure_open()
+        return self._place.chain.segments
+
+    async def read(self, segment: SegmentInfo, start: TxId) -> AsyncIterator[Batch]:
+        self._ensure_open()
+        if segment not in self._place.chain.segments:
+            raise SegmentNotFoundError(f"segment {segment} is not there any more")
+        for batch in tuple(self._place.batches[segment.location]):
+            if batch.last >= start:
+                yield batch
+
+    async def changed(self, timeout_s: float) -> None:
+        self._ensure_open()
+        try:
+            await asyncio.wait_for(self._place.news.wait(), timeout_s)
+        except TimeoutError:
+            pass
+
+    async def close(self) -> None:
+        self._closed = True
+
+    def _ensure_open(self) -> None:
+        if self._closed:
+            raise JournalClosedError("this journal was closed")
+
+
+class MemorySegmentWriter(SegmentWriter):
+    """Appends to a list, while the epoch is the place's."""
+
+    def __init__(self, place: Place, token: FencingToken, info: SegmentInfo) -> None:
+        self._place, self._token, self._info = place, token, info
+        self.closed = False
+
+    @property
+    def info(self) -> SegmentInfo:
+        return self._info
+
+    def append(self, batch: Batch) -> Awaitable[None]:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        try:
+            self._append(batch)
+            done.set_result(None)
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+    def _append(self, batch: Batch) -> None:
+        if self.closed:
+            raise JournalClosedError(f"segment {self._info} was closed")
+        self._token.ensure_current(self._place.chain.token)
+        if batch.first != self._place.last_of(self._info) + 1:
+            raise SegmentMismatchError(f"edit {batch.first} does not follow {self._place.last_of(self._info)}")
+        self._place.batches[self._info.location].append(batch)
+        self._place.changed()
+
+    async def close(self) -> None:
+        self.closed = True
+
+    async def abort(self) -> None:
+        self.closed = True
+
+
+class MemoryWriter(MemoryReader, JournalWriter):
+    """The one writer of a place."""
+
+    def __init__(self, place: Place, recovery: RecoveryReport) -> None:
+        super().__init__(place)
+        self._recovery = recovery
+        self._segment: MemorySegmentWriter | None = None
+
+    @property
+    def token(self) -> FencingToken:
+        return self._recovery.token
+
+    @property
+    def recovery(self) -> RecoveryReport:
+        return self._recovery
+
+    @property
+    def max_batch_bytes(self) -> int:
+        return MAX_BATCH_BYTES
+
+    async def start_segment(self, first: TxId, layout_version: int) -> SegmentWriter:
+        self._ensure_open()
+        info = SegmentInfo(first, None, layout_version, self.token.epoch, f"{first}.{self.token.epoch}")
+        self._set(self._place.chain.begin(self.token, info))
+        self._place.batches[info.location] = []
+        self._segment = MemorySegmentWriter(self._place, self.token, info)
+        return self._segment
+
+    async def finalize_segment(self, first: TxId, last: TxId) -> SegmentInfo:
+        self._ensure_open()
+        segment = self._place.chain.find(first)
+        if segment.in_progress:
+            self._ensure_closed_writer(segment)
+            if last != self._place.last_of(segment):
+                raise SegmentMismatchError(f"segment {segment} ends at {self._place.last_of(segment)}, not at {last}")
+        self._set(self._place.chain.finish(self.token, first, last))
+        return self._place.chain.find(first)
+
+    async def discard_segment(self, first: TxId) -> None:
+        self._ensure_open()
+        chain = self._place.chain.drop(self.token, first)
+        segment = self._place.chain.find(first)
+        self._ensure_closed_writer(segment)
+        if self._place.last_of(segment) >= first:
+            raise SegmentMismatchError(f"there are edits in segment {segment}")
+        self._set(chain)
+        del self._place.batches[segment.location]
+
+    async def purge(self, min_txid: TxId) -> tuple[SegmentInfo, ...]:
+        self._ensure_open()
+        chain, gone = self._place.chain.purge(self.token, min_txid)
+        self._set(chain)
+        for segment in gone:
+            del self._place.batches[segment.location]
+        return gone
+
+    async def ensure_owner(self) -> None:
+        self._ensure_open()
+        self.token.ensure_current(self._place.chain.token)
+
+    def _set(self, chain: Chain) -> None:
+        self._place.chain = chain
+        self._place.changed()
+
+    def _ensure_closed_writer(self, segment: SegmentInfo) -> None:
+        if self._segment is not None and self._segment.info == segment and not self._segment.closed:
+            raise SegmentExistsError(f"segment {segment} is still being written")
+
+
+def recover(place: Place, token: FencingToken) -> RecoveryReport:
+    """Finalize what an earlier writer left in progress, or drop it if nothing is in it (C8)."""
+    segment = place.chain.open_segment
+    finalized: tuple[SegmentInfo, ...] = ()
+    removed: tuple[SegmentInfo, ...] = ()
+    if segment is not None and place.batches[segment.location]:
+        place.chain = place.chain.finish(token, segment.first, place.last_of(segment))
+        finalized = (place.chain.find(segment.first),)
+    elif segment is not None:
+        place.chain = place.chain.drop(token, segment.first)
+        del place.batches[segment.location]
+        removed = (segment,)
+    place.changed()
+    return RecoveryReport(token, finalized, removed, place.chain.last_txid)
+
+
+class MemorySnapshots(SnapshotStore):
+    """Snapshots in a place."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    async def save(self, at: TxId, chunks: Iterable[bytes]) -> SnapshotInfo:
+        self._place.snapshots[at] = b"".join(chunks)
+        return self._info(at)
+
+    async def list(self) -> tuple[SnapshotInfo, ...]:
+        return tuple(self._info(at) for at in sorted(self._place.snapshots))
+
+    async def load(self, at: TxId | None = None) -> tuple[SnapshotInfo, bytes] | None:
+        if at is None:
+            at = max(self._place.snapshots, default=None)
+        elif at not in self._place.snapshots:
+            raise SnapshotNotFoundError(f"no snapshot at {at}")
+        return None if at is None else (self._info(at), self._place.snapshots[at])
+
+    async def delete(self, at: TxId) -> None:
+        self._place.snapshots.pop(at, None)
+
+    async def close(self) -> None:
+        pass
+
+    def _info(self, at: TxId) -> SnapshotInfo:
+        return SnapshotInfo(at, len(self._place.snapshots[at]), f"snapshot {at}")
+
+
+class MemoryBackend(Backend):
+    """``mem:``."""
+
+    async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:
+        hub = parse_options(MemoryOptions, uri, options).hub
+        if not force and await self.has_data(uri, options):
+            raise JournalExistsError(f"there are edits in {uri}")
+        if (old := hub.places.get(uri.name)) is None:
+            hub.places[uri.name] = Place(Chain(namespace))
+            return
+        old.chain = Chain(namespace, old.chain.claim("format").token)
+        old.batches.clear()
+        old.snapshots.clear()
+        old.changed()
+
+    async def has_data(self, uri: JournalURI, options: Options) -> bool:
+        place = parse_options(MemoryOptions, uri, options).hub.places.get(uri.name)
+        return place is not None and bool(place.chain.segments or place.snapshots)
+
+    async def open_reader(self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options) -> JournalReader:
+        place = parse_options(MemoryOptions, uri, options).hub.place(uri)
+        if namespace is not None:
+            namespace.ensure_same(place.chain.namespace)
+        return MemoryReader(place)
+
+    async def open_writer(
+        self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options, *, owner: str, create: bool = True
+    ) -> JournalWriter:
+        hub = parse_options(MemoryOptions, uri, options).hub
+        if create and uri.name not in hub.places:
+            await self.format(uri, namespace or NamespaceInfo(), options)
+        place = hub.place(uri)
+        if namespace is not None:
+            namespace.ensure_same(place.chain.namespace)
+        place.chain = place.chain.claim(owner)
+        report = recover(place, place.chain.token)
+        return MemoryWriter(place, report)
+
+    async def open_snapshots(self, uri: JournalURI, options: Options) -> SnapshotStore:
+        return MemorySnapshots(parse_options(MemoryOptions, uri, options).hub.place(uri))

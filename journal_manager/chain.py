@@ -1,0 +1,161 @@
+"""A journal's record: who may write, and its segments in order; the only legal transitions (pure).
+
+Backends that keep one record under compare-and-set (memory, ledgers) share it: each step of a writer is one
+transition and one compare-and-set, so no step is ever half done.
+
+    claim(owner)               any --> the next epoch
+    begin(token, segment)      no segment in progress, joins the last one (C2, C3, C7)
+    finish(token, first, last) in progress --> final
+    drop(token, first)         in progress and without an edit --> gone
+    purge(token, min)          a prefix of final segments --> gone; the newest stays (C6)
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Final
+
+from journal_manager.backend import NamespaceInfo
+from journal_manager.errors import (
+    JournalCorruptionError,
+    SegmentExistsError,
+    SegmentNotFoundError,
+    UnsupportedLayoutError,
+    check,
+)
+from journal_manager.fencing import FencingToken
+from journal_manager.segment import SegmentInfo
+from journal_manager.txid import NOTHING, TxId, is_txid
+
+FORMAT: Final = 1
+UNCLAIMED: Final = FencingToken(0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The record. Every method returns the next one and raises JournalFencedError for an overtaken token."""
+
+    namespace: NamespaceInfo
+    token: FencingToken = UNCLAIMED
+    segments: tuple[SegmentInfo, ...] = ()
+
+    @property
+    def last_txid(self) -> TxId:
+        """The last edit of the last final segment."""
+        ends = [segment.last for segment in self.segments if segment.last is not None]
+        return ends[-1] if ends else NOTHING
+
+    @property
+    def open_segment(self) -> SegmentInfo | None:
+        """The one in progress."""
+        return self.segments[-1] if self.segments and self.segments[-1].in_progress else None
+
+    def claim(self, owner: str) -> Chain:
+        """The next epoch is ``owner``'s."""
+        return replace(self, token=FencingToken(self.token.epoch + 1, owner))
+
+    def begin(self, token: FencingToken, segment: SegmentInfo) -> Chain:
+        """Append a segment in progress.
+
+        Raises:
+            SegmentExistsError: one is open, or ``segment.first`` is not the id after the last one.
+        """
+        token.ensure_current(self.token)
+        if (opened := self.open_segment) is not None:
+            raise SegmentExistsError(f"segment {opened} is in progress")
+        ensure_joins(self.last_txid, segment.first)
+        return replace(self, segments=(*self.segments, segment))._checked()
+
+    def finish(self, token: FencingToken, first: TxId, last: TxId) -> Chain:
+        """Fix the end of the segment that begins at ``first``. The same end again is no change.
+
+        Raises:
+            SegmentNotFoundError; SegmentMismatchError: it ends elsewhere.
+        """
+        token.ensure_current(self.token)
+        segment = self.find(first)
+        final = segment.finalized(last)
+        return replace(self, segments=tuple(final if s is segment else s for s in self.segments))._checked()
+
+    def drop(self, token: FencingToken, first: TxId) -> Chain:
+        """Take the segment in progress out; its ids are free again.
+
+        Raises:
+            SegmentNotFoundError: none is in progress at ``first``.
+        """
+        token.ensure_current(self.token)
+        if self.open_segment is None or self.open_segment.first != first:
+            raise SegmentNotFoundError(f"no segment in progress begins at {first}")
+        return replace(self, segments=self.segments[:-1])
+
+    def purge(self, token: FencingToken, min_txid: TxId) -> tuple[Chain, tuple[SegmentInfo, ...]]:
+        """Take out the final segments that end below ``min_txid``, but not the newest segment."""
+        token.ensure_current(self.token)
+        gone = purgeable(self.segments, min_txid)
+        return replace(self, segments=self.segments[len(gone) :]), gone
+
+    def find(self, first: TxId) -> SegmentInfo:
+        """The segment that begins at ``first``.
+
+        Raises:
+            SegmentNotFoundError: there is none.
+        """
+        for segment in self.segments:
+            if segment.first == first:
+                return segment
+        raise SegmentNotFoundError(f"no segment begins at {first}")
+
+    def _checked(self) -> Chain:
+        for one, two in zip(self.segments, self.segments[1:], strict=False):
+            check(one.last is not None, "C3", f"{one} is not final before {two}")
+            check(one.last == two.first - 1, "C7", f"{two} does not join {one}")
+        return self
+
+    def encode(self) -> bytes:
+        """As JSON, for people and other versions."""
+        value = {
+            "format": FORMAT,
+            "namespace": asdict(self.namespace),
+            "token": asdict(self.token),
+            "segments": [asdict(segment) for segment in self.segments],
+        }
+        return json.dumps(value, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Chain:
+        """Read a record.
+
+        Raises:
+            UnsupportedLayoutError: a newer format. JournalCorruptionError: no record, or one that breaks a rule.
+        """
+        try:
+            value = json.loads(data)
+            if value["format"] > FORMAT:
+                raise UnsupportedLayoutError(f"record of format {value['format']}; this program reads up to {FORMAT}")
+            segments = tuple(SegmentInfo(**segment) for segment in value["segments"])
+            return cls(NamespaceInfo(**value["namespace"]), FencingToken(**value["token"]), segments)._checked()
+        except (ValueError, KeyError, TypeError) as error:
+            raise JournalCorruptionError(f"not a journal's record: {data[:80]!r}") from error
+
+
+def ensure_joins(last: TxId, first: TxId) -> None:
+    """A segment may begin at ``first`` after edit ``last`` (NOTHING: any id may be the first).
+
+    Raises:
+        SegmentExistsError: ids would be used twice or left out (C7).
+    """
+    if not is_txid(first):
+        raise SegmentExistsError(f"no segment begins at {first}")
+    if last != NOTHING and first != last + 1:
+        raise SegmentExistsError(f"the next segment begins at {last + 1}, not at {first}")
+
+
+def purgeable(segments: tuple[SegmentInfo, ...], min_txid: TxId) -> tuple[SegmentInfo, ...]:
+    """The prefix that may go: final, wholly below ``min_txid``, and not the newest segment."""
+    count = 0
+    for segment in segments[:-1]:
+        if segment.last is None or segment.last >= min_txid:
+            break
+        count += 1
+    return segments[:count]

@@ -1,0 +1,66 @@
+"""Many segments -> one run without gaps, or the gap, named (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from journal_manager.errors import JournalGapError
+from journal_manager.segment import SegmentInfo
+from journal_manager.txid import TxId
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """``wanted`` is in no segment; the next edits there are begin at ``next_available`` (None: nothing follows)."""
+
+    wanted: TxId
+    next_available: TxId | None
+
+    def error(self) -> JournalGapError:
+        rest = "nothing follows" if self.next_available is None else f"the next edit there is has {self.next_available}"
+        return JournalGapError(
+            f"edit {self.wanted} is missing; {rest}", wanted=self.wanted, next_available=self.next_available
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What to read, in order; then ``gap``, if one comes before the wanted end."""
+
+    segments: tuple[SegmentInfo, ...]
+    gap: Gap | None = None
+
+
+def in_order(segments: Iterable[SegmentInfo]) -> tuple[SegmentInfo, ...]:
+    """By first id; of two with the same first id the final one."""
+    best: dict[TxId, SegmentInfo] = {}
+    for segment in segments:
+        if segment.first not in best or best[segment.first].in_progress:
+            best[segment.first] = segment
+    return tuple(best[first] for first in sorted(best))
+
+
+def select(
+    segments: Iterable[SegmentInfo], start: TxId, end: TxId | None = None, *, in_progress: bool = True
+) -> Selection:
+    """The segments that together hold ``start`` up to ``end`` (None: as far as there is something).
+
+    Nothing there from ``start`` on, and no ``end``: nothing to read, no gap. A segment in progress holds as
+    much as anyone can want; how much it really holds is seen on reading.
+    """
+    chosen: list[SegmentInfo] = []
+    wanted = start
+    for segment in in_order(segments):
+        if (segment.in_progress and not in_progress) or (segment.last is not None and segment.last < wanted):
+            continue
+        if end is not None and wanted > end:
+            break
+        if segment.first > wanted:
+            return Selection(tuple(chosen), Gap(wanted, segment.first))
+        chosen.append(segment)
+        if segment.last is None:
+            return Selection(tuple(chosen))
+        wanted = TxId(segment.last + 1)
+    missing = end is not None and wanted <= end
+    return Selection(tuple(chosen), Gap(wanted, None) if missing else None)

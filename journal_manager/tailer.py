@@ -1,0 +1,39 @@
+"""Follow a journal across rolls, takeovers and recoveries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from journal_manager.backend import JournalReader
+from journal_manager.ops import Op
+from journal_manager.reading import read_ops
+from journal_manager.txid import TxId
+
+
+async def tail(
+    reader: JournalReader,
+    start: TxId,
+    *,
+    in_progress: bool = True,
+    poll_s: float = 1.0,
+    stop: asyncio.Event | None = None,
+) -> AsyncGenerator[Op, None]:
+    """The durable edits from ``start`` on, for ever, in order, each once; ends after ``stop`` is set.
+
+    ``in_progress=False`` waits for segments to be final. ``poll_s`` bounds how long news can stay unnoticed
+    where the place cannot tell.
+
+    Raises (while iterating):
+        JournalGapError: purged behind the reader. JournalUnavailableError: the place cannot be asked.
+    """
+    wanted = start
+    while stop is None or not stop.is_set():
+        progress = False
+        async for op in read_ops(reader, wanted, in_progress=in_progress):
+            wanted, progress = TxId(op.txid + 1), True
+            yield op
+            if stop is not None and stop.is_set():
+                return
+        if not progress:
+            await reader.changed(poll_s)
