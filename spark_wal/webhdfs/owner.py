@@ -1,0 +1,323 @@
+"""The owner's session: from the replay of the journal until the lease or the journal is lost.
+
+    change(record)      applied to the tree, given to the journal, answered when durable
+    settled(seen)       wait until what a reply shows is durable
+
+Order of a change: the tree first (it decides, refusals cost nothing), then the journal in the same turn of
+the loop, so both have the same order; then wait. Many requests wait for the same group commit. Nobody is
+shown a change before it is durable: a reply waits for the youngest record it rests on. If the journal
+fails, what is in memory may be more than what is durable: the session ends, and a new one replays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from bookkeeper.seams import Clock
+from journal_manager import (
+    FIRST_TXID,
+    JournalError,
+    Op,
+    OpTooLargeError,
+    RecoveryReport,
+    SegmentInfo,
+    SnapshotInfo,
+    SnapshotStore,
+    TxId,
+)
+from spark_wal.webhdfs import snapshot
+from spark_wal.webhdfs.content import BlobStore
+from spark_wal.webhdfs.events import EventFeed, event_of
+from spark_wal.webhdfs.lease import Lease
+from spark_wal.webhdfs.namespace import Applied, Namespace
+from spark_wal.webhdfs.records import Record, RecordFormatError, decode_record, encode_record
+from spark_wal.webhdfs.refusals import Refusal
+from spark_wal.webhdfs.temp_files import TempFiles
+from spark_wal.webhdfs.uploads import UploadLimits, Uploads
+
+logger = logging.getLogger(__name__)
+
+PENDING_BYTES_MAX: Final = 16 << 20
+"""Of records that wait to become durable; beyond, new ones wait their turn. Well below the edit log's own limit."""
+
+
+class NotOwnerError(Exception):
+    """This gateway is not the owner, or not for certain, or not any more; what was asked may be unknown."""
+
+
+class NamespaceLog(Protocol):
+    """What the owner needs of :class:`journal_manager.EditLog`."""
+
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def recovery(self) -> RecoveryReport: ...
+    @property
+    def next_txid(self) -> TxId: ...
+    @property
+    def durable_txid(self) -> TxId: ...
+    @property
+    def failure(self) -> BaseException | None: ...
+    def log(self, body: bytes, opcode: int = 0) -> asyncio.Future[TxId]: ...
+    async def sync(self, upto: TxId | None = None) -> TxId: ...
+    async def roll(self) -> SegmentInfo | None: ...
+    def read(self, start: TxId, end: TxId | None = None) -> AsyncIterator[Op]: ...
+    async def purge(self, below: TxId) -> tuple[SegmentInfo, ...]: ...
+    async def close(self) -> None: ...
+    async def abort(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerConfig:
+    """What may be set."""
+
+    limits: UploadLimits = UploadLimits()
+    snapshot_records: int = 50_000
+    """A snapshot is taken after so many records ..."""
+    snapshot_bytes: int = 64 << 20
+    """... or so many bytes of records, whichever comes first."""
+    delete_delay_s: float = 60.0
+    """How long the bytes of a removed file stay, for readers that are in the middle of it."""
+    record_bytes_max: int = 512 * 1024
+    """The longest record: an inline file and its paths, with room to spare."""
+
+
+class Owner:
+    """The tree, its journal, and what is not in the journal yet."""
+
+    def __init__(
+        self,
+        log: NamespaceLog,
+        snapshots: SnapshotStore,
+        blobs: BlobStore,
+        lease: Lease,
+        clock: Clock,
+        events: EventFeed,
+        config: OwnerConfig | None = None,
+    ) -> None:
+        self._log = log
+        self._snapshots = snapshots
+        self.blobs = blobs
+        self._lease = lease
+        self.clock = clock
+        self._events = events
+        self.config = config or OwnerConfig()
+        self.namespace = Namespace()
+        self.temps = TempFiles()
+        self.uploads = Uploads(blobs, log.epoch, self.config.limits)
+        self.failed = asyncio.Event()
+        """Set when the journal failed: the session is over."""
+        self._pending_bytes = 0
+        self._since_snapshot = (0, 0)
+        self._snapshotting: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    @property
+    def epoch(self) -> int:
+        return self._log.epoch
+
+    @property
+    def durable_txid(self) -> int:
+        return self._log.durable_txid
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it may answer now."""
+        return not self._closed and self._lease.is_held and self._log.failure is None
+
+    # -- beginning -------------------------------------------------------------------------------------
+
+    async def replay(self) -> None:
+        """Bring the tree to what the journal says.
+
+        Raises:
+            RecordFormatError: journal and program do not fit, or a record is damaged (S9).
+            JournalError: edits are missing or damaged, or the place cannot be asked.
+        """
+        loaded = await self._snapshots.load()
+        if loaded is not None:
+            info, data = loaded
+            self.namespace = snapshot.load(data)
+            if self.namespace.sequence != info.at:
+                raise RecordFormatError(f"the snapshot at {info.at} holds the tree at {self.namespace.sequence}")
+        start = TxId(self.namespace.sequence + 1) if loaded is not None else FIRST_TXID
+        count = size = 0
+        if self._log.recovery.last_txid >= start:
+            async for op in self._log.read(start):
+                self._replay_one(op)
+                count += 1
+                size += len(op.body)
+        self._since_snapshot = (count, size)
+        if self.namespace.sequence != self._log.recovery.last_txid:
+            raise RecordFormatError(
+                f"replayed to {self.namespace.sequence}, the journal ends at {self._log.recovery.last_txid}"
+            )
+
+    def _replay_one(self, op: Op) -> None:
+        record = decode_record(op.opcode, op.body)
+        try:
+            applied = self.namespace.apply(record, op.txid)
+        except Refusal as error:
+            raise RecordFormatError(f"edit {op.txid} cannot be applied: {error}") from error
+        if not applied.changed:
+            raise RecordFormatError(f"edit {op.txid} changes nothing: {record}")
+
+    async def collect_orphans(self) -> int:
+        """Remove the blobs that earlier owners began and nobody refers to; returns how many."""
+        count = 0
+        infos = await self.blobs.list()
+        referenced = self.namespace.blobs()
+        for info in infos:
+            if info.epoch < self.epoch and info.blob not in referenced:
+                await self.blobs.delete(info.blob)
+                count += 1
+        return count
+
+    # -- changing and reading --------------------------------------------------------------------------
+
+    def check_sure(self) -> None:
+        """Nothing is answered from memory by one who may not be the owner any more.
+
+        Raises:
+            NotOwnerError: then.
+        """
+        if not self.is_sure:
+            raise NotOwnerError("the lease or the journal is not ours for certain")
+
+    async def change(self, record: Record) -> Applied:
+        """Apply a record and wait until it is durable.
+
+        Raises:
+            Refusal: it was refused, and that refusal rests on durable records only.
+            NotOwnerError: not the owner any more: the outcome is unknown.
+        """
+        self.check_sure()
+        opcode, body = encode_record(record)
+        if len(body) > self.config.record_bytes_max:
+            raise OpTooLargeError(f"a record of {len(body)} bytes; at most {self.config.record_bytes_max}")
+        while self._pending_bytes > PENDING_BYTES_MAX:
+            await self.settled(self.namespace.sequence)
+            self.check_sure()
+        txid = self._log.next_txid
+        try:
+            applied = self.namespace.apply(record, txid)
+        except Refusal:
+            await self.settled(self.namespace.sequence)
+            raise
+        if not applied.changed:
+            await self.settled(self.namespace.sequence)
+            return applied
+        future = self._write(opcode, body)
+        future.add_done_callback(lambda done: self._on_durable(done, record, applied, txid, len(body)))
+        await self._durable(future)
+        return applied
+
+    async def settled(self, seen: int) -> None:
+        """Wait until everything up to ``seen`` is durable: then what rests on it may be told.
+
+        Raises:
+            NotOwnerError: it will never be known.
+        """
+        if seen <= self._log.durable_txid:
+            return
+        try:
+            await self._log.sync(TxId(seen))
+        except JournalError as error:
+            self._fail(error)
+            raise NotOwnerError(str(error)) from error
+
+    def _write(self, opcode: int, body: bytes) -> asyncio.Future[TxId]:
+        try:
+            future = self._log.log(body, opcode)
+        except JournalError as error:
+            self._fail(error)  # the tree has a change that the journal has not: this session is over
+            raise NotOwnerError(str(error)) from error
+        self._pending_bytes += len(body)
+        return future
+
+    async def _durable(self, future: asyncio.Future[TxId]) -> None:
+        try:
+            await asyncio.shield(future)
+        except JournalError as error:
+            raise NotOwnerError(str(error)) from error
+
+    def _on_durable(self, done: asyncio.Future[TxId], record: Record, applied: Applied, txid: int, size: int) -> None:
+        self._pending_bytes -= size
+        if done.cancelled() or done.exception() is not None:
+            self._fail(None if done.cancelled() else done.exception())
+            return
+        self._events.publish(event_of(record, applied, txid))
+        for blob in applied.freed:
+            self._later_delete(blob)
+        records, total = self._since_snapshot
+        self._since_snapshot = (records + 1, total + size)
+        if records >= self.config.snapshot_records or total >= self.config.snapshot_bytes:
+            self.begin_snapshot()
+
+    def _fail(self, error: BaseException | None) -> None:
+        if not self.failed.is_set() and not self._closed:
+            logger.warning("the journal is lost: %s", error)
+        self.failed.set()
+
+    # -- housekeeping ----------------------------------------------------------------------------------
+
+    def _later_delete(self, blob: str) -> None:
+        async def delete() -> None:
+            await asyncio.sleep(self.config.delete_delay_s)
+            try:
+                await self.blobs.delete(blob)
+            except Exception as error:  # an orphan then: the next owner collects it
+                logger.info("blob %s stays for now: %s", blob, error)
+
+        self._spawn(delete())
+
+    def _spawn(self, work: object) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)  # type: ignore[arg-type]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def begin_snapshot(self) -> asyncio.Task[None]:
+        """Take a snapshot of the tree as it is now, unless one is being taken; returns the task that keeps it."""
+        if self._snapshotting is None or self._snapshotting.done():
+            at = self.namespace.sequence
+            self._since_snapshot = (0, 0)
+            self._snapshotting = self._spawn(self._snapshot(TxId(at), snapshot.dump(self.namespace)))
+        return self._snapshotting
+
+    async def _snapshot(self, at: TxId, chunks: list[bytes]) -> None:
+        try:
+            if at < FIRST_TXID:
+                return
+            await self.settled(at)
+            await self._snapshots.save(at, chunks)
+            kept = await self._retire(await self._snapshots.list())
+            await self._log.roll()
+            await self._log.purge(TxId(kept + 1))
+            logger.info("snapshot at %s", at)
+        except (JournalError, NotOwnerError) as error:
+            logger.warning("no snapshot at %s: %s", at, error)
+
+    async def _retire(self, infos: tuple[SnapshotInfo, ...]) -> TxId:
+        """Keep the newest two, so that a damaged one is no loss; returns the older one's txid."""
+        for info in infos[:-2]:
+            await self._snapshots.delete(info.at)
+        return infos[-2:][0].at
+
+    async def close(self, *, abort: bool = False) -> None:
+        """End the session; with ``abort``, as a crash would."""
+        self._closed = True
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if abort or self._log.failure is not None:
+            await self._log.abort()
+        else:
+            await self._log.close()
+        await self._snapshots.close()
