@@ -4,71 +4,269 @@
   over creates the new one first, so for a moment both exist: such a bookie counts as writable.
 * **V5, Z7** After a session is lost the registration is made again by itself, in its present mode. A value that
   belongs to another session is waited out, never deleted; whether it is ours is decided by its owner.
+* **Z5** Who watches the bookies is also called on a timer.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final
 
+from bookkeeper.errors import (
+    BookieUnavailableError,
+    ClientClosedError,
+    KeyExistsError,
+    MetadataError,
+    MetadataUnavailableError,
+    NoClusterError,
+    NoSuchKeyError,
+    SessionExpiredError,
+)
 from bookkeeper.ids import Address, BookieId
+from bookkeeper.meta import service_info
+from bookkeeper.meta.cookies import Cookies
+from bookkeeper.meta.paths import Paths
 from bookkeeper.meta.service_info import ServiceInfo
-from bookkeeper.meta.store import Watch
+from bookkeeper.meta.store import MetadataStore, SessionState, Watch
+
+FOREIGN_WAIT_S: Final = 15.0
+"""How long a first registration waits for another session's value of the same id to go; a later one waits for ever."""
+
+RELIST_S: Final = 30.0
+"""Seconds between the calls of a watch's timer."""
+
+RETRY_S: Final = 0.5
+"""Pause after a registration failed for want of the store."""
+
+_READ_ONLY_NAME: Final = "readonly"
 
 
-class Registration(Protocol):
+class Registration:
     """A bookie's presence, kept up until it is unregistered."""
+
+    def __init__(self, store: MetadataStore, paths: Paths, bookie: BookieId, info: bytes, read_only: bool) -> None:
+        self._store = store
+        self._places = {False: paths.available_bookie(bookie), True: paths.read_only_bookie(bookie)}
+        self._info = info
+        self._read_only = read_only
+        self._wake = asyncio.Event()
+        self._published = asyncio.Event()
+        self._session = 0
+        self._watches: list[Watch] = []
+        self._keeper: asyncio.Task[None] | None = None
 
     @property
     def read_only(self) -> bool:
         """The mode that was asked for last."""
+        return self._read_only
 
     @property
     def present(self) -> bool:
-        """The value is there and ours, as far as is known."""
+        """The value is there and ours, as far as is known (never while the session is in doubt)."""
+        return (
+            self._published.is_set()
+            and self._session == self._store.session_id
+            and self._store.session is SessionState.CONNECTED
+        )
 
     async def set_read_only(self, read_only: bool) -> None:
         """Change the mode; returns when it is published, retries by itself through an outage."""
+        if read_only != self._read_only:
+            self._read_only = read_only
+            self._published.clear()
+            self._wake.set()
+        await self._published.wait()
 
     async def unregister(self) -> None:
         """Go. Idempotent."""
+        if self._keeper is None:
+            return
+        for watch in self._watches:
+            watch.close()
+        self._keeper.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._keeper
+        self._keeper = None
+        self._published.clear()
+        for path in self._places.values():
+            with contextlib.suppress(MetadataUnavailableError, SessionExpiredError, ClientClosedError):
+                await self._withdraw(path)
+
+    async def start(self, foreign_wait_s: float) -> None:
+        """Publish for the first time, then keep it published."""
+        try:
+            async with asyncio.timeout(foreign_wait_s):
+                await self._publish()
+        except TimeoutError as error:
+            raise KeyExistsError(f"{self._places[self._read_only]} belongs to another session") from error
+        self._watches = [
+            self._store.on_session(lambda state: self._wake.set()),
+            *(self._store.watch(path, self._wake.set) for path in self._places.values()),
+        ]
+        self._keeper = asyncio.create_task(self._keep(), name=f"registration {self._places[False]}")
+
+    async def _keep(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._publish()
+            except ClientClosedError:
+                return
+            except (MetadataError, OSError):
+                self._published.clear()
+                await asyncio.sleep(RETRY_S)
+                self._wake.set()
+
+    async def _publish(self) -> None:
+        """Make the value of the present mode ours, then drop the other mode's."""
+        while True:
+            read_only, session = self._read_only, self._store.session_id
+            if await self._claim(self._places[read_only]):
+                await self._withdraw(self._places[not read_only])
+            if read_only is self._read_only and session == self._store.session_id:
+                self._session = session
+                self._published.set()
+                return
+
+    async def _claim(self, path: str) -> bool:
+        """Create the value, or find it to be ours (Z7)."""
+        while True:
+            try:
+                await self._store.create(path, self._info, ephemeral=True, parents=True)
+                return True
+            except KeyExistsError:
+                pass
+            except MetadataUnavailableError:
+                await self._store.sync(path)
+            except SessionExpiredError:
+                return False
+            gone = asyncio.Event()
+            watch = self._store.watch(path, gone.set)
+            try:
+                await self._store.sync(path)
+                owner = await self._store.owner(path)
+                if owner == self._store.session_id:
+                    return True
+                await gone.wait()
+            except NoSuchKeyError:
+                continue
+            finally:
+                watch.close()
+
+    async def _withdraw(self, path: str) -> None:
+        """Delete the value if it is ours."""
+        while True:
+            try:
+                if await self._store.owner(path) == self._store.session_id:
+                    await self._store.delete(path, None)
+                return
+            except NoSuchKeyError:
+                return
+            except MetadataUnavailableError:
+                await self._store.sync(path)
 
 
 class Bookies:
     """The bookies of one cluster."""
 
-    async def register(self, bookie: BookieId, info: ServiceInfo, *, read_only: bool = False) -> Registration:
+    def __init__(self, store: MetadataStore, paths: Paths, cookies: Cookies) -> None:
+        self._store = store
+        self._paths = paths
+        self._cookies = cookies
+        self._last_seen: dict[BookieId, ServiceInfo] = {}
+
+    async def register(
+        self,
+        bookie: BookieId,
+        info: ServiceInfo,
+        *,
+        read_only: bool = False,
+        foreign_wait_s: float = FOREIGN_WAIT_S,
+    ) -> Registration:
         """Publish a bookie and keep it published.
 
         Raises:
-            KeyExistsError: another live session holds this id and did not go within its session time-out.
+            KeyExistsError: another live session holds this id and did not go within ``foreign_wait_s``.
         """
-        raise NotImplementedError
+        registration = Registration(self._store, self._paths, bookie, service_info.encode(info), read_only)
+        await registration.start(foreign_wait_s)
+        return registration
 
     async def writable(self) -> list[BookieId]:
         """Bookies that take new entries, sorted. Raises: NoClusterError."""
-        raise NotImplementedError
+        return await self._names(self._paths.available)
 
     async def read_only(self) -> list[BookieId]:
-        """Bookies that are registered as read-only and not as writable, sorted."""
-        raise NotImplementedError
+        """Bookies that are registered as read-only and not as writable, sorted. Raises: NoClusterError."""
+        writable = set(await self.writable())
+        try:
+            return [bookie for bookie in await self._names(self._paths.read_only) if bookie not in writable]
+        except NoClusterError:
+            return []
 
     async def address(self, bookie: BookieId) -> Address:
-        """Where a registered bookie listens.
+        """Where a registered bookie listens; while the store is out of reach, where it was last seen.
 
         Raises:
             BookieUnavailableError: it is not registered.
         """
-        raise NotImplementedError
+        return (await self.service_info(bookie)).address(bookie)
 
     async def service_info(self, bookie: BookieId) -> ServiceInfo:
-        """What a registered bookie publishes. Raises: BookieUnavailableError."""
-        raise NotImplementedError
+        """What a registered bookie publishes; while the store is out of reach, what was seen last.
+
+        Raises:
+            BookieUnavailableError: it is not registered.
+        """
+        seen = self._last_seen.get(bookie)
+        if seen is not None and self._store.session is not SessionState.CONNECTED:
+            return seen
+        for path in (self._paths.available_bookie(bookie), self._paths.read_only_bookie(bookie)):
+            try:
+                found = await self._store.get(path)
+            except NoSuchKeyError:
+                continue
+            except MetadataUnavailableError:
+                if seen is None:
+                    raise
+                return seen
+            info = service_info.decode(found.value)
+            self._last_seen[bookie] = info
+            return info
+        self._last_seen.pop(bookie, None)
+        raise BookieUnavailableError(f"bookie {bookie} is not registered")
 
     async def known(self) -> list[BookieId]:
         """Every bookie that has a cookie, sorted."""
-        raise NotImplementedError
+        return await self._cookies.known()
 
     def watch(self, callback: Callable[[], None]) -> Watch:
         """Call back (on the loop) when a bookie may have come, gone or changed its mode; also on a slow timer (Z5)."""
-        raise NotImplementedError
+        return _BookiesWatch(self._store, (self._paths.available, self._paths.read_only), callback)
+
+    async def _names(self, path: str) -> list[BookieId]:
+        try:
+            names = await self._store.children(path)
+        except NoSuchKeyError as error:
+            raise NoClusterError(f"{path} does not exist: no cluster was made here") from error
+        return [BookieId(name) for name in names if name != _READ_ONLY_NAME]
+
+
+class _BookiesWatch:
+    def __init__(self, store: MetadataStore, paths: tuple[str, ...], callback: Callable[[], None]) -> None:
+        self._callback = callback
+        self._loop = asyncio.get_running_loop()
+        self._watches = [store.watch_children(path, callback) for path in paths]
+        self._timer = self._loop.call_later(RELIST_S, self._tick)
+
+    def close(self) -> None:
+        self._timer.cancel()
+        for watch in self._watches:
+            watch.close()
+
+    def _tick(self) -> None:
+        self._timer = self._loop.call_later(RELIST_S, self._tick)
+        self._callback()

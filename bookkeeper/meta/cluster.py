@@ -2,50 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import uuid
 
+from bookkeeper.errors import (
+    ClusterExistsError,
+    ConfigError,
+    KeyExistsError,
+    MetadataUnavailableError,
+    NoClusterError,
+    NoSuchKeyError,
+)
+from bookkeeper.meta import layout as layouts
+from bookkeeper.meta import service_uri
 from bookkeeper.meta.bookies import Bookies
 from bookkeeper.meta.cookies import Cookies
+from bookkeeper.meta.layout import Layout
 from bookkeeper.meta.ledgers import Ledgers
 from bookkeeper.meta.paths import DEFAULT_ROOT, Paths
-from bookkeeper.meta.store import MetadataStore
+from bookkeeper.meta.store import Create, MetadataStore, parent_of, settled_create
 from bookkeeper.seams import Seams
 
 
 class Metadata:
     """All that one process asks of the metadata of one cluster."""
 
-    store: MetadataStore
-    paths: Paths
-    instance_id: str
-    """The cluster's UUID as text."""
-    ledgers: Ledgers
-    bookies: Bookies
-    cookies: Cookies
+    def __init__(self, store: MetadataStore, paths: Paths, layout: Layout, instance_id: str, seams: Seams) -> None:
+        self.store = store
+        self.paths = paths
+        self.layout = layout
+        self.instance_id = instance_id
+        """The cluster's UUID as text."""
+        self.cookies = Cookies(store, paths)
+        self.bookies = Bookies(store, paths, self.cookies)
+        self.ledgers = Ledgers(store, paths, layout, seams.rng)
 
     @classmethod
     async def connect(cls, uri: str, seams: Seams) -> Metadata:
         """Open the store of ``uri`` and read which cluster it is; :meth:`close` ends the session.
 
         Raises:
-            ConfigError: not such an address.
+            ConfigError: not such an address, or one that names another layout than the cluster's.
             NoClusterError: nothing was initialised there.
             MetadataUnavailableError: the store does not answer.
         """
-        raise NotImplementedError
+        address = service_uri.parse(uri)
+        store = await service_uri.open_store(address, seams)
+        try:
+            wanted = layouts.BY_URI_NAME[address.layout] if address.layout else None
+            return await cls.over(store, seams, root=address.root, layout=wanted)
+        except BaseException:
+            await store.close()
+            raise
 
     @classmethod
-    async def over(cls, store: MetadataStore, seams: Seams, *, root: str = DEFAULT_ROOT) -> Metadata:
-        """The same over a store that is open already."""
-        raise NotImplementedError
+    async def over(
+        cls, store: MetadataStore, seams: Seams, *, root: str = DEFAULT_ROOT, layout: Layout | None = None
+    ) -> Metadata:
+        """The same over a store that is open already.
+
+        A cluster without a recorded layout gets ``layout`` (by default the hierarchical one), as in Java.
+        """
+        paths = Paths(root)
+        await store.sync(root)
+        try:
+            instance_id = (await store.get(paths.instance_id)).value.decode()
+        except NoSuchKeyError as error:
+            raise NoClusterError(f"there is no cluster at {root}; `bk init` makes one") from error
+        found = await _recorded_layout(store, paths, layout or Layout.HIERARCHICAL)
+        if layout is not None and layout is not found:
+            raise ConfigError(
+                f"the address asks for {layout.name.lower()} ledgers, the cluster has {found.name.lower()}"
+            )
+        return cls(store, paths, found, instance_id, seams)
 
     def own(self, *parts: str) -> str:
         """A path of our own state beside the cluster's root (D4): ``own("boot", bookie_id)``."""
-        raise NotImplementedError
+        return self.paths.own(*parts)
 
     async def close(self) -> None:
         """Close the store. Idempotent."""
-        raise NotImplementedError
+        await self.store.close()
+
+
+async def _recorded_layout(store: MetadataStore, paths: Paths, default: Layout) -> Layout:
+    while True:
+        try:
+            return layouts.decode((await store.get(paths.layout)).value)
+        except NoSuchKeyError:
+            pass
+        try:
+            await settled_create(store, paths.layout, layouts.encode(default))
+        except KeyExistsError:
+            continue
 
 
 async def init_cluster(uri: str, seams: Seams) -> str:
@@ -53,18 +101,55 @@ async def init_cluster(uri: str, seams: Seams) -> str:
 
     Raises:
         ClusterExistsError: there is one.
+        ConfigError, MetadataUnavailableError.
     """
-    raise NotImplementedError
+    address = service_uri.parse(uri)
+    store = await service_uri.open_store(address, seams)
+    try:
+        layout = layouts.BY_URI_NAME[address.layout] if address.layout else Layout.HIERARCHICAL
+        return await init_cluster_in(store, seams, root=address.root, layout=layout)
+    finally:
+        await store.close()
 
 
-async def init_cluster_in(store: MetadataStore, seams: Seams, *, root: str = DEFAULT_ROOT) -> str:
-    """The same in a store that is open already."""
-    raise NotImplementedError
+async def init_cluster_in(
+    store: MetadataStore, seams: Seams, *, root: str = DEFAULT_ROOT, layout: Layout = Layout.HIERARCHICAL
+) -> str:
+    """The same in a store that is open already.
+
+    One multi creates the root, ``available``, ``available/readonly`` and INSTANCEID; LAYOUT follows, and is made up
+    for by the next who connects if it did not.
+    """
+    paths = Paths(root)
+    instance_id = str(uuid.UUID(int=seams.rng.getrandbits(128), version=4))
+    try:
+        await settled_create(store, parent_of(root), b"", parents=True)
+    except KeyExistsError:
+        pass
+    try:
+        await store.multi(
+            [
+                Create(paths.root),
+                Create(paths.available),
+                Create(paths.read_only),
+                Create(paths.instance_id, instance_id.encode()),
+            ]
+        )
+    except KeyExistsError as error:
+        raise ClusterExistsError(f"there is something at {root} already") from error
+    except MetadataUnavailableError:
+        await store.sync(root)
+        try:
+            found = (await store.get(paths.instance_id)).value
+        except NoSuchKeyError:
+            return await init_cluster_in(store, seams, root=root, layout=layout)
+        if found != instance_id.encode():
+            raise ClusterExistsError(f"there is a cluster at {root} already") from None
+    await _recorded_layout(store, paths, layout)
+    return instance_id
 
 
 async def exists_cluster_in(store: MetadataStore, *, root: str = DEFAULT_ROOT) -> bool:
     """Whether a cluster was made there."""
-    raise NotImplementedError
-
-
-__all__: Sequence[str] = ["Metadata", "exists_cluster_in", "init_cluster", "init_cluster_in"]
+    await store.sync(root)
+    return await store.exists(Paths(root).instance_id) is not None

@@ -15,10 +15,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
+from google.protobuf import text_format
+
+from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import BookieId
+from bookkeeper.meta import metadata_pb2 as pb
 from bookkeeper.meta.paths import Paths
-from bookkeeper.meta.store import MetadataStore, Version, Versioned, Watch
+from bookkeeper.meta.store import (
+    MetadataStore,
+    Version,
+    Versioned,
+    Watch,
+    settled_create,
+    settled_delete,
+    settled_set,
+)
+
+LAYOUT_VERSION: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,16 +50,59 @@ class Cookie:
 
 def encode(cookie: Cookie) -> bytes:
     """The bytes of VERSION files and cookie values."""
-    raise NotImplementedError
+    message = pb.CookieFormat(
+        bookieHost=cookie.bookie_id,
+        journalDir=",".join(cookie.journal_dirs),
+        ledgerDirs=_counted(cookie.ledger_dirs),
+    )
+    if cookie.instance_id is not None:
+        message.instanceId = cookie.instance_id
+    if cookie.index_dirs is not None:
+        message.indexDirs = _counted(cookie.index_dirs)
+    return f"{LAYOUT_VERSION}\n{text_format.MessageToString(message, as_utf8=False)}".encode()
 
 
 def decode(data: bytes) -> Cookie:
-    """The reverse of encode; layout versions 4 and 5 and the four plain lines of version 3.
+    """The reverse of encode; layout versions 4 and 5, and the four plain lines of version 3.
 
     Raises:
         MetadataFormatError: not such bytes.
     """
-    raise NotImplementedError
+    version, _, body = data.decode(errors="replace").partition("\n")
+    try:
+        match version:
+            case "3":
+                bookie, journal, ledgers = body.rstrip("\n").split("\n")
+                message = pb.CookieFormat(bookieHost=bookie, journalDir=journal, ledgerDirs=ledgers)
+            case "4" | "5":
+                message = pb.CookieFormat()
+                text_format.Parse(body, message)
+            case _:
+                raise MetadataFormatError(f"a cookie of layout version {version[:20]!r}")
+        return _from_message(message)
+    except (text_format.ParseError, ValueError) as error:
+        raise MetadataFormatError(f"a cookie that cannot be read: {error}") from error
+
+
+def _from_message(message: pb.CookieFormat) -> Cookie:
+    return Cookie(
+        bookie_id=BookieId(message.bookieHost),
+        journal_dirs=tuple(message.journalDir.split(",")),
+        ledger_dirs=_uncounted(message.ledgerDirs),
+        index_dirs=_uncounted(message.indexDirs) if message.HasField("indexDirs") else None,
+        instance_id=message.instanceId if message.HasField("instanceId") else None,
+    )
+
+
+def _counted(directories: tuple[str, ...]) -> str:
+    return "\t".join((str(len(directories)), *directories))
+
+
+def _uncounted(text: str) -> tuple[str, ...]:
+    count, *directories = text.split("\t")
+    if int(count) != len(directories):
+        raise MetadataFormatError(f"a cookie that counts {count} directories and lists {len(directories)}")
+    return tuple(directories)
 
 
 class Cookies:
@@ -56,24 +114,35 @@ class Cookies:
 
     async def read(self, bookie: BookieId) -> Versioned[Cookie]:
         """Raises: NoSuchKeyError, MetadataFormatError."""
-        raise NotImplementedError
+        path = self._paths.cookie(bookie)
+        await self._store.sync(path)
+        found = await self._store.get(path)
+        return Versioned(decode(found.value), found.version, found.created_ms, found.transaction)
 
     async def write(self, cookie: Cookie, expected: Version | None) -> Version:
         """Create it (``expected`` None) or replace the version that was read.
 
         Raises:
-            KeyExistsError, MetadataConflictError, NoSuchKeyError.
+            KeyExistsError: there is another cookie; an equal one counts as ours.
+            MetadataConflictError, NoSuchKeyError.
         """
-        raise NotImplementedError
+        path = self._paths.cookie(cookie.bookie_id)
+        if expected is None:
+            return await settled_create(self._store, path, encode(cookie), parents=True)
+        return await settled_set(self._store, path, encode(cookie), expected)
 
     async def delete(self, bookie: BookieId, expected: Version) -> None:
         """Forget the bookie. Raises: NoSuchKeyError, MetadataConflictError."""
-        raise NotImplementedError
+        await settled_delete(self._store, self._paths.cookie(bookie), expected)
 
     async def known(self) -> list[BookieId]:
         """Every bookie that ever joined and was not forgotten, sorted; read after a sync (Z6)."""
-        raise NotImplementedError
+        await self._store.sync(self._paths.cookies)
+        try:
+            return [BookieId(name) for name in await self._store.children(self._paths.cookies)]
+        except NoSuchKeyError:
+            return []
 
     def watch(self, callback: Callable[[], None]) -> Watch:
-        """Call back when a cookie appears or goes."""
-        raise NotImplementedError
+        """Call back (on the loop) when a cookie may have appeared or gone."""
+        return self._store.watch_children(self._paths.cookies, callback)

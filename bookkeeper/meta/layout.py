@@ -59,7 +59,7 @@ class Layout(Enum):
         return [f"{root}/{'/'.join(parts[:depth])}" for depth in range(len(parts), 0, -1)]
 
     async def walk(self, store: MetadataStore, root: str) -> AsyncIterator[LedgerId]:
-        """Every ledger below ``root``, ascending. A directory that goes meanwhile was empty; any error ends it (Z10)."""
+        """Every ledger below ``root``, ascending. A directory that goes meanwhile was empty; an error ends it (Z10)."""
         top = await store.children(root)
         if self is Layout.FLAT:
             for name in top:

@@ -107,7 +107,7 @@ def _to_message(metadata: LedgerMetadata) -> pb.LedgerMetadataFormat:
 def _from_message(message: pb.LedgerMetadataFormat, version: int) -> LedgerMetadata:
     if not message.IsInitialized():
         raise MetadataFormatError("ledger metadata without a required field")
-    unknown: Any = UnknownFieldSet(message)  # type: ignore[no-untyped-call]
+    unknown: Any = UnknownFieldSet(message)
     if any(field.field_number == pb.LedgerMetadataFormat.DIGESTTYPE_FIELD_NUMBER for field in unknown):
         raise MetadataFormatError("a digest type this program does not know")
     state = LedgerState(message.state)

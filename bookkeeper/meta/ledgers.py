@@ -9,28 +9,76 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
+from bookkeeper.errors import (
+    KeyExistsError,
+    LedgerExistsError,
+    MetadataConflictError,
+    MetadataUnavailableError,
+    NoSuchKeyError,
+    NoSuchLedgerError,
+    NotEmptyError,
+)
 from bookkeeper.ids import LedgerId
-from bookkeeper.meta.store import Version, Versioned, Watch
-
-if TYPE_CHECKING:
-    from bookkeeper.ledger.metadata import LedgerMetadata
+from bookkeeper.ledger.metadata import LedgerMetadata
+from bookkeeper.meta.layout import Layout
+from bookkeeper.meta.ledger_format import decode, encode
+from bookkeeper.meta.ledger_ids import LedgerIds
+from bookkeeper.meta.paths import Paths
+from bookkeeper.meta.store import (
+    MetadataStore,
+    Version,
+    Versioned,
+    Watch,
+    settled_create,
+    settled_delete,
+    settled_set,
+)
+from bookkeeper.seams import Rng
 
 
 class Ledgers:
     """The ledgers of one cluster."""
 
+    def __init__(self, store: MetadataStore, paths: Paths, layout: Layout, rng: Rng) -> None:
+        self._store = store
+        self._root = paths.root
+        self._layout = layout
+        self._ids = LedgerIds(store, paths, layout)
+        self._rng = rng
+
+    def path(self, ledger_id: LedgerId) -> str:
+        """Where a ledger's metadata lies.
+
+        Raises:
+            NoSuchLedgerError: this cluster's layout has no place for such an id.
+        """
+        try:
+            return self._layout.ledger_path(self._root, ledger_id)
+        except ValueError as error:
+            raise NoSuchLedgerError(str(error)) from error
+
     async def create(
         self, metadata: LedgerMetadata, ledger_id: LedgerId | None = None
     ) -> tuple[LedgerId, Versioned[LedgerMetadata]]:
-        """Record a new ledger under a new id, or under the caller's. A creator token is drawn for it.
+        """Record a new ledger under a new id, or under the caller's. A creator token is drawn for it (M5).
 
         Raises:
             LedgerExistsError: the caller's id is taken.
             MetadataUnavailableError: unknown whether it was recorded; nobody else knows of it.
         """
-        raise NotImplementedError
+        metadata = replace(metadata, creator_token=self._rng.randrange(1, 2**63 - 1))
+        value = encode(metadata)
+        while True:
+            number = await self._ids.next() if ledger_id is None else ledger_id
+            try:
+                version = await settled_create(self._store, self.path(number), value, parents=True)
+            except KeyExistsError as error:
+                if ledger_id is None:
+                    continue
+                raise LedgerExistsError(f"ledger {number} exists") from error
+            return number, Versioned(metadata, version)
 
     async def read(self, ledger_id: LedgerId, *, fresh: bool = False) -> Versioned[LedgerMetadata]:
         """The present metadata; ``fresh`` syncs first (Z6).
@@ -38,19 +86,32 @@ class Ledgers:
         Raises:
             NoSuchLedgerError, MetadataFormatError.
         """
-        raise NotImplementedError
+        path = self.path(ledger_id)
+        if fresh:
+            await self._store.sync(path)
+        try:
+            found = await self._store.get(path)
+        except NoSuchKeyError as error:
+            raise NoSuchLedgerError(f"there is no ledger {ledger_id}") from error
+        return Versioned(decode(found.value), found.version, found.created_ms, found.transaction)
 
     async def write(
         self, ledger_id: LedgerId, metadata: LedgerMetadata, expected: Version
     ) -> Versioned[LedgerMetadata]:
-        """Replace the metadata that was read as version ``expected``.
+        """Replace the metadata that was read as version ``expected`` (M1, M8).
+
+        Two writers of equal metadata over one version may both succeed: they wanted the same.
 
         Raises:
             MetadataConflictError: someone else wrote; re-read and decide again.
             NoSuchLedgerError: deleted.
             MetadataUnavailableError: unknown, and the store could not be asked again.
         """
-        raise NotImplementedError
+        try:
+            version = await settled_set(self._store, self.path(ledger_id), encode(metadata), expected)
+        except NoSuchKeyError as error:
+            raise NoSuchLedgerError(f"ledger {ledger_id} was deleted") from error
+        return Versioned(metadata, version)
 
     async def delete(self, ledger_id: LedgerId, expected: Version | None = None) -> None:
         """Delete it and parents left empty; a ledger that is not there counts as deleted.
@@ -58,12 +119,22 @@ class Ledgers:
         Raises:
             MetadataConflictError: another version.
         """
-        raise NotImplementedError
+        try:
+            await settled_delete(self._store, self.path(ledger_id), expected)
+        except (NoSuchKeyError, NoSuchLedgerError):
+            return
+        for parent in self._layout.emptied_parents(self._root, ledger_id):
+            try:
+                await self._store.delete(parent, None)
+            except (NotEmptyError, NoSuchKeyError, MetadataConflictError, MetadataUnavailableError):
+                return
 
-    def list(self) -> AsyncIterator[LedgerId]:
+    async def list(self) -> AsyncIterator[LedgerId]:
         """Every ledger, in ascending order, as of a sync at the start; a page that fails ends it by an error (Z10)."""
-        raise NotImplementedError
+        await self._store.sync(self._root)
+        async for ledger_id in self._layout.walk(self._store, self._root):
+            yield ledger_id
 
     def watch(self, ledger_id: LedgerId, callback: Callable[[], None]) -> Watch:
         """Call back (on the loop) when the metadata may have changed or gone: re-read."""
-        raise NotImplementedError
+        return self._store.watch(self.path(ledger_id), callback)

@@ -13,11 +13,15 @@ Hosts are separated by ``,`` or ``;`` (D18).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from bookkeeper.errors import ConfigError
+from bookkeeper.meta.layout import BY_URI_NAME
+from bookkeeper.meta.memory import MemoryCluster
 from bookkeeper.meta.paths import DEFAULT_ROOT
-from bookkeeper.meta.store import MetadataStore
+from bookkeeper.meta.store import MetadataStore, check_path
 from bookkeeper.seams import Seams
 
 
@@ -36,17 +40,83 @@ class ServiceUri:
 
 Opener = Callable[[ServiceUri, Seams], Awaitable[MetadataStore]]
 
+_ZOOKEEPER = re.compile(r"zk(?:\+(\w+))?")
+_HOST = re.compile(r"[^,;/\s:]+(?::\d{1,5})?|\[[0-9a-fA-F:.]+\](?::\d{1,5})?")
+_ANY_LAYOUT = (None, "", "null", "ms")
+
 
 def parse(uri: str) -> ServiceUri:
-    """Raises: ConfigError."""
-    raise NotImplementedError
+    """Take an address apart.
+
+    Raises:
+        ConfigError: an unknown scheme, or a shape its scheme does not have.
+    """
+    scheme, colon, rest = uri.partition(":")
+    if not colon:
+        raise ConfigError(f"not a metadata address: {uri!r}")
+    if match := _ZOOKEEPER.fullmatch(scheme):
+        return _parse_zookeeper(uri, match[1], rest)
+    if scheme == "memory":
+        return ServiceUri("memory", rest.strip("/"))
+    if scheme in _OPENERS:
+        if not rest.startswith("///") or len(rest) == 3:
+            raise ConfigError(f"expected {scheme}:///PATH, got {uri!r}")
+        return ServiceUri(scheme, rest[2:])
+    raise ConfigError(f"no such kind of metadata store: {scheme!r} in {uri!r}")
+
+
+def _parse_zookeeper(uri: str, layout: str | None, rest: str) -> ServiceUri:
+    hosts, _, root = rest.removeprefix("//").partition("/")
+    servers = [host for host in re.split("[,;]", hosts) if host]
+    if not rest.startswith("//") or not servers or not all(_HOST.fullmatch(server) for server in servers):
+        raise ConfigError(f"expected zk://HOST:PORT,HOST:PORT/ROOT, got {uri!r}")
+    if layout not in _ANY_LAYOUT and layout not in BY_URI_NAME:
+        raise ConfigError(f"no such ledger layout: {layout!r} in {uri!r} (one of {', '.join(BY_URI_NAME)})")
+    path = f"/{root.strip('/')}" if root.strip("/") else DEFAULT_ROOT
+    try:
+        check_path(path)
+    except ValueError as error:
+        raise ConfigError(f"{uri!r}: {error}") from error
+    return ServiceUri("zk", ",".join(servers), path, layout if layout in BY_URI_NAME else None)
 
 
 def register(scheme: str, opener: Opener) -> None:
-    """Teach :func:`open_store` another scheme."""
-    raise NotImplementedError
+    """Teach :func:`open_store` another scheme; its addresses are ``scheme:///PATH``."""
+    _OPENERS[scheme] = opener
 
 
 async def open_store(uri: str | ServiceUri, seams: Seams) -> MetadataStore:
-    """A session with the store of an address. Raises: ConfigError, MetadataUnavailableError."""
-    raise NotImplementedError
+    """A session with the store of an address.
+
+    Raises:
+        ConfigError, MetadataUnavailableError.
+    """
+    address = parse(uri) if isinstance(uri, str) else uri
+    return await _OPENERS[address.scheme](address, seams)
+
+
+def memory_cluster(name: str, seams: Seams) -> MemoryCluster:
+    """The service behind ``memory:NAME``, made at its first use."""
+    if name not in _MEMORY:
+        _MEMORY[name] = MemoryCluster(seams.clock.wall_ms)
+    return _MEMORY[name]
+
+
+async def _open_memory(address: ServiceUri, seams: Seams) -> MetadataStore:
+    return memory_cluster(address.target, seams).connect()
+
+
+async def _open_sqlite(address: ServiceUri, seams: Seams) -> MetadataStore:
+    from bookkeeper.meta.sqlite import SqliteStore  # only who uses it pays for it
+
+    return await SqliteStore.open(address.target, seams)
+
+
+async def _open_zookeeper(address: ServiceUri, seams: Seams) -> MetadataStore:
+    from bookkeeper.meta.zookeeper import ZooKeeperStore  # only who uses it pays for it
+
+    return await ZooKeeperStore.open(address.target, seams)
+
+
+_MEMORY: dict[str, MemoryCluster] = {}
+_OPENERS: dict[str, Opener] = {"memory": _open_memory, "sqlite": _open_sqlite, "zk": _open_zookeeper}
