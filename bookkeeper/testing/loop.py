@@ -1,0 +1,190 @@
+"""An event loop whose clock jumps to the next thing due, and which never touches the system.
+
+A whole cluster runs in one thread, with the same interleaving every time. Callbacks belong to *nodes*: whoever
+started them. A crashed node's callbacks never run; a frozen one's wait until it thaws, in their order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import heapq
+from asyncio import events, tasks
+from collections.abc import Callable, Coroutine, Generator
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
+
+if TYPE_CHECKING:
+    from bookkeeper.testing.trace import Trace
+
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class Owner(Protocol):
+    """Whose callbacks these are."""
+
+    alive: bool
+    frozen: bool
+    held: list[asyncio.Handle]
+    tasks: list[asyncio.Task[Any]]
+
+
+OWNER: contextvars.ContextVar[Owner | None] = contextvars.ContextVar("owner", default=None)
+"""The node on whose behalf the running code runs; None is the test itself."""
+
+
+class SimDeadlockError(RuntimeError):
+    """Somebody waits, and nothing is left that could ever happen."""
+
+
+def _suppressed(handle: asyncio.Handle) -> bool:
+    """True if the handle's owner is dead (it never runs) or frozen (it runs after the thaw)."""
+    owner: Owner | None = handle._context.get(OWNER)  # type: ignore[attr-defined]
+    if owner is None:
+        return False
+    if not owner.alive:
+        return True
+    if owner.frozen:
+        owner.held.append(handle)
+        return True
+    return False
+
+
+class _Handle(events.Handle):
+    __slots__ = ()
+
+    def _run(self) -> None:
+        if not _suppressed(self):
+            super()._run()
+
+
+class _TimerHandle(events.TimerHandle):
+    __slots__ = ()
+
+    def _run(self) -> None:
+        if not _suppressed(self):
+            super()._run()
+
+
+class _Task(asyncio.Task[Any]):
+    """A task whose place in a set does not depend on its address: iteration is the same in every process (P6)."""
+
+    _born = 0
+
+    def __hash__(self) -> int:
+        return self._born
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class _Selector:
+    """In place of the system's: waiting moves the clock."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        if timeout is None:
+            raise SimDeadlockError(f"at {self._loop.time():.6f} s somebody waits and nothing is left to happen")
+        if timeout > 0:
+            self._loop.advance(timeout)
+        return []
+
+    def close(self) -> None: ...
+
+
+class SimLoop(asyncio.BaseEventLoop):
+    """See the module. ``time()`` begins at 0 and is virtual seconds."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self._born = 0
+        super().__init__()
+        self._clock_resolution = 1e-9
+        self._selector = _Selector(self)
+        self.failures: list[dict[str, Any]] = []
+        """What would have been logged as an unhandled exception: a test that leaves any has failed."""
+        self.trace: Trace | None = None
+        self.set_task_factory(self._make_task)
+        self.set_exception_handler(lambda loop, context: self.failures.append(context))
+
+    # -- time ---------------------------------------------------------------------------------------------
+
+    def time(self) -> float:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Jump; to the next timer exactly if that is as far as this goes."""
+        target = self._now + seconds
+        scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        if scheduled and abs(scheduled[0].when() - target) < 1e-6:
+            target = scheduled[0].when()
+        self._now = max(self._now, target)
+
+    # -- callbacks and tasks have owners ------------------------------------------------------------------
+
+    def _call_soon(
+        self, callback: Callable[..., Any], args: Any, context: contextvars.Context | None
+    ) -> asyncio.Handle:
+        handle = _Handle(callback, args, self, context)
+        self._ready.append(handle)  # type: ignore[attr-defined]
+        return handle
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        timer = _TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
+        timer._scheduled = True  # type: ignore[attr-defined]
+        return timer
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
+    ) -> asyncio.Handle:
+        return self.call_soon(callback, *args, context=context)
+
+    def _make_task(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        coro: Coroutine[Any, Any, Any] | Generator[Any, None, Any],
+        context: contextvars.Context | None = None,
+        **_: Any,
+    ) -> asyncio.Task[Any]:
+        self._born += 1
+        number = self._born
+        task: asyncio.Task[Any] = _Task.__new__(_Task)
+        task._born = number  # type: ignore[attr-defined]
+        task.__init__(coro, loop=loop, name=f"task-{number}", context=context)  # type: ignore[misc]
+        owner = context.get(OWNER) if context is not None else OWNER.get()
+        if owner is not None:
+            owner.tasks.append(task)
+        return task
+
+    def thaw(self, owner: Owner) -> None:
+        """Everything held back for ``owner`` becomes ready, in its order."""
+        held, owner.held = owner.held, []
+        self._ready.extend(held)  # type: ignore[attr-defined]
+
+    # -- what a simulation has not ------------------------------------------------------------------------
+
+    def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
+        raise RuntimeError("no threads in a simulation: blocking work goes through the Worker seam")
+
+    async def getaddrinfo(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("no names to look up in a simulation: connections go through the Net seam")
+
+    def _process_events(self, event_list: list[Any]) -> None: ...
+
+    def _write_to_self(self) -> None: ...
+
+    def close(self) -> None:
+        self._selector.close()
+        super().close()
+
+
+def drop_task(task: asyncio.Task[Any]) -> None:
+    """Let go of a crashed node's task without a word: it just stopped."""
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    tasks._unregister_task(task)
