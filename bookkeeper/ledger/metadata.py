@@ -16,6 +16,7 @@ are the metadata room's business.
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -95,7 +96,7 @@ class LedgerMetadata:
         firsts = [f.first_entry for f in self.fragments]
         if not firsts or firsts[0] != 0:
             return f"the first fragment must begin at 0, fragments begin at {firsts}"
-        if any(b <= a for a, b in zip(firsts, firsts[1:], strict=False)):
+        if any(b <= a for a, b in itertools.pairwise(firsts)):
             return f"fragments must rise strictly, they begin at {firsts}"
         for fragment in self.fragments:
             if len(fragment.ensemble) != self.spec.ensemble_size or len(set(fragment.ensemble)) != len(

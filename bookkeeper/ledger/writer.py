@@ -1,13 +1,57 @@
-"""The writing half of a ledger, as a machine that touches nothing. (Signatures first; the machine follows.)"""
+"""The writing half of a ledger, as a machine that touches nothing.
+
+``LedgerWriter`` is told what happened and answers with what to do about it, in runs of consecutive entries. Payloads
+stay with the shell: the machine knows their ids and sizes.
+
+    open     -- on_bookie_failed -->  open, a change in flight: adds are sent, confirms are held (W4)
+             -- on_ensemble_changed | on_change_failed(no spare, store away) -->  open
+    open     -- on_fenced, deadline, on_change_failed(closed, ...) -->  failed, for good (W6)
+    open     -- close -->  closing  -- on_closed -->  closed
+
+A member of the ensemble is *live* or *failed*. A failed one is sent nothing and its replies count for nothing; what
+it acknowledged before still does, as long as it stays in the ensemble. It leaves when a stand-in is found, or becomes
+live again after its life was checked (W10b), from the first unconfirmed entry on; what it missed is noted (D12).
+
+Rules
+    W1   Confirmed means: on Qa bookies of the write set, taken from metadata that is committed.
+    W2   Confirms leave in id order, each once.
+    W3   ``last_add_confirmed`` is the highest confirmed id and never falls; packets carry at most that.
+    W4   Nothing is confirmed while a change of the ensemble is in flight; then acks are counted without the replaced.
+    W5   The new fragment begins at last add confirmed + 1, which stands still meanwhile.
+    W6   Failed is for good: all pending adds fail in order, late replies change nothing.
+    W7   A failed add is unknown, not absent.
+    W8   Packets are built once (``Encode``) and re-sent as they are, until ``Release``.
+    W9   One fenced reply ends the handle, and never changes the ensemble.
+    W10b A bookie whose connection was lost counts again only after the ledger was seen OPEN with it in the last
+         fragment.
+    W12  ``must_wait`` bounds what is pending.
+    R13  Closing fails what is pending first, and closes only from OPEN.
+    D11  Without a spare appends go on; only the deadline of an append ends the handle.
+    D13  A bookie that stands still while others progress, or trails too far, counts as failed.
+    D14  When the last add confirmed has moved and nothing is pending, it is published by itself.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import Final
 
-from bookkeeper.errors import BookKeeperError
-from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.errors import (
+    AddTimeoutError,
+    BookKeeperError,
+    LedgerClosedError,
+    LedgerFencedError,
+    NoSuchLedgerError,
+    RequestTimedOutError,
+    UnauthorizedError,
+    check,
+)
+from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
+from bookkeeper.ledger.acks import Acks
 from bookkeeper.ledger.effects import WakeAt
-from bookkeeper.ledger.metadata import LedgerMetadata
+from bookkeeper.ledger.metadata import LedgerMetadata, LedgerState
 from bookkeeper.ledger.writer_effects import (
     ChangeEnsemble,
     ChangeFailure,
@@ -23,6 +67,7 @@ from bookkeeper.ledger.writer_effects import (
     WatchLife,
     WriterConfig,
 )
+from bookkeeper.ledger.writer_parts import Run, Seat
 
 __all__ = [
     "ChangeEnsemble",
@@ -40,96 +85,479 @@ __all__ = [
     "WakeAt",
     "WatchLife",
     "WriterConfig",
+    "WriterState",
 ]
+
+_TRAIL_STEPS: Final = 128
+"""Into how many steps ``trail_bytes_max`` is cut: how exactly trailing is measured."""
+
+
+class WriterState(Enum):
+    """Where a writer stands; see the drawing."""
+
+    OPEN = "open"
+    CLOSING = "closing"
+    CLOSED = "closed"
+    FAILED = "failed"
 
 
 class LedgerWriter:
-    """Appends to one ledger. ``metadata`` is as it was committed when the ledger was created."""
+    """Appends to one ledger. ``metadata`` is as it was committed when the ledger was created: OPEN and empty."""
 
-    last_add_confirmed: EntryId
-    next_entry: EntryId
-    """The id of the next append."""
-    pending_bytes: int
-    """Payload bytes appended and not confirmed (W12)."""
-    confirmed_length: int
-    """Payload bytes of entries 0 .. last_add_confirmed."""
-    metadata: LedgerMetadata
-    """As last committed or seen."""
-    error: BookKeeperError | None
-    """Why nothing can be appended any more; None while something can."""
+    def __init__(self, metadata: LedgerMetadata, config: WriterConfig | None = None) -> None:
+        assert metadata.state is LedgerState.OPEN and len(metadata.fragments) == 1, metadata
+        self.spec = metadata.spec
+        self.config = config or WriterConfig()
+        self.state = WriterState.OPEN
+        self.metadata = metadata
+        """As last committed or seen."""
+        self.last_add_confirmed: EntryId = NO_ENTRY
+        self.next_entry = EntryId(0)
+        """The id of the next append."""
+        self.pending_bytes = 0
+        """Payload bytes appended and not confirmed (W12)."""
+        self.confirmed_length = 0
+        """Payload bytes of entries 0 .. last_add_confirmed."""
+        self.error: BookKeeperError | None = None
+        """Why nothing can be appended any more; None while something can."""
+        self._pending: deque[Run] = deque()
+        self._seats = self._seat_all(metadata.last_fragment.ensemble, 0, 0.0)
+        self._by_bookie = {seat.bookie: seat for seat in self._seats}
+        self._change: ChangeEnsemble | None = None
+        self._attempts = 0
+        self._retry_at: float | None = None
+        self._wake_at: float | None = None
+        self._lac_told: EntryId = NO_ENTRY
+        self._trail_step = max(1, self.config.trail_bytes_max // _TRAIL_STEPS)
+        self._trail_next = self._trail_step
+        self._trail: deque[int] = deque(maxlen=_TRAIL_STEPS)
+        self._last_failure: BookKeeperError | None = None
+        self._may_close = True
 
-    def __init__(self, metadata: LedgerMetadata, config: WriterConfig | None = None) -> None: ...
+    def __repr__(self) -> str:
+        seats = " ".join(f"{s.bookie}{'' if s.live else '!'}{s.acks}" for s in self._seats)
+        held = ", changing" if self._change else ""
+        return f"<{self.state.value}{held}, lac={self.last_add_confirmed}, next={self.next_entry}, {seats}>"
+
+    def _seat_all(self, ensemble: Sequence[BookieId], start: int, now: float) -> list[Seat]:
+        return [Seat(b, p, Acks(self.spec, p, start), now) for p, b in enumerate(ensemble)]
+
+    # -- adding -----------------------------------------------------------------------------------------
 
     @property
     def must_wait(self) -> bool:
         """Must callers wait for confirms before they append more (W12)? ``add`` itself never refuses."""
-        raise NotImplementedError
+        return (
+            self.pending_bytes >= self.config.pending_bytes_max
+            or self.next_entry - self.last_add_confirmed - 1 >= self.config.pending_entries_max
+        )
+
+    @property
+    def failed_bookies(self) -> tuple[BookieId, ...]:
+        """Members of the ensemble that are sent nothing now."""
+        return tuple(seat.bookie for seat in self._seats if not seat.live)
+
+    @property
+    def is_changing(self) -> bool:
+        """Is an ensemble change in flight (confirms are held)?"""
+        return self._change is not None
 
     def add(self, sizes: Sequence[int], now: float) -> tuple[EntryId, list[Effect]]:
         """Append a run of payloads of these sizes in bytes; ``sizes`` must not be changed afterwards.
 
         Returns the first id. Raises what ended the handle (``error``).
         """
-        raise NotImplementedError
+        if self.state is not WriterState.OPEN:
+            raise self.error or LedgerClosedError("the ledger is closed")
+        first, count = self.next_entry, len(sizes)
+        if not count:
+            return first, []
+        run = Run(first, sizes, now + self.config.add_timeout_ms / 1000)
+        lac = self.last_add_confirmed
+        effects: list[Effect] = [Encode(first, count, lac, self.confirmed_length + self.pending_bytes)]
+        self._pending.append(run)
+        self.pending_bytes += run.bytes
+        self.next_entry = EntryId(first + count)
+        self._lac_told = max(self._lac_told, lac)
+        for seat in self._seats:
+            if seat.live:
+                if seat.acks.mark >= first:
+                    seat.progress_at = now
+                self._send(seat, first, effects)
+        self._wake_by(min(run.deadline, now + self.config.stall_ms / 1000), effects)
+        return first, effects
+
+    def _send(self, seat: Seat, first: int, effects: list[Effect]) -> None:
+        """Send a seat what it holds of everything from ``first`` on."""
+        count = self.next_entry - first
+        if count > 0 and self.spec.stripe_size(seat.position, first, count):
+            effects.append(SendAdds(seat.bookie, EntryId(first), count, seat.position))
 
     def on_acks(self, bookie: BookieId, first: int, count: int, now: float) -> list[Effect]:
         """``bookie`` has stored every entry of ``first .. first + count - 1`` that it holds."""
-        raise NotImplementedError
+        return self._on_acks(bookie, ((first, first + count),), now)
 
     def on_ack_ids(self, bookie: BookieId, ids: Iterable[int], now: float) -> list[Effect]:
         """``bookie`` has stored exactly these entries (for E > Qw, where its ids have holes)."""
-        raise NotImplementedError
+        return self._on_acks(bookie, ((e, e + 1) for e in ids), now)
+
+    def _on_acks(self, bookie: BookieId, runs: Iterable[tuple[int, int]], now: float) -> list[Effect]:
+        seat = self._by_bookie.get(bookie)
+        if self.state is not WriterState.OPEN or seat is None or not seat.live:
+            return []  # too late (W6), replaced (W4), or its life is in doubt (W10b)
+        news = False
+        for first, end in runs:
+            news |= seat.acks.add(first, min(end, self.next_entry))
+        if not news:
+            return []
+        seat.progress_at = now
+        seat.suspected_at = None
+        return self._confirm(now)
+
+    def _confirm(self, now: float) -> list[Effect]:
+        """Release the acknowledged prefix (W1, W2), unless the line is held (W4)."""
+        effects: list[Effect] = []
+        if self._change is not None or self.state is not WriterState.OPEN:
+            return effects
+        first = end = self.last_add_confirmed + 1
+        while end < self.next_entry:
+            reached = self.spec.acknowledged_below(end, [seat.acks.end_from(end) for seat in self._seats])
+            if reached <= end:
+                break
+            end = min(reached, self.next_entry)
+        if end == first:
+            return effects
+        self._drop_pending(end)
+        self.last_add_confirmed = EntryId(end - 1)
+        effects += (Confirm(EntryId(first), end - first), Release(self.last_add_confirmed))
+        if not self._pending:
+            effects.append(PublishLac(self.last_add_confirmed, self._lac_readers()))
+        if self.confirmed_length >= self._trail_next:
+            self._fail_those_who_trail(now, effects)
+        return effects
+
+    def _drop_pending(self, end: int) -> None:
+        """Count the pending entries below ``end`` as confirmed bytes."""
+        dropped = 0
+        while self._pending and self._pending[0].first < end:
+            run = self._pending[0]
+            if run.end <= end:
+                dropped += run.bytes
+                self._pending.popleft()
+            else:
+                dropped += run.cut(end)
+        self.pending_bytes -= dropped
+        self.confirmed_length += dropped
+
+    # -- last add confirmed without an add (D14) --------------------------------------------------------
+
+    def _lac_readers(self) -> tuple[BookieId, ...]:
+        return tuple(seat.bookie for seat in self._seats if seat.live)
+
+    def lac_to_publish(self) -> EntryId | None:
+        """What an explicit last add confirmed should carry now; None if the next add will carry it anyway."""
+        news = self.last_add_confirmed > self._lac_told
+        return self.last_add_confirmed if news and not self._pending and self.state is WriterState.OPEN else None
+
+    def on_lac_published(self, lac: EntryId) -> None:
+        """It was sent."""
+        self._lac_told = max(self._lac_told, lac)
+
+    # -- bookies that fail ------------------------------------------------------------------------------
 
     def on_bookie_failed(self, bookie: BookieId, error: BookKeeperError, now: float) -> list[Effect]:
         """An add failed on ``bookie``, or the connection to it was lost (also when nothing was in flight: W10b).
 
         A fenced or unauthorised reply ends the handle; anything else is this bookie's failure.
         """
-        raise NotImplementedError
+        seat = self._by_bookie.get(bookie)
+        if self.state is not WriterState.OPEN or seat is None:
+            return []
+        if isinstance(error, LedgerFencedError):
+            return self.on_fenced(now)
+        if isinstance(error, UnauthorizedError):
+            return self._fail(error)
+        self._last_failure = error
+        effects: list[Effect] = []
+        if not seat.live:
+            if seat.returned:  # it came back and was lost again while a change is in flight
+                seat.returned = False
+                effects.append(WatchLife(bookie))
+            return effects
+        self._drop(seat, effects)
+        self._change_ensemble(now, effects)
+        return effects
+
+    def _drop(self, seat: Seat, effects: list[Effect]) -> None:
+        seat.live = False
+        seat.returned = False
+        seat.suspected_at = None
+        effects.append(WatchLife(seat.bookie))
 
     def on_fenced(self, now: float) -> list[Effect]:
         """Some bookie of the ensemble said that the ledger is fenced (W9)."""
-        raise NotImplementedError
-
-    def on_ensemble_changed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
-        """The change that was asked for is committed; ``metadata`` is what is stored."""
-        raise NotImplementedError
-
-    def on_change_failed(self, reason: ChangeFailure, now: float) -> list[Effect]:
-        """The change that was asked for was not made, or the store says that the ledger is at its end."""
-        raise NotImplementedError
-
-    def on_spares_changed(self, now: float) -> list[Effect]:
-        """A bookie appeared that may stand in."""
-        raise NotImplementedError
+        return self._fail(LedgerFencedError("another client recovers this ledger"))
 
     def on_bookie_returned(self, bookie: BookieId, metadata: LedgerMetadata, now: float) -> list[Effect]:
         """``bookie`` answers again; ``metadata`` was read after that, after a sync (W10b)."""
-        raise NotImplementedError
+        seat = self._by_bookie.get(bookie)
+        if self.state is not WriterState.OPEN or seat is None or seat.live:
+            return []
+        if metadata.state is not LedgerState.OPEN:
+            return self._end_of_ledger(metadata)
+        if bookie not in metadata.last_fragment.ensemble:
+            return [] if self._change else [WatchLife(bookie)]
+        effects: list[Effect] = []
+        if self._change is not None:
+            seat.returned = True
+        else:
+            self._revive(seat, now, effects)
+        return effects
 
-    def on_tick(self, now: float) -> list[Effect]:
-        """Time has passed: deadlines, hung bookies, retries."""
-        raise NotImplementedError
+    def _revive(self, seat: Seat, now: float, effects: list[Effect]) -> None:
+        """Count on a bookie again, from the first unconfirmed entry on: that and all later ones are sent anew."""
+        self._note_missing(seat, effects)
+        start = self.last_add_confirmed + 1
+        seat.acks = Acks(self.spec, seat.position, start)
+        seat.live, seat.returned, seat.progress_at = True, False, now
+        self._send(seat, start, effects)
+        self._wake_by(now + self.config.stall_ms / 1000, effects)
 
-    def lac_to_publish(self) -> EntryId | None:
-        """What an explicit last add confirmed should carry now; None if the next add will carry it anyway."""
-        raise NotImplementedError
+    def _note_missing(self, seat: Seat, effects: list[Effect]) -> None:
+        """Record the confirmed entries that a seat never acknowledged (D12)."""
+        for first, last in seat.acks.missing(0, self.last_add_confirmed):
+            if self.spec.stripe_size(seat.position, first, last - first + 1):
+                effects.append(NoteMissing(seat.bookie, EntryId(first), EntryId(last)))
 
-    def on_lac_published(self, lac: EntryId) -> None:
-        """It was sent."""
+    # -- changing the ensemble --------------------------------------------------------------------------
+
+    def _change_ensemble(self, now: float, effects: list[Effect]) -> None:
+        """Ask for stand-ins for all who failed, one change at a time; hold the confirms (W4)."""
+        failed = self.failed_bookies
+        self._retry_at = None
+        if self._change is not None or not failed:
+            return
+        keep = tuple(seat.bookie for seat in self._seats if seat.live)
+        self._attempts += 1
+        self._change = ChangeEnsemble(failed, keep, EntryId(self.last_add_confirmed + 1), self._attempts)
+        effects.append(self._change)
+
+    def on_ensemble_changed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
+        """The change that was asked for is committed; ``metadata`` is what is stored."""
+        change, self._change = self._change, None
+        if self.state is WriterState.CLOSING:
+            seated = self._seat_committed(metadata, now) if metadata.state is LedgerState.OPEN else []
+            return seated + self._close_metadata()
+        if self.state is not WriterState.OPEN or change is None:
+            return []
+        if metadata.state is not LedgerState.OPEN:
+            return self._end_of_ledger(metadata)
+        effects = self._seat_committed(metadata, now)
+        for seat in self._seats:
+            if seat.returned:
+                self._revive(seat, now, effects)
+        if set(self.failed_bookies) - set(change.failed):
+            self._change_ensemble(now, effects)
+        elif self.failed_bookies:
+            self._retry_later(now, effects)
+        return effects + self._confirm(now)
+
+    def _seat_committed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
+        """Take the ensemble from committed metadata: who stays keeps seat and acks, who came is sent all pending."""
+        start = self.last_add_confirmed + 1
+        last = metadata.last_fragment
+        stays = last.ensemble == tuple(seat.bookie for seat in self._seats)
+        fits = last.first_entry == start or (stays and last.first_entry < start)
+        check(fits, "W5", f"fragment {last} is committed, the first unconfirmed entry is {start}")
+        self.metadata = metadata
+        effects: list[Effect] = []
+        seats = self._seat_all(last.ensemble, start, now)
+        for position, (old, new) in enumerate(zip(self._seats, seats, strict=True)):
+            if old.bookie == new.bookie:
+                seats[position] = old
+            else:
+                self._note_missing(old, effects)
+                if self.state is WriterState.OPEN:
+                    self._send(new, start, effects)
+        self._seats = seats
+        self._by_bookie = {seat.bookie: seat for seat in seats}
+        self._wake_by(now + self.config.stall_ms / 1000, effects)
+        return effects
+
+    def on_change_failed(self, reason: ChangeFailure, now: float) -> list[Effect]:
+        """The change that was asked for was not made, or the store says that the ledger is at its end."""
+        change, self._change = self._change, None
+        if self.state is WriterState.CLOSING and change is not None:
+            return self._close_metadata()
+        if self.state is not WriterState.OPEN:
+            return []
+        match reason:
+            case ChangeFailure.CLOSED:
+                return self._fail(LedgerClosedError("the ledger was closed by a recovery"))
+            case ChangeFailure.IN_RECOVERY:
+                return self._fail(LedgerFencedError("another client recovers this ledger"))
+            case ChangeFailure.DELETED:
+                return self._fail(NoSuchLedgerError("the ledger was deleted"))
+            case ChangeFailure.NO_SPARE | ChangeFailure.STORE_AWAY:
+                effects: list[Effect] = []
+                for seat in self._seats:
+                    if seat.returned:
+                        self._revive(seat, now, effects)
+                if self.failed_bookies:
+                    self._retry_later(now, effects)
+                return effects + self._confirm(now)
+
+    def _retry_later(self, now: float, effects: list[Effect]) -> None:
+        self._retry_at = now + self.config.change_retry_ms / 1000
+        self._wake_by(self._retry_at, effects)
+
+    def on_spares_changed(self, now: float) -> list[Effect]:
+        """A bookie appeared that may stand in."""
+        effects: list[Effect] = []
+        if self.state is WriterState.OPEN:
+            self._change_ensemble(now, effects)
+        return effects
+
+    # -- the end ----------------------------------------------------------------------------------------
+
+    def _end_of_ledger(self, metadata: LedgerMetadata) -> list[Effect]:
+        """What is stored says that this writer is not the writer any more."""
+        self.metadata = metadata
+        if metadata.is_closed:
+            return self._fail(LedgerClosedError(f"the ledger was closed at {metadata.last_entry} by a recovery"))
+        return self._fail(LedgerFencedError("another client recovers this ledger"))
+
+    def _fail(self, error: BookKeeperError) -> list[Effect]:
+        """End for good (W6); what is pending becomes unknown (W7), in order."""
+        if self.state is not WriterState.OPEN:
+            return []  # a close that is under way will find out by itself
+        self.state = WriterState.FAILED
+        self.error = error
+        self._may_close = isinstance(error, AddTimeoutError)
+        return self._fail_pending(error)
+
+    def _fail_pending(self, error: BookKeeperError) -> list[Effect]:
+        first, count = EntryId(self.last_add_confirmed + 1), self.next_entry - self.last_add_confirmed - 1
+        self._pending.clear()
+        self.pending_bytes = 0
+        if not count:
+            return []
+        return [FailAdds(first, count, error), Release(EntryId(first + count - 1))]
 
     def close(self, now: float) -> list[Effect]:
         """Fail what is pending, then close at the last add confirmed (R13). Idempotent: later calls return [].
 
+        A handle that failed for want of bookies may be closed, too.
+
         Raises what ended the handle, if the ledger is not ours to close any more.
         """
-        raise NotImplementedError
+        if self.state in (WriterState.CLOSING, WriterState.CLOSED):
+            return []
+        if self.error is not None and not self._may_close:
+            raise self.error
+        self.error = LedgerClosedError("the ledger was closed by its writer")
+        effects = self._fail_pending(self.error)
+        self.state = WriterState.CLOSING
+        return effects if self._change is not None else effects + self._close_metadata()
+
+    def _close_metadata(self) -> list[Effect]:
+        effects: list[Effect] = []
+        for seat in self._seats:
+            if not seat.live:
+                self._note_missing(seat, effects)
+        return [*effects, CloseMetadata(self.last_add_confirmed, self.confirmed_length)]
 
     def on_closed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
         """The ledger is closed as asked; ``metadata`` is what is stored."""
-        raise NotImplementedError
+        check(metadata.last_entry >= self.last_add_confirmed, "R11", f"closed at {metadata.last_entry}: {self!r}")
+        self.metadata = metadata
+        self.state = WriterState.CLOSED
+        return []
 
     def on_close_failed(self, error: BookKeeperError, now: float) -> list[Effect]:
-        """It could not be closed (fenced, closed with another end, store away); ``close`` may be tried again if
-        the error is retryable."""
-        raise NotImplementedError
+        """It could not be closed (fenced, closed with another end, store away).
+
+        Retryable: ``close`` may be called again; the handle takes no more adds either way.
+        """
+        if self.state is WriterState.CLOSING:
+            self.state = WriterState.FAILED
+            self.error = error
+            self._may_close = error.retryable
+        return []
+
+    # -- time -------------------------------------------------------------------------------------------
+
+    def _wake_by(self, time: float, effects: list[Effect]) -> None:
+        if self._wake_at is None or time < self._wake_at:
+            self._wake_at = time
+            effects.append(WakeAt(time))
+
+    def on_tick(self, now: float) -> list[Effect]:
+        """Time has passed: deadlines, hung bookies, retries."""
+        self._wake_at = None
+        if self.state is not WriterState.OPEN:
+            return []
+        if self._pending and now >= self._pending[0].deadline:
+            return self._fail(self._timeout_error())
+        effects: list[Effect] = []
+        self._fail_those_who_hang(now, effects)
+        if self._retry_at is not None and now >= self._retry_at:
+            self._change_ensemble(now, effects)
+        wishes = [self._retry_at] if self._retry_at is not None else []
+        if self._pending:
+            wishes.append(self._pending[0].deadline)
+        if any(seat.live and seat.acks.mark < self.next_entry for seat in self._seats):
+            wishes.append(now + self.config.stall_ms / 4000)
+        if wishes:
+            self._wake_by(min(wishes), effects)
+        return effects
+
+    def _timeout_error(self) -> AddTimeoutError:
+        down = ", ".join(self.failed_bookies) or "none"
+        error = AddTimeoutError(
+            f"entry {self.last_add_confirmed + 1} found no ack quorum of {self.spec.ack_quorum} within "
+            f"{self.config.add_timeout_ms} ms; failed bookies: {down}"
+            + ("; an ensemble change was in flight" if self._change else "")
+        )
+        error.__cause__ = self._last_failure
+        return error
+
+    def _fail_those_who_hang(self, now: float, effects: list[Effect]) -> None:
+        """A live bookie with something unanswered that stood still while another moved on (D13).
+
+        It is suspected at one tick and failed at a later one: a process that was paused itself first reads what came.
+        """
+        failed = False
+        for seat in self._seats:
+            if not self._hangs(seat, now):
+                seat.suspected_at = None
+            elif seat.suspected_at is None:
+                seat.suspected_at = now
+            elif now > seat.suspected_at:
+                self._last_failure = RequestTimedOutError(f"{seat.bookie} stood still for {self.config.stall_ms} ms")
+                self._drop(seat, effects)
+                failed = True
+        if failed:
+            self._change_ensemble(now, effects)
+
+    def _hangs(self, seat: Seat, now: float) -> bool:
+        if not seat.live or seat.acks.mark >= self.next_entry or now - seat.progress_at < self.config.stall_ms / 1000:
+            return False
+        return any(other.live and other.progress_at > seat.progress_at for other in self._seats)
+
+    def _fail_those_who_trail(self, now: float, effects: list[Effect]) -> None:
+        """A live bookie behind which ``trail_bytes_max`` of confirmed payload have piled up (D13).
+
+        ``_trail`` holds where each of the last steps of confirmed bytes ended; its first is that far back.
+        """
+        while self.confirmed_length >= self._trail_next:
+            self._trail.append(self.last_add_confirmed)
+            self._trail_next += self._trail_step
+        if len(self._trail) < _TRAIL_STEPS:
+            return
+        trailing = [seat for seat in self._seats if seat.live and seat.acks.mark <= self._trail[0]]
+        for seat in trailing:
+            self._last_failure = RequestTimedOutError(f"{seat.bookie} trails by {self.config.trail_bytes_max} bytes")
+            self._drop(seat, effects)
+        if trailing:
+            self._change_ensemble(now, effects)

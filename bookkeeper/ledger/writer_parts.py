@@ -1,0 +1,48 @@
+"""What the writer keeps track of: runs of pending adds, and the seats of the ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from bookkeeper.ids import BookieId
+from bookkeeper.ledger.acks import Acks
+
+
+class Run:
+    """A run of pending adds."""
+
+    __slots__ = ("bytes", "deadline", "end", "first", "sizes")
+
+    def __init__(self, first: int, sizes: Sequence[int], deadline: float) -> None:
+        self.first = first
+        self.end = first + len(sizes)
+        self.sizes: Sequence[int] = sizes
+        self.bytes = sum(sizes)
+        self.deadline = deadline
+
+    def cut(self, upto: int) -> int:
+        """Drop the entries below ``upto``; their bytes."""
+        count = upto - self.first
+        dropped = sum(islice(self.sizes, count))
+        self.sizes = self.sizes[count:]
+        self.first = upto
+        self.bytes -= dropped
+        return dropped
+
+
+class Seat:
+    """A member of the ensemble."""
+
+    __slots__ = ("acks", "bookie", "live", "position", "progress_at", "returned", "suspected_at")
+
+    def __init__(self, bookie: BookieId, position: int, acks: Acks, now: float) -> None:
+        self.bookie = bookie
+        self.position = position
+        self.acks = acks
+        self.live = True
+        self.returned = False
+        """Failed, and its life was checked since: to be revived if the change in flight leaves it its seat."""
+        self.progress_at = now
+        """When it last acknowledged anything, or was first sent something after that."""
+        self.suspected_at: float | None = None
