@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from bookkeeper.runs.shapes import Dialect
 from bookkeeper.seams import Buffer
-from bookkeeper.wire.requests import Header, Refused, Reply, Request
+from bookkeeper.wire import v2, v3
+from bookkeeper.wire.requests import Header, Refused, Reply, Request, StartTls
 
 
 class Detector:
@@ -28,7 +29,12 @@ class Detector:
         Raises:
             MalformedFrameError: close the connection, without an answer.
         """
-        raise NotImplementedError
+        if not self.v2:
+            decoded = v3.decode_request(body)
+            if decoded is not None:
+                return decoded
+            self.v2 = True
+        return v2.decode_request(body)
 
 
 def encode_request(request: Request, dialect: Dialect, txn_id: int = 0) -> bytes:
@@ -37,7 +43,9 @@ def encode_request(request: Request, dialect: Dialect, txn_id: int = 0) -> bytes
     Raises:
         ValueError: the dialect has no such request (or no such field of it).
     """
-    raise NotImplementedError
+    if dialect is Dialect.V3 or isinstance(request, StartTls):
+        return v3.encode_request(request, txn_id)
+    return v2.encode_request(request)
 
 
 def encode_reply(header: Header, reply: Reply) -> bytes:
@@ -46,7 +54,9 @@ def encode_reply(header: Header, reply: Reply) -> bytes:
     Raises:
         ValueError: the dialect has no such reply.
     """
-    raise NotImplementedError
+    if header.dialect is Dialect.V3:
+        return v3.encode_reply(header, reply)
+    return v2.encode_reply(header, reply)
 
 
 def decode_reply(body: Buffer, dialect: Dialect) -> tuple[Header, Reply]:
@@ -55,4 +65,4 @@ def decode_reply(body: Buffer, dialect: Dialect) -> tuple[Header, Reply]:
     Raises:
         MalformedFrameError: close the connection.
     """
-    raise NotImplementedError
+    return v3.decode_reply(body) if dialect is Dialect.V3 else v2.decode_reply(body)

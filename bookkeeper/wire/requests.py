@@ -45,7 +45,7 @@ class Header:
     txn_id: int = 0
     """v3; 0 in v2, where replies are matched by operation and ids."""
     version: int = 2
-    """v2: the request's, echoed. v3: not used."""
+    """v2: the request's, echoed. v3: 1 to 3; replies always say 3."""
     priority: int = 0
 
 

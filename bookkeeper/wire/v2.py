@@ -1,0 +1,275 @@
+"""Protocol v2: fixed fields behind one packed word. All integers are big-endian; the frame's length is not shown.
+
+     0         1         2         4
+     +---------+---------+---------+------------------------------+
+     | version | opcode  | flags   | body, by opcode              |     version 0: the word is the opcode alone
+     +---------+---------+---------+------------------------------+
+
+     requests
+     ADD 1     master key: 20 bytes | entry: the rest, stored as it is
+     READ 2    ledger id: i64 | entry id: i64 | master key: 20 bytes, or absent
+     AUTH 3    AuthMessage (protobuf)
+     BATCH 7   ledger id: i64 | entry id: i64 | request id: i64 | most entries: i32 | most bytes: i64 | key or absent
+
+     replies: version and opcode of the request, flags 0
+     AUTH      AuthMessage (protobuf)
+     others    status: i32 | ledger id: i64 | entry id: i64, as asked for
+     READ      ... | entry                       if the status is OK
+     BATCH     ... | request id: i64 | [length: u32 | entry] ...
+
+Decoding is total: any bytes give a request, a refusal or MalformedFrameError. What Apache's bookie answers with an
+error is a :class:`Refused`; what makes it close the connection is the exception. Stricter than Apache's: an entry
+of 16 to 31 bytes, negative ids in an add, and a batch from entry -1 are bad requests.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as StructError
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from bookkeeper.errors import MalformedFrameError
+from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.runs.shapes import ENTRY_HEADER, KEY_SIZE, Dialect
+from bookkeeper.seams import Buffer
+from bookkeeper.wire.bookkeeper_pb2 import AuthMessage
+from bookkeeper.wire.requests import (
+    HIGH_PRIORITY,
+    AddEntry,
+    AddReply,
+    Auth,
+    AuthReply,
+    BatchRead,
+    BatchReply,
+    Header,
+    Op,
+    ReadEntry,
+    ReadReply,
+    Refused,
+    Reply,
+    Request,
+    failure,
+)
+from bookkeeper.wire.status import FROM_V2, TO_V2, Status
+
+VERSION: Final = 2
+
+FENCE: Final = 0x1
+RECOVERY: Final = 0x2
+PRIORITY: Final = 0x4
+
+_OPS: Final = {1: Op.ADD, 2: Op.READ, 3: Op.AUTH, 7: Op.BATCH_READ}
+_OPCODES: Final = {op: code for code, op in _OPS.items()}
+_LENGTH: Final = Struct(">I")
+_WORD: Final = Struct(">BBH")
+_IDS: Final = Struct(">qq")
+_BATCH: Final = Struct(">qqqiq")
+_REPLY: Final = Struct(">iqq")
+_REQUEST_ID: Final = Struct(">q")
+
+
+# -- requests --------------------------------------------------------------------------------------------
+
+
+def encode_request(request: Request) -> bytes:
+    """The whole frame of a request.
+
+    Raises:
+        ValueError: v2 has no such request, or no such field of it.
+    """
+    match request:
+        case AddEntry():
+            if request.deferred_sync or len(request.master_key) != KEY_SIZE:
+                raise ValueError("v2 has no deferred sync, and keys of 20 bytes")
+            flags = RECOVERY * request.recovery | _priority(request.priority)
+            return _frame(Op.ADD, flags, request.master_key, request.entry)
+        case ReadEntry():
+            if request.piggyback or request.previous_lac is not None or request.timeout_ms is not None:
+                raise ValueError("v2 has no long polls")
+            flags = FENCE * request.fence | _priority(request.priority)
+            ids = _IDS.pack(request.ledger_id, request.entry_id)
+            return _frame(Op.READ, flags, ids, _optional_key(request))
+        case BatchRead():
+            flags = FENCE * request.fence | _priority(request.priority)
+            fixed = _BATCH.pack(
+                request.ledger_id, request.first_entry, request.request_id, request.count_max, request.size_max
+            )
+            return _frame(Op.BATCH_READ, flags, fixed, _optional_key(request))
+        case Auth():
+            return _frame(Op.AUTH, 0, _auth_message(request))
+    raise ValueError(f"v2 has no {type(request).__name__}")
+
+
+def decode_request(body: Buffer) -> tuple[Header, Request] | Refused:
+    """The request in a frame body, or what to answer instead.
+
+    Raises:
+        MalformedFrameError: close the connection, without an answer.
+    """
+    view = memoryview(body)
+    try:
+        version, op, flags = _decode_word(view)
+        header = Header(Dialect.V2, op, version=version)
+        if op is Op.AUTH:
+            return header, Auth(*_decode_auth(view[_WORD.size :]))
+        if op is Op.ADD:
+            return _decode_add(header, flags, view)
+        return _decode_read(header, flags, view)
+    except StructError as exc:
+        raise MalformedFrameError(f"a v2 request of {len(view)} bytes: {exc}") from exc
+
+
+def _decode_add(header: Header, flags: int, view: memoryview) -> tuple[Header, Request] | Refused:
+    at = _WORD.size + KEY_SIZE
+    ledger_id, entry_id = _IDS.unpack_from(view, at)
+    request = AddEntry(
+        LedgerId(ledger_id),
+        EntryId(entry_id),
+        bytes(view[_WORD.size : at]),
+        bytes(view[at:]),
+        recovery=bool(flags & RECOVERY),
+        priority=HIGH_PRIORITY if flags & PRIORITY else 0,
+    )
+    if header.version > VERSION:
+        return _refuse(header, request, Status.BAD_VERSION)
+    if len(request.entry) < ENTRY_HEADER or ledger_id < 0 or entry_id < 0:
+        return _refuse(header, request, Status.BAD_REQUEST)
+    return header, request
+
+
+def _decode_read(header: Header, flags: int, view: memoryview) -> tuple[Header, Request] | Refused:
+    at = _WORD.size + (_IDS if header.op is Op.READ else _BATCH).size
+    fence = bool(flags & FENCE)
+    key = bytes(view[at : at + KEY_SIZE]) if len(view) >= at + KEY_SIZE else None
+    if fence and header.version >= VERSION and key is None:
+        raise MalformedFrameError("a fence without a key")
+    priority = HIGH_PRIORITY if flags & PRIORITY else 0
+    request: ReadEntry | BatchRead
+    if header.op is Op.READ:
+        ledger_id, entry_id = _IDS.unpack_from(view, _WORD.size)
+        least = -1
+        request = ReadEntry(LedgerId(ledger_id), EntryId(entry_id), key, fence, priority)
+    else:
+        ledger_id, entry_id, request_id, count_max, size_max = _BATCH.unpack_from(view, _WORD.size)
+        least = 0
+        request = BatchRead(
+            LedgerId(ledger_id), EntryId(entry_id), request_id, count_max, size_max, key, fence, priority
+        )
+    if header.version > VERSION:
+        return _refuse(header, request, Status.BAD_VERSION)
+    if fence and header.version < VERSION:
+        return _refuse(header, request, Status.UNAUTHORIZED)
+    if ledger_id < 0:
+        return _refuse(header, request, Status.NO_LEDGER)
+    if entry_id < least:
+        return _refuse(header, request, Status.BAD_REQUEST)
+    return header, request
+
+
+def _decode_word(view: memoryview) -> tuple[int, Op, int]:
+    version, opcode, flags = _WORD.unpack_from(view)
+    if version == 0:
+        opcode, flags = flags & 0xFF, 0
+    if opcode not in _OPS:
+        raise MalformedFrameError(f"v2 opcode {opcode}")
+    return version, _OPS[opcode], flags
+
+
+def _refuse(header: Header, request: Request, status: Status) -> Refused:
+    return Refused(header, status, encode_reply(header, failure(request, status)))
+
+
+# -- replies ---------------------------------------------------------------------------------------------
+
+
+def encode_reply(header: Header, reply: Reply) -> bytes:
+    """The whole frame of a reply, under the version and opcode of its request.
+
+    Raises:
+        ValueError: v2 has no such reply (also: an AUTH reply has no status to refuse with).
+    """
+    match reply:
+        case AddReply():
+            fields = _REPLY.pack(TO_V2[reply.status], reply.ledger_id, reply.entry_id)
+            return _reply_frame(header.version, Op.ADD, fields)
+        case ReadReply():
+            fields = _REPLY.pack(TO_V2[reply.status], reply.ledger_id, reply.entry_id)
+            return _reply_frame(header.version, Op.READ, fields, reply.entry or b"")
+        case BatchReply():
+            fields = _REPLY.pack(TO_V2[reply.status], reply.ledger_id, reply.entry_id)
+            return _reply_frame(header.version, Op.BATCH_READ, fields, _REQUEST_ID.pack(reply.request_id), reply.body)
+        case AuthReply() if reply.status is Status.OK:
+            return _reply_frame(VERSION, Op.AUTH, _auth_message(reply))
+    raise ValueError(f"v2 has no {reply}")
+
+
+def decode_reply(body: Buffer) -> tuple[Header, Reply]:
+    """The reply in a frame body.
+
+    Raises:
+        MalformedFrameError: close the connection.
+    """
+    view = memoryview(body)
+    try:
+        version, op, _ = _decode_word(view)
+        header = Header(Dialect.V2, op, version=version)
+        if op is Op.AUTH:
+            return header, AuthReply(Status.OK, *_decode_auth(view[_WORD.size :]))
+        number, ledger, entry = _REPLY.unpack_from(view, _WORD.size)
+        if number not in FROM_V2:
+            raise MalformedFrameError(f"v2 status {number}")
+        status, ledger_id, entry_id = FROM_V2[number], LedgerId(ledger), EntryId(entry)
+        rest = view[_WORD.size + _REPLY.size :]
+        if op is Op.BATCH_READ:
+            (request_id,) = _REQUEST_ID.unpack_from(rest)
+            packed = bytes(rest[_REQUEST_ID.size :])
+            return header, BatchReply(status, ledger_id, entry_id, request_id, packed)
+        if rest and (op is Op.ADD or status is not Status.OK):
+            raise MalformedFrameError(f"{len(rest)} bytes after a reply without an entry")
+        if op is Op.ADD:
+            return header, AddReply(status, ledger_id, entry_id)
+        return header, ReadReply(status, ledger_id, entry_id, bytes(rest) if status is Status.OK else None)
+    except StructError as exc:
+        raise MalformedFrameError(f"a v2 reply of {len(view)} bytes: {exc}") from exc
+
+
+# -- shared ----------------------------------------------------------------------------------------------
+
+
+def _priority(priority: int) -> int:
+    return PRIORITY if priority > 0 else 0
+
+
+def _optional_key(request: ReadEntry | BatchRead) -> bytes:
+    key = request.master_key
+    if (key is None and request.fence) or (key is not None and len(key) != KEY_SIZE):
+        raise ValueError("a fence needs a key of 20 bytes")
+    return key or b""
+
+
+def _auth_message(message: Auth | AuthReply) -> bytes:
+    plugin = message.plugin.encode("utf-8", "surrogateescape")
+    return AuthMessage(authPluginName=plugin, payload=message.payload).SerializeToString()
+
+
+def _decode_auth(data: memoryview) -> tuple[str, bytes]:
+    message = AuthMessage()
+    try:
+        message.MergeFromString(bytes(data))
+    except DecodeError as exc:
+        raise MalformedFrameError(f"authentication: {exc}") from exc
+    if not message.IsInitialized():
+        raise MalformedFrameError("authentication: a field is missing")
+    return message.authPluginName.decode("utf-8", "surrogateescape"), message.payload
+
+
+def _frame(op: Op, flags: int, *parts: bytes) -> bytes:
+    size = _WORD.size + sum(map(len, parts))
+    return b"".join((_LENGTH.pack(size), _WORD.pack(VERSION, _OPCODES[op], flags), *parts))
+
+
+def _reply_frame(version: int, op: Op, *parts: bytes) -> bytes:
+    word = _WORD.pack(version, _OPCODES[op], 0) if version else _LENGTH.pack(_OPCODES[op])
+    return b"".join((_LENGTH.pack(len(word) + sum(map(len, parts))), word, *parts))

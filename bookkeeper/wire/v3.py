@@ -1,0 +1,406 @@
+"""Protocol v3: every frame body is one ``Request`` or ``Response`` of ``bookkeeper.proto``.
+
+Encoding is in ascending field order, as Apache's 4.17; decoding takes any order and skips unknown fields. A message
+with an unknown operation, version or status, or without a required field, is no v3 message at all.
+
+What Apache's bookie answers with an error before it looks at its data is a :class:`Refused`: another version,
+operations without a message, an add without one, a fence without a key, bodies too short for their ids. Stricter
+than Apache's: the ids of an add or an explicit LAC must be those in its body, and none may be negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Final, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from bookkeeper.errors import MalformedFrameError
+from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.runs.shapes import ENTRY_HEADER, Dialect
+from bookkeeper.seams import Buffer
+from bookkeeper.wire import bookkeeper_pb2 as pb
+from bookkeeper.wire.framing import frame
+from bookkeeper.wire.requests import (
+    AddEntry,
+    AddReply,
+    Auth,
+    AuthReply,
+    BareReply,
+    ForceLedger,
+    ForceReply,
+    GetBookieInfo,
+    Header,
+    InfoReply,
+    LacReply,
+    ListEntries,
+    ListReply,
+    Op,
+    ReadEntry,
+    ReadLac,
+    ReadReply,
+    Refused,
+    Reply,
+    Request,
+    StartTls,
+    StartTlsReply,
+    WriteLac,
+    WriteLacReply,
+    failure,
+)
+from bookkeeper.wire.status import FROM_V3, TO_V3, Status
+
+VERSION: Final = 3
+DEFERRED_SYNC: Final = 0x1
+
+_M = TypeVar("_M", bound=Message)
+_FIRST_TAG: Final = 8
+_IDS: Final = Struct(">qq")
+_NO_MESSAGE: Final = (Op.RANGE_READ, Op.RANGE_ADD, Op.BATCH_READ)
+
+
+# -- requests --------------------------------------------------------------------------------------------
+
+
+def encode_request(request: Request, txn_id: int) -> bytes:
+    """The whole frame of a request.
+
+    Raises:
+        ValueError: v3 has no such request (batch reads), or a number does not fit its field.
+    """
+    priority = getattr(request, "priority", 0)
+    match request:
+        case AddEntry():
+            message = _request(Op.ADD, txn_id, priority)
+            _fill_add(message.addRequest, request)
+        case ReadEntry():
+            message = _request(Op.READ, txn_id, priority)
+            _fill_read(message.readRequest, request)
+        case ReadLac():
+            message = _request(Op.READ_LAC, txn_id)
+            message.readLacRequest.ledgerId = request.ledger_id
+        case WriteLac():
+            message = _request(Op.WRITE_LAC, txn_id)
+            to = message.writeLacRequest
+            to.ledgerId, to.lac, to.masterKey, to.body = (
+                request.ledger_id,
+                request.lac,
+                request.master_key,
+                request.body,
+            )
+        case ForceLedger():
+            message = _request(Op.FORCE_LEDGER, txn_id)
+            message.forceLedgerRequest.ledgerId = request.ledger_id
+        case GetBookieInfo():
+            message = _request(Op.BOOKIE_INFO, txn_id)
+            message.getBookieInfoRequest.requested = request.requested
+        case ListEntries():
+            message = _request(Op.LIST_ENTRIES, txn_id)
+            message.getListOfEntriesOfLedgerRequest.ledgerId = request.ledger_id
+        case Auth():
+            message = _request(Op.AUTH, txn_id)
+            message.authRequest.authPluginName = _plugin(request.plugin)
+            message.authRequest.payload = request.payload
+        case StartTls():
+            message = _request(Op.START_TLS, txn_id)
+            message.startTLSRequest.SetInParent()
+        case _:
+            raise ValueError(f"v3 has no {type(request).__name__}")
+    return frame(message.SerializeToString())
+
+
+def _request(op: Op, txn_id: int, priority: int = 0) -> pb.Request:
+    message = pb.Request()
+    _fill_header(message.header, VERSION, op, txn_id, priority)
+    return message
+
+
+def _fill_header(header: pb.BKPacketHeader, version: int, op: Op, txn_id: int, priority: int) -> None:
+    header.version = version  # type: ignore[assignment]
+    header.operation = op.value  # type: ignore[assignment]
+    header.txnId = txn_id
+    if priority:
+        header.priority = priority
+
+
+def _fill_add(to: pb.AddRequest, request: AddEntry) -> None:
+    to.ledgerId, to.entryId = request.ledger_id, request.entry_id
+    to.masterKey, to.body = request.master_key, request.entry
+    if request.deferred_sync:
+        to.writeFlags = DEFERRED_SYNC
+    if request.recovery:
+        to.flag = pb.AddRequest.RECOVERY_ADD
+
+
+def _fill_read(to: pb.ReadRequest, request: ReadEntry) -> None:
+    to.ledgerId, to.entryId = request.ledger_id, request.entry_id
+    if request.master_key is not None:
+        to.masterKey = request.master_key
+    if request.previous_lac is not None:
+        to.previousLAC = request.previous_lac
+    if request.timeout_ms is not None:
+        to.timeOut = request.timeout_ms
+    if request.fence and request.piggyback:
+        raise ValueError("one flag: fence or piggyback")
+    if request.fence:
+        to.flag = pb.ReadRequest.FENCE_LEDGER
+    elif request.piggyback:
+        to.flag = pb.ReadRequest.ENTRY_PIGGYBACK
+
+
+def decode_request(body: Buffer) -> tuple[Header, Request] | Refused | None:
+    """The request in a frame body, or what to answer instead; None if it is no v3 request (then it is v2)."""
+    message = _parse(pb.Request(), body)
+    if message is None:
+        return None
+    op = Op(message.header.operation)
+    header = Header(Dialect.V3, op, message.header.txnId, message.header.version, message.header.priority)
+    if op in _NO_MESSAGE:
+        return _refuse(header, BareReply(Status.BAD_REQUEST))
+    request, bad = _REQUESTS[op](message)
+    if header.version != VERSION and op not in (Op.AUTH, Op.START_TLS):
+        return _refuse(header, failure(request, Status.BAD_VERSION))
+    return (header, request) if bad is None else _refuse(header, failure(request, bad))
+
+
+def _refuse(header: Header, reply: Reply) -> Refused:
+    status: Status = reply.status
+    return Refused(header, status, encode_reply(header, reply))
+
+
+_Decoded = tuple[Request, Status | None]
+"""A request, and the status to refuse it with."""
+
+
+def _decode_add(message: pb.Request) -> _Decoded:
+    sent = message.addRequest
+    ids = sent.ledgerId, sent.entryId
+    request = AddEntry(
+        LedgerId(ids[0]),
+        EntryId(ids[1]),
+        sent.masterKey,
+        sent.body,
+        recovery=sent.flag == pb.AddRequest.RECOVERY_ADD and sent.HasField("flag"),
+        deferred_sync=bool(sent.writeFlags & DEFERRED_SYNC),
+        priority=message.header.priority,
+    )
+    good = len(sent.body) >= ENTRY_HEADER and min(ids) >= 0 and _IDS.unpack_from(sent.body) == ids
+    return request, None if good else Status.BAD_REQUEST
+
+
+def _decode_read(message: pb.Request) -> _Decoded:
+    sent = message.readRequest
+    flag = sent.flag if sent.HasField("flag") else 0
+    request = ReadEntry(
+        LedgerId(sent.ledgerId),
+        EntryId(sent.entryId),
+        sent.masterKey if sent.HasField("masterKey") else None,
+        fence=flag == pb.ReadRequest.FENCE_LEDGER,
+        priority=message.header.priority,
+        previous_lac=sent.previousLAC if sent.HasField("previousLAC") else None,
+        timeout_ms=sent.timeOut if sent.HasField("timeOut") else None,
+        piggyback=flag == pb.ReadRequest.ENTRY_PIGGYBACK,
+    )
+    if request.fence and request.master_key is None:
+        return request, Status.UNAUTHORIZED
+    if request.ledger_id < 0:
+        return request, Status.NO_LEDGER
+    return request, None if request.entry_id >= -1 else Status.BAD_REQUEST
+
+
+def _decode_write_lac(message: pb.Request) -> _Decoded:
+    sent = message.writeLacRequest
+    request = WriteLac(LedgerId(sent.ledgerId), sent.lac, sent.masterKey, sent.body)
+    ids = sent.ledgerId, sent.lac
+    good = len(sent.body) >= _IDS.size and ids[0] >= 0 and ids[1] >= -1 and _IDS.unpack_from(sent.body) == ids
+    return request, None if good else Status.BAD_REQUEST
+
+
+def _decode_read_lac(message: pb.Request) -> _Decoded:
+    ledger_id = LedgerId(message.readLacRequest.ledgerId)
+    return ReadLac(ledger_id), None if ledger_id >= 0 else Status.NO_ENTRY
+
+
+def _decode_force(message: pb.Request) -> _Decoded:
+    ledger_id = LedgerId(message.forceLedgerRequest.ledgerId)
+    return ForceLedger(ledger_id), None if ledger_id >= 0 else Status.BAD_REQUEST
+
+
+def _decode_info(message: pb.Request) -> _Decoded:
+    return GetBookieInfo(message.getBookieInfoRequest.requested), None
+
+
+def _decode_list(message: pb.Request) -> _Decoded:
+    ledger_id = LedgerId(message.getListOfEntriesOfLedgerRequest.ledgerId)
+    return ListEntries(ledger_id), None if ledger_id >= 0 else Status.NO_LEDGER
+
+
+def _decode_auth(message: pb.Request) -> _Decoded:
+    sent = message.authRequest
+    request = Auth(sent.authPluginName.decode("utf-8", "surrogateescape"), sent.payload)
+    return request, None if message.HasField("authRequest") else Status.BAD_REQUEST
+
+
+def _decode_start_tls(message: pb.Request) -> _Decoded:
+    return StartTls(), None
+
+
+_REQUESTS: Final[dict[Op, Callable[[pb.Request], _Decoded]]] = {
+    Op.READ: _decode_read,
+    Op.ADD: _decode_add,
+    Op.AUTH: _decode_auth,
+    Op.WRITE_LAC: _decode_write_lac,
+    Op.READ_LAC: _decode_read_lac,
+    Op.BOOKIE_INFO: _decode_info,
+    Op.START_TLS: _decode_start_tls,
+    Op.FORCE_LEDGER: _decode_force,
+    Op.LIST_ENTRIES: _decode_list,
+}
+
+
+# -- replies ---------------------------------------------------------------------------------------------
+
+
+def encode_reply(header: Header, reply: Reply) -> bytes:
+    """The whole frame of a reply: version 3, operation and transaction id of its request; inner status = outer.
+
+    A :class:`BareReply` repeats the request's header as it was, priority included.
+
+    Raises:
+        ValueError: v3 has no such reply (batch reads), or a number does not fit its field.
+    """
+    message = pb.Response()
+    if isinstance(reply, BareReply):
+        _fill_header(message.header, header.version, header.op, header.txn_id, header.priority)
+    else:
+        _fill_header(message.header, VERSION, header.op, header.txn_id, 0)
+    status = TO_V3[reply.status]
+    message.status = status  # type: ignore[assignment]
+    match reply:
+        case AddReply():
+            _fill(message.addResponse, status, ledgerId=reply.ledger_id, entryId=reply.entry_id)
+        case ReadReply():
+            _fill(
+                message.readResponse,
+                status,
+                ledgerId=reply.ledger_id,
+                entryId=reply.entry_id,
+                body=reply.entry,
+                maxLAC=reply.max_lac,
+                lacUpdateTimestamp=reply.lac_timestamp_ms,
+            )
+        case LacReply():
+            to = message.readLacResponse
+            _fill(to, status, ledgerId=reply.ledger_id, lacBody=reply.lac_body, lastEntryBody=reply.last_entry)
+        case WriteLacReply():
+            _fill(message.writeLacResponse, status, ledgerId=reply.ledger_id)
+        case ForceReply():
+            _fill(message.forceLedgerResponse, status, ledgerId=reply.ledger_id)
+        case InfoReply():
+            _fill(message.getBookieInfoResponse, status, totalDiskCapacity=reply.total, freeDiskSpace=reply.free)
+        case ListReply():
+            _fill(
+                message.getListOfEntriesOfLedgerResponse,
+                status,
+                ledgerId=reply.ledger_id,
+                availabilityOfEntriesOfLedger=reply.availability,
+            )
+        case AuthReply():
+            message.authResponse.authPluginName = _plugin(reply.plugin)
+            message.authResponse.payload = reply.payload
+        case StartTlsReply():
+            message.startTLSResponse.SetInParent()
+        case BareReply():
+            pass
+        case _:
+            raise ValueError(f"v3 has no {type(reply).__name__}")
+    return frame(message.SerializeToString())
+
+
+def _fill(to: Any, status: int, **fields: int | bytes | None) -> None:
+    to.status = status
+    for name, value in fields.items():
+        if value is not None:
+            setattr(to, name, value)
+
+
+def decode_reply(body: Buffer) -> tuple[Header, Reply]:
+    """The reply in a frame body; its status is the outer one unless that is OK, then the inner one.
+
+    Raises:
+        MalformedFrameError: close the connection.
+    """
+    message = _parse(pb.Response(), body)
+    if message is None:
+        raise MalformedFrameError(f"no v3 reply, {len(body)} bytes")
+    sent = message.header
+    op = Op(sent.operation)
+    header = Header(Dialect.V3, op, sent.txnId, sent.version, sent.priority)
+    inner = _INNER.get(op)
+    if inner is None or not message.HasField(inner):
+        return header, BareReply(FROM_V3[message.status])
+    return header, _REPLIES[op](getattr(message, inner), message.status)
+
+
+def _status(outer: int, inner: int) -> Status:
+    return FROM_V3[outer or inner]
+
+
+def _optional(message: Any, name: str) -> Any:
+    return getattr(message, name) if message.HasField(name) else None
+
+
+_INNER: Final[dict[Op, str]] = {
+    Op.READ: "readResponse",
+    Op.ADD: "addResponse",
+    Op.AUTH: "authResponse",
+    Op.WRITE_LAC: "writeLacResponse",
+    Op.READ_LAC: "readLacResponse",
+    Op.BOOKIE_INFO: "getBookieInfoResponse",
+    Op.START_TLS: "startTLSResponse",
+    Op.FORCE_LEDGER: "forceLedgerResponse",
+    Op.LIST_ENTRIES: "getListOfEntriesOfLedgerResponse",
+}
+
+_REPLIES: Final[dict[Op, Callable[[Any, int], Reply]]] = {
+    Op.READ: lambda m, outer: ReadReply(
+        _status(outer, m.status),
+        LedgerId(m.ledgerId),
+        EntryId(m.entryId),
+        _optional(m, "body"),
+        _optional(m, "maxLAC"),
+        _optional(m, "lacUpdateTimestamp"),
+    ),
+    Op.ADD: lambda m, outer: AddReply(_status(outer, m.status), LedgerId(m.ledgerId), EntryId(m.entryId)),
+    Op.AUTH: lambda m, outer: AuthReply(FROM_V3[outer], m.authPluginName.decode("utf-8", "surrogateescape"), m.payload),
+    Op.WRITE_LAC: lambda m, outer: WriteLacReply(_status(outer, m.status), LedgerId(m.ledgerId)),
+    Op.READ_LAC: lambda m, outer: LacReply(
+        _status(outer, m.status), LedgerId(m.ledgerId), _optional(m, "lacBody"), _optional(m, "lastEntryBody")
+    ),
+    Op.BOOKIE_INFO: lambda m, outer: InfoReply(
+        _status(outer, m.status), _optional(m, "totalDiskCapacity"), _optional(m, "freeDiskSpace")
+    ),
+    Op.START_TLS: lambda m, outer: StartTlsReply(FROM_V3[outer]),
+    Op.FORCE_LEDGER: lambda m, outer: ForceReply(_status(outer, m.status), LedgerId(m.ledgerId)),
+    Op.LIST_ENTRIES: lambda m, outer: ListReply(
+        _status(outer, m.status), LedgerId(m.ledgerId), _optional(m, "availabilityOfEntriesOfLedger")
+    ),
+}
+
+
+# -- shared ----------------------------------------------------------------------------------------------
+
+
+def _parse(message: _M, body: Buffer) -> _M | None:
+    if not len(body) or body[0] < _FIRST_TAG:
+        return None
+    try:
+        message.MergeFromString(bytes(body))
+    except DecodeError:
+        return None
+    return message if message.IsInitialized() else None
+
+
+def _plugin(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
