@@ -1,0 +1,232 @@
+"""Requests and replies over one connection: matched, limited in time, and told of a loss."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from bookkeeper import runs, wire
+from bookkeeper.errors import BookieError, BookieUnavailableError, RequestTimedOutError
+from bookkeeper.ids import Address, EntryId, LedgerId
+from bookkeeper.net.connection import AddRun, BookieConnection, StreamIds, connect_bookie
+from bookkeeper.net.in_process import InProcessNet
+from bookkeeper.net.protocol import FrameProtocol
+from bookkeeper.wire import Dialect, Status
+
+KEY = b"k" * 20
+LEDGER = LedgerId(7)
+Answer = Callable[["Bookie", wire.Header, wire.Request], None]
+
+
+class Bookie(FrameProtocol):
+    """The other side: adds are acknowledged, everything else goes to ``answer``."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer = answer
+        self.detector = wire.Detector()
+        self.acknowledge = True
+        self.seen: list[wire.Request] = []
+
+    def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
+        adds = runs.split_adds(buffer, start, end, self.frame_max, self.detector.v2)
+        self.detector.v2 = adds.v2
+        if adds.acks and self.acknowledge:
+            self.write(adds.acks)
+        for s, e in adds.slow:
+            decoded = self.detector.decode(bytes(buffer[s:e]))
+            assert not isinstance(decoded, wire.Refused)
+            self.seen.append(decoded[1])
+            self.answer(self, *decoded)
+        return adds.used - start
+
+    def reply(self, header: wire.Header, reply: wire.Reply) -> None:
+        self.write(wire.encode_reply(header, reply))
+
+
+def read_reply(request: wire.Request, payload: bytes = b"x") -> wire.ReadReply:
+    assert isinstance(request, wire.ReadEntry)
+    return wire.ReadReply(Status.OK, request.ledger_id, request.entry_id, entry=payload)
+
+
+def echo(bookie: Bookie, header: wire.Header, request: wire.Request) -> None:
+    bookie.reply(header, read_reply(request, b"%d" % request.entry_id))  # type: ignore[union-attr]
+
+
+def silent(bookie: Bookie, header: wire.Header, request: wire.Request) -> None: ...
+
+
+async def connected(answer: Answer, dialect: Dialect = Dialect.V3) -> tuple[BookieConnection, Bookie]:
+    net = InProcessNet()
+    bookie = Bookie(answer)
+    listener = await net.listen(Address("b", 1), lambda: bookie)
+    return await connect_bookie(net, listener.address, dialect), bookie
+
+
+def read(entry: int, *, fence: bool = False) -> wire.ReadEntry:
+    return wire.ReadEntry(LEDGER, EntryId(entry), master_key=KEY if fence else None, fence=fence)
+
+
+async def settle() -> None:
+    for _ in range(30):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.rule("B13")
+@pytest.mark.parametrize("dialect", Dialect)
+async def test_each_request_gets_its_own_reply_whatever_the_order(dialect: Dialect) -> None:
+    held: list[tuple[wire.Header, wire.Request]] = []
+    connection, bookie = await connected(lambda b, header, request: held.append((header, request)), dialect)
+    replies = [asyncio.ensure_future(connection.request(read(entry), 5)) for entry in range(10)]
+    await settle()
+    assert connection.outstanding == 10
+    for header, request in reversed(held):
+        echo(bookie, header, request)
+    for entry, reply in enumerate(await asyncio.gather(*replies)):
+        assert isinstance(reply, wire.ReadReply)
+        assert reply.entry == b"%d" % entry
+    assert connection.outstanding == 0
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+async def test_streams_get_their_replies_as_runs(dialect: Dialect) -> None:
+    connection, _bookie = await connected(silent, dialect)
+    ids = StreamIds()
+    got: dict[int, list[AddRun]] = {}
+    streams = []
+    for ledger in (LedgerId(1), LedgerId(2)):
+        got[ledger] = []
+        stream = connection.open_stream(ids.next(), ledger, got[ledger].extend, lambda error: None)
+        streams.append(stream)
+        frames, _ = runs.encode_adds(dialect, ledger, 0, [b"p"] * 50, -1, 0, KEY, 3, txn_base=stream.txn_base)
+        stream.send(frames)
+    assert got == {1: [], 2: []}, "a reply came inside send"
+    await settle()
+    assert got == {1: [(0, 50, Status.OK)], 2: [(0, 50, Status.OK)]}
+    streams[0].close()
+    frames, _ = runs.encode_adds(dialect, 1, 50, [b"p"], -1, 50, KEY, 3, txn_base=streams[0].txn_base)
+    connection.write(frames)
+    await settle()
+    assert got[1] == [(0, 50, Status.OK)]
+    connection.close()
+
+
+async def test_one_encoding_serves_streams_of_the_same_id_on_several_connections() -> None:
+    got: list[list[AddRun]] = [[], []]
+    frames, _ = runs.encode_adds(3, LEDGER, 0, [b"p"] * 3, -1, 0, KEY, 3, txn_base=5 << 40)
+    for replies in got:
+        connection, _ = await connected(silent)
+        connection.open_stream(5, LEDGER, replies.extend, lambda error: None).send(frames)
+    await settle()
+    assert got == [[(0, 3, Status.OK)]] * 2
+
+
+async def test_two_streams_of_one_name_are_refused() -> None:
+    connection, _ = await connected(silent, Dialect.V2)
+    connection.open_stream(1, LEDGER, lambda batch: None, lambda error: None)
+    with pytest.raises(ValueError, match="already"):
+        connection.open_stream(2, LEDGER, lambda batch: None, lambda error: None)
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+async def test_an_add_made_as_a_request_finds_its_reply_beside_a_stream(dialect: Dialect) -> None:
+    connection, _bookie = await connected(silent, dialect)
+    batches: list[AddRun] = []
+    stream = connection.open_stream(1, LEDGER, batches.extend, lambda error: None)
+    frames, _ = runs.encode_adds(dialect, LEDGER, 0, [b"p"] * 3, -1, 0, KEY, 3, txn_base=stream.txn_base)
+    entry = (8).to_bytes(8, "big") + (5).to_bytes(8, "big") + bytes(16)
+    asked = asyncio.ensure_future(connection.request(wire.AddEntry(LedgerId(8), EntryId(5), KEY, entry), 5))
+    await asyncio.sleep(0)
+    stream.send(frames)
+    assert await asked == wire.AddReply(Status.OK, LedgerId(8), EntryId(5))
+    assert batches == [(0, 3, Status.OK)]
+
+
+async def test_a_late_reply_is_dropped_and_its_place_is_not_given_to_another() -> None:
+    held: list[tuple[wire.Header, wire.Request]] = []
+    for dialect in Dialect:
+        held.clear()
+        connection, bookie = await connected(lambda b, header, request: held.append((header, request)), dialect)
+        with pytest.raises(RequestTimedOutError):
+            await connection.request(read(1), 0.001)
+        again = asyncio.ensure_future(connection.request(read(1), 5))
+        await settle()
+        bookie.reply(held[0][0], read_reply(held[0][1], b"late"))
+        bookie.reply(held[1][0], read_reply(held[1][1], b"in time"))
+        reply = await again
+        assert isinstance(reply, wire.ReadReply)
+        assert reply.entry == b"in time"
+        connection.close()
+
+
+@pytest.mark.rule("R3")
+async def test_on_v2_a_plain_reads_reply_is_never_taken_for_a_fence() -> None:
+    held: list[tuple[wire.Header, wire.Request]] = []
+    connection, bookie = await connected(lambda b, header, request: held.append((header, request)), Dialect.V2)
+    plain = asyncio.ensure_future(connection.request(read(-1), 5))
+    fence = asyncio.ensure_future(connection.request(read(-1, fence=True), 5))
+    await settle()
+    assert [request.fence for _, request in held] == [False]  # type: ignore[union-attr]
+    bookie.reply(held[0][0], read_reply(held[0][1]))
+    await plain
+    await settle()
+    assert [request.fence for _, request in held] == [False, True]  # type: ignore[union-attr]
+    assert not fence.done()
+    bookie.reply(held[1][0], read_reply(held[1][1]))
+    await fence
+
+
+@pytest.mark.rule("V1")
+async def test_a_lost_connection_tells_everything_that_waits_once() -> None:
+    connection, bookie = await connected(silent)
+    bookie.acknowledge = False
+    lost: list[BookieError] = []
+    closings: list[BookieConnection] = []
+    connection.on_closing.append(closings.append)
+    stream = connection.open_stream(1, LEDGER, lambda batch: None, lost.append)
+    replies: list[wire.Reply | BookieError] = []
+    for entry in range(3):
+        connection.request_nowait(read(entry), 5, replies.append)
+    await settle()
+    bookie.abort()
+    assert not lost
+    await settle()
+    assert [type(error) for error in (*lost, *replies)] == [BookieUnavailableError] * 4
+    assert closings == [connection]
+    assert (stream.closed, connection.outstanding) == (True, 0)
+    later: list[wire.Reply | BookieError] = []
+    connection.request_nowait(read(1), 5, later.append)
+    connection.open_stream(2, LEDGER, lambda batch: None, lost.append)
+    assert (len(later), len(lost)) == (0, 1), "an error came inside the call"
+    await settle()
+    assert (len(later), len(lost)) == (1, 2)
+
+
+@pytest.mark.rule("F12")
+@pytest.mark.parametrize("junk", [b"\0\0\0\0", b"\xff\xff\xff\xff", b"\0\0\0\4junk"])
+async def test_a_bookie_that_sends_nonsense_loses_the_connection(junk: bytes) -> None:
+    connection, bookie = await connected(silent)
+    asked = asyncio.ensure_future(connection.request(read(1), 5))
+    await settle()
+    bookie.write(junk)
+    with pytest.raises(BookieUnavailableError):
+        await asked
+
+
+async def test_a_batch_read_is_matched_by_an_id_of_the_connections_own() -> None:
+    def answer(bookie: Bookie, header: wire.Header, request: wire.Request) -> None:
+        assert isinstance(request, wire.BatchRead)
+        body = b"%d" % request.count_max
+        bookie.reply(header, wire.BatchReply(Status.OK, LEDGER, request.first_entry, request.request_id, body))
+
+    connection, _ = await connected(answer, Dialect.V2)
+    asked = [connection.request(wire.BatchRead(LEDGER, EntryId(0), 0, count, 0), 5) for count in (1, 2)]
+    replies = await asyncio.gather(*asked)
+    assert [reply.body for reply in replies] == [b"1", b"2"]  # type: ignore[union-attr]
+
+
+async def test_nobody_there_is_an_error_of_the_bookie() -> None:
+    with pytest.raises(BookieUnavailableError, match="cannot connect"):
+        await connect_bookie(InProcessNet(), Address("nowhere", 1))
