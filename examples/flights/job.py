@@ -58,6 +58,7 @@ def session(name: str, conf: dict[str, str]) -> SparkSession:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
         **conf,
@@ -81,7 +82,7 @@ def run(spark: SparkSession, *, data: str, checkpoint: str, sink: Sink, files_pe
 
     def deliver(batch: DataFrame, batch_id: int) -> None:
         sink.begin(batch_id, driver)
-        sink.replace(batch_id, [Row(*row) for row in batch.collect()])
+        sink.take(batch_id, [Row(*row) for row in batch.collect()])
 
     query = (
         by_day(flights)

@@ -30,6 +30,7 @@ class Verdict:
     differences: tuple[str, ...]
     """One line a group that differs; at most 20 are kept."""
     differing: int
+    """Groups that differ, and batches that contradicted themselves."""
 
     @property
     def exactly_once(self) -> bool:
@@ -60,7 +61,8 @@ def judge(data: str, sink: Sink) -> Verdict:
     rows = [Row(*row) for row in by_day(spark.read.schema(SCHEMA).parquet(data)).collect()]
     spark.stop()
     expected = {(row.day, row.carrier, row.origin): row for row in rows}
-    lines = compare(expected, sink.latest())
+    lines = [f"batch {batch} came again with other rows" for batch in sink.contradictions()]
+    lines += compare(expected, sink.latest())
     return Verdict(
         rows=sum(row.flights for row in rows),
         groups=len(expected),

@@ -1,0 +1,37 @@
+"""Tests mirror code: every module has its test module, or stands here with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+WITHOUT: dict[str, str] = {}
+"""Module -> why it has no test module of its own."""
+
+
+def _modules(package: str) -> list[Path]:
+    return [
+        path.relative_to(ROOT)
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if path.name not in ("__init__.py", "__main__.py") and not path.stem.endswith("_pb2")
+    ]
+
+
+@pytest.mark.parametrize("package", ["bookkeeper", "journal_manager", "spark_wal"])
+def test_every_module_has_its_test_module(package: str) -> None:
+    missing = [
+        str(module)
+        for module in _modules(package)
+        if str(module) not in WITHOUT and not (ROOT / "tests" / module.parent / f"test_{module.name}").exists()
+    ]
+    assert missing == []
+
+
+def test_the_exceptions_are_still_there_and_still_exceptions() -> None:
+    for module in WITHOUT:
+        assert (ROOT / module).exists(), f"{module} is gone: take it off the list"
+        mirror = ROOT / "tests" / Path(module).parent / f"test_{Path(module).name}"
+        assert not mirror.exists(), f"{module} has a test module now: take it off the list"
