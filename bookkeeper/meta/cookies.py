@@ -19,7 +19,7 @@ from typing import Final
 
 from google.protobuf import text_format
 
-from bookkeeper.errors import MetadataFormatError
+from bookkeeper.errors import MetadataFormatError, NoSuchKeyError
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import metadata_pb2 as pb
 from bookkeeper.meta.paths import Paths

@@ -1,0 +1,182 @@
+"""The real ZooKeeper from PySpark's jars, as a child process: single node, on 127.0.0.1, for demos and tests.
+
+It ends with its parent: the child is told by the kernel (PR_SET_PDEATHSIG) when the thread that started it is gone,
+so start it from a thread that lives as long as it shall, normally the main one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from bookkeeper.admin.java import find_java
+from bookkeeper.errors import ConfigError, MetadataUnavailableError
+from bookkeeper.ids import Address
+
+_HOST: Final = "127.0.0.1"
+_JARS: Final = (
+    "zookeeper-*",
+    "zookeeper-jute-*",
+    "slf4j-api-*",
+    "snappy-java-*",
+    "metrics-core-*",
+    "netty-*",
+    "commons-io-*",
+)
+_HEAP: Final = "-Xmx128m"
+_END_WITH_PARENT: Final = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+_QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData")
+
+
+class ZooKeeperServer:
+    """One standalone server. All methods block; call them outside of a loop, or in a thread.
+
+    Args:
+        directory: its data and log; kept between runs.
+        port: where it listens on 127.0.0.1; 0 takes a free one.
+        tick_ms: unit of its session time-outs: sessions last between 2 and 20 ticks.
+    """
+
+    def __init__(self, directory: Path, *, port: int = 0, tick_ms: int = 500, max_session_s: float = 60.0) -> None:
+        self.directory = directory
+        self.address = Address(_HOST, port or free_port())
+        self._tick_ms = tick_ms
+        self._max_session_s = max_session_s
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        """The address of a cluster in it."""
+        return f"zk://{self.address}/ledgers"
+
+    @property
+    def pid(self) -> int | None:
+        """None: it does not run."""
+        return None if self._process is None or self._process.poll() is not None else self._process.pid
+
+    @property
+    def log(self) -> Path:
+        """What it said."""
+        return self.directory / "zookeeper.out"
+
+    def start(self, timeout_s: float = 30.0) -> ZooKeeperServer:
+        """Start it and wait until it serves.
+
+        Raises:
+            ConfigError: no Java, or no PySpark.
+            MetadataUnavailableError: it ended, or did not serve in time; says what it said last.
+        """
+        java = find_java().executable
+        self.directory.mkdir(parents=True, exist_ok=True)
+        config = self._write_config()
+        options = ["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.4lw.commands.whitelist=ruok,srvr"]
+        main = "org.apache.zookeeper.server.ZooKeeperServerMain"
+        command = [java, _HEAP, *_QUICK, *options, "-cp", class_path(), main, str(config)]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-ISc", _END_WITH_PARENT, str(os.getpid()), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self._wait_until_serving(timeout_s)
+        return self
+
+    def stop(self, *, kill: bool = False, timeout_s: float = 10.0) -> None:
+        """End it; ``kill`` without giving it time. Idempotent."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def pause(self) -> None:
+        """Stop it in its tracks, with its connections open."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def __enter__(self) -> ZooKeeperServer:
+        return self.start()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+
+    def _write_config(self) -> Path:
+        settings = {
+            "dataDir": self.directory / "data",
+            "clientPortAddress": self.address.host,
+            "clientPort": self.address.port,
+            "tickTime": self._tick_ms,
+            "minSessionTimeout": self._tick_ms,
+            "maxSessionTimeout": int(self._max_session_s * 1000),
+            "maxClientCnxns": 0,
+            "admin.enableServer": "false",
+        }
+        path = self.directory / "zoo.cfg"
+        path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        return path
+
+    def _wait_until_serving(self, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not self._serves():
+            if self.pid is None or time.monotonic() > deadline:
+                self.stop(kill=True)
+                said = self.log.read_text(errors="replace")[-2000:]
+                raise MetadataUnavailableError(f"ZooKeeper did not begin to serve at {self.address}: {said}")
+            time.sleep(0.05)
+
+    def _serves(self) -> bool:
+        try:
+            with socket.create_connection(self.address, timeout=1.0) as connection:
+                connection.sendall(b"srvr")
+                answer = b""
+                while chunk := connection.recv(4096):
+                    answer += chunk
+                return b"Mode: standalone" in answer
+        except OSError:
+            return False
+
+
+def class_path() -> str:
+    """The jars of PySpark that ZooKeeper's server needs.
+
+    Raises:
+        ConfigError: PySpark is not installed, or has no ZooKeeper.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ConfigError("ZooKeeper comes with PySpark: `pip install pyspark`")
+    jars = Path(spec.origin).parent / "jars"
+    found = [str(jar) for pattern in _JARS for jar in sorted(jars.glob(f"{pattern}.jar"))]
+    if not any(Path(jar).name.startswith("zookeeper-") for jar in found):
+        raise ConfigError(f"no ZooKeeper among the jars of PySpark in {jars}")
+    return os.pathsep.join(dict.fromkeys(found))
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that was free just now."""
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,406 @@
+"""The metadata store in ZooKeeper. The only file that imports its client.
+
+How the rules are kept
+
+* **Z1** SUSPENDED is told at once and acted on as a loss; after LOST the client makes a new session by itself.
+* **Z3** Listeners, watches and completions run on the client's threads and only enqueue onto the loop.
+* **Z4** Reads wait for a reconnection and are repeated. A write goes through :meth:`ZooKeeperStore._write`: sent once,
+  and if its reply does not come, MetadataUnavailableError says so; nothing in the client repeats it.
+* **Z5** A watch that fired, or was dropped with a connection, is set again, and its callback comes *after* that: no
+  change between a caller's read and the new watch is missed.
+* **Z13** A client that stopped (authentication refused) is not restarted: every call says why.
+* **M10, Z14** The highest transaction seen is remembered across sessions; if a new session shows less, writes stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from kazoo import exceptions as zk
+from kazoo.client import KazooClient
+from kazoo.protocol.states import KazooState, WatchedEvent
+
+from bookkeeper.errors import (
+    ClientClosedError,
+    KeyExistsError,
+    MetadataConflictError,
+    MetadataError,
+    MetadataRolledBackError,
+    MetadataUnavailableError,
+    NoSuchKeyError,
+    NotEmptyError,
+    SessionExpiredError,
+)
+from bookkeeper.meta.store import (
+    Check,
+    Create,
+    Delete,
+    Operation,
+    SessionState,
+    Set,
+    Version,
+    Versioned,
+    Watch,
+    check_path,
+    parent_of,
+)
+from bookkeeper.meta.watches import Registry, SessionWatches
+from bookkeeper.seams import Seams, Worker
+
+SESSION_TIMEOUT_S: Final = 10.0
+"""Asked for; an operation waits as long for its answer (Z9)."""
+
+_log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())
+
+_STATES = {
+    KazooState.CONNECTED: SessionState.CONNECTED,
+    KazooState.SUSPENDED: SessionState.SUSPENDED,
+    KazooState.LOST: SessionState.LOST,
+}
+_NO_ANSWER = (zk.ConnectionLoss, zk.OperationTimeoutError, zk.ConnectionClosedError)
+_AFTERMATH = (zk.RolledBackError, zk.RuntimeInconsistency)
+_TRANSLATED: Final[list[tuple[type[Exception], type[MetadataError]]]] = [
+    (zk.NoNodeError, NoSuchKeyError),
+    (zk.NodeExistsError, KeyExistsError),
+    (zk.BadVersionError, MetadataConflictError),
+    (zk.NotEmptyError, NotEmptyError),
+    (zk.SessionExpiredError, SessionExpiredError),
+    (zk.SessionMovedError, MetadataUnavailableError),
+]
+
+T = TypeVar("T")
+_VALUE, _FAMILY = "value", "family"
+
+
+class ZooKeeperStore:
+    """One session with a ZooKeeper ensemble: a MetadataStore."""
+
+    def __init__(self, client: Any, worker: Worker, *, timeout_s: float) -> None:
+        self._client = client
+        self._worker = worker
+        self._timeout_s = timeout_s
+        self._loop = asyncio.get_running_loop()
+        self._sessions = SessionWatches(self._loop, SessionState.SUSPENDED)
+        self._watched: dict[str, Registry[str]] = {_VALUE: Registry(self._loop), _FAMILY: Registry(self._loop)}
+        self._events: dict[tuple[str, str], Callable[[WatchedEvent], None]] = {}
+        self._arming: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._in_flight: dict[asyncio.Future[Any], None] = {}
+        self._verifying: asyncio.Task[None] | None = None
+        self._broken: MetadataError | None = None
+        self._closed = False
+        self.session_id = 0
+        self.last_transaction = 0
+
+    @classmethod
+    async def open(
+        cls,
+        hosts: str,
+        seams: Seams,
+        *,
+        chroot: str = "",
+        session_timeout_s: float = SESSION_TIMEOUT_S,
+        connect_timeout_s: float = SESSION_TIMEOUT_S,
+    ) -> ZooKeeperStore:
+        """Connect to ``host:port,host:port``. ``chroot`` is put before every path; it must exist when used.
+
+        Raises:
+            MetadataUnavailableError: no server answered within ``connect_timeout_s``.
+        """
+        client = KazooClient(
+            hosts=f"{hosts}{chroot}",
+            timeout=session_timeout_s,
+            connection_retry={"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0},
+            logger=_log,
+        )
+        store = cls(client, seams.workers.worker("zookeeper"), timeout_s=session_timeout_s)
+        client.add_listener(store._on_kazoo_state)
+        client.start_async()
+        if not await store._sessions.connected(connect_timeout_s):
+            await store.close()
+            raise MetadataUnavailableError(f"no ZooKeeper server answers at {hosts}")
+        return store
+
+    @property
+    def session(self) -> SessionState:
+        return self._sessions.state
+
+    # -- reads ---------------------------------------------------------------------------------------------
+
+    async def get(self, path: str) -> Versioned[bytes]:
+        value, stat = await self._read(f"get {path}", partial(self._client.get_async, check_path(path)))
+        return Versioned(value, Version(stat.version), stat.ctime, stat.mzxid)
+
+    async def exists(self, path: str) -> Version | None:
+        stat = await self._read(f"exists {path}", partial(self._client.exists_async, check_path(path)))
+        return None if stat is None else Version(stat.version)
+
+    async def owner(self, path: str) -> int | None:
+        stat = await self._read(f"owner {path}", partial(self._client.exists_async, check_path(path)))
+        if stat is None:
+            raise NoSuchKeyError(path)
+        return stat.ephemeralOwner or None
+
+    async def children(self, path: str) -> list[str]:
+        names = await self._read(f"children {path}", partial(self._client.get_children_async, check_path(path)))
+        return sorted(names)
+
+    async def sync(self, path: str) -> None:
+        await self._read(f"sync {path}", partial(self._client.sync_async, check_path(path)))
+
+    async def check_not_rolled_back(self, transaction: int) -> None:
+        await self.sync("/")
+        newest = self._client.last_zxid
+        if newest < transaction:
+            self._broken = MetadataRolledBackError(
+                f"transaction {transaction:#x} was seen before, now the newest is {newest:#x}"
+            )
+            raise self._broken
+
+    # -- writes --------------------------------------------------------------------------------------------
+
+    async def create(
+        self,
+        path: str,
+        value: bytes = b"",
+        *,
+        ephemeral: bool = False,
+        sequential: bool = False,
+        parents: bool = False,
+    ) -> tuple[str, Version]:
+        send = partial(self._client.create_async, check_path(path), value, ephemeral=ephemeral, sequence=sequential)
+        while True:
+            try:
+                return await self._write(f"create {path}", send), Version(0)
+            except NoSuchKeyError:
+                if not parents:
+                    raise
+            try:
+                await self.create(parent_of(path), parents=True)
+            except KeyExistsError:
+                pass
+
+    async def set(self, path: str, value: bytes, expected: Version | None) -> Version:
+        send = partial(self._client.set_async, check_path(path), value, _expected(expected))
+        return Version((await self._write(f"set {path}", send)).version)
+
+    async def delete(self, path: str, expected: Version | None) -> None:
+        await self._write(f"delete {path}", partial(self._client.delete_async, check_path(path), _expected(expected)))
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Version | None]:
+        request = self._client.transaction()
+        for operation in operations:
+            match operation:
+                case Create(path, value, ephemeral):
+                    request.create(check_path(path), value, ephemeral=ephemeral)
+                case Set(path, value, expected):
+                    request.set_data(check_path(path), value, _expected(expected))
+                case Delete(path, expected):
+                    request.delete(check_path(path), _expected(expected))
+                case Check(path, expected):
+                    request.check(check_path(path), _expected(expected))
+        results = await self._write("multi", request.commit_async)
+        failures = [result for result in results if isinstance(result, Exception)]
+        if failures:
+            cause = next((failure for failure in failures if not isinstance(failure, _AFTERMATH)), failures[0])
+            raise _translate("multi", cause) from cause
+        return [_version_of(operation, result) for operation, result in zip(operations, results, strict=True)]
+
+    # -- watches and session -------------------------------------------------------------------------------
+
+    def watch(self, path: str, callback: Callable[[], None]) -> Watch:
+        return self._subscribe(_VALUE, path, callback)
+
+    def watch_children(self, path: str, callback: Callable[[], None]) -> Watch:
+        return self._subscribe(_FAMILY, path, callback)
+
+    def on_session(self, callback: Callable[[SessionState], None]) -> Watch:
+        return self._sessions.add(callback)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for task in [*self._arming.values(), *filter(None, [self._verifying])]:
+            task.cancel()
+        for future in list(self._in_flight):
+            if not future.done():
+                future.set_exception(ClientClosedError("the metadata store was closed"))
+        await asyncio.shield(self._worker.call(self._stop_client))
+        self._worker.close()
+        self._sessions.change(SessionState.LOST)
+
+    def _stop_client(self) -> None:
+        self._client.stop()
+        self._client.close()
+
+    # -- the session, from the client's threads (Z3) -------------------------------------------------------
+
+    def _hop(self, job: Callable[..., None], *arguments: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(job, *arguments)
+        except RuntimeError:
+            pass  # the loop is closed: nobody is left to tell
+
+    def _on_kazoo_state(self, state: str) -> None:
+        identity = self._client.client_id
+        self._hop(self._on_state, _STATES[state], identity[0] if identity else 0, self._client.client_state)
+
+    def _on_state(self, state: SessionState, session_id: int, detail: str) -> None:
+        if self._closed:
+            return
+        if state is SessionState.LOST and detail in ("AUTH_FAILED", "CLOSED"):
+            self._broken = MetadataError(f"the ZooKeeper client stopped: {detail}")
+        renewed = state is SessionState.CONNECTED and session_id != self.session_id
+        if renewed:
+            if self.session_id and self.session is not SessionState.LOST:
+                self._sessions.change(SessionState.LOST)
+            self.session_id = session_id
+            if self.last_transaction:
+                self._verifying = self._loop.create_task(self._verify(self.last_transaction))
+        self._sessions.change(state)
+        for kind, registry in self._watched.items():
+            registry.fire_all()
+            if state is SessionState.CONNECTED:
+                for path in registry.keys():  # noqa: SIM118
+                    self._arm(kind, path)
+
+    async def _verify(self, transaction: int) -> None:
+        try:
+            await self.check_not_rolled_back(transaction)
+        except MetadataRolledBackError as alarm:
+            _log.critical("M10: %s; this process writes nothing more", alarm)
+        except MetadataError:
+            pass  # lost again: the next session is checked
+
+    # -- watches (Z5) --------------------------------------------------------------------------------------
+
+    def _subscribe(self, kind: str, path: str, callback: Callable[[], None]) -> Watch:
+        subscription = self._watched[kind].add(check_path(path), callback)
+        self._arm(kind, path)
+        return subscription
+
+    def _arm(self, kind: str, path: str) -> None:
+        key = (kind, path)
+        if key not in self._arming and not self._closed and path in self._watched[kind]:
+            self._arming[key] = task = self._loop.create_task(self._set_watch(kind, path))
+            task.add_done_callback(lambda done: self._arming.pop(key, None))
+
+    async def _set_watch(self, kind: str, path: str) -> None:
+        event = self._events.setdefault((kind, path), partial(self._on_kazoo_event, kind, path))
+        exists = partial(self._client.exists_async, path, watch=event)
+        try:
+            if kind == _VALUE:
+                await self._read(f"watch {path}", exists)
+            else:
+                await self._watch_family(path, event, exists)
+        except (MetadataError, ClientClosedError):
+            return  # no contact: everything is set again with the next CONNECTED
+        self._watched[kind].fire([path])
+
+    async def _watch_family(self, path: str, event: Callable[[WatchedEvent], None], exists: Callable[[], Any]) -> None:
+        while True:
+            try:
+                await self._read(f"watch {path}", partial(self._client.get_children_async, path, watch=event))
+                return
+            except NoSuchKeyError:
+                if await self._read(f"watch {path}", exists) is None:
+                    return
+
+    def _on_kazoo_event(self, kind: str, path: str, event: WatchedEvent) -> None:
+        self._hop(self._on_event, kind, path, event.type)
+
+    def _on_event(self, kind: str, path: str, event_type: str) -> None:
+        if path not in self._watched[kind]:
+            self._events.pop((kind, path), None)
+        elif (arming := self._arming.get((kind, path))) is not None:
+            arming.add_done_callback(lambda done: self._arm(kind, path))
+        elif event_type != "NONE":
+            self._arm(kind, path)
+
+    # -- one way to the service ----------------------------------------------------------------------------
+
+    async def _read(self, what: str, send: Callable[[], Any]) -> Any:
+        """Ask until there is an answer or the time is up (Z4)."""
+        deadline = self._loop.time() + self._timeout_s
+        while True:
+            await self._contact(what, deadline)
+            try:
+                return await self._ask(what, send, deadline)
+            except (MetadataUnavailableError, SessionExpiredError):
+                if self._loop.time() >= deadline:
+                    raise
+                await asyncio.sleep(0.02)
+
+    async def _write(self, what: str, send: Callable[[], Any]) -> Any:
+        """Send once (Z4, M8).
+
+        Raises:
+            MetadataUnavailableError: it was sent and no answer came: it may have been done, or be done soon.
+            SessionExpiredError: the session ended while the write waited to be sent, or with it.
+        """
+        if isinstance(self._broken, MetadataRolledBackError):
+            raise self._broken
+        session, deadline = self.session_id, self._loop.time() + self._timeout_s
+        await self._contact(what, deadline)
+        if session != self.session_id:
+            raise SessionExpiredError(f"{what}: session {session:#x} has ended")
+        return await self._ask(what, send, deadline)
+
+    async def _contact(self, what: str, deadline: float) -> None:
+        if self._closed:
+            raise ClientClosedError("the metadata store was closed")
+        if self._broken is not None and not isinstance(self._broken, MetadataRolledBackError):
+            raise self._broken
+        if not await self._sessions.connected(max(0.0, deadline - self._loop.time())):
+            raise MetadataUnavailableError(f"{what}: no contact with ZooKeeper")
+
+    async def _ask(self, what: str, send: Callable[[], Any], deadline: float) -> Any:
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._in_flight[future] = None
+        send().rawlink(lambda result: self._hop(_finish, future, result))
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await future
+        except TimeoutError as error:
+            raise MetadataUnavailableError(f"{what}: no answer from ZooKeeper") from error
+        except zk.KazooException as error:
+            raise _translate(what, error) from error
+        finally:
+            del self._in_flight[future]
+            self.last_transaction = max(self.last_transaction, self._client.last_zxid)
+
+
+def _finish(future: asyncio.Future[Any], result: Any) -> None:
+    if future.done():
+        return
+    try:
+        future.set_result(result.get(block=False))
+    except Exception as error:  # whatever the client met is the answer
+        future.set_exception(error)
+
+
+def _translate(what: str, error: Exception) -> MetadataError:
+    if isinstance(error, _NO_ANSWER):
+        return MetadataUnavailableError(f"{what}: no answer from ZooKeeper ({type(error).__name__})")
+    for theirs, ours in _TRANSLATED:
+        if isinstance(error, theirs):
+            return ours(what)
+    return MetadataError(f"{what}: ZooKeeper says {type(error).__name__} {error}".rstrip())
+
+
+def _expected(version: Version | None) -> int:
+    return -1 if version is None else version
+
+
+def _version_of(operation: Operation, result: Any) -> Version | None:
+    match operation:
+        case Create():
+            return Version(0)
+        case Set():
+            return Version(result.version)
+    return None
