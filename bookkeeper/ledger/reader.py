@@ -16,12 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from bookkeeper.errors import (
+    BookieUnavailableError,
     BookKeeperError,
+    CorruptionError,
+    DataMissingError,
+    NoSuchEntryError,
     require,
 )
 from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.ledger.answer import Answer, classify
 from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.metadata import LedgerMetadata
 
@@ -97,8 +103,18 @@ class FailRead:
 Effect = AskBookie | Found | ReportCorrupt | RefreshMetadata | FailRead | WakeAt
 
 
+class _Step(Enum):
+    IDLE = "idle"
+    ASKING = "asking"
+    REFRESHING = "refreshing"
+    DONE = "done"
+
+
 class EntryReader:
-    """Reads one run of one fragment. ``order``: the ensemble, nearest or least loaded first (a preference)."""
+    """Reads one run of one fragment. ``order``: the ensemble, nearest or least loaded first (a preference).
+
+    Ends with ``Found`` of the last entry, or with ``FailRead``.
+    """
 
     def __init__(
         self,
@@ -109,22 +125,124 @@ class EntryReader:
         order: Sequence[BookieId] = (),
         unconfirmed: bool = False,
         config: ReadConfig | None = None,
-    ) -> None: ...
+    ) -> None:
+        assert count == 1 or not metadata.spec.is_striped, "striped entries are read one by one"
+        self.config = config or ReadConfig()
+        self._metadata = metadata
+        self._order = tuple(order)
+        self._unconfirmed = unconfirmed
+        self.first = EntryId(first)
+        """The entry that is wanted now."""
+        self.end = first + count
+        self._step = _Step.IDLE
+        self._rounds = 0
+        self._refreshed = False
+        self._due: float | None = None
+        self._forget_answers()
+
+    def __repr__(self) -> str:
+        return f"<{self._step.value} {self.first}..{self.end - 1}, asked {sorted(self._asked)}>"
+
+    def _forget_answers(self) -> None:
+        write_set = self._metadata.write_set(self.first)
+        rank = {bookie: i for i, bookie in enumerate(self._order)}
+        self._write_set = tuple(sorted(write_set, key=lambda b: rank.get(b, len(rank))))
+        self._asked: set[BookieId] = set()
+        self._negative: set[BookieId] = set()
+        self._unknown: dict[BookieId, BookKeeperError] = {}
 
     def start(self, now: float) -> list[Effect]:
-        raise NotImplementedError
+        """Begin."""
+        self._step = _Step.ASKING
+        self._rounds = 1
+        return self._ask_next(now)
+
+    def _ask(self, bookie: BookieId, now: float) -> list[Effect]:
+        self._asked.add(bookie)
+        self._due = now + self.config.hedge_ms / 1000
+        return [AskBookie(bookie, self.first, self.end - self.first), WakeAt(self._due)]
+
+    def _ask_next(self, now: float) -> list[Effect]:
+        answered = self._negative | self._unknown.keys()
+        for bookie in self._write_set:
+            if bookie not in self._asked and bookie not in answered:
+                return self._ask(bookie, now)
+        return []
 
     def on_entries(self, bookie: BookieId, first: int, count: int, now: float) -> list[Effect]:
-        raise NotImplementedError
+        """``bookie`` gave ``count`` entries from ``first`` on (at least one, all checked: L5)."""
+        if self._step is not _Step.ASKING or first != self.first or bookie not in self._asked:
+            return []  # another bookie was faster
+        count = min(count, self.end - first)
+        effects: list[Effect] = [Found(bookie, self.first, count)]
+        self.first = EntryId(first + count)
+        if self.first == self.end:
+            self._step = _Step.DONE
+            return effects
+        self._forget_answers()
+        self._rounds = 1
+        self._refreshed = False
+        return effects + self._ask(bookie, now)
 
     def on_failed(self, bookie: BookieId, first: int, error: BookKeeperError, now: float) -> list[Effect]:
-        raise NotImplementedError
+        """``bookie`` gave no entry. DigestMismatchError (or other corruption) means: its copy is bad (L5)."""
+        if self._step is not _Step.ASKING or first != self.first or bookie not in self._asked:
+            return []
+        self._asked.discard(bookie)
+        effects: list[Effect] = []
+        if isinstance(error, CorruptionError):
+            effects.append(ReportCorrupt(bookie, self.first))
+        if classify(error) is Answer.NEGATIVE:
+            self._negative.add(bookie)
+        else:
+            self._unknown[bookie] = error
+        effects += self._ask_next(now)
+        if not self._asked:
+            effects += self._nobody_has_it(now)
+        return effects
+
+    def _nobody_has_it(self, now: float) -> list[Effect]:
+        """Everyone was asked, nobody gave the entry."""
+        if self._unknown:
+            if self._rounds < self.config.rounds_max:
+                self._rounds += 1
+                self._unknown.clear()
+                return self._ask_next(now)
+            return self._fail(self._most_telling())
+        if self._unconfirmed:
+            return self._fail(NoSuchEntryError(f"entry {self.first} is on none of its bookies"))
+        if not self._refreshed:  # the bookies of this fragment may have been swapped by repair
+            self._refreshed = True
+            self._step = _Step.REFRESHING
+            return [RefreshMetadata()]
+        names = ", ".join(self._write_set)
+        return self._fail(DataMissingError(f"entry {self.first} is confirmed, and on none of its bookies: {names}"))
+
+    def _most_telling(self) -> BookKeeperError:
+        """An error that says more than "unreachable" goes first."""
+        errors = list(self._unknown.values())
+        return next((e for e in errors if not isinstance(e, BookieUnavailableError)), errors[0])
+
+    def _fail(self, error: BookKeeperError) -> list[Effect]:
+        self._step = _Step.DONE
+        return [FailRead(self.first, error)]
 
     def on_metadata(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
-        raise NotImplementedError
+        """Metadata as stored now: everyone is asked once more (L7)."""
+        if self._step is not _Step.REFRESHING:
+            return []
+        self._metadata = metadata
+        self._step = _Step.ASKING
+        self._forget_answers()
+        return self._ask_next(now)
 
     def on_metadata_failed(self, error: BookKeeperError, now: float) -> list[Effect]:
-        raise NotImplementedError
+        """The store cannot be reached, or the ledger was deleted: the caller is told that."""
+        return self._fail(error) if self._step is _Step.REFRESHING else []
 
     def on_tick(self, now: float) -> list[Effect]:
-        raise NotImplementedError
+        """The bookie that was asked last takes long: ask another one, too."""
+        if self._step is not _Step.ASKING or self._due is None or now < self._due:
+            return []
+        self._due = None
+        return self._ask_next(now)
