@@ -1,0 +1,313 @@
+"""Journals as files in a directory: ``file:///DIR``. For one host, and for local copies.
+
+The blocking steps are in ``file_place``; here they run one after the other in a thread of each reader and
+writer, so a step that was begun goes on to its end whatever happens to the task that asked for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import dataclass
+from typing import Final
+
+from journal_manager.backend import (
+    Backend,
+    JournalReader,
+    JournalWriter,
+    NamespaceInfo,
+    Options,
+    RecoveryReport,
+    SegmentWriter,
+)
+from journal_manager.backends import file_format as form
+from journal_manager.backends.file_place import FilePlace, SegmentFile
+from journal_manager.backends.file_snapshots import FileSnapshots
+from journal_manager.backends.files import Files, OpenFile, SystemFiles
+from journal_manager.backends.steps import Steps
+from journal_manager.errors import (
+    JournalClosedError,
+    JournalCorruptionError,
+    JournalNotFormattedError,
+    JournalUnavailableError,
+    SegmentExistsError,
+    SegmentMismatchError,
+    SegmentNotFoundError,
+)
+from journal_manager.fencing import FencingToken
+from journal_manager.ops import Batch
+from journal_manager.registry import JournalURI, parse_options
+from journal_manager.segment import SegmentInfo
+from journal_manager.snapshots import SnapshotStore
+from journal_manager.txid import TxId
+
+_CHUNK: Final = 4 << 20
+_POLL_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """Options of ``file:`` journals."""
+
+    lock_timeout_s: float = 10.0
+    """How long a step waits for another process's step on the same directory."""
+    files: Files | None = None
+    """Another file system, for tests."""
+    threads: bool = True
+    """False runs blocking steps on the event loop, for tests."""
+
+
+class FileReader(JournalReader):
+    """Reads a directory. Writes nothing, takes no lock."""
+
+    def __init__(self, place: FilePlace, steps: Steps) -> None:
+        self._place, self._steps = place, steps
+        self._seen: tuple[object, ...] = ()
+        self._places_read: dict[tuple[str, int], tuple[TxId, int]] = {}
+        """(open segment, epoch) -> (next id, its offset): where the last look at it ended."""
+
+    async def segments(self) -> tuple[SegmentInfo, ...]:
+        return await self._steps.submit(self._place.segments)
+
+    async def read(self, segment: SegmentInfo, start: TxId) -> AsyncIterator[Batch]:
+        try:
+            file = await self._steps.submit(lambda: self._open(segment))
+        except JournalUnavailableError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise SegmentNotFoundError(f"{segment.location} is not there any more") from error
+            raise
+        try:
+            expected, offset = segment.first, form.HEADER_BYTES
+            key = (segment.location, segment.epoch)
+            if (known := self._places_read.get(key)) is not None and known[0] <= start and segment.in_progress:
+                expected, offset = known
+            while found := await self._steps.submit(lambda at=offset: self._chunk(file, segment, at)):  # type: ignore[misc]
+                for batch, end in found:
+                    if batch.first != expected:
+                        raise _damaged(segment, expected)
+                    expected, offset = TxId(batch.last + 1), end
+                    if segment.in_progress:
+                        self._places_read = {key: (expected, offset)}
+                    if batch.last >= start:
+                        yield batch
+            if segment.last is not None and expected != segment.last + 1:
+                raise _damaged(segment, expected)
+        finally:
+            self._steps.finish(file.close)
+
+    def _open(self, segment: SegmentInfo) -> OpenFile:
+        file = self._place.files.open(self._place.path(segment.location), write=False)
+        try:
+            header = form.decode_header(file.pread(form.HEADER_BYTES + 1, 0), segment.location)
+            if header is None or header.first != segment.first:
+                raise _damaged(segment, segment.first)
+            if header.epoch != segment.epoch and segment.in_progress:
+                raise SegmentNotFoundError(f"{segment.location} is another segment now")
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def _chunk(self, file: OpenFile, segment: SegmentInfo, offset: int) -> list[tuple[Batch, int]]:
+        """Some batches with the offsets of their ends; none at the end, or where something is not whole.
+
+        Of a segment in progress only what every later recovery keeps (J6): it is synced here, and the epoch is
+        looked at after it was read, as the writer does.
+        """
+        data = file.pread(_CHUNK, offset)
+        if (size := form.record_size(data, 0)) > len(data):
+            data = file.pread(size, offset)
+        found = form.scan(data)
+        if segment.in_progress and found.batches:
+            file.sync()
+            if self._place.state().token.epoch != segment.epoch:
+                return []
+        return [(batch, offset + end) for batch, end in zip(found.batches, found.ends, strict=True)]
+
+    async def changed(self, timeout_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        while (look := await self._steps.submit(self._look)) == self._seen:
+            if (left := deadline - loop.time()) <= 0:
+                return
+            await asyncio.sleep(min(left, _POLL_S))
+        self._seen = look
+
+    def _look(self) -> tuple[object, ...]:
+        names = [name for name in self._place.files.list(self._place.directory) if form.parse_name(name)]
+        sizes: list[int] = []
+        for name in [name for name in names if name.startswith("edits_inprogress_")]:
+            try:
+                file = self._place.files.open(self._place.path(name), write=False)
+            except FileNotFoundError:
+                continue
+            sizes.append(file.size())
+            file.close()
+        return (*names, *sizes, self._place.state().token)
+
+    async def close(self) -> None:
+        self._steps.close()
+
+
+def _damaged(segment: SegmentInfo, first_missing: TxId) -> JournalCorruptionError:
+    return JournalCorruptionError(
+        f"{segment.location} is damaged: edit {first_missing} is not in it",
+        first_missing=first_missing,
+        location=segment.location,
+    )
+
+
+class FileSegmentWriter(SegmentWriter):
+    """Appends records in the writer's thread."""
+
+    def __init__(self, segment: SegmentFile, steps: Steps) -> None:
+        self.segment, self._steps = segment, steps
+        self.closed = False
+
+    @property
+    def info(self) -> SegmentInfo:
+        return self.segment.info
+
+    def append(self, batch: Batch) -> Awaitable[None]:
+        if self.closed:
+            raise JournalClosedError(f"segment {self.info} was closed")
+        return self._steps.submit(lambda: self.segment.append(batch))
+
+    async def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            await self._steps.submit(self.segment.close)
+
+    async def abort(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._steps.finish(self.segment.close)
+
+
+class FileWriter(FileReader, JournalWriter):
+    """The one writer of a directory."""
+
+    def __init__(self, place: FilePlace, steps: Steps, recovery: RecoveryReport) -> None:
+        super().__init__(place, steps)
+        self._recovery = recovery
+        self._segment: FileSegmentWriter | None = None
+
+    @property
+    def token(self) -> FencingToken:
+        return self._recovery.token
+
+    @property
+    def recovery(self) -> RecoveryReport:
+        return self._recovery
+
+    @property
+    def max_batch_bytes(self) -> int:
+        return form.MAX_RECORD_BYTES - form.RECORD_OVERHEAD
+
+    async def start_segment(self, first: TxId, layout_version: int) -> SegmentWriter:
+        info, file = await self._steps.submit(lambda: self._place.start(self.token, first, layout_version))
+        self._segment = FileSegmentWriter(SegmentFile(self._place, self.token, info, file), self._steps)
+        return self._segment
+
+    async def finalize_segment(self, first: TxId, last: TxId) -> SegmentInfo:
+        await self.ensure_owner()
+        if self._segment is None or self._segment.info.first != first:
+            segment = await self._steps.submit(lambda: self._place.find(first))
+            if segment.in_progress:
+                raise SegmentNotFoundError(f"no segment of this writer begins at {first}")
+            return segment.finalized(last)
+        current = self._closed_segment(first)
+        if current.last != last:
+            raise SegmentMismatchError(f"segment {current.info} ends at {current.last}, not at {last}")
+        final = await self._steps.submit(lambda: self._place.finalize(self.token, current.info, current.end, last))
+        self._segment = None
+        return final
+
+    async def discard_segment(self, first: TxId) -> None:
+        await self.ensure_owner()
+        current = self._closed_segment(first)
+        await self._steps.submit(lambda: self._place.discard(self.token, current.info))
+        self._segment = None
+
+    async def purge(self, min_txid: TxId) -> tuple[SegmentInfo, ...]:
+        return await self._steps.submit(lambda: self._place.purge(self.token, min_txid))
+
+    async def ensure_owner(self) -> None:
+        await self._steps.submit(lambda: self._place.ensure_current(self.token))
+
+    async def close(self) -> None:
+        if self._segment is not None:
+            await self._segment.abort()
+        await super().close()
+
+    def _closed_segment(self, first: TxId) -> SegmentFile:
+        if self._segment is None or self._segment.info.first != first:
+            raise SegmentNotFoundError(f"no segment of this writer begins at {first}")
+        if not self._segment.closed:
+            raise SegmentExistsError(f"segment {self._segment.info} is still being written")
+        return self._segment.segment
+
+
+class FileBackend(Backend):
+    """``file:``."""
+
+    async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:
+        place, steps = _open(uri, options)
+        try:
+            await steps.submit(lambda: place.format(namespace, force=force))
+        finally:
+            steps.close()
+
+    async def has_data(self, uri: JournalURI, options: Options) -> bool:
+        place, steps = _open(uri, options)
+        try:
+            return await steps.submit(place.has_data)
+        finally:
+            steps.close()
+
+    async def open_reader(self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options) -> JournalReader:
+        place, steps = _open(uri, options)
+        try:
+            state = await steps.submit(place.state)
+            if namespace is not None:
+                namespace.ensure_same(state.namespace)
+        except BaseException:
+            steps.close()
+            raise
+        return FileReader(place, steps)
+
+    async def open_writer(
+        self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options, *, owner: str, create: bool = True
+    ) -> JournalWriter:
+        place, steps = _open(uri, options)
+
+        def claim() -> RecoveryReport:
+            try:
+                return place.claim(owner, namespace)
+            except JournalNotFormattedError:
+                if not create:
+                    raise
+            place.format(namespace or NamespaceInfo(), force=False)
+            return place.claim(owner, namespace)
+
+        try:
+            return FileWriter(place, steps, await steps.submit(claim))
+        except BaseException:
+            steps.close()
+            raise
+
+    async def open_snapshots(self, uri: JournalURI, options: Options) -> SnapshotStore:
+        place, steps = _open(uri, options)
+        try:
+            await steps.submit(place.state)
+        except BaseException:
+            steps.close()
+            raise
+        return FileSnapshots(place.files, place.directory, steps)
+
+
+def _open(uri: JournalURI, options: Options) -> tuple[FilePlace, Steps]:
+    parsed = parse_options(FileOptions, uri, options)
+    directory = "/" + uri.name
+    place = FilePlace(parsed.files or SystemFiles(), directory, lock_timeout_s=parsed.lock_timeout_s)
+    return place, Steps(parsed.threads)
