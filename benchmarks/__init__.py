@@ -1,0 +1,12 @@
+"""The figures of docs/benchmarks.md, measured anew: ``make bench`` or ``python -m benchmarks [ROW ...]``.
+
+Nothing here is asserted: a benchmark prints what it saw beside what was hoped for. Absolute numbers move
+with the machine, so every run prints a calibration (synced write, loopback round trip, CRC, memory copy).
+
+    calibration   what this machine can do
+    processes     a cluster of real processes
+    ledgers       adds, reads, tails
+    gateway       atomic files a second, by the requests Spark sends
+    spark         a streaming query on the gateway and on file://, interleaved
+    report        the table
+"""

@@ -1,0 +1,36 @@
+"""``make bench``: print the table. ``python -m benchmarks ledgers|gateway|spark`` for some of it."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from benchmarks import gateway, ledgers, spark
+from benchmarks.calibration import calibrate
+from benchmarks.report import Report
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="make bench", description="Measure; nothing is asserted.")
+    parser.add_argument("rows", nargs="*", choices=["ledgers", "gateway", "spark", []], help="default: all")
+    parser.add_argument("--dir", type=Path, help="where the bookies' files go: put it on the disk that matters")
+    arguments = parser.parse_args()
+    wanted = arguments.rows or ["ledgers", "gateway", "spark"]
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="bk-bench-", dir=arguments.dir) as name:
+        directory = Path(name)
+        calibration = calibrate(directory)
+        report.heading(calibration.text())
+        if "ledgers" in wanted:
+            ledgers.measure(report, calibration, directory)
+        if "gateway" in wanted:
+            gateway.measure(report, directory)
+        if "spark" in wanted:
+            spark.measure(report, directory)
+        report.heading(f"at the end: {calibrate(directory).text()}")
+    report.table()
+
+
+if __name__ == "__main__":
+    main()
