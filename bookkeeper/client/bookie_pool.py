@@ -65,6 +65,8 @@ class BookiePool:
         self._connecting: dict[_Key, asyncio.Task[BookieConnection]] = {}
         self._pauses: dict[BookieId, _Pause] = {}
         self._addresses: dict[BookieId, Address] = {}
+        self._users: dict[BookieConnection, int] = {}
+        self._retired: list[BookieConnection] = []
         self._tasks = Tasks("connections to bookies", on_error=lambda error: None)  # every waiter gets it itself
 
     def ready(self, bookie: BookieId, use: Use = Use.MAIN) -> BookieConnection | None:
@@ -79,6 +81,8 @@ class BookiePool:
             BookieUnavailableError: it cannot be reached, or could not be a moment ago.
             ClientClosedError: the client was closed.
         """
+        if self._retired:
+            self._close_unused()
         if (connection := self.ready(bookie, use)) is not None:
             return connection
         if self._tasks.closed:
@@ -107,16 +111,35 @@ class BookiePool:
         if (pause := self._pauses.get(bookie)) is not None:
             pause.until = 0.0
 
-    def drop(self, bookie: BookieId, error: BookieError) -> None:
-        """Give this bookie's connections up, with all that is unsent: it does not answer (D13)."""
-        for key, connection in list(self._connections.items()):
-            if key.bookie == bookie:
-                connection.abort(error)
+    def enlist(self, connection: BookieConnection) -> None:
+        """Someone keeps a stream on this connection."""
+        self._users[connection] = self._users.get(connection, 0) + 1
+
+    def dismiss(self, connection: BookieConnection) -> None:
+        """Undo one ``enlist``."""
+        left = self._users.pop(connection, 0) - 1
+        if left > 0:
+            self._users[connection] = left
+        self._close_unused()
+
+    def retire(self, bookie: BookieId, connection: BookieConnection) -> None:
+        """Nobody gets this connection any more: the next to ask has a new one made. Closed when unused."""
+        for key, current in list(self._connections.items()):
+            if key.bookie == bookie and current is connection:
+                del self._connections[key]
+                self._retired.append(connection)
+        self._close_unused()
+
+    def _close_unused(self) -> None:
+        for connection in list(self._retired):
+            if connection.closed or (connection not in self._users and not connection.outstanding):
+                self._retired.remove(connection)
+                connection.close()
 
     async def close(self) -> None:
         """Close every connection. Idempotent."""
         await self._tasks.close()
-        for connection in list(self._connections.values()):
+        for connection in [*self._connections.values(), *self._retired]:
             connection.close()
 
     def _key(self, bookie: BookieId, use: Use) -> _Key:

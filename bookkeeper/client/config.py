@@ -9,6 +9,9 @@ from typing import Any, Final
 import cattrs
 
 from bookkeeper.errors import ConfigError, require
+from bookkeeper.ledger.reader import ReadConfig
+from bookkeeper.ledger.recovery import RecoveryConfig
+from bookkeeper.ledger.writer import WriterConfig
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
@@ -97,6 +100,24 @@ class ClientConfig:
             "reconnect_delay_min_ms <= reconnect_delay_max_ms",
         )
         require(self.entry_size_max + 4 * KIB <= self.frame_size_max, "entry_size_max + 4096 <= frame_size_max")
+
+    def writer(self) -> WriterConfig:
+        """The part that is the writing machine's business."""
+        return WriterConfig(
+            add_timeout_ms=self.add_timeout_ms,
+            stall_ms=self.bookie_stall_ms,
+            trail_bytes_max=self.bookie_trail_bytes_max,
+            pending_bytes_max=self.pending_bytes_max,
+            pending_entries_max=self.pending_entries_max,
+        )
+
+    def recovery(self) -> RecoveryConfig:
+        """The part that is the recovering machine's business."""
+        return RecoveryConfig(hedge_ms=self.speculative_read_ms, retry_ms=self.recovery_retry_ms)
+
+    def reader(self) -> ReadConfig:
+        """The part that is the reading machine's business."""
+        return ReadConfig(hedge_ms=self.speculative_read_ms)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> ClientConfig:

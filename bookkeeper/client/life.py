@@ -1,0 +1,52 @@
+"""Watching for a bookie that failed to answer again, and asking what became of the ledger meanwhile (W10b)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from bookkeeper.client.bookie_pool import Use
+from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.services import Services
+from bookkeeper.errors import BookieError, MetadataUnavailableError, SessionExpiredError
+from bookkeeper.ids import NO_ENTRY, BookieId
+from bookkeeper.ledger import LedgerMetadata
+from bookkeeper.net import Backoff, BookieConnection
+from bookkeeper.wire import ReadEntry
+
+PROBE_TIMEOUT_S = 1.0
+"""A bookie that accepts connections and answers nothing for so long is still away (a stopped process does that)."""
+
+
+async def watch_life(
+    services: Services, record: LedgerRecord, bookie: BookieId, news: asyncio.Event
+) -> tuple[BookieConnection, LedgerMetadata]:
+    """Wait until ``bookie`` answers; then re-read the metadata, after a sync. ``news``: try at once.
+
+    The connection is one that was made, or at least answered, before the metadata was read.
+
+    Raises:
+        NoSuchLedgerError: the ledger is gone.
+    """
+    config = services.config
+    backoff = Backoff(first_s=config.reconnect_delay_min_ms / 1000, max_s=config.reconnect_delay_max_ms / 1000)
+    for delay in backoff.delays(services.seams.rng):
+        try:
+            async with asyncio.timeout(max(delay, services.pool.pause_left(bookie))):
+                await news.wait()
+            services.pool.forgive(bookie)
+        except TimeoutError:
+            pass
+        news.clear()
+        try:
+            connection = await services.pool.get(bookie, Use.MAIN)
+            await connection.request(ReadEntry(record.ledger_id, NO_ENTRY), PROBE_TIMEOUT_S)
+            metadata = await record.refresh()
+        except (MetadataUnavailableError, SessionExpiredError):
+            continue
+        except BookieError:
+            if (stale := services.pool.ready(bookie)) is not None:
+                services.pool.retire(bookie, stale)
+            continue
+        if not connection.closed:
+            return connection, metadata
+    raise AssertionError("back-off never ends")

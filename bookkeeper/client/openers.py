@@ -1,0 +1,72 @@
+"""From an address to a cluster: which opener serves which scheme.
+
+The metadata stores are opened by :mod:`bookkeeper.meta`. A scheme of a higher floor, such as ``embedded:`` that
+starts bookies as well, is known here by the name of its opener only, and is loaded when it is asked for.
+The same goes for the system's seams: who passes none gets those of :mod:`bookkeeper.real`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Final, Protocol, cast
+
+from bookkeeper.meta import Metadata
+from bookkeeper.seams import Seams
+
+
+class Cluster(Protocol):
+    """What a client stands on: metadata, and whatever lives in this process for its sake."""
+
+    @property
+    def metadata(self) -> Metadata: ...
+
+    async def close(self) -> None:
+        """Release all of it. Idempotent."""
+
+
+Opener = Callable[[str, Seams], Awaitable[Cluster]]
+"""(uri, seams) -> cluster. Raises: ConfigError, NoClusterError, MetadataUnavailableError."""
+
+SYSTEM_SEAMS: Final = "bookkeeper.real:system_seams"
+
+_openers: Final[dict[str, str]] = {"embedded": "bookkeeper.embedded:open_embedded"}
+
+
+def register(scheme: str, opener: str) -> None:
+    """Serve ``scheme:`` by the function ``module:name`` (an :data:`Opener`), loaded when first asked for."""
+    _openers[scheme] = opener
+
+
+def system_seams() -> Seams:
+    """The operating system's seams."""
+    make: Callable[[], Seams] = _load(SYSTEM_SEAMS)  # type: ignore[assignment]
+    return make()
+
+
+async def open_cluster(uri: str, seams: Seams) -> Cluster:
+    """The cluster at ``uri``. Raises: as Opener."""
+    scheme = uri.partition(":")[0]
+    if (target := _openers.get(scheme)) is not None:
+        return await cast(Opener, _load(target))(uri, seams)
+    return _Remote(await Metadata.connect(uri, seams))
+
+
+class _Remote:
+    """A cluster of which nothing lives here but a session with its metadata store."""
+
+    def __init__(self, metadata: Metadata) -> None:
+        self._metadata = metadata
+
+    @property
+    def metadata(self) -> Metadata:
+        return self._metadata
+
+    async def close(self) -> None:
+        await self._metadata.close()
+
+
+def _load(target: str) -> object:
+    module, _, name = target.partition(":")
+    loaded: object = getattr(import_module(module), name)
+    return loaded

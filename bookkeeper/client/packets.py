@@ -1,0 +1,75 @@
+"""The frames of adds that may still have to be sent again (W8).
+
+Each run is encoded once; the same bytes go to every bookie, now and after an ensemble change. They are immutable
+and stay until the writer releases them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bookkeeper import runs
+from bookkeeper.ledger import QuorumSpec
+from bookkeeper.seams import Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    first: int
+    count: int
+    frames: bytes
+    ends: array[int]
+    """Where each frame ends in ``frames``."""
+
+
+class Packets:
+    """Frames of consecutive entries, by run."""
+
+    def __init__(self, spec: QuorumSpec) -> None:
+        self._spec = spec
+        self._runs: deque[_Run] = deque()
+        self.size = 0
+        """Bytes held."""
+
+    def keep(self, first: int, count: int, frames: bytes, ends: array[int]) -> None:
+        """Add the next run."""
+        assert not self._runs or self._runs[-1].first + self._runs[-1].count == first, "runs follow each other"
+        self._runs.append(_Run(first, count, frames, ends))
+        self.size += len(frames)
+
+    def release(self, upto: int) -> None:
+        """Drop every run that lies wholly at or below entry ``upto``."""
+        held = self._runs
+        while held and held[0].first + held[0].count - 1 <= upto:
+            self.size -= len(held.popleft().frames)
+
+    def frames(self, position: int, first: int, count: int) -> Iterator[Buffer]:
+        """The frames of ``first .. first + count - 1`` that the bookie at ``position`` holds, in pieces, in order."""
+        newest = self._runs[-1]
+        if newest.first == first and newest.count == count:  # nearly always: it was encoded this moment
+            yield from self._cut(newest, position, first, first + count)
+            return
+        end = first + count
+        index = bisect_right(self._runs, first, key=lambda run: run.first) - 1
+        assert index >= 0, f"entry {first} was released"
+        for number in range(index, len(self._runs)):
+            run = self._runs[number]
+            if run.first >= end:
+                break
+            yield from self._cut(run, position, max(first, run.first), min(end, run.first + run.count))
+
+    def _cut(self, run: _Run, position: int, first: int, end: int) -> Iterator[Buffer]:
+        if not self._spec.is_striped:
+            if end - first == run.count:
+                yield run.frames
+                return
+            start = run.ends[first - run.first - 1] if first > run.first else 0
+            yield memoryview(run.frames)[start : run.ends[end - run.first - 1]]
+            return
+        held = self._spec.stripe(position, first, end - first)
+        if held:
+            yield runs.gather(run.frames, run.ends, [entry - run.first for entry in held])

@@ -1,0 +1,28 @@
+"""What all handles of one client share. Data: who made it also closes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bookkeeper.client.bookie_pool import BookiePool
+from bookkeeper.client.bookie_watcher import BookieWatcher
+from bookkeeper.client.config import ClientConfig
+from bookkeeper.ledger.placement import PlacementPolicy, RandomChoice
+from bookkeeper.meta import Metadata
+from bookkeeper.metrics import Metrics
+from bookkeeper.net import StreamIds
+from bookkeeper.seams import Seams
+
+
+@dataclass(slots=True, kw_only=True)
+class Services:
+    """The client's parts, handed to its handles."""
+
+    seams: Seams
+    config: ClientConfig
+    metadata: Metadata
+    pool: BookiePool
+    watcher: BookieWatcher
+    placement: PlacementPolicy = field(default_factory=RandomChoice)
+    streams: StreamIds = field(default_factory=StreamIds)
+    metrics: Metrics = field(default_factory=lambda: Metrics("bookkeeper_client_"))

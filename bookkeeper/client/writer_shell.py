@@ -1,0 +1,338 @@
+"""Performs what a ``LedgerWriter`` asks for, and reports to it what happened.
+
+One ``match`` over the effects, one handler per report. No quorum, no order and no state of the protocol in here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import assert_never
+
+from bookkeeper import runs
+from bookkeeper.client.add_lane import AddLane
+from bookkeeper.client.bookie_pool import Use
+from bookkeeper.client.callers import Callers
+from bookkeeper.client.ensemble_change import change_ensemble, choose_stand_ins, close_ledger
+from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.life import watch_life
+from bookkeeper.client.packets import Packets
+from bookkeeper.client.services import Services
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.client.underreplicated import Missing, mark
+from bookkeeper.errors import BookKeeperError, ClientClosedError, MetadataError, NoSuchLedgerError
+from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.ledger import DigestScheme, LedgerMetadata, LedgerWriter
+from bookkeeper.ledger import writer as wish
+from bookkeeper.net import AddRun
+from bookkeeper.seams import Buffer
+from bookkeeper.wire import Dialect, Status, WriteLac, error_of
+
+_log = logging.getLogger(__name__)
+
+
+class WriterShell:
+    """The writer of one ledger with its lanes, packets and timer. :class:`WriteHandle` stands in front of it."""
+
+    def __init__(self, services: Services, record: LedgerRecord, digest: DigestScheme, callers: Callers) -> None:
+        self.services = services
+        self.record = record
+        self.writer = LedgerWriter(record.metadata, services.config.writer())
+        self.missing = Missing()
+        self.closing: asyncio.Future[None] | None = None
+        self.is_idle: Callable[[], bool] = lambda: True
+        """Is nothing waiting in front of this shell to be added?"""
+        self.on_progress: Callable[[], None] = lambda: None
+        """Called when entries were confirmed or failed: there may be room again (W12)."""
+        self._loop = asyncio.get_running_loop()
+        self._digest = digest
+        self._callers = callers
+        self._spec = record.metadata.spec
+        self._packets = Packets(self._spec)
+        self._unencoded: Sequence[Buffer] = ()
+        self._stream_id = services.streams.next()
+        self._dialect = Dialect.V2 if services.config.protocol == "v2" else Dialect.V3
+        self._lanes: dict[BookieId, AddLane] = {}
+        self._watching: dict[BookieId, tuple[asyncio.Task[None], asyncio.Event]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._lac_wanted: wish.PublishLac | None = None
+        self._ended = False
+        self._tasks = Tasks(f"ledger {record.ledger_id}", on_error=self._on_broken)
+        self._stop_listening = services.watcher.on_appeared(self._on_appeared)
+        self._confirmed = services.metrics.counter("entries_confirmed", "Appends that were acknowledged")
+        self._changes = services.metrics.counter("ensemble_changes", "Ensemble changes that were committed")
+        self._missed = services.metrics.counter("ledgers_underreplicated", "Ledgers closed with copies missing")
+
+    # -- commands -----------------------------------------------------------------------------------------
+
+    def open_lanes(self) -> None:
+        """Connect to the ensemble ahead of the first append."""
+        for position, bookie in enumerate(self.record.metadata.last_fragment.ensemble):
+            self._lane(bookie, position)
+
+    def add(self, payloads: Sequence[Buffer]) -> EntryId:
+        """Give the machine a run. Raises what ended the handle."""
+        now = self._loop.time()
+        first, effects = self.writer.add(list(map(len, payloads)), now)
+        self._unencoded = payloads
+        self._perform(effects)
+        return first
+
+    async def close(self) -> None:
+        """Close the ledger (R13); the same future for every caller. Raises: see ``WriteHandle.close``."""
+        if self.closing is None or (self.closing.done() and self._may_try_again()):
+            effects = self.writer.close(self._loop.time())
+            self.closing = self._loop.create_future()
+            self.closing.add_done_callback(lambda future: future.exception())  # somebody else may have asked
+            self._perform(effects)
+        try:
+            async with asyncio.timeout(2 * self.services.config.metadata_timeout_ms / 1000):
+                await asyncio.shield(self.closing)
+        finally:
+            if self.closing.done():
+                await self.end(ClientClosedError("the ledger handle is closed"))
+
+    def _may_try_again(self) -> bool:
+        assert self.closing is not None
+        error = self.closing.exception()
+        return isinstance(error, BookKeeperError) and error.retryable
+
+    async def end(self, error: BookKeeperError) -> None:
+        """Stop everything; whoever still waits gets ``error``. Does nothing to the ledger. Idempotent."""
+        self.stop(error)
+        await self._tasks.close()
+
+    def stop(self, error: BookKeeperError) -> None:
+        """The part of ``end`` that needs no waiting. A change or close that is under way goes on."""
+        if self._ended:
+            return
+        self._ended = True
+        self._stop_listening()
+        if self._timer is not None:
+            self._timer.cancel()
+        for lane in self._lanes.values():
+            lane.leave()
+        self._lanes.clear()
+        for task, _ in self._watching.values():
+            task.cancel()
+        self._watching.clear()
+        self._callers.fail(self.writer.last_add_confirmed + 1, error)
+        self._packets = Packets(self._spec)
+        self.on_progress()
+
+    # -- effects ------------------------------------------------------------------------------------------
+
+    def _perform(self, effects: Iterable[wish.Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case wish.SendAdds():
+                    lane = self._lane(effect.bookie, effect.position)
+                    for frames in self._packets.frames(effect.position, effect.first, effect.count):
+                        lane.send(frames)
+                case wish.Confirm():
+                    self._confirmed.value += effect.count
+                    self._callers.confirm(effect.first + effect.count)
+                    self.on_progress()
+                case wish.Release():
+                    self._packets.release(effect.upto)
+                case wish.Encode():
+                    self._encode(effect)
+                case wish.PublishLac():
+                    if self._lac_wanted is None:
+                        self._loop.call_soon(self._publish_lac)
+                    self._lac_wanted = effect
+                case wish.WakeAt():
+                    if self._timer is not None:
+                        self._timer.cancel()
+                    self._timer = self._loop.call_at(effect.time, self._on_time)
+                case wish.FailAdds():
+                    self._callers.fail(effect.first, effect.error)
+                case wish.ChangeEnsemble():
+                    self._tasks.start(self._change(effect), "ensemble change")
+                case wish.WatchLife():
+                    self._watch(effect.bookie)
+                case wish.CloseMetadata():
+                    self._tasks.start(self._close_metadata(effect), "close")
+                case wish.NoteMissing():
+                    self.missing.note(effect.bookie, effect.first, effect.last)
+                case _:
+                    assert_never(effect)
+
+    def _encode(self, run: wish.Encode) -> None:
+        payloads, self._unencoded = self._unencoded, ()
+        assert len(payloads) == run.count
+        digest = self._digest
+        frames, ends = runs.encode_adds(
+            self._dialect,
+            self.record.ledger_id,
+            run.first,
+            payloads,
+            run.lac,
+            run.length_before,
+            digest.master_key,
+            digest.digest_type,
+            digest.mac_key,
+            self._stream_id << runs.STREAM_SHIFT,
+        )
+        self._packets.keep(run.first, run.count, frames, ends)
+
+    def _lane(self, bookie: BookieId, position: int) -> AddLane:
+        lane = self._lanes.get(bookie)
+        if lane is None:
+            lane = self._lanes[bookie] = self._new_lane(bookie, position)
+            lane.open()
+        return lane
+
+    def _new_lane(self, bookie: BookieId, position: int) -> AddLane:
+        return AddLane(
+            self.services.pool,
+            self._tasks,
+            bookie,
+            position,
+            self._stream_id,
+            self.record.ledger_id,
+            self._spec,
+            self._on_replies,
+            self._on_lane_failed,
+        )
+
+    def _publish_lac(self) -> None:
+        """D14: tell bookies the last add confirmed, if nothing else is about to."""
+        wanted, self._lac_wanted = self._lac_wanted, None
+        lac = self.writer.lac_to_publish()
+        if wanted is None or lac is None or self._ended or not self.is_idle():
+            return
+        blob = self._digest.seal_lac(self.record.ledger_id, lac)
+        request = WriteLac(self.record.ledger_id, lac, self._digest.master_key, blob)
+        for bookie in wanted.bookies:
+            connection = self.services.pool.ready(bookie, Use.LAC)
+            if connection is not None:
+                connection.request_nowait(request, self.services.config.request_timeout_ms / 1000, lambda _: None)
+            elif self.services.config.protocol == "v2":  # its v3 channel is made by the first of these
+                self._tasks.start(self._send_lac(bookie, request), "explicit LAC")
+        self.writer.on_lac_published(lac)
+
+    async def _send_lac(self, bookie: BookieId, request: WriteLac) -> None:
+        try:
+            connection = await self.services.pool.get(bookie, Use.LAC)
+            await connection.request(request, self.services.config.request_timeout_ms / 1000)
+        except BookKeeperError:
+            pass  # the next one, or an add, carries it
+
+    def _watch(self, bookie: BookieId) -> None:
+        """W10b: forget what was sent to this bookie, and look for it to come back."""
+        if (lane := self._lanes.pop(bookie, None)) is not None:
+            lane.drop()
+        self._unwatch(bookie)
+        self.services.watcher.quarantine(bookie)
+        news = asyncio.Event()
+        self._watching[bookie] = (self._tasks.start(self._life(bookie, news), f"life of {bookie}"), news)
+
+    def _unwatch(self, bookie: BookieId) -> None:
+        task, _ = self._watching.pop(bookie, (None, None))
+        if task is not None:
+            task.cancel()
+
+    # -- reports ------------------------------------------------------------------------------------------
+
+    def _on_replies(self, lane: AddLane, batch: list[AddRun]) -> None:
+        now = self._loop.time()
+        writer = self.writer
+        for first, count, status in batch:
+            if status is Status.OK:
+                if effects := writer.on_acks(lane.bookie, first, count, now):
+                    self._perform(effects)
+                continue
+            where = f"add of entry {first} to ledger {self.record.ledger_id} on {lane.bookie}"
+            self._report(writer.on_bookie_failed(lane.bookie, error_of(status, f"{where}: {status.name}"), now))
+            if lane.closed:
+                return
+
+    def _on_lane_failed(self, lane: AddLane, error: BookKeeperError) -> None:
+        self._report(self.writer.on_bookie_failed(lane.bookie, error, self._loop.time()))
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self._report(self.writer.on_tick(self._loop.time()))
+
+    def _on_appeared(self, bookies: frozenset[BookieId]) -> None:
+        for bookie in sorted(bookies):
+            if bookie in self._watching:
+                self._watching[bookie][1].set()
+        self._report(self.writer.on_spares_changed(self._loop.time()))
+
+    async def _change(self, change: wish.ChangeEnsemble) -> None:
+        def choose(metadata: LedgerMetadata, failed: Sequence[BookieId]) -> dict[BookieId, BookieId]:
+            return dict(choose_stand_ins(self.services, metadata, failed))
+
+        result = await change_ensemble(self.services, self.record, change, choose)
+        now = self._loop.time()
+        ledger = self.record.ledger_id
+        if isinstance(result, wish.ChangeFailure):
+            _log.warning("ledger %d: %s failed and stays: %s", ledger, ", ".join(change.failed), result.value)
+            self._report(self.writer.on_change_failed(result, now))
+            return
+        self._changes.add()
+        members = result.last_fragment.ensemble
+        _log.info("ledger %d: from entry %d on %s", ledger, change.first_entry, ", ".join(members))
+        for bookie in [bookie for bookie in self._lanes if bookie not in members]:
+            self._lanes.pop(bookie).drop()
+        for bookie in [bookie for bookie in self._watching if bookie not in members]:
+            self._unwatch(bookie)
+        self._report(self.writer.on_ensemble_changed(result, now))
+
+    async def _life(self, bookie: BookieId, news: asyncio.Event) -> None:
+        try:
+            connection, metadata = await watch_life(self.services, self.record, bookie, news)
+        except NoSuchLedgerError:
+            self._report(self.writer.on_change_failed(wish.ChangeFailure.DELETED, self._loop.time()))
+            return
+        self._watching.pop(bookie, None)
+        self.services.watcher.pardon(bookie)
+        ensemble = metadata.last_fragment.ensemble
+        if bookie in ensemble and bookie not in self._lanes:
+            lane = self._lanes[bookie] = self._new_lane(bookie, ensemble.index(bookie))
+            lane.open(connection)
+        self._report(self.writer.on_bookie_returned(bookie, metadata, self._loop.time()))
+
+    async def _close_metadata(self, end: wish.CloseMetadata) -> None:
+        assert self.closing is not None
+        timeout_s = self.services.config.metadata_timeout_ms / 1000
+        try:
+            metadata = await close_ledger(self.services, self.record, end.last_entry, end.length, timeout_s)
+        except BookKeeperError as error:
+            self._report(self.writer.on_close_failed(error, self._loop.time()))
+            if not self.closing.done():
+                self.closing.set_exception(error)
+            return
+        self._report(self.writer.on_closed(metadata, self._loop.time()))
+        await self._mark_underreplicated()
+        if not self.closing.done():
+            self.closing.set_result(None)
+
+    async def _mark_underreplicated(self) -> None:
+        if not self.missing:
+            return
+        self._missed.add()
+        ledger, metadata = self.record.ledger_id, self.services.metadata
+        _log.warning("ledger %d is closed with copies missing: %s", ledger, self.missing)
+        try:
+            await mark(metadata.store, metadata.paths.root, ledger, self.missing, self.services.seams.clock.wall_ms())
+        except MetadataError as error:
+            _log.warning("ledger %d could not be entered into the list for re-replication: %s", ledger, error)
+
+    def _report(self, effects: Iterable[wish.Effect]) -> None:
+        """Perform what an event led to; if that ended the writer, stop what belongs to it (W6)."""
+        self._perform(effects)
+        if self.writer.error is not None and self.closing is None:
+            self.stop(self.writer.error)
+
+    def _on_broken(self, error: BaseException) -> None:
+        """A task ended with an error nobody expected: this handle stops, and says why (P7)."""
+        _log.error("ledger %d: its writer stops", self.record.ledger_id, exc_info=error)
+        failure = ClientClosedError(f"the writer of ledger {self.record.ledger_id} stopped: {error!r}")
+        failure.__cause__ = error
+        if self.closing is not None and not self.closing.done():
+            self.closing.set_exception(failure)
+        self.stop(failure)
