@@ -14,13 +14,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from bookkeeper.seams import Clock
 from journal_manager import (
     FIRST_TXID,
+    NOTHING,
+    FencingToken,
     JournalError,
+    JournalFencedError,
     Op,
     OpTooLargeError,
     RecoveryReport,
@@ -53,7 +56,7 @@ class NamespaceLog(Protocol):
     """What the owner needs of :class:`journal_manager.EditLog`."""
 
     @property
-    def epoch(self) -> int: ...
+    def token(self) -> FencingToken: ...
     @property
     def recovery(self) -> RecoveryReport: ...
     @property
@@ -75,7 +78,7 @@ class NamespaceLog(Protocol):
 class OwnerConfig:
     """What may be set."""
 
-    limits: UploadLimits = UploadLimits()
+    limits: UploadLimits = field(default_factory=UploadLimits)
     snapshot_records: int = 50_000
     """A snapshot is taken after so many records ..."""
     snapshot_bytes: int = 64 << 20
@@ -108,7 +111,7 @@ class Owner:
         self.config = config or OwnerConfig()
         self.namespace = Namespace()
         self.temps = TempFiles()
-        self.uploads = Uploads(blobs, log.epoch, self.config.limits)
+        self.uploads = Uploads(blobs, log.token.epoch, self.config.limits)
         self.failed = asyncio.Event()
         """Set when the journal failed: the session is over."""
         self._pending_bytes = 0
@@ -119,11 +122,16 @@ class Owner:
 
     @property
     def epoch(self) -> int:
-        return self._log.epoch
+        return self._log.token.epoch
 
     @property
     def durable_txid(self) -> int:
         return self._log.durable_txid
+
+    @property
+    def fenced(self) -> bool:
+        """Whether the journal went to someone else (and did not merely fail)."""
+        return isinstance(self._log.failure, JournalFencedError)
 
     @property
     def is_sure(self) -> bool:
@@ -178,6 +186,20 @@ class Owner:
                 count += 1
         return count
 
+    def begin_collection(self) -> None:
+        """Collect orphans in the background."""
+
+        async def collect() -> None:
+            try:
+                count = await self.collect_orphans()
+            except Exception as error:  # tried again by the next owner
+                logger.warning("orphans were not collected: %s", error)
+            else:
+                if count:
+                    logger.info("%s orphaned blobs removed", count)
+
+        self._spawn(collect())
+
     # -- changing and reading --------------------------------------------------------------------------
 
     def check_sure(self) -> None:
@@ -196,13 +218,10 @@ class Owner:
             Refusal: it was refused, and that refusal rests on durable records only.
             NotOwnerError: not the owner any more: the outcome is unknown.
         """
-        self.check_sure()
         opcode, body = encode_record(record)
         if len(body) > self.config.record_bytes_max:
             raise OpTooLargeError(f"a record of {len(body)} bytes; at most {self.config.record_bytes_max}")
-        while self._pending_bytes > PENDING_BYTES_MAX:
-            await self.settled(self.namespace.sequence)
-            self.check_sure()
+        await self.room()
         txid = self._log.next_txid
         try:
             applied = self.namespace.apply(record, txid)
@@ -216,6 +235,17 @@ class Owner:
         future.add_done_callback(lambda done: self._on_durable(done, record, applied, txid, len(body)))
         await self._durable(future)
         return applied
+
+    async def room(self) -> None:
+        """Wait until the journal has caught up enough to take another record; does not pause if it has.
+
+        Raises:
+            NotOwnerError: not the owner any more.
+        """
+        self.check_sure()
+        while self._pending_bytes > PENDING_BYTES_MAX:
+            await self.settled(self.namespace.sequence)
+            self.check_sure()
 
     async def settled(self, seen: int) -> None:
         """Wait until everything up to ``seen`` is durable: then what rests on it may be told.
@@ -304,10 +334,10 @@ class Owner:
             logger.warning("no snapshot at %s: %s", at, error)
 
     async def _retire(self, infos: tuple[SnapshotInfo, ...]) -> TxId:
-        """Keep the newest two, so that a damaged one is no loss; returns the older one's txid."""
+        """Keep the newest two, so that a damaged one is no loss; returns the txid up to which edits may go."""
         for info in infos[:-2]:
             await self._snapshots.delete(info.at)
-        return infos[-2:][0].at
+        return infos[-2].at if len(infos) > 1 else NOTHING
 
     async def close(self, *, abort: bool = False) -> None:
         """End the session; with ``abort``, as a crash would."""

@@ -109,6 +109,11 @@ class Upload:
             if self.held:
                 await self._stream_out()
 
+    async def ready(self) -> None:
+        """Wait for a spill that is under way; until the caller pauses again, ``pieces`` may be called."""
+        async with self._lock:
+            return
+
     def pieces(self) -> tuple[Piece, ...]:
         """What the record of a finished upload says. The bytes stay accounted until ``release``."""
         assert self._finished

@@ -1,0 +1,224 @@
+"""The HTTP shell: aiohttp on one side, ``operations`` on the other.
+
+Besides ``/webhdfs/v1`` there are ``/events`` (a line of JSON for each durable change, as it happens; ``?prefix=/a``
+for a part of the tree), ``/health`` and ``/metrics``.
+
+What Hadoop's Java client asks of a server, and gets here
+    no Content-Type     its bundled JSON reader fails over any (a class is missing in Spark 4.2 and 4.3)
+    307, Content-Length: 0, same host      it keeps the connection, also across the two steps
+    keep-alive          longer than its pool keeps a connection (5 s), or a chunked PUT meets a dead socket
+    no idle limit       a state store keeps its upload open for a whole task
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from html import escape
+from typing import Final
+
+from aiohttp import ClientError, web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from bookkeeper.errors import BookKeeperError
+from bookkeeper.ids import Address
+from bookkeeper.seams import Clock
+from journal_manager import JournalError
+from spark_wal.webhdfs import operations
+from spark_wal.webhdfs.file_system import Opened
+from spark_wal.webhdfs.gateway import Gateway
+from spark_wal.webhdfs.operations import Reply, Request
+from spark_wal.webhdfs.owner import NotOwnerError
+from spark_wal.webhdfs.parameters import Query
+from spark_wal.webhdfs.paths import PREFIX, BadTargetError, decode_path
+from spark_wal.webhdfs.refusals import PlainIOError, Refusal
+from spark_wal.webhdfs.request_metrics import RequestMetrics
+
+logger = logging.getLogger(__name__)
+
+KEEP_ALIVE_S: Final = 75.0
+"""How long an idle connection stays open."""
+
+HEARTBEAT_S: Final = 10.0
+"""An empty line goes out on a feed of events that is quiet for so long."""
+
+DRAIN_S: Final = 5.0
+"""How long uploads may go on when the gateway is asked to stop."""
+
+_BAD_REQUEST: Final = "<h1>Bad Message 400</h1><pre>reason: Bad Request</pre>"
+
+
+class HttpServer:
+    """Serves one gateway."""
+
+    def __init__(self, gateway: Gateway, clock: Clock, *, advertise: str | None = None) -> None:
+        self._gateway = gateway
+        self._clock = clock
+        self._advertise = advertise
+        self.metrics = RequestMetrics()
+        self._runner: web.AppRunner | None = None
+        self.address: Address | None = None
+        """Where it listens (port 0 resolved)."""
+
+    async def start(self, listen: Address) -> Address:
+        """Accept requests; returns where."""
+        app = web.Application()
+        app.router.add_get("/events", self._events)
+        app.router.add_get("/health", self._health)
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_route("*", "/{path:.*}", self._webhdfs, expect_handler=_expect)
+        app.on_response_prepare.append(_without_content_type)
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            keepalive_timeout=KEEP_ALIVE_S,
+            shutdown_timeout=DRAIN_S,
+            max_line_size=64 * 1024,
+            max_field_size=64 * 1024,
+        )
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, listen.host, listen.port, backlog=1024)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.address = Address(host, port)
+        return self.address
+
+    async def close(self) -> None:
+        """Let uploads finish for a moment, then stop. Idempotent."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
+
+    # -- WebHDFS ---------------------------------------------------------------------------------------
+
+    async def _webhdfs(self, request: web.Request) -> web.StreamResponse:
+        started = self._clock.monotonic()
+        raw_path, _, raw_query = request.raw_path.partition("?")
+        if raw_path != PREFIX and not raw_path.startswith(PREFIX + "/"):
+            return _not_found(raw_path)
+        try:
+            path = decode_path(raw_path[len(PREFIX) :])
+        except BadTargetError:
+            return web.Response(status=400, text=_BAD_REQUEST, content_type="text/html")
+        asked = Request(request.method, path, Query(raw_query), self._authority(request), _body(request))
+        name = operations.operation_name(asked)
+        try:
+            reply = await operations.perform(self._gateway, asked)
+            response = await self._respond(request, reply)
+        except NotOwnerError as error:
+            logger.warning("%s %s has no answer: %s", name, path, error)
+            self.metrics.count(name, self._clock.monotonic() - started, ok=False)
+            return _hang_up(request)
+        except Refusal as error:
+            response = await self._respond(request, operations.refusal_reply(error))
+        except (HttpProcessingError, ClientError, ConnectionError) as error:
+            logger.info("%s %s: the client went away: %s", name, path, error)
+            return _hang_up(request)
+        except (BookKeeperError, JournalError, OSError) as error:
+            logger.warning("%s %s: %s", name, path, error)
+            response = await self._respond(request, operations.refusal_reply(PlainIOError(str(error))))
+        self.metrics.count(name, self._clock.monotonic() - started, ok=response.status < 400)
+        return response
+
+    def _authority(self, request: web.Request) -> str:
+        return request.headers.get("Host") or self._advertise or str(self.address)
+
+    async def _respond(self, request: web.Request, reply: Reply) -> web.StreamResponse:
+        headers = {"Cache-Control": "no-cache"}
+        if reply.location is not None:
+            headers["Location"] = reply.location
+        if reply.content is not None:
+            return await self._stream(request, reply.content, headers)
+        kind = "application/json" if reply.is_json else "application/octet-stream"
+        return web.Response(status=reply.status, body=reply.body, headers=headers, content_type=kind)
+
+    async def _stream(self, request: web.Request, content: Opened, headers: dict[str, str]) -> web.StreamResponse:
+        """Bytes of a file. The first are fetched before the status is sent, so that a failure can still be told."""
+        parts = aiter(content)
+        first = await anext(parts, b"")
+        if len(first) == content.length:
+            return web.Response(body=first, headers=headers, content_type="application/octet-stream")
+        response = web.StreamResponse(headers=headers)
+        response.content_type = "application/octet-stream"
+        response.content_length = content.length
+        await response.prepare(request)
+        try:
+            await response.write(first)
+            async for data in parts:
+                await response.write(data)
+            await response.write_eof()
+        except Refusal as error:
+            logger.warning("%s: %s", request.path, error)
+            return _hang_up(request)  # fewer bytes than announced: the client sees an error, not a short file
+        return response
+
+    # -- everything else -------------------------------------------------------------------------------
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        prefix = request.query.get("prefix", "")
+        subscription = self._gateway.events.subscribe()
+        response = web.StreamResponse(headers={"Cache-Control": "no-cache"})
+        response.content_type = "application/x-ndjson"
+        try:
+            await response.prepare(request)
+            await response.write(b'{"event":"subscribed"}\n')
+            while True:
+                try:
+                    async with asyncio.timeout(HEARTBEAT_S):
+                        event = await subscription.next()
+                except TimeoutError:
+                    await response.write(b"\n")
+                    continue
+                if event is None:
+                    break
+                if event.path.startswith(prefix):
+                    await response.write(event.line())
+        except ConnectionError:
+            pass
+        finally:
+            subscription.close()
+        return response
+
+    async def _health(self, request: web.Request) -> web.Response:
+        gateway, session = self._gateway, self._gateway.session
+        fields: dict[str, object] = {"role": gateway.role.value, "sure": bool(session and session.is_sure)}
+        if session is not None:
+            fields |= {"epoch": session.epoch, "txid": session.durable_txid, "temporary_files": len(session.temps)}
+            fields["upload_bytes_in_memory"] = session.uploads.in_memory
+        if gateway.problem is not None:
+            fields["problem"] = str(gateway.problem)
+        return web.json_response(fields, status=200 if session else 503)
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        return web.Response(text=self.metrics.text(), content_type="text/plain")
+
+
+async def _body(request: web.Request) -> AsyncIterator[bytes]:
+    if request.can_read_body:
+        async for data in request.content.iter_any():
+            yield data
+
+
+async def _expect(request: web.Request) -> web.StreamResponse | None:
+    """100 Continue, but only where a body is wanted: the first step redirects without it."""
+    if "namenoderpcaddress" in request.raw_path.lower() and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    return None
+
+
+async def _without_content_type(request: web.Request, response: web.StreamResponse) -> None:
+    if request.headers.get("User-Agent", "").startswith("Java/"):
+        response.headers.popall("Content-Type", None)
+
+
+def _hang_up(request: web.Request) -> web.Response:
+    """End the connection without an answer: the outcome is not known, and the client must not read one."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=503)
+
+
+def _not_found(path: str) -> web.Response:
+    text = f"<html><head><title>Error 404 Not Found</title></head><body>{escape(path)} is not here</body></html>"
+    return web.Response(status=404, text=text, content_type="text/html")

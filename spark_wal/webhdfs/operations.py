@@ -1,0 +1,390 @@
+"""The WebHDFS operations: a request in, a reply out. Knows no HTTP library.
+
+CREATE, APPEND, OPEN and GETFILECHECKSUM take two steps: the first is answered by a redirect *to this very
+gateway* (Hadoop's client insists on one), and the second carries ``namenoderpcaddress``, as HDFS's does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from spark_wal.webhdfs import file_system, replies
+from spark_wal.webhdfs.checksum import CompositeChecksum
+from spark_wal.webhdfs.file_system import CreateOptions, Opened
+from spark_wal.webhdfs.gateway import Gateway
+from spark_wal.webhdfs.parameters import Query
+from spark_wal.webhdfs.paths import PREFIX, encode_path, normalize
+from spark_wal.webhdfs.records import RenameMode, SetAttributes
+from spark_wal.webhdfs.refusals import (
+    IllegalArgumentError,
+    NoSuchFileError,
+    PlainIOError,
+    Refusal,
+    UnsupportedError,
+    WebApplicationError,
+)
+from spark_wal.webhdfs.uploads import Upload
+
+BATCH: Final = 1000
+"""Entries in one page of LISTSTATUS_BATCH (HDFS's dfs.ls.limit)."""
+
+REPLICATION_MAX: Final = 512
+STEP_TWO: Final = "namenoderpcaddress"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked."""
+
+    method: str
+    path: str
+    query: Query
+    authority: str
+    """Host and port as the client named us: redirects lead back there."""
+    body: AsyncIterator[bytes]
+    scheme: str = "http"
+
+    @property
+    def user(self) -> str:
+        return self.query.user()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What to answer."""
+
+    status: int = 200
+    body: bytes = b""
+    content: Opened | None = None
+    """Instead of ``body``: bytes to stream."""
+    location: str | None = None
+
+    @property
+    def is_json(self) -> bool:
+        return bool(self.body)
+
+
+Operation = Callable[[Gateway, Request], Awaitable[Reply]]
+_DONE: Final = Reply()
+"""Of an operation without a result."""
+
+
+def refusal_reply(error: Refusal) -> Reply:
+    return Reply(error.status, replies.remote_exception(error))
+
+
+async def perform(gateway: Gateway, request: Request) -> Reply:
+    """Do it.
+
+    Raises:
+        NotOwnerError: nothing can be said about it; the connection should end.
+    """
+    try:
+        return await _operation(request)(gateway, request)
+    except Refusal as error:
+        return refusal_reply(error)
+
+
+def operation_name(request: Request) -> str:
+    """For metrics: one of a fixed set."""
+    name = (request.query.text("op") or "NONE").upper()
+    return name if (request.method, name) in OPERATIONS else "OTHER"
+
+
+def _operation(request: Request) -> Operation:
+    if request.method not in ("GET", "HEAD", "PUT", "POST", "DELETE"):
+        raise WebApplicationError
+    name = request.query.text("op")
+    if name is None:
+        raise UnsupportedError("op=NULL is not supported")
+    method = "GET" if request.method == "HEAD" else request.method
+    name = name.upper()
+    operation = OPERATIONS.get((method, name))
+    if operation is not None:
+        return operation
+    if (method, name) in UNSUPPORTED:
+        raise UnsupportedError(f"{name} is not supported")
+    raise IllegalArgumentError(
+        f'Invalid value for webhdfs parameter "op": {name} is not a valid {request.method} operation.'
+    )
+
+
+# -- two steps -------------------------------------------------------------------------------------------
+
+
+def _redirect(request: Request, *parameters: tuple[str, object]) -> Reply:
+    """To ourselves, with what the second step needs."""
+    query = request.query
+    parts = [f"op={(query.text('op') or '').upper()}"]
+    for name in ("user.name", "delegation"):
+        if (value := query.text(name)) is not None:
+            parts.append(f"{name}={quote(value)}")
+    parts.append(f"{STEP_TWO}={quote(request.authority, safe=':')}")
+    parts += [f"{name}={quote(str(value))}" for name, value in sorted(parameters, key=lambda p: p[0])]
+    url = f"{request.scheme}://{request.authority}{PREFIX}{encode_path(request.path)}?{'&'.join(parts)}"
+    if query.boolean("noredirect", False):
+        return Reply(200, replies.location(url))
+    return Reply(307, location=url)
+
+
+def _given(query: Query, *names: str) -> list[tuple[str, object]]:
+    return [(name, value) for name in names if (value := query.text(name)) is not None]
+
+
+def _is_step_one(request: Request) -> bool:
+    return not request.query.given(STEP_TWO)
+
+
+async def _create(gateway: Gateway, request: Request) -> Reply:
+    query = request.query
+    options = CreateOptions(
+        overwrite=query.boolean("overwrite", False),
+        create_parent=query.boolean("createparent", True),
+        permission=query.permission(0o644),
+        owner=query.user(),
+        replication=query.short("replication", 1, minimum=1),
+        block_size=query.long("blocksize", replies.BLOCK_SIZE, minimum=1) or replies.BLOCK_SIZE,
+    )
+    if _is_step_one(request):
+        flags = ("createflag", query.text("createflag") or "")
+        rest = _given(query, "blocksize", "buffersize", "permission", "replication", "unmaskedpermission")
+        told = [("createparent", str(options.create_parent).lower()), ("overwrite", str(options.overwrite).lower())]
+        return _redirect(request, flags, *told, *rest)
+    owner = await gateway.owner()
+    try:
+        file_system.check_create(owner, request.path, options)
+    except Refusal:
+        await _drain(request)
+        await owner.settled(owner.namespace.sequence)
+        raise
+    upload = owner.uploads.begin()
+    await _receive(request, upload)
+    await file_system.finish_create(owner, request.path, upload, options)
+    return Reply(201, location=f"webhdfs://{request.authority}{encode_path(request.path)}")
+
+
+async def _append(gateway: Gateway, request: Request) -> Reply:
+    owner = await gateway.owner()
+    if _is_step_one(request):
+        await file_system.check_append(owner, request.path)
+        return _redirect(request, *_given(request.query, "buffersize"))
+    upload = owner.uploads.begin()
+    await _receive(request, upload)
+    await file_system.finish_append(owner, request.path, upload)
+    return _DONE
+
+
+async def _receive(request: Request, upload: Upload) -> None:
+    """The body into the upload; if it breaks off, nothing is left (S2)."""
+    try:
+        async for data in request.body:
+            await upload.write(data)
+    except BaseException:
+        await upload.abandon()
+        raise
+
+
+async def _drain(request: Request) -> None:
+    """A client that is still sending would not see a reply: let it finish first."""
+    async for _ in request.body:
+        pass
+
+
+async def _open(gateway: Gateway, request: Request) -> Reply:
+    offset = request.query.long("offset", 0, minimum=0) or 0
+    length = request.query.long("length", None, minimum=0)
+    owner = await gateway.owner()
+    if _is_step_one(request):
+        await file_system.check_open(owner, request.path, offset)
+        return _redirect(request, ("offset", offset), *_given(request.query, "length", "buffersize"))
+    if request.method == "HEAD":
+        raise IllegalArgumentError("Invalid operation OPEN")
+    return Reply(200, content=await file_system.open_file(owner, request.path, offset, length))
+
+
+async def _checksum(gateway: Gateway, request: Request) -> Reply:
+    owner = await gateway.owner()
+    if _is_step_one(request):
+        await file_system.check_open(owner, request.path, 0)
+        return _redirect(request)
+    opened = await file_system.open_file(owner, request.path, 0, None)
+    found = await file_system.status(owner, request.path)
+    checksum = CompositeChecksum(found.block_size)
+    async for data in opened:
+        checksum.add(data)
+    return Reply(200, replies.file_checksum(*checksum.finish()))
+
+
+# -- reading ---------------------------------------------------------------------------------------------
+
+
+async def _file_status(gateway: Gateway, request: Request) -> Reply:
+    return Reply(200, replies.file_status(await file_system.status(await gateway.owner(), request.path)))
+
+
+async def _list_status(gateway: Gateway, request: Request) -> Reply:
+    return Reply(200, replies.file_statuses(await file_system.listing(await gateway.owner(), request.path)))
+
+
+async def _list_status_batch(gateway: Gateway, request: Request) -> Reply:
+    after = request.query.text("startafter")
+    statuses = await file_system.listing(await gateway.owner(), request.path)
+    if after is not None:
+        statuses = [s for s in statuses if s.name > after]
+    return Reply(200, replies.directory_listing(statuses[:BATCH], max(len(statuses) - BATCH, 0)))
+
+
+async def _content_summary(gateway: Gateway, request: Request) -> Reply:
+    return Reply(200, replies.content_summary(await file_system.summary(await gateway.owner(), request.path)))
+
+
+async def _check_access(gateway: Gateway, request: Request) -> Reply:
+    """Nobody is refused anything: a user name is a claim, not an identity, until there is authentication."""
+    request.query.action("CHECKACCESS")
+    try:
+        await file_system.status(await gateway.owner(), request.path)
+    except NoSuchFileError:
+        raise NoSuchFileError(f"Path not found: {request.path}") from None
+    return _DONE
+
+
+async def _home_directory(gateway: Gateway, request: Request) -> Reply:
+    return Reply(200, replies.path(f"/user/{request.user}"))
+
+
+async def _trash_root(gateway: Gateway, request: Request) -> Reply:
+    return Reply(200, replies.path(f"/user/{request.user}/.Trash"))
+
+
+async def _server_defaults(gateway: Gateway, request: Request) -> Reply:
+    await gateway.owner()
+    return Reply(200, replies.dumps(replies.SERVER_DEFAULTS))
+
+
+async def _fs_status(gateway: Gateway, request: Request) -> Reply:
+    used = (await file_system.summary(await gateway.owner(), "/")).length
+    return Reply(200, replies.fs_status(used, used))
+
+
+async def _delegation_token(gateway: Gateway, request: Request) -> Reply:
+    """There are none with simple authentication."""
+    await gateway.owner()
+    return Reply(200, b'{"Token":null}')
+
+
+# -- changing --------------------------------------------------------------------------------------------
+
+
+async def _make_directories(gateway: Gateway, request: Request) -> Reply:
+    permission = request.query.permission(0o755)
+    user = request.user
+    made = await file_system.make_directories(await gateway.owner(), request.path, permission, user)
+    return Reply(200, replies.boolean(made))
+
+
+async def _rename(gateway: Gateway, request: Request) -> Reply:
+    target = normalize(request.query.destination("RENAME"))
+    mode = request.query.rename_mode()
+    done = await file_system.rename(await gateway.owner(), request.path, target, mode)
+    return Reply(200, replies.boolean(done)) if mode is RenameMode.BARE else _DONE
+
+
+async def _delete(gateway: Gateway, request: Request) -> Reply:
+    recursive = request.query.boolean("recursive", False)
+    done = await file_system.delete(await gateway.owner(), request.path, recursive=recursive)
+    return Reply(200, replies.boolean(done))
+
+
+async def _set_permission(gateway: Gateway, request: Request) -> Reply:
+    record = SetAttributes(request.path, permission=request.query.permission(0o755))
+    await file_system.set_attributes(await gateway.owner(), record)
+    return _DONE
+
+
+async def _set_owner(gateway: Gateway, request: Request) -> Reply:
+    user, group = request.query.text("owner"), request.query.text("group")
+    if user is None and group is None:
+        raise IllegalArgumentError("Both owner and group are empty.")
+    await file_system.set_attributes(await gateway.owner(), SetAttributes(request.path, owner=user, group=group))
+    return _DONE
+
+
+async def _set_replication(gateway: Gateway, request: Request) -> Reply:
+    """The number is kept and shown; how often bytes are stored is the ledgers' business."""
+    replication = request.query.short("replication", 1, minimum=1)
+    if replication > REPLICATION_MAX:
+        raise PlainIOError(
+            f"Requested replication factor of {replication} exceeds maximum of {REPLICATION_MAX} for {request.path}"
+        )
+    owner = await gateway.owner()
+    try:
+        found = await file_system.status(owner, request.path)
+    except NoSuchFileError:
+        return Reply(200, replies.boolean(False))
+    if found.is_directory:
+        return Reply(200, replies.boolean(False))
+    await file_system.set_attributes(owner, SetAttributes(request.path, replication=replication))
+    return Reply(200, replies.boolean(True))
+
+
+async def _set_times(gateway: Gateway, request: Request) -> Reply:
+    modified = request.query.long("modificationtime", -1, minimum=-1)
+    accessed = request.query.long("accesstime", -1, minimum=-1)
+    record = SetAttributes(
+        request.path,
+        modified_ms=None if modified == -1 else modified,
+        accessed_ms=None if accessed == -1 else accessed,
+    )
+    try:
+        await file_system.set_attributes(await gateway.owner(), record)
+    except NoSuchFileError:
+        raise NoSuchFileError(f"File/Directory {request.path} does not exist.") from None
+    return _DONE
+
+
+OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
+    ("PUT", "CREATE"): _create,
+    ("POST", "APPEND"): _append,
+    ("GET", "OPEN"): _open,
+    ("GET", "GETFILESTATUS"): _file_status,
+    ("GET", "GETFILELINKSTATUS"): _file_status,
+    ("GET", "LISTSTATUS"): _list_status,
+    ("GET", "LISTSTATUS_BATCH"): _list_status_batch,
+    ("PUT", "MKDIRS"): _make_directories,
+    ("PUT", "RENAME"): _rename,
+    ("DELETE", "DELETE"): _delete,
+    ("GET", "GETHOMEDIRECTORY"): _home_directory,
+    ("GET", "GETSERVERDEFAULTS"): _server_defaults,
+    ("GET", "GETCONTENTSUMMARY"): _content_summary,
+    ("GET", "GETFILECHECKSUM"): _checksum,
+    ("PUT", "SETPERMISSION"): _set_permission,
+    ("PUT", "SETOWNER"): _set_owner,
+    ("PUT", "SETREPLICATION"): _set_replication,
+    ("PUT", "SETTIMES"): _set_times,
+    ("GET", "CHECKACCESS"): _check_access,
+    ("GET", "GETTRASHROOT"): _trash_root,
+    ("GET", "GETSTATUS"): _fs_status,
+    ("GET", "GETDELEGATIONTOKEN"): _delegation_token,
+}
+"""What is done (D23)."""
+
+UNSUPPORTED: Final[frozenset[tuple[str, str]]] = frozenset(
+    [("GET", name) for name in (
+        "GETQUOTAUSAGE", "GETACLSTATUS", "GETXATTRS", "LISTXATTRS", "GETTRASHROOTS", "GETDELEGATIONTOKENS",
+        "GETFILEBLOCKLOCATIONS", "GET_BLOCK_LOCATIONS", "GETSTORAGEPOLICY", "GETALLSTORAGEPOLICY", "GETECPOLICY",
+        "GETECPOLICIES", "GETECCODECS", "GETSNAPSHOTDIFF", "GETSNAPSHOTDIFFLISTING", "GETSNAPSHOTTABLEDIRECTORYLIST",
+        "GETSNAPSHOTLIST", "GETLINKTARGET",
+    )]
+    + [("PUT", name) for name in (
+        "CREATESYMLINK", "SETQUOTA", "SETQUOTABYSTORAGETYPE", "MODIFYACLENTRIES", "REMOVEACLENTRIES",
+        "REMOVEDEFAULTACL", "REMOVEACL", "SETACL", "SETXATTR", "REMOVEXATTR", "SETSTORAGEPOLICY",
+        "SATISFYSTORAGEPOLICY", "ENABLEECPOLICY", "DISABLEECPOLICY", "SETECPOLICY", "CREATESNAPSHOT",
+        "RENAMESNAPSHOT", "ALLOWSNAPSHOT", "DISALLOWSNAPSHOT", "RENEWDELEGATIONTOKEN", "CANCELDELEGATIONTOKEN",
+    )]
+    + [("POST", name) for name in ("CONCAT", "TRUNCATE", "UNSETSTORAGEPOLICY", "UNSETECPOLICY")]
+    + [("DELETE", "DELETESNAPSHOT")]
+)  # fmt: skip
+"""Operations of HDFS that are known and not done."""

@@ -1,0 +1,115 @@
+"""What replies look like: WebHDFS's JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from spark_wal.webhdfs.file_system import Status
+from spark_wal.webhdfs.namespace import Summary
+from spark_wal.webhdfs.refusals import Refusal
+
+BLOCK_SIZE: Final = 128 << 20
+
+SERVER_DEFAULTS: Final[dict[str, Any]] = {
+    "FsServerDefaults": {
+        "replication": 1,
+        "encryptDataTransfer": False,
+        "defaultStoragePolicyId": 7,
+        "writePacketSize": 65536,
+        "fileBufferSize": 4096,
+        "checksumType": 2,  # CRC32C, as a number: Hadoop's client casts it
+        "trashInterval": 0,
+        "keyProviderUri": "",
+        "blockSize": BLOCK_SIZE,
+        "bytesPerChecksum": 512,
+    }
+}
+
+
+def dumps(fields: object) -> bytes:
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+
+
+def boolean(value: bool) -> bytes:
+    return b'{"boolean":true}' if value else b'{"boolean":false}'
+
+
+def path(value: str) -> bytes:
+    return dumps({"Path": value})
+
+
+def location(url: str) -> bytes:
+    """What a redirected operation answers when no redirect is wanted."""
+    return dumps({"Location": url})
+
+
+def remote_exception(error: Refusal) -> bytes:
+    """Every refusal."""
+    message = str(error) or None
+    return dumps({"RemoteException": {"exception": error.name, "javaClassName": error.java_class, "message": message}})
+
+
+def status_fields(status: Status) -> dict[str, Any]:
+    """A FileStatus."""
+    return {
+        "accessTime": status.accessed_ms,
+        "blockSize": status.block_size,
+        "childrenNum": status.children,
+        "fileId": status.inode,
+        "group": status.group,
+        "length": status.length,
+        "modificationTime": status.modified_ms,
+        "owner": status.owner,
+        "pathSuffix": status.name,
+        "permission": f"{status.permission:o}",
+        "replication": status.replication,
+        "storagePolicy": 0,
+        "type": "DIRECTORY" if status.is_directory else "FILE",
+    }
+
+
+def file_status(status: Status) -> bytes:
+    return dumps({"FileStatus": status_fields(status)})
+
+
+def file_statuses(statuses: Sequence[Status]) -> bytes:
+    """With a line for each entry, as HDFS writes it."""
+    lines = b",\n".join(dumps(status_fields(s)) for s in statuses)
+    return b'{"FileStatuses":{"FileStatus":[\n' + lines + b"\n]}}\n"
+
+
+def directory_listing(statuses: Sequence[Status], remaining: int) -> bytes:
+    """One page of LISTSTATUS_BATCH."""
+    partial = {"FileStatuses": {"FileStatus": [status_fields(s) for s in statuses]}}
+    return dumps({"DirectoryListing": {"partialListing": partial, "remainingEntries": remaining}})
+
+
+def content_summary(summary: Summary) -> bytes:
+    return dumps(
+        {
+            "ContentSummary": {
+                "directoryCount": summary.directories,
+                "ecPolicy": "" if summary.directories else "Replicated",
+                "fileCount": summary.files,
+                "length": summary.length,
+                "quota": -1,
+                "snapshotDirectoryCount": 0,
+                "snapshotFileCount": 0,
+                "snapshotLength": 0,
+                "snapshotSpaceConsumed": 0,
+                "spaceConsumed": summary.length,
+                "spaceQuota": -1 if summary.quota is None else summary.quota,
+                "typeQuota": {},
+            }
+        }
+    )
+
+
+def file_checksum(algorithm: str, data: str, length: int) -> bytes:
+    return dumps({"FileChecksum": {"algorithm": algorithm, "bytes": data, "length": length}})
+
+
+def fs_status(used: int, capacity: int) -> bytes:
+    return dumps({"FsStatus": {"used": used, "remaining": max(capacity - used, 0), "capacity": capacity}})

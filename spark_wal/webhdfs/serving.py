@@ -1,0 +1,79 @@
+"""A whole gateway: backing, ownership, HTTP; opened and closed in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from bookkeeper.ids import Address
+from bookkeeper.seams import Seams
+from spark_wal.webhdfs.backing import DEFAULT_NAMESPACE, Backing, open_backing
+from spark_wal.webhdfs.gateway import Gateway, GatewayConfig
+from spark_wal.webhdfs.http import HttpServer
+
+DEFAULT_PORT = 9870
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingConfig:
+    """What ``bk gateway webhdfs`` is told."""
+
+    uri: str
+    namespace: str = DEFAULT_NAMESPACE
+    listen: Address = Address("127.0.0.1", DEFAULT_PORT)
+    advertise: str | None = None
+    """host:port for clients that do not say whom they asked, and for people; default: where it listens."""
+    gateway: GatewayConfig = field(default_factory=GatewayConfig)
+
+
+class WebHdfsService:
+    """``async with WebHdfsService(config, seams) as service: service.address``"""
+
+    def __init__(self, config: ServingConfig, seams: Seams) -> None:
+        self._config = config
+        self._seams = seams
+        self._backing: Backing | None = None
+        self._http: HttpServer | None = None
+        self.gateway: Gateway | None = None
+        self.address: Address | None = None
+
+    async def __aenter__(self) -> WebHdfsService:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> Address:
+        """Own the namespace, then listen; returns where. On failure nothing is left open."""
+        config, seams = self._config, self._seams
+        try:
+            self._backing = await open_backing(
+                config.uri,
+                seams,
+                namespace=config.namespace,
+                owner=f"{seams.rng.getrandbits(64):016x}",
+                address=config.advertise or str(config.listen),
+            )
+            self.gateway = Gateway(self._backing.open_namespace, self._backing.lease, seams.clock, config.gateway)
+            await self.gateway.start()
+            self._http = HttpServer(self.gateway, seams.clock, advertise=config.advertise)
+            self.address = await self._http.start(config.listen)
+        except BaseException:
+            await self.close()
+            raise
+        return self.address
+
+    async def close(self) -> None:
+        """Uploads end, the journal is closed, the lease given up. Idempotent."""
+        if self.gateway is not None:
+            self.gateway.events.close()
+        if self._http is not None:
+            await self._http.close()
+        if self.gateway is not None:
+            await self.gateway.close()
+        if self._backing is not None:
+            backing, self._backing = self._backing, None
+            await backing.close()
