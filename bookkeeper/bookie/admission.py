@@ -1,0 +1,69 @@
+"""How much may be in progress, and who goes first (X32, X33).
+
+Everything accepted and not answered yet is charged in bytes. Above ``limit`` the connections that bring more are not
+read, so their senders feel it by TCP; what still comes in is refused. Fences, recovery and high priority have a
+reserve of their own: an overloaded bookie can still be recovered from (F11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class Admission:
+    """Bytes in progress of one bookie."""
+
+    def __init__(self, limit: int, reserve: int) -> None:
+        self.limit = limit
+        self.reserve = reserve
+        self.in_progress = 0
+        self.refused = 0
+        """Requests refused so far."""
+        self.pauses = 0
+        """How often a connection was told to wait."""
+        self._waiting: dict[object, Callable[[], None]] = {}
+        self._pressure = False
+
+    def admit(self, size: int, *, reserved: bool = False) -> bool:
+        """Charge ``size`` bytes if there is room; with ``reserved``, also from the reserve.
+
+        One request is let in whenever nothing else is in progress, whatever its size.
+        """
+        limit = self.limit + self.reserve if reserved else self.limit
+        if self.in_progress and self.in_progress + size > limit:
+            self.refused += 1
+            return False
+        self.in_progress += size
+        return True
+
+    def release(self, size: int) -> None:
+        """What was charged is answered."""
+        self.in_progress -= size
+        assert self.in_progress >= 0, "released more than was admitted"
+        self._wake()
+
+    @property
+    def crowded(self) -> bool:
+        """Who brings more should wait (:meth:`wait`)."""
+        return self._pressure or self.in_progress > self.limit // 2
+
+    def wait(self, who: object, resume: Callable[[], None]) -> None:
+        """``resume()`` once, when there is room again."""
+        if who not in self._waiting:
+            self.pauses += 1
+            self._waiting[who] = resume
+
+    def forget(self, who: object) -> None:
+        """It has gone and need not be resumed."""
+        self._waiting.pop(who, None)
+
+    def set_pressure(self, pressure: bool) -> None:
+        """The journal says that too much waits for it, or that it has caught up."""
+        self._pressure = pressure
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting and not self._pressure and self.in_progress <= self.limit // 4:
+            waiting, self._waiting = self._waiting, {}
+            for resume in waiting.values():
+                resume()

@@ -1,0 +1,375 @@
+"""Request to reply: who may add, what a fence means, what is answered when.
+
+One :class:`Bookie` per process, on the loop's thread. It knows no sockets and no bytes of the wire; the disk is the
+engine's. Each request gets exactly one reply (B13), some at once, some when the disk has done its part:
+
+* an add, an explicit LAC and a force: when it is durable (B1); deferred adds too, which is more than they ask;
+* anything with a fence, also a negative: when the fence is durable (R3);
+* a negative only if the engine is sure (B5); every doubt is UNKNOWN_STATE or IO_ERROR (Q2).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Final, Protocol
+
+from bookkeeper import wire
+from bookkeeper.errors import (
+    BookKeeperError,
+    InvariantError,
+    LedgerFencedError,
+    NoSuchEntryError,
+    NoSuchLedgerError,
+)
+from bookkeeper.ids import NO_ENTRY, EntryId, LedgerId
+from bookkeeper.runs import ENTRY_HEADER, Adds, Run
+from bookkeeper.storage.engine import AvailabilityRun, Engine, PackedEntries
+from bookkeeper.wire import Status
+
+log = logging.getLogger(__name__)
+
+Reply = Callable[[wire.Reply], None]
+"""Takes the one reply to a request; may be called inside :meth:`Bookie.handle` or later."""
+
+AUTH_DISABLED: Final = "AuthDisabledPlugin"
+"""What a bookie without authentication answers to an AUTH message; clients take it as "authenticated"."""
+
+BATCH_OVERHEAD: Final = 24 + 8 + 4
+"""Bytes of a batch reply that count against the size asked for before its first entry."""
+
+_AVAILABILITY_HEADER = Struct(">ii56x")
+_AVAILABILITY_GROUP = Struct(">qqii")
+
+
+class Timer(Protocol):
+    """What the loop's ``call_later`` gives."""
+
+    def cancel(self) -> None: ...
+
+
+class Bookie:
+    """See the module."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        call_later: Callable[[float, Callable[[], None]], Timer],
+        wall_ms: Callable[[], int],
+        read_only: bool = False,
+        frame_max: int,
+        batch_read_bytes: int,
+        long_polls_max: int,
+        long_poll_max_s: float,
+    ) -> None:
+        self.engine = engine
+        self.read_only = read_only
+        """By order; what the disk says comes on top."""
+        self.long_polls = 0
+        """Readers waiting now."""
+        self._call_later = call_later
+        self._wall_ms = wall_ms
+        self._frame_max = frame_max
+        self._batch_read_bytes = min(batch_read_bytes, frame_max)
+        self._long_polls_max = long_polls_max
+        self._long_poll_max_s = long_poll_max_s
+        self._wake_on_fence: dict[LedgerId, list[Callable[[], None]]] = {}
+
+    # -- adds, in runs ------------------------------------------------------------------------------------
+
+    def add_run(self, run: Run, adds: Adds) -> Status:
+        """Take a run of plain adds. OK: answer it when :meth:`Engine.when_durable` says so; else answer this now."""
+        if self.read_only:
+            return Status.READ_ONLY
+        try:
+            self.engine.append(run, adds)
+        except Exception as error:  # every failure has a status; none may end the connection
+            return self._status_of(error)
+        return Status.OK
+
+    # -- everything else ----------------------------------------------------------------------------------
+
+    def handle(self, header: wire.Header, request: wire.Request, reply: Reply) -> None:
+        """Do what ``request`` asks; ``reply`` is called exactly once, now or later (B13)."""
+        try:
+            match request:
+                case wire.AddEntry():
+                    self._add(request, reply)
+                case wire.ReadEntry():
+                    self._read(request, reply)
+                case wire.BatchRead():
+                    self._batch_read(request, reply)
+                case wire.ReadLac():
+                    self._read_lac(request, reply)
+                case wire.WriteLac():
+                    self._write_lac(request, reply)
+                case wire.ForceLedger():
+                    self.engine.force(request.ledger_id, lambda error: reply(self._ended(request, error)))
+                case wire.GetBookieInfo():
+                    self._info(request, reply)
+                case wire.ListEntries():
+                    self._list(request, reply)
+                case wire.Auth():
+                    reply(wire.AuthReply(Status.OK, AUTH_DISABLED, b""))
+                case wire.StartTls():
+                    reply(wire.BareReply(Status.BAD_REQUEST))
+        except Exception as error:  # raised before anything was promised: the engine's calls raise or call back
+            reply(wire.failure(request, self._status_of(error)))
+
+    def _add(self, request: wire.AddEntry, reply: Reply) -> None:
+        if request.ledger_id < 0 or request.entry_id < 0 or len(request.entry) < ENTRY_HEADER:
+            reply(wire.failure(request, Status.BAD_REQUEST))
+            return
+        if self.read_only and not request.recovery:
+            reply(wire.failure(request, Status.READ_ONLY))
+            return
+        self.engine.append_entry(request.ledger_id, request.master_key, request.entry, recovery=request.recovery)
+        self.engine.when_durable(lambda error: reply(self._ended(request, error)))
+
+    # -- reads --------------------------------------------------------------------------------------------
+
+    def _read(self, request: wire.ReadEntry, reply: Reply) -> None:
+        if request.ledger_id < 0:
+            reply(wire.failure(request, Status.NO_LEDGER))
+        elif request.entry_id < NO_ENTRY:
+            reply(wire.failure(request, Status.BAD_REQUEST))
+        elif request.fence:
+            self._fenced(request, request.master_key, reply, lambda: self._read_now(request, reply, with_lac=False))
+        elif request.long_poll:
+            self._long_poll(request, reply)
+        else:
+            self._read_now(request, reply)
+
+    def _fenced(
+        self, request: wire.ReadEntry | wire.BatchRead, key: bytes | None, reply: Reply, go_on: Callable[[], None]
+    ) -> None:
+        """Fence, and go on when the fence is durable: until then there is no reply of any kind (R3)."""
+        if key is None:
+            reply(wire.failure(request, Status.UNAUTHORIZED))
+            return
+
+        def durable(error: BaseException | None) -> None:
+            if error is not None:
+                self._status_of(error)
+                reply(wire.failure(request, Status.IO_ERROR))
+                return
+            try:
+                go_on()
+            except Exception as failure:
+                reply(wire.failure(request, self._status_of(failure)))
+
+        self.engine.fence(request.ledger_id, key, durable)
+        for wake in self._wake_on_fence.pop(request.ledger_id, ()):
+            wake()
+
+    def _read_now(
+        self, request: wire.ReadEntry, reply: Reply, *, with_lac: bool = True, stamp_ms: int | None = None
+    ) -> None:
+        ledger_id, entry_id = request.ledger_id, request.entry_id
+
+        def got(entry: bytes | BaseException) -> None:
+            if isinstance(entry, BaseException):
+                reply(wire.failure(request, self._status_of(entry)))
+                return
+            lac = self._lac(ledger_id) if with_lac else None
+            reply(wire.ReadReply(Status.OK, ledger_id, entry_id, entry, lac, stamp_ms))
+
+        self.engine.read(ledger_id, entry_id, got)
+
+    def _long_poll(self, request: wire.ReadEntry, reply: Reply) -> None:
+        """Answer when the LAC is above ``previous_lac``, the ledger gets fenced, or time is up (L9)."""
+        assert request.previous_lac is not None
+        if request.piggyback and request.entry_id != NO_ENTRY:
+            reply(wire.failure(request, Status.BAD_REQUEST))
+            return
+        ledger_id = request.ledger_id
+        known = self.engine.lac(ledger_id)  # raises: no such ledger, or cannot tell
+        wait_s = min((request.timeout_ms or 0) / 1000, self._long_poll_max_s)
+        if known > request.previous_lac or wait_s <= 0 or self.long_polls >= self._long_polls_max:
+            self._read_polled(request, reply, None)
+            return
+        _LongPoll(self, request, reply, wait_s)
+
+    def _read_polled(self, request: wire.ReadEntry, reply: Reply, stamp_ms: int | None) -> None:
+        if not request.piggyback:
+            self._read_now(request, reply, stamp_ms=stamp_ms)
+            return
+        assert request.previous_lac is not None
+        ledger_id = request.ledger_id
+        lac = self.engine.lac(ledger_id)
+        nothing_new = wire.ReadReply(Status.OK, ledger_id, NO_ENTRY, None, lac)
+        if lac <= request.previous_lac:
+            reply(nothing_new)
+            return
+        following = EntryId(max(request.previous_lac, -1) + 1)
+
+        def got(entry: bytes | BaseException) -> None:
+            if isinstance(entry, NoSuchEntryError):  # with striping another bookie has it
+                reply(nothing_new)
+            elif isinstance(entry, BaseException):
+                reply(wire.failure(request, self._status_of(entry)))
+            else:
+                reply(wire.ReadReply(Status.OK, ledger_id, following, entry, lac, stamp_ms))
+
+        self.engine.read(ledger_id, following, got)
+
+    def _batch_read(self, request: wire.BatchRead, reply: Reply) -> None:
+        if request.ledger_id < 0:
+            reply(wire.failure(request, Status.NO_LEDGER))
+        elif request.first_entry < 0:
+            reply(wire.failure(request, Status.BAD_REQUEST))
+        elif request.fence:
+            self._fenced(request, request.master_key, reply, lambda: self._batch_read_now(request, reply))
+        else:
+            self._batch_read_now(request, reply)
+
+    def _batch_read_now(self, request: wire.BatchRead, reply: Reply) -> None:
+        def got(packed: PackedEntries | BaseException) -> None:
+            if isinstance(packed, BaseException):
+                reply(wire.failure(request, self._status_of(packed)))
+                return
+            ids = (request.ledger_id, request.first_entry, request.request_id)
+            reply(wire.BatchReply(Status.OK, *ids, packed.body))
+
+        size_max = max(1, min(request.size_max, self._batch_read_bytes) - BATCH_OVERHEAD)
+        self.engine.read_batch(request.ledger_id, request.first_entry, max(0, request.count_max), size_max, got)
+
+    # -- the last add confirmed ---------------------------------------------------------------------------
+
+    def _read_lac(self, request: wire.ReadLac, reply: Reply) -> None:
+        """The explicit LAC and the last entry, whichever is there; NO_ENTRY if neither is."""
+        try:
+            explicit = self.engine.explicit_lac(request.ledger_id)
+        except NoSuchLedgerError:
+            reply(wire.failure(request, Status.NO_ENTRY))
+            return
+        lac_body = explicit[1] if explicit is not None else None
+
+        def got(entry: bytes | BaseException) -> None:
+            if isinstance(entry, bytes):
+                reply(wire.LacReply(Status.OK, request.ledger_id, lac_body, entry))
+            elif lac_body is not None:
+                reply(wire.LacReply(Status.OK, request.ledger_id, lac_body))
+            elif isinstance(entry, NoSuchEntryError | NoSuchLedgerError):
+                reply(wire.failure(request, Status.NO_ENTRY))
+            else:
+                reply(wire.failure(request, self._status_of(entry)))
+
+        self.engine.read(request.ledger_id, NO_ENTRY, got)
+
+    def _write_lac(self, request: wire.WriteLac, reply: Reply) -> None:
+        if request.ledger_id < 0:
+            reply(wire.failure(request, Status.BAD_REQUEST))
+            return
+        if self.read_only:
+            reply(wire.failure(request, Status.READ_ONLY))
+            return
+        ids = (request.ledger_id, request.master_key, request.lac, request.body)
+        try:
+            self.engine.set_explicit_lac(*ids, lambda error: reply(self._ended(request, error)))
+        except LedgerFencedError:  # fencing does not stop it: this one was deleted
+            reply(wire.failure(request, Status.NO_LEDGER))
+
+    # -- about the bookie ---------------------------------------------------------------------------------
+
+    def _info(self, request: wire.GetBookieInfo, reply: Reply) -> None:
+        space = self.engine.space() if request.requested & 3 else None
+        total = space.total if space is not None and request.requested & 1 else None
+        free = space.free if space is not None and request.requested & 2 else None
+        reply(wire.InfoReply(Status.OK, total, free))
+
+    def _list(self, request: wire.ListEntries, reply: Reply) -> None:
+        body = encode_availability(self.engine.entries(request.ledger_id))
+        if len(body) > self._frame_max - 64:
+            reply(wire.failure(request, Status.IO_ERROR))  # more holes than fit into a frame: it cannot be told
+            return
+        reply(wire.ListReply(Status.OK, request.ledger_id, body))
+
+    # -- inside -------------------------------------------------------------------------------------------
+
+    def _lac(self, ledger_id: LedgerId) -> int | None:
+        try:
+            return self.engine.lac(ledger_id)
+        except BookKeeperError:  # dropped or doubtful since it was read
+            return None
+
+    def _ended(self, request: wire.Request, error: BaseException | None) -> wire.Reply:
+        """The reply to a request for which "done" is all there is to say."""
+        if error is not None:
+            return wire.failure(request, self._status_of(error))
+        match request:
+            case wire.AddEntry():
+                return wire.AddReply(Status.OK, request.ledger_id, request.entry_id)
+            case wire.WriteLac():
+                return wire.WriteLacReply(Status.OK, request.ledger_id)
+            case wire.ForceLedger():
+                return wire.ForceReply(Status.OK, request.ledger_id)
+            case _:
+                raise AssertionError(f"{request} is answered with more than a status")
+
+    @staticmethod
+    def _status_of(error: BaseException) -> Status:
+        """What a client is told. What we did not foresee is told to the operator, and is *unknown* to the client."""
+        if isinstance(error, BookKeeperError | OSError) and not isinstance(error, InvariantError):
+            return wire.status_of(error)
+        log.error("a request failed in a way nobody foresaw", exc_info=error)
+        return Status.IO_ERROR
+
+
+class _LongPoll:
+    """One reader that waits. Whatever comes first ends it, once."""
+
+    __slots__ = ("_bookie", "_forget", "_reply", "_request", "_timer")
+
+    def __init__(self, bookie: Bookie, request: wire.ReadEntry, reply: Reply, wait_s: float) -> None:
+        self._bookie = bookie
+        self._request = request
+        self._reply: Reply | None = reply
+        bookie.long_polls += 1
+        self._timer = bookie._call_later(wait_s, self._end)
+        self._forget = bookie.engine.on_lac(request.ledger_id, self._risen)
+        bookie._wake_on_fence.setdefault(request.ledger_id, []).append(self._end)
+
+    def _risen(self, lac: int) -> None:
+        assert self._request.previous_lac is not None
+        if self._reply is not None and lac <= self._request.previous_lac:
+            self._forget = self._bookie.engine.on_lac(self._request.ledger_id, self._risen)
+            return
+        self._end(self._bookie._wall_ms())
+
+    def _end(self, stamp_ms: int | None = None) -> None:
+        reply, self._reply = self._reply, None
+        if reply is None:
+            return
+        bookie, request = self._bookie, self._request
+        bookie.long_polls -= 1
+        self._timer.cancel()
+        self._forget()
+        waiting = bookie._wake_on_fence.get(request.ledger_id, [])
+        if self._end in waiting:
+            waiting.remove(self._end)
+            if not waiting:
+                del bookie._wake_on_fence[request.ledger_id]
+        try:
+            bookie._read_polled(request, reply, stamp_ms)
+        except Exception as error:
+            reply(wire.failure(request, bookie._status_of(error)))
+
+
+def encode_availability(runs: Sequence[AvailabilityRun]) -> bytes:
+    """Which entries are here, as GET_LIST_OF_ENTRIES_OF_LEDGER answers it: one group per run of entries.
+
+    ::
+
+        [version i32 = 0][groups i32][56 zeros] then per group [first i64][last start i64][size i32][period i32]
+    """
+    groups = []
+    for run in runs:
+        first, left = run.first, run.count
+        while left > 0:  # a size has 31 bits
+            size = min(left, 0x7FFF_FFFF)
+            groups.append(_AVAILABILITY_GROUP.pack(first, first, size, 0))
+            first, left = EntryId(first + size), left - size
+    return _AVAILABILITY_HEADER.pack(0, len(groups)) + b"".join(groups)

@@ -1,0 +1,218 @@
+"""What an operator may set about a bookie. One TOML file, one frozen object; a misspelt option is an error (by name).
+
+::
+
+    metadata_uri = "zk://127.0.0.1:2181/ledgers"
+    directory = "/var/lib/bookie"
+    listen = "127.0.0.1:3181"
+
+    [storage]                        # see bookkeeper.storage.config
+    journal_dir = "/fast/journal"    # default: below `directory`
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import cattrs
+from cattrs.gen import make_dict_structure_fn
+
+from bookkeeper.errors import ConfigError, require
+from bookkeeper.ids import Address, bookie_id
+from bookkeeper.runs import FRAME_MAX
+from bookkeeper.storage.config import StorageConfig
+
+MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookieConfig:
+    """One bookie. Defaults appear here and nowhere else."""
+
+    metadata_uri: str
+    """The cluster's metadata service, as :mod:`bookkeeper.meta.service_uri` reads it."""
+
+    directory: str
+    """Where the bookie keeps its identity and, unless ``[storage]`` says otherwise, its data."""
+
+    storage: StorageConfig
+    """The disk; by default ``journal`` and ``ledgers`` below ``directory``."""
+
+    listen: str = "127.0.0.1:0"
+    """HOST:PORT. Port 0 chooses a free one with the first start; it is kept in ``directory`` from then on (D18).
+    An address other than loopback needs ``insecure`` until connections can be encrypted (X1)."""
+
+    advertise: str | None = None
+    """HOST:PORT under which clients reach this bookie; default: where it listens."""
+
+    bookie_id: str | None = None
+    """This bookie's name for ever; default: the advertised HOST:PORT of its first start."""
+
+    insecure: bool = False
+    """Serve beyond loopback without authentication and encryption: whoever reaches the port may read and write."""
+
+    read_only: bool = False
+    """Take no new entries by order; reads, fences and recovery go on (B10)."""
+
+    frame_max: int = FRAME_MAX
+    """Bytes of the largest request, and of the largest reply (X30)."""
+
+    in_progress_bytes: int = 64 * MIB
+    """Bytes of requests accepted and not yet answered. Above it sockets are not read, then requests are refused."""
+
+    reserved_bytes: int = 16 * MIB
+    """On top of that for fences, recovery and high priority (X33)."""
+
+    connections_max: int = 10_000
+    """Connections at a time; one more is closed (X34)."""
+
+    connections_per_host_max: int = 1_000
+    """Connections at a time from one address."""
+
+    slow_frame_s: float = 30.0
+    """Seconds a peer may take for the rest of a frame, or to take replies, before it loses its connection."""
+
+    long_polls_max: int = 10_000
+    """Readers waiting at a time; one more is answered at once (X35)."""
+
+    long_poll_max_s: float = 60.0
+    """The longest a reader waits, whatever it asked for."""
+
+    batch_read_bytes: int = 5 * MIB
+    """The most one batch read answers with."""
+
+    http_listen: str | None = "127.0.0.1:0"
+    """HOST:PORT of /healthz and /metrics; none with an empty string. Loopback unless ``insecure`` (X47)."""
+
+    space_check_s: float = 5.0
+    """Seconds between two looks at the free space."""
+
+    garbage_interval_s: float = 900.0
+    """Seconds between two passes that look for deleted ledgers."""
+
+    garbage_grace_s: float = 600.0
+    """A ledger is dropped only if two passes at least this far apart found it deleted (G1)."""
+
+    garbage_shrink_max: float = 0.5
+    """A listing that lost more than this share since the last pass is not believed (G1)."""
+
+    drain_s: float = 10.0
+    """Seconds a stopping bookie waits for what is in progress."""
+
+    def __post_init__(self) -> None:
+        require(bool(self.metadata_uri), "metadata_uri is set")
+        require(bool(self.directory), "directory is set")
+        for name in ("listen", "advertise", "http_listen"):
+            if value := getattr(self, name):
+                try:
+                    address = Address.parse(value)
+                except ValueError as error:
+                    raise ConfigError(f"required: {name} is HOST:PORT ({error})") from error
+                require(
+                    name == "advertise" or self.insecure or is_loopback(address.host),
+                    f"{name} is a loopback address (127.0.0.1, ::1, localhost), or insecure = true: "
+                    f"{value} would be open to everyone who reaches it, without authentication and encryption",
+                )
+        if self.bookie_id is not None:
+            try:
+                bookie_id(self.bookie_id)
+            except ValueError as error:
+                raise ConfigError(f"required: bookie_id is a bookie id ({error})") from error
+        require(1024 <= self.frame_max <= 1 << 28, "1 KiB <= frame_max <= 256 MiB")
+        require(self.in_progress_bytes >= self.frame_max, "in_progress_bytes >= frame_max")
+        require(self.reserved_bytes >= self.frame_max, "reserved_bytes >= frame_max")
+        require(0 < self.connections_per_host_max <= self.connections_max, "0 < connections_per_host_max <= the total")
+        require(self.slow_frame_s > 0, "slow_frame_s > 0")
+        require(self.long_polls_max >= 0, "long_polls_max >= 0")
+        require(self.long_poll_max_s > 0, "long_poll_max_s > 0")
+        require(self.batch_read_bytes > 0, "batch_read_bytes > 0")
+        require(self.space_check_s > 0, "space_check_s > 0")
+        require(self.garbage_interval_s > 0, "garbage_interval_s > 0")
+        require(self.garbage_grace_s >= 0, "garbage_grace_s >= 0")
+        require(0 < self.garbage_shrink_max <= 1, "0 < garbage_shrink_max <= 1")
+        require(self.drain_s >= 0, "drain_s >= 0")
+
+
+def is_loopback(host: str) -> bool:
+    """Only this machine reaches ``host``."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def config_from(options: Mapping[str, Any]) -> BookieConfig:
+    """Options as a mapping (a TOML document) to a config.
+
+    Raises:
+        ConfigError: an unknown option, by name; a value of another type; a rule that does not hold.
+    """
+    options = dict(options)
+    directory = str(options.get("directory", "")).rstrip("/")
+    storage = options.get("storage", {})
+    if not isinstance(storage, Mapping):
+        raise ConfigError("required: storage is a table of options")
+    options["storage"] = {
+        "journal_dir": f"{directory}/journal" if directory else "",
+        "ledger_dir": f"{directory}/ledgers" if directory else "",
+        **storage,
+    }
+    try:
+        return _converter().structure(options, BookieConfig)
+    except cattrs.BaseValidationError as error:
+        raise ConfigError("; ".join(_flatten(error))) from error
+
+
+def load_config(path: str, **overrides: Any) -> BookieConfig:
+    """A TOML file, with options given on the command line instead of the file's (those that are not None).
+
+    Raises:
+        ConfigError: see :func:`config_from`; also if the file cannot be read or is no TOML.
+    """
+    try:
+        with open(path, "rb") as file:
+            options = tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    options.update({name: value for name, value in overrides.items() if value is not None})
+    return config_from(options)
+
+
+def _converter() -> cattrs.Converter:
+    converter = cattrs.Converter(forbid_extra_keys=True)
+    for kind in (int, float, str, bool):
+        converter.register_structure_hook(kind, _exactly)
+    for cls in (StorageConfig, BookieConfig):
+        hook = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
+        converter.register_structure_hook(cls, hook)
+    return converter
+
+
+def _exactly(value: Any, kind: type) -> Any:
+    """No conversions: "5" is not a number, 1 is not a truth value; a whole number may stand for a fraction."""
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise TypeError(f"{kind.__name__} expected, got {value!r}")
+    return value
+
+
+def _flatten(error: BaseException, where: str = "") -> list[str]:
+    """Every problem as one line that names the option."""
+    if isinstance(error, cattrs.ForbiddenExtraKeysError):
+        return [f"unknown option: {where}{name}" for name in sorted(error.extra_fields)]
+    if isinstance(error, BaseExceptionGroup):
+        lines = []
+        for inner in error.exceptions:
+            notes = [note for note in getattr(inner, "__notes__", ()) if hasattr(note, "name")]
+            name = f"{where}{notes[0].name}" if notes else where
+            nested = isinstance(inner, BaseExceptionGroup)
+            lines += _flatten(inner, f"{name}." if nested and notes else name if notes else where)
+        return lines
+    if isinstance(error, KeyError):
+        return [f"missing option: {where or error.args[0]}"]
+    return [f"{where}: {error}" if where and not isinstance(error, ConfigError) else str(error)]

@@ -1,0 +1,379 @@
+"""The shell around :class:`~bookkeeper.bookie.bookie.Bookie`: connections in, frames cut, replies out.
+
+The life of a plain add: a chunk arrives in a connection's buffer; ``runs.split_adds`` cuts it into runs with their disk
+records and their replies; the bookie's rules look at each run once; the engine takes the records; when their group
+is durable, the replies of the chunk leave in one write. Frames that are no plain adds go, in their place in
+the order, through the wire's codec to ``Bookie.handle``.
+
+A peer is never waited for: whoever sends faster than the disk takes, or asks for more than it reads, is not read
+until there is room (X32); whoever sends nonsense, or a frame too slowly, loses the connection (X30, X34).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from bookkeeper import runs, wire
+from bookkeeper.bookie.admission import Admission
+from bookkeeper.bookie.bookie import Bookie
+from bookkeeper.errors import MalformedFrameError
+from bookkeeper.ids import Address
+from bookkeeper.metrics import Metrics
+from bookkeeper.net.protocol import FrameProtocol
+from bookkeeper.runs import Adds
+from bookkeeper.seams import Listener, Net
+from bookkeeper.wire import Status
+
+log = logging.getLogger(__name__)
+
+READ_CHARGE: Final = 16 * 1024
+"""Bytes a single read is charged with while it is in progress: its reply's size is not known before."""
+
+UNSENT_HIGH: Final = 4 * 1024 * 1024
+"""Bytes of replies a peer may leave unread before its requests are no longer looked at."""
+
+SWEEP_S: Final = 5.0
+"""Seconds between two looks for peers that are too slow."""
+
+LOG_GAP_S: Final = 1.0
+"""Least time between two log lines about misbehaving peers (X38)."""
+
+
+class ServerMetrics:
+    """What a server counts; per chunk and per request that is no plain add, never per add."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.metrics = metrics
+        self.adds = metrics.counter("adds_total", "Plain adds accepted.")
+        self.add_runs = metrics.counter("add_runs_total", "Runs of consecutive plain adds accepted.")
+        self.add_bytes = metrics.counter("add_bytes_total", "Bytes of entries accepted by plain adds.")
+        self.adds_refused = metrics.counter("adds_refused_total", "Plain adds refused.")
+        self.add_seconds = metrics.histogram("add_seconds", "Arrival of a chunk of adds to its replies.")
+        self.connections = metrics.gauge("connections", "Open connections.")
+        self.connections_refused = metrics.counter("connections_refused_total", "Connections over a limit.")
+        self.malformed = metrics.counter("malformed_frames_total", "Connections ended for what they sent.")
+        self.too_slow = metrics.counter("slow_peers_total", "Connections ended for their slowness.")
+
+    def request(self, op: wire.Op, status: Status) -> None:
+        """Count a request that went the general way."""
+        self.metrics.counter(
+            "requests_total", "Requests that are no plain adds, by outcome.", op=op.name.lower(), status=status.name
+        ).add()
+
+
+class ServerConnection(FrameProtocol):
+    """One client's connection."""
+
+    def __init__(self, server: BookieListener) -> None:
+        super().__init__(frame_max=server.frame_max, unsent_high=UNSENT_HIGH)
+        self.server = server
+        self.bookie = server.bookie
+        self.admission = server.admission
+        self.counts = server.counts
+        self.detector = wire.Detector()
+        self.host = ""
+        self.partial_since: float | None = None
+        """Since when an unfinished frame is all there is (X34)."""
+        self.stalled_since: float | None = None
+        """Since when the peer does not take its replies."""
+        self._now: Callable[[], float] = lambda: 0.0
+
+    # -- the connection's life ----------------------------------------------------------------------------
+
+    def on_open(self) -> None:
+        assert self._transport is not None
+        assert self._loop is not None
+        self._now = self._loop.time
+        name = self._transport.get_extra_info("peername")
+        self.host = str(name[0]) if isinstance(name, tuple) and name else ""
+        if not self.server.opened(self):
+            self.abort()
+
+    def on_closed(self, error: BaseException | None) -> None:
+        self.admission.forget(self)
+        self.server.ended(self, error)
+
+    def on_writable(self, writable: bool) -> None:
+        """A peer that does not read its replies is not read either."""
+        if writable:
+            self.stalled_since = None
+            self.resume_reading()
+        else:
+            self.stalled_since = self._now()
+            self.pause_reading()
+
+    # -- requests -----------------------------------------------------------------------------------------
+
+    def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
+        v2 = self.detector.v2
+        adds = runs.split_adds(buffer, start, end, self.frame_max, v2)
+        used = adds.used
+        if not adds.slow:
+            self.detector.v2 = adds.v2
+            if adds.runs:
+                self._take(adds, 0, len(adds.runs))
+        else:
+            used = self._in_order(buffer, adds)
+        if adds.error is not None and used == adds.used:
+            raise adds.error
+        if self.admission.crowded and not self.closed:
+            self.pause_reading()
+            self.admission.wait(self, self.resume_reading)
+        if used > start or self.partial_since is None:
+            self.partial_since = self._now() if used < end else None
+        return used - start
+
+    def _in_order(self, buffer: bytearray, adds: Adds) -> int:
+        """Runs and other frames in the order in which they came; stop early when too many replies are unread."""
+        done = 0
+        for (frame_start, frame_end), after in zip(adds.slow, adds.slow_after, strict=True):
+            if self.unsent > UNSENT_HIGH or self.closed:
+                return frame_start - 4  # the rest is cut again when the peer has read
+            if after > done:
+                self._take(adds, done, after)
+                done = after
+            self._general(bytes(memoryview(buffer)[frame_start:frame_end]))
+        if len(adds.runs) > done:
+            self._take(adds, done, len(adds.runs))
+        self.detector.v2 = adds.v2
+        return adds.used
+
+    def _take(self, adds: Adds, first_run: int, end_run: int) -> None:
+        """Hand runs to the bookie; their replies leave when they are durable, refusals at once."""
+        chosen = adds.runs[first_run:end_run]
+        i0, i1 = chosen[0].i0, chosen[-1].i1
+        charge = adds.record_ends[i1 - 1] - (adds.record_ends[i0 - 1] if i0 else adds.record_start)
+        counts = self.counts
+        if not self.admission.admit(charge):
+            counts.adds_refused.add(i1 - i0)
+            self.write(runs.fail_acks(adds.acks, adds.ack_ends, i0, i1, Status.TOO_MANY_REQUESTS))
+            return
+        taken: list[tuple[int, int]] = []
+        refused = 0
+        for run in chosen:
+            status = self.bookie.add_run(run, adds)
+            if status is Status.OK:
+                if taken and taken[-1][1] == run.i0:
+                    taken[-1] = (taken[-1][0], run.i1)
+                else:
+                    taken.append((run.i0, run.i1))
+            else:
+                refused += run.i1 - run.i0
+                self.write(runs.fail_acks(adds.acks, adds.ack_ends, run.i0, run.i1, status))
+        counts.adds_refused.add(refused)
+        if not taken:
+            self.admission.release(charge)
+            return
+        counts.adds.add(i1 - i0 - refused)
+        counts.add_runs.add(len(chosen))
+        counts.add_bytes.add(charge)
+        begun = self._now()
+
+        def durable(error: BaseException | None) -> None:
+            self.admission.release(charge)
+            if error is None:
+                self.write(_cut(adds, taken))
+                counts.add_seconds.observe(self._now() - begun, i1 - i0 - refused)
+                return
+            for first, last in taken:  # whether they are stored nobody knows
+                self.write(runs.fail_acks(adds.acks, adds.ack_ends, first, last, Status.IO_ERROR))
+
+        self.bookie.engine.when_durable(durable)
+
+    def _general(self, body: bytes) -> None:
+        """One frame that is no plain add.
+
+        Raises:
+            MalformedFrameError: it is no request at all.
+        """
+        decoded = self.detector.decode(body)
+        if isinstance(decoded, wire.Refused):
+            self.counts.request(decoded.header.op, decoded.status)
+            self.write(decoded.frame)
+            return
+        header, request = decoded
+        charge = len(body) + _reply_charge(request)
+        if not self.admission.admit(charge, reserved=_goes_first(header, request)):
+            self._answer(header, wire.failure(request, Status.TOO_MANY_REQUESTS))
+            return
+        answered = False
+
+        def reply(answer: wire.Reply) -> None:
+            nonlocal answered
+            assert not answered, "a request was answered twice (B13)"
+            answered = True
+            self.admission.release(charge)
+            self._answer(header, answer)
+
+        self.bookie.handle(header, request, reply)
+
+    def _answer(self, header: wire.Header, reply: wire.Reply) -> None:
+        self.counts.request(header.op, reply.status)
+        if self.closed:
+            return
+        frame = wire.encode_reply(header, reply)
+        if len(frame) > self.frame_max:  # an entry that just fitted into an add
+            frame = wire.encode_reply(header, _too_large(reply))
+        self.write(frame)
+
+
+class BookieListener:
+    """Accepts connections; all of one bookie's are here."""
+
+    def __init__(
+        self,
+        bookie: Bookie,
+        admission: Admission,
+        metrics: Metrics,
+        *,
+        frame_max: int,
+        connections_max: int,
+        connections_per_host_max: int,
+        slow_frame_s: float,
+    ) -> None:
+        self.bookie = bookie
+        self.admission = admission
+        self.counts = ServerMetrics(metrics)
+        self.frame_max = frame_max
+        self.connections: dict[ServerConnection, None] = {}
+        self._connections_max = connections_max
+        self._per_host_max = connections_per_host_max
+        self._per_host: Counter[str] = Counter()
+        self._slow_frame_s = slow_frame_s
+        self._listener: Listener | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._last_log = float("-inf")
+        self._unlogged = 0
+
+    async def listen(self, net: Net, address: Address) -> Address:
+        """Accept connections; the address where this happens.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        self._listener = await net.listen(address, lambda: ServerConnection(self))
+        self._sweep_later()
+        return self._listener.address
+
+    def stop_accepting(self) -> None:
+        """No new connections; those that are open go on."""
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+
+    def close(self) -> None:
+        """End every connection, after what was written is sent."""
+        self.stop_accepting()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        for connection in list(self.connections):
+            connection.close()
+
+    # -- what connections tell ----------------------------------------------------------------------------
+
+    def opened(self, connection: ServerConnection) -> bool:
+        """False if there are too many."""
+        if len(self.connections) >= self._connections_max or self._per_host[connection.host] >= self._per_host_max:
+            self.counts.connections_refused.add()
+            self._complain("a connection from %s is one too many", connection.host)
+            return False
+        self.connections[connection] = None
+        self._per_host[connection.host] += 1
+        self.counts.connections.value = len(self.connections)
+        return True
+
+    def ended(self, connection: ServerConnection, error: BaseException | None) -> None:
+        if connection not in self.connections:
+            return
+        del self.connections[connection]
+        self._per_host[connection.host] -= 1
+        if not self._per_host[connection.host]:
+            del self._per_host[connection.host]
+        self.counts.connections.value = len(self.connections)
+        if isinstance(error, MalformedFrameError):
+            self.counts.malformed.add()
+            self._complain("the connection from %s was closed: %.200s", connection.host, error)
+
+    # -- peers that are too slow --------------------------------------------------------------------------
+
+    def _sweep_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._sweeper = loop.call_later(min(SWEEP_S, self._slow_frame_s), self._sweep)
+
+    def _sweep(self) -> None:
+        limit = asyncio.get_running_loop().time() - self._slow_frame_s
+        for connection in list(self.connections):
+            slow_sender = (
+                not connection.reading_paused
+                and connection.partial_since is not None
+                and connection.partial_since < limit
+            )
+            if slow_sender or (connection.stalled_since is not None and connection.stalled_since < limit):
+                self.counts.too_slow.add()
+                what = "a frame takes too long" if slow_sender else "replies are not taken"
+                self._complain("the connection from %s was closed: %s", connection.host, what)
+                connection.abort(TimeoutError(what))
+        self._sweep_later()
+
+    def _complain(self, text: str, *details: object) -> None:
+        """Log, at most one line a second (X38)."""
+        now = asyncio.get_running_loop().time()
+        if now - self._last_log < LOG_GAP_S:
+            self._unlogged += 1
+            return
+        log.warning(text + (f" ({self._unlogged} more of this kind)" if self._unlogged else ""), *details)
+        self._last_log, self._unlogged = now, 0
+
+
+def _cut(adds: Adds, taken: list[tuple[int, int]]) -> bytes | memoryview:
+    """The success replies of these adds."""
+    if taken == [(0, len(adds.ack_ends))]:
+        return adds.acks
+    view = memoryview(adds.acks)
+    slices = [view[adds.ack_ends[i0 - 1] if i0 else 0 : adds.ack_ends[i1 - 1]] for i0, i1 in taken]
+    return slices[0] if len(slices) == 1 else b"".join(slices)
+
+
+def _goes_first(header: wire.Header, request: wire.Request) -> bool:
+    """Served from the reserve: fences, recovery, high priority."""
+    if header.priority > 0:
+        return True
+    match request:
+        case wire.ReadEntry() | wire.BatchRead():
+            return request.fence
+        case wire.AddEntry():
+            return request.recovery
+        case _:
+            return False
+
+
+def _reply_charge(request: wire.Request) -> int:
+    match request:
+        case wire.ReadEntry():
+            return 0 if request.long_poll else READ_CHARGE
+        case wire.BatchRead():
+            return max(READ_CHARGE, min(request.size_max, 1024 * 1024))
+        case wire.ReadLac() | wire.ListEntries():
+            return READ_CHARGE
+        case _:
+            return 0
+
+
+def _too_large(reply: wire.Reply) -> wire.Reply:
+    """What is answered when the answer does not fit into a frame."""
+    match reply:
+        case wire.ReadReply():
+            return wire.ReadReply(Status.IO_ERROR, reply.ledger_id, reply.entry_id)
+        case wire.BatchReply():
+            return wire.BatchReply(Status.IO_ERROR, reply.ledger_id, reply.entry_id, reply.request_id)
+        case wire.LacReply():
+            if reply.lac_body is not None:
+                return wire.LacReply(Status.OK, reply.ledger_id, reply.lac_body)
+            return wire.LacReply(Status.IO_ERROR, reply.ledger_id)
+        case _:
+            return reply
