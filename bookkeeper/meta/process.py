@@ -1,0 +1,72 @@
+"""Is the process that made a session still there? Answered by the kernel, on the machine both run on (D19)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """One process, once: no two have the same, also across restarts of the machine."""
+
+    boot: str
+    """The kernel's id of this run of the machine."""
+    namespace: str
+    """In which process ids are counted; another one's cannot be looked up."""
+    pid: int
+    started: int
+    """Clock ticks between the machine's start and the process's."""
+
+
+def this_process() -> ProcessIdentity:
+    """Us."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        boot = file.read().strip()
+    pid = os.getpid()
+    found = _stat(pid)
+    assert found is not None
+    return ProcessIdentity(boot, os.readlink("/proc/self/ns/pid"), pid, found[1])
+
+
+def is_dead(process: ProcessIdentity, here: ProcessIdentity) -> bool:
+    """True only if it certainly is not running any more; False if it cannot be told."""
+    if process.boot != here.boot:
+        return True
+    if process.namespace != here.namespace:
+        return False
+    found = _stat(process.pid)
+    return found is None or found[0] in "ZXx" or found[1] != process.started
+
+
+def _stat(pid: int) -> tuple[str, int] | None:
+    """State and start time; None if there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return fields[0].decode(), int(fields[19])
+
+
+_NETWORK = frozenset(
+    ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "gpfs", "ocfs2", "gfs2", "glusterfs", "beegfs")
+    + ("fuse.sshfs", "fuse.glusterfs", "fuse.cephfs", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse")
+)
+
+
+def network_file_system(path: str, mounts: str = "/proc/self/mountinfo") -> str | None:
+    """The type of the network file system that holds ``path``; None for a local one, or if it cannot be told."""
+    real = os.path.realpath(path)
+    best, kind = "", ""
+    try:
+        with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        point = before.split()[4].encode().decode("unicode_escape")
+        if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
+            best, kind = point, after.split()[0]
+    return kind if kind in _NETWORK else None
