@@ -50,8 +50,8 @@ def _stat(pid: int) -> tuple[str, int] | None:
 
 
 _NETWORK = frozenset(
-    ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "gpfs", "ocfs2", "gfs2", "glusterfs", "beegfs")
-    + ("fuse.sshfs", "fuse.glusterfs", "fuse.cephfs", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse")
+    ["nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "gpfs", "ocfs2", "gfs2", "glusterfs", "beegfs"]
+    + [f"fuse.{name}" for name in ("sshfs", "glusterfs", "cephfs", "s3fs", "rclone", "gcsfuse")]
 )
 
 

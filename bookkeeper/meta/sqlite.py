@@ -198,15 +198,17 @@ class SqliteStore:
             return
         self._sessions.change(SessionState.LOST)
         self._doubt()
-        self._worker.submit(self._file.open_session, self._opened)
+        self._open_session()
+
+    def _open_session(self) -> None:
+        if not self._closed:
+            self._worker.submit(self._file.open_session, self._opened)
 
     def _opened(self, session: int | None, error: BaseException | None) -> None:
         if self._closed:
             return
         if session is None:
-            self._loop.call_later(
-                POLL_S, lambda: self._closed or self._worker.submit(self._file.open_session, self._opened)
-            )
+            self._loop.call_later(POLL_S, self._open_session)
             return
         self.session_id = session
         self._sessions.change(SessionState.CONNECTED)

@@ -80,9 +80,14 @@ class SqliteFile:
         self.last_transaction = 0
         if kind := network_file_system(os.path.dirname(path) or "."):
             raise MetadataError(f"{path} lies on a network file system ({kind}): SQLite's locks do not hold there")
-        self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
-        self._inode = self._identity()
-        self._prepare()
+        with self._translated():
+            self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        try:
+            self._inode = self._identity()
+            self._prepare()
+        except BaseException:
+            self._db.close()
+            raise
 
     def close(self) -> None:
         """End the session, best effort, and let go of the file."""
