@@ -76,6 +76,9 @@ __all__ = [
 _V2_FIRST: Final = 8
 """A body that begins with a byte below 8 is no protobuf message (field numbers begin at 1): it is v2."""
 _ENTRY_MASK: Final = (1 << STREAM_SHIFT) - 1
+PAYLOAD_MAX: Final = 1 << 30
+"""Bytes that one payload may have; the limit of frames is the caller's."""
+_LENGTH_MAX: Final = 1 << 62
 
 
 def crc32c(data: Buffer, seed: int = 0) -> int:
@@ -251,7 +254,7 @@ def encode_adds(
     Raises:
         ValueError: a key that is not 20 bytes, negative ids, no such dialect or digest.
     """
-    _check_encoding(dialect, ledger_id, first, len(payloads), master_key, digest, txn_base)
+    check_encoding(dialect, ledger_id, first, payloads, lac, length_before, master_key, digest, txn_base)
     out = bytearray()
     ends = array("q")
     length, size = length_before, DIGEST_SIZES[digest]
@@ -259,6 +262,8 @@ def encode_adds(
     key_field = b"\x1a\x14" + master_key + b"\x22"
     for entry_id, payload in enumerate(payloads, first):
         body = memoryview(payload).cast("B")
+        if len(body) > PAYLOAD_MAX:
+            raise ValueError(f"a payload of {len(body)} bytes")
         length += len(body)
         header = HEADER.pack(ledger_id, entry_id, lac, length)
         n = ENTRY_HEADER + size + len(body)
@@ -276,15 +281,30 @@ def encode_adds(
     return bytes(out), ends
 
 
-def _check_encoding(
-    dialect: int, ledger_id: int, first: int, n: int, master_key: bytes, digest: int, txn_base: int
+def check_encoding(
+    dialect: int,
+    ledger_id: int,
+    first: int,
+    payloads: Payloads,
+    lac: int,
+    length_before: int,
+    master_key: bytes,
+    digest: int,
+    txn_base: int,
 ) -> None:
+    """The arguments of ``encode_adds``, once per call.
+
+    Raises:
+        ValueError: one that cannot be encoded.
+    """
     if dialect not in (Dialect.V2, Dialect.V3) or digest not in DIGEST_SIZES:
         raise ValueError(f"no dialect {dialect}, or no digest {digest}")
-    if not 0 <= ledger_id <= INT64_MAX or not 0 <= first <= INT64_MAX - n or len(master_key) != KEY_SIZE:
-        raise ValueError(f"ledger {ledger_id}, entry {first}, a key of {len(master_key)} bytes")
-    if not 0 <= txn_base < 1 << 64:
-        raise ValueError(f"transaction id {txn_base}")
+    if not 0 <= ledger_id <= INT64_MAX or not 0 <= first <= INT64_MAX - len(payloads):
+        raise ValueError(f"ledger {ledger_id}, entry {first}")
+    if not -1 <= lac <= INT64_MAX or not 0 <= length_before <= _LENGTH_MAX or not 0 <= txn_base < 1 << 64:
+        raise ValueError(f"LAC {lac}, length {length_before}, transaction id {txn_base}")
+    if type(master_key) is not bytes or len(master_key) != KEY_SIZE:
+        raise ValueError(f"a master key is {KEY_SIZE} bytes")
 
 
 def split_add_replies(chunk: Buffer, start: int, end: int, frame_max: int = FRAME_MAX) -> Replies:

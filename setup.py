@@ -1,0 +1,56 @@
+"""Builds the compiled run codec where Cython and a C compiler are present; everything else is in pyproject.toml.
+
+Without them, or if compiling fails, the install goes on and the codec in Python runs: same results, slower.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+
+def say(reason: str) -> None:
+    sys.stderr.write(f"bookkeeper: the run codec in Python is used ({reason})\n")
+
+
+class OptionalBuildExt(build_ext):
+    """An extension that cannot be built is left out, in one line."""
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except Exception as exc:
+            say(f"not compiled: {exc}")
+
+    def build_extension(self, ext: Extension) -> None:
+        try:
+            super().build_extension(ext)
+        except Exception as exc:
+            say(f"not compiled: {exc}")
+
+
+def extensions() -> list[Any]:
+    try:
+        from Cython.Build import cythonize
+    except ImportError:
+        say("no Cython")
+        return []
+    codec = Extension(
+        "bookkeeper.runs.native",
+        ["bookkeeper/runs/native.py"],
+        include_dirs=["bookkeeper/runs"],
+        depends=["bookkeeper/runs/crc.h", "bookkeeper/runs/crc.pxd"],
+        extra_compile_args=["-O2"] if sys.platform != "win32" else [],
+        optional=True,
+    )
+    try:
+        return list(cythonize([codec], build_dir="build/cython", quiet=True))
+    except Exception as exc:
+        say(f"not translated: {exc}")
+        return []
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuildExt})
