@@ -81,7 +81,8 @@ class WriteBack:
 class FindStandIns:
     """Choose stand-ins for the members of ``ensemble`` that are in ``failed``; nothing is written to metadata (R9).
 
-    A stand-in is neither in ``ensemble`` nor in ``failed``, which also names those that were replaced before. Report ``on_stand_ins`` with a mapping that may be empty or partial.
+    A stand-in is neither in ``ensemble`` nor in ``failed``, which also names those that were replaced before.
+    Report ``on_stand_ins`` with a mapping that may be empty or partial.
     """
 
     failed: tuple[BookieId, ...]

@@ -360,6 +360,8 @@ class LedgerWriter:
             self._change_ensemble(now, effects)
         elif self.failed_bookies:
             self._retry_later(now, effects)
+        if self._pending:
+            self._wake_by(now + self.config.stall_ms / 1000, effects)
         return effects + self._confirm(now)
 
     def _seat_committed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
@@ -381,7 +383,6 @@ class LedgerWriter:
                     self._send(new, start, effects)
         self._seats = seats
         self._by_bookie = {seat.bookie: seat for seat in seats}
-        self._wake_by(now + self.config.stall_ms / 1000, effects)
         return effects
 
     def on_change_failed(self, reason: ChangeFailure, now: float) -> list[Effect]:

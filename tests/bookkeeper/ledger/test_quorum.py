@@ -1,0 +1,147 @@
+"""Quorum arithmetic against its definitions, for every shape up to seven bookies, and against captured answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookkeeper.ids import BookieId
+from bookkeeper.ledger.quorum import QuorumSpec
+from tests.bookkeeper.ledger.vectors import load
+
+BOOKIES = [BookieId(f"b{n}") for n in range(7)]
+
+
+def shapes(size_max: int = 7) -> Iterator[QuorumSpec]:
+    for e in range(1, size_max + 1):
+        for w in range(1, e + 1):
+            for a in range(1, w + 1):
+                yield QuorumSpec(ensemble_size=e, write_quorum=w, ack_quorum=a)
+
+
+def subsets(items: Sequence[BookieId]) -> Iterator[frozenset[BookieId]]:
+    for size in range(len(items) + 1):
+        for chosen in combinations(items, size):
+            yield frozenset(chosen)
+
+
+def spec_of(row: dict[str, Any]) -> QuorumSpec:
+    return QuorumSpec(**{k: row[k] for k in ("ensemble_size", "write_quorum", "ack_quorum")})
+
+
+@pytest.mark.rule("Q5")
+@pytest.mark.parametrize("sizes", [(3, 2, 3), (2, 3, 2), (1, 1, 0), (0, 0, 0), (3, 0, 0), (3, 3, -1)])
+def test_quorums_that_do_not_nest_are_refused(sizes: tuple[int, int, int]) -> None:
+    with pytest.raises(ValueError, match="E >= Qw >= Qa >= 1"):
+        QuorumSpec(ensemble_size=sizes[0], write_quorum=sizes[1], ack_quorum=sizes[2])
+
+
+@pytest.mark.rule("Q1")
+@pytest.mark.parametrize("spec", list(shapes()), ids=str)
+def test_a_write_set_is_the_next_qw_positions(spec: QuorumSpec) -> None:
+    ensemble = BOOKIES[: spec.ensemble_size]
+    for entry in (*range(20), 2**31 - 1, 2**31, 2**63 - 1):
+        by_definition = [(entry + i) % spec.ensemble_size for i in range(spec.write_quorum)]
+        assert list(spec.positions(entry)) == by_definition
+        assert list(spec.write_set(entry, ensemble)) == [ensemble[p] for p in by_definition]
+        for position in range(spec.ensemble_size):
+            assert spec.holds(position, entry) == (position in by_definition)
+
+
+@pytest.mark.rule("Q1")
+@pytest.mark.parametrize("spec", list(shapes(5)), ids=str)
+def test_a_stripe_is_what_a_position_holds(spec: QuorumSpec) -> None:
+    for position in range(spec.ensemble_size):
+        for first in range(8):
+            for count in range(12):
+                held = [e for e in range(first, first + count) if spec.holds(position, e)]
+                assert list(spec.stripe(position, first, count)) == held
+                assert spec.stripe_size(position, first, count) == len(held)
+            assert spec.next_held(position, first) == next(e for e in range(first, 99) if spec.holds(position, e))
+
+
+@pytest.mark.rule("Q3")
+@pytest.mark.parametrize("spec", list(shapes()), ids=str)
+def test_covered_means_that_no_ack_quorum_can_form_among_those_without_it(spec: QuorumSpec) -> None:
+    ensemble = BOOKIES[: spec.ensemble_size]
+    write_sets = [spec.write_set(n, ensemble) for n in range(spec.ensemble_size)]
+    quorums = {frozenset(q) for w in write_sets for q in combinations(w, spec.ack_quorum)}
+    for having in subsets(ensemble):
+        every_ack_quorum_meets_it = all(having & q for q in quorums)
+        assert spec.covers_ensemble(having, ensemble) == every_ack_quorum_meets_it
+        if not spec.is_striped:
+            assert every_ack_quorum_meets_it == (len(having) >= spec.ensemble_size - spec.ack_quorum + 1)
+        without = set(ensemble) - having
+        assert spec.covers_ensemble(having, ensemble) == (not any(q <= without for q in quorums))
+
+
+@pytest.mark.rule("Q4")
+@pytest.mark.parametrize("spec", list(shapes()), ids=str)
+def test_absence_is_proved_when_the_others_are_no_ack_quorum(spec: QuorumSpec) -> None:
+    for negatives in range(spec.write_quorum + 1):
+        others_could_be_an_ack_quorum = spec.write_quorum - negatives >= spec.ack_quorum
+        assert spec.proves_absence(negatives) == (not others_could_be_an_ack_quorum)
+
+
+@pytest.mark.rule("D11")
+@pytest.mark.parametrize("spec", list(shapes(5)), ids=str)
+def test_alive_bookies_can_acknowledge_if_each_write_set_has_an_ack_quorum_of_them(spec: QuorumSpec) -> None:
+    ensemble = BOOKIES[: spec.ensemble_size]
+    for alive in subsets(ensemble):
+        by_definition = all(
+            len([b for b in spec.write_set(n, ensemble) if b in alive]) >= spec.ack_quorum
+            for n in range(spec.ensemble_size)
+        )
+        assert spec.can_acknowledge(alive, ensemble) == by_definition
+
+
+@pytest.mark.rule("W1", "D15")
+@given(data=st.data(), spec=st.sampled_from(list(shapes(5))))
+def test_acknowledged_below_counts_like_one_entry_at_a_time(data: st.DataObject, spec: QuorumSpec) -> None:
+    first = data.draw(st.integers(0, 10))
+    ends = [data.draw(st.integers(0, 30)) for _ in range(spec.ensemble_size)]
+    entry = first
+    while sum(ends[p] > entry for p in spec.positions(entry)) >= spec.ack_quorum:
+        entry += 1
+    assert spec.acknowledged_below(first, ends) == entry
+
+
+@pytest.mark.rule("Q1")
+def test_write_sets_and_stripes_are_those_of_the_official_client() -> None:
+    for shape in load("ids.json")["write_sets"]:
+        spec = spec_of(shape)
+        for row in shape["rows"]:
+            assert list(spec.positions(row["entry_id"])) == row["write_set"]
+    for shape in load("ids.json")["striped_entries"]:
+        spec = spec_of(shape)
+        for row in shape["rows"]:
+            count = row["last"] - row["first"] + 1
+            assert list(spec.stripe(row["bookie_index"], row["first"], count)) == row["entries"]
+
+
+@pytest.mark.rule("Q3")
+def test_coverage_is_that_of_the_official_client() -> None:
+    for shape in load("ids.json")["coverage"]:
+        spec = spec_of(shape)
+        ensemble = BOOKIES[: spec.ensemble_size]
+        for row in shape["rows"]:
+            assert spec.covers_ensemble({ensemble[i] for i in row["known"]}, ensemble) == row["covered"], row
+
+
+@pytest.mark.rule("W1")
+def test_ack_sets_count_distinct_members_of_the_write_set() -> None:
+    for shape in load("ids.json")["ack_sets"]:
+        spec = spec_of(shape)
+        acks: set[int] = set()
+        for step in shape["steps"]:
+            verb, index = step["op"].split()[:2]
+            if verb == "complete":
+                acks.add(int(index))
+                assert spec.is_acknowledged(len(acks)) == step["result"], (shape, step)
+            elif verb == "remove":
+                acks.discard(int(index))
