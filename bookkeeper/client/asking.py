@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from bookkeeper.client.bookie_pool import Use
 from bookkeeper.client.services import Services
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import BookKeeperError, MalformedFrameError
+from bookkeeper.errors import BookKeeperError, ClientClosedError, MalformedFrameError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import DigestScheme, Entry
 from bookkeeper.wire import ReadReply, Reply, Request, Status, error_of
@@ -43,6 +44,9 @@ async def _connect_and_ask(
     except BookKeeperError as error:
         answered(error)
         return
+    except asyncio.CancelledError:
+        answered(ClientClosedError(f"{bookie} was not asked: the handle is closed"))
+        raise
     connection.request_nowait(request, limit_s, answered)
 
 

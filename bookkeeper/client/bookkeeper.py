@@ -1,52 +1,147 @@
-"""Create, open, delete, list. Skeleton: signatures and promises; see the module when it is filled in."""
+"""Create, open, delete, list: a client of one cluster.
+
+What a new ledger gets is chosen by the placement policy, how an open one ends by the recovery machine; here their
+answers are put together with metadata, passwords and handles.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator, Generator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Final, Literal
 
+from bookkeeper.client import openers
+from bookkeeper.client.bookie_pool import BookiePool
+from bookkeeper.client.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.ledger_handle import WriteHandle
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.read_handle import ReadHandle
-from bookkeeper.ids import LedgerId
+from bookkeeper.client.recover import recover
+from bookkeeper.client.services import Services
+from bookkeeper.errors import (
+    ClientClosedError,
+    ConfigError,
+    NoSuchLedgerError,
+    NotEnoughBookiesError,
+    UnauthorizedError,
+)
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.ledger import DigestScheme, DigestType, LedgerMetadata, QuorumSpec
+from bookkeeper.ledger.placement import WhenShort
+from bookkeeper.meta import Metadata
+from bookkeeper.metrics import Metrics
+from bookkeeper.seams import Seams
 
-if TYPE_CHECKING:
-    from bookkeeper.ledger import LedgerMetadata
-    from bookkeeper.meta import Metadata
-    from bookkeeper.seams import Seams
+_log = logging.getLogger(__name__)
 
 WhenShortName = Literal["fail", "name_absent"]
+"""What a new ledger does that cannot have its full ensemble; see :class:`bookkeeper.ledger.placement.WhenShort`."""
+
+DIGESTS: Final = {
+    "crc32c": DigestType.CRC32C,
+    "crc32": DigestType.CRC32,
+    "hmac": DigestType.HMAC,
+    "mac": DigestType.HMAC,
+    "dummy": DigestType.DUMMY,
+}
+"""Names of digest types."""
 
 
 class Connecting:
     """What connect() returns: ``await`` it for a BookKeeper to close yourself, or ``async with`` it."""
 
+    def __init__(self, uri: str, config: ClientConfig, seams: Seams | None) -> None:
+        self._uri = uri
+        self._config = config
+        self._seams = seams
+        self._client: BookKeeper | None = None
+
     def __await__(self) -> Generator[Any, None, BookKeeper]:
-        raise NotImplementedError
+        return self._connect().__await__()
 
     async def __aenter__(self) -> BookKeeper:
-        raise NotImplementedError
+        self._client = await self._connect()
+        return self._client
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        raise NotImplementedError
+        assert self._client is not None
+        await self._client.close()
+
+    async def _connect(self) -> BookKeeper:
+        seams = self._seams if self._seams is not None else openers.system_seams()
+        cluster = await openers.open_cluster(self._uri, seams)
+        client = BookKeeper(cluster, self._config, seams)
+        try:
+            await client.start()
+        except BaseException:
+            await client.close()
+            raise
+        return client
 
 
 class BookKeeper:
     """A client of one cluster. Belongs to the loop that made it."""
 
-    metadata_store: Metadata
-    """The cluster's metadata, for tools: ledgers, bookies, cookies, and ``.own(path)``."""
+    def __init__(self, cluster: openers.Cluster, config: ClientConfig, seams: Seams) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._closing: asyncio.Task[None] | None = None
+        metadata = cluster.metadata
+        self._services = Services(
+            seams=seams,
+            config=config,
+            metadata=metadata,
+            pool=BookiePool(seams.net, seams.rng, config, metadata.bookies.address),
+            watcher=BookieWatcher(metadata.bookies, seams.rng, config),
+        )
+        self._handles: dict[WriteHandle | ReadHandle, None] = {}
+        self._short = self._services.metrics.counter("ledgers_created_short", "Ledgers created with absent bookies")
 
     @classmethod
     def connect(cls, uri: str, *, config: ClientConfig | None = None, seams: Seams | None = None) -> Connecting:
-        """Connect to the cluster at a metadata URI (embedded:, sqlite:, memory:, zk+…:).
+        """Connect to the cluster at a metadata URI (``embedded:``, ``sqlite:``, ``memory:``, ``zk+...:``).
 
-        Raises: ConfigError (the URI), NoClusterError, MetadataUnavailableError.
+        Raises (when awaited or entered):
+            ConfigError: not such an address.
+            NoClusterError: nothing was initialised there (``bk init`` does).
+            MetadataUnavailableError: the store does not answer.
         """
-        raise NotImplementedError
+        return Connecting(uri, config or ClientConfig(), seams)
+
+    @classmethod
+    async def over(cls, cluster: openers.Cluster, *, config: ClientConfig | None = None, seams: Seams) -> BookKeeper:
+        """A client of a cluster that is open already. Closing the client closes ``cluster``."""
+        client = cls(cluster, config or ClientConfig(), seams)
+        await client.start()
+        return client
+
+    async def start(self) -> None:
+        """Read who is there. Called by connect()."""
+        await self._services.watcher.start()
+
+    # -- what it says -------------------------------------------------------------------------------------
+
+    @property
+    def metadata_store(self) -> Metadata:
+        """The cluster's metadata, for tools: ledgers, bookies, cookies, and ``own(...)``."""
+        return self._cluster.metadata
+
+    @property
+    def metrics(self) -> Metrics:
+        """What this client counted."""
+        return self._services.metrics
+
+    @property
+    def services(self) -> Services:
+        """The parts of this client, for tools on higher floors."""
+        return self._services
+
+    # -- ledgers ------------------------------------------------------------------------------------------
 
     async def create_ledger(
         self,
@@ -62,31 +157,186 @@ class BookKeeper:
     ) -> WriteHandle:
         """Create a ledger and return its writer.
 
-        ``when_short="name_absent"``: with fewer bookies up than the ensemble needs, a known but absent one is named,
-        as long as an ack quorum of at least two is up. Raises: NotEnoughBookiesError, LedgerExistsError (with
-        ``ledger_id``), ConfigError, MetadataUnavailableError.
+        Args:
+            digest: ``"crc32c"``, ``"crc32"``, ``"hmac"`` or ``"dummy"``.
+            ledger_id: take this id instead of a new one.
+            when_short: ``"name_absent"``: with fewer bookies up than the ensemble needs, known but absent ones are
+                named, as long as an ack quorum of at least two is up. No quorum is lowered.
+
+        Raises:
+            NotEnoughBookiesError: names the bookies there are.
+            LedgerExistsError: ``ledger_id`` is taken.
+            ConfigError: quorums that do not fit (E >= Qw >= Qa >= 1), or an unknown digest.
+            MetadataUnavailableError: the store is away; nobody else knows of the ledger if it was made.
         """
-        raise NotImplementedError
+        self._require_open()
+        spec, digest_type = _shape(ensemble, write_quorum, ack_quorum), _digest_type(digest)
+        chosen = await self._choose(spec, _when_short(when_short))
+        metadata = LedgerMetadata.create(
+            spec,
+            chosen,
+            digest_type=digest_type,
+            password=password,
+            custom=custom_metadata,
+            ctime_ms=self._services.seams.clock.wall_ms(),
+        )
+        wanted = None if ledger_id is None else LedgerId(ledger_id)
+        new_id, stored = await self._services.metadata.ledgers.create(metadata, wanted)
+        self._note_absent(new_id, chosen)
+        record = LedgerRecord(self._services.metadata.ledgers, new_id, stored)
+        handle = WriteHandle(self._services, record, DigestScheme(digest_type, password), self._forget)
+        self._handles[handle] = None
+        return handle
 
     async def open_ledger(self, ledger_id: int, password: bytes = b"", *, recovery: bool = True) -> ReadHandle:
         """Open a ledger for reading; with ``recovery`` (default) fence its writer and close it first if it is open.
 
-        Raises: NoSuchLedgerError, UnauthorizedError, RecoveryInconclusiveError.
+        Raises:
+            NoSuchLedgerError: there is none, or it was deleted.
+            UnauthorizedError: the password is not the ledger's.
+            RecoveryInconclusiveError: too few of its bookies answer; it stays in recovery: try again later.
+            BookieError: without recovery: too few bookies told how far may be read.
         """
-        raise NotImplementedError
+        self._require_open()
+        ledgers = self._services.metadata.ledgers
+        record = LedgerRecord(ledgers, LedgerId(ledger_id), await ledgers.read(LedgerId(ledger_id), fresh=True))
+        digest = _digest_of(record, password)
+        if recovery and not record.metadata.is_closed:
+            await recover(self._services, record, digest)
+        handle = ReadHandle(self._services, record, digest, self._forget)
+        self._handles[handle] = None
+        try:
+            await handle.start()
+        except BaseException:
+            await handle.close()
+            raise
+        return handle
 
     async def delete_ledger(self, ledger_id: int) -> None:
-        """Delete a ledger for ever (M6). Its bookies reclaim the space later. Raises: NoSuchLedgerError."""
-        raise NotImplementedError
+        """Delete a ledger for ever (M6). Its bookies reclaim the space later.
 
-    def list_ledgers(self) -> AsyncIterator[LedgerId]:
-        """Ids of all ledgers, ascending within a page of the store."""
-        raise NotImplementedError
+        Raises:
+            NoSuchLedgerError: there is none.
+            MetadataUnavailableError: unknown; call again.
+        """
+        self._require_open()
+        ledgers = self._services.metadata.ledgers
+        await ledgers.read(LedgerId(ledger_id))
+        await ledgers.delete(LedgerId(ledger_id))
+
+    async def list_ledgers(self) -> AsyncIterator[LedgerId]:
+        """Ids of all ledgers, ascending."""
+        self._require_open()
+        async for ledger_id in self._services.metadata.ledgers.list():
+            yield ledger_id
 
     async def metadata(self, ledger_id: int) -> LedgerMetadata:
         """A ledger's metadata, read now. Raises: NoSuchLedgerError."""
-        raise NotImplementedError
+        self._require_open()
+        return (await self._services.metadata.ledgers.read(LedgerId(ledger_id), fresh=True)).value
+
+    async def exists(self, ledger_id: int) -> bool:
+        """Is there such a ledger now?"""
+        try:
+            await self.metadata(ledger_id)
+        except NoSuchLedgerError:
+            return False
+        return True
+
+    # -- the end ------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Abandon handles that are still open, close connections and, for ``embedded:``, stop its bookies."""
-        raise NotImplementedError
+        """Abandon handles that are still open, close connections and, for ``embedded:``, stop its bookies.
+
+        Writers that are still open are *not* closed: their ledgers wait for a recovery. Idempotent.
+        """
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        for handle in list(self._handles):
+            if isinstance(handle, WriteHandle):
+                await handle.abandon()
+            else:
+                await handle.close()
+        await self._services.watcher.close()
+        await self._services.pool.close()
+        await self._cluster.close()
+
+    async def __aenter__(self) -> BookKeeper:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # -- inside -------------------------------------------------------------------------------------------
+
+    def _forget(self, handle: WriteHandle | ReadHandle) -> None:
+        self._handles.pop(handle, None)
+
+    def _require_open(self) -> None:
+        if self._closing is not None:
+            raise ClientClosedError("this client was closed: connect() again")
+
+    async def _choose(self, spec: QuorumSpec, when_short: WhenShort) -> tuple[BookieId, ...]:
+        """An ensemble for a new ledger. Too few bookies: look again before saying so, the list may be old."""
+        try:
+            return self._place(spec, (), WhenShort.FAIL)
+        except NotEnoughBookiesError:
+            await self._services.watcher.refresh()
+        absent = await self._services.watcher.known_absent() if when_short is WhenShort.NAME_ABSENT else []
+        return self._place(spec, absent, when_short)
+
+    def _place(
+        self, spec: QuorumSpec, absent: list[BookieId] | tuple[()], when_short: WhenShort
+    ) -> tuple[BookieId, ...]:
+        watcher = self._services.watcher
+        candidates = watcher.candidates()
+        return self._services.placement.new_ensemble(
+            spec,
+            candidates,
+            avoided=[bookie for bookie in candidates if watcher.is_quarantined(bookie)],
+            known_absent=absent,
+            when_short=when_short,
+        )
+
+    def _note_absent(self, ledger_id: LedgerId, chosen: tuple[BookieId, ...]) -> None:
+        absent = [bookie for bookie in chosen if bookie not in self._services.watcher.writable]
+        if absent:
+            self._short.add()
+            _log.warning("ledger %d was created with absent bookies: %s", ledger_id, ", ".join(absent))
+
+
+def _shape(ensemble: int, write_quorum: int, ack_quorum: int) -> QuorumSpec:
+    try:
+        return QuorumSpec(ensemble_size=ensemble, write_quorum=write_quorum, ack_quorum=ack_quorum)
+    except ValueError as error:
+        raise ConfigError(f"a ledger needs ensemble >= write_quorum >= ack_quorum >= 1: {error}") from error
+
+
+def _digest_type(name: str) -> DigestType:
+    try:
+        return DIGESTS[name.lower()]
+    except KeyError:
+        raise ConfigError(f"no digest {name!r}; there are {', '.join(sorted(DIGESTS))}") from None
+
+
+def _when_short(name: str) -> WhenShort:
+    try:
+        return WhenShort(name)
+    except ValueError:
+        raise ConfigError(f"when_short={name!r}; there are {', '.join(w.value for w in WhenShort)}") from None
+
+
+def _digest_of(record: LedgerRecord, password: bytes) -> DigestScheme:
+    """The digest the ledger was written with, if the password is its own.
+
+    Metadata without a password (oldest formats) says nothing of a digest either: CRC32 by convention.
+    """
+    metadata = record.metadata
+    if metadata.has_password and metadata.password != password:
+        raise UnauthorizedError(f"ledger {record.ledger_id} has another password than the one given")
+    return DigestScheme(metadata.digest_type or DigestType.CRC32, password)

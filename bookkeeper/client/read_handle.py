@@ -1,79 +1,201 @@
-"""A ledger that this client reads. Skeleton: signatures and promises; see the module when it is filled in."""
+"""A ledger that this client reads, as applications hold it.
+
+How one run of entries is read is :mod:`bookkeeper.client.reading`'s business, how far one may read that of
+:mod:`bookkeeper.client.following`; here runs are put in a row and handed out in order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Final
 
 from bookkeeper.client.entry import LedgerEntry
+from bookkeeper.client.following import Follower
+from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.reading import EntrySource
+from bookkeeper.client.services import Services
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import IllegalOperationError
 from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.ledger import DigestScheme, LedgerMetadata
 
-if TYPE_CHECKING:
-    from bookkeeper.ledger import LedgerMetadata
+RUN_ENTRIES_MAX: Final = 8192
+"""The longest run that is asked for at once."""
+
+ENTRY_BYTES_GUESS: Final = 1024
+"""Size of an entry of a ledger of which nothing is known yet."""
 
 
 class ReadHandle:
     """A ledger opened for reading. ``async with`` closes it. Belongs to the loop that made it."""
 
+    def __init__(
+        self,
+        services: Services,
+        record: LedgerRecord,
+        digest: DigestScheme,
+        on_closed: Callable[[ReadHandle], None] = lambda handle: None,
+    ) -> None:
+        self._services = services
+        self._record = record
+        self._on_closed = on_closed
+        self._tasks = Tasks(f"reader of ledger {record.ledger_id}")
+        self._follower = Follower(services, record, digest, self._tasks)
+        self._source = EntrySource(services, record, digest, self._tasks, self._follower.on_lac)
+        self._let_go = False
+        metadata = record.metadata
+        entries = metadata.last_entry + 1
+        self._entry_bytes = max(1, metadata.length // entries) if entries else ENTRY_BYTES_GUESS
+
+    async def start(self) -> None:
+        """Learn how far may be read, and follow the ledger if it is open. Raises: UnauthorizedError, BookieError."""
+        self._follower.start()
+        if not self.closed:
+            await self._follower.ask_all()
+
+    # -- what it says -------------------------------------------------------------------------------------
+
     @property
     def id(self) -> LedgerId:
-        raise NotImplementedError
+        """The ledger's id."""
+        return self._record.ledger_id
 
     @property
     def metadata(self) -> LedgerMetadata:
         """The ledger's metadata as last seen."""
-        raise NotImplementedError
+        return self._record.metadata
 
     @property
     def last_add_confirmed(self) -> EntryId:
         """How far may be read, as known here without asking; never falls (L3)."""
-        raise NotImplementedError
+        return self._follower.known.value
 
     @property
     def length(self) -> int:
-        """Payload bytes of a closed ledger; of an open one as far as known."""
-        raise NotImplementedError
+        """Payload bytes of a closed ledger; 0 while it is open: only its writer knows."""
+        return self._record.metadata.length
 
     @property
     def closed(self) -> bool:
-        """True when the *ledger* is closed: last_add_confirmed is its end."""
-        raise NotImplementedError
+        """True when the *ledger* is closed: ``last_add_confirmed`` is its end."""
+        return self._follower.known.closed_at is not None
 
-    def read(self, first: int, last: int) -> AsyncIterator[LedgerEntry]:
+    # -- reading ------------------------------------------------------------------------------------------
+
+    async def read(self, first: int, last: int) -> AsyncIterator[LedgerEntry]:
         """Entries first..last (both inclusive) in order. ``read(0, -1)`` is empty.
 
-        Raises: IllegalOperationError (past last_add_confirmed), DataMissingError (L7), BookieUnavailableError,
-        DigestMismatchError (only bad copies answered).
+        Raises:
+            IllegalOperationError: past ``last_add_confirmed``.
+            DataMissingError: a confirmed entry is on none of its bookies (L7).
+            BookieError, DigestMismatchError: no good copy was to be had now.
         """
-        raise NotImplementedError
+        async for start, payloads in self.read_batches(first, last):
+            for entry in map(LedgerEntry, range(start, start + len(payloads)), payloads):  # type: ignore[arg-type]
+                yield entry
 
     async def read_entry(self, entry_id: int) -> bytes:
-        """The payload of one entry."""
-        raise NotImplementedError
+        """The payload of one entry. Raises: as read."""
+        self._require_confirmed(entry_id, entry_id)
+        return (await self._source.read(entry_id))[0]
 
-    def read_batches(self, first: int, last: int) -> AsyncIterator[tuple[EntryId, Sequence[bytes]]]:
-        """The same as runs: (id of the first, payloads). The fastest way through a ledger."""
-        raise NotImplementedError
+    async def read_batches(self, first: int, last: int) -> AsyncIterator[tuple[EntryId, Sequence[bytes]]]:
+        """The same entries as runs: (id of the first, payloads). The fastest way through a ledger. Raises: as read."""
+        self._require_confirmed(first, last)
+        striped = self.metadata.spec.is_striped
+        ahead = self._services.config.read_window if striped else self._services.config.batch_reads_ahead
+        running: deque[tuple[int, asyncio.Future[list[bytes]]]] = deque()
+        try:
+            while running or first <= last:
+                while first <= last and len(running) < ahead:
+                    count = self._run_length(first, last)
+                    running.append((first, self._source.read(first, count)))
+                    first += count
+                start, future = running.popleft()
+                payloads = await future
+                self._entry_bytes = max(1, sum(map(len, payloads)) // len(payloads))
+                yield EntryId(start), payloads
+        finally:
+            for _, future in running:
+                if not future.cancel():
+                    future.exception()  # read ahead, and nobody wants to know any more
 
     async def read_unconfirmed(self, entry_id: int) -> bytes:
-        """One entry that may lie past the last add confirmed (L4): it may be gone, or another one, later.
+        """One entry that may lie past the last add confirmed (L4): it may be gone, or be another one, later.
 
-        Raises: NoSuchEntryError when its bookies do not have it.
+        Raises:
+            NoSuchEntryError: its bookies do not have it.
+            BookieError: some of them could not be asked.
         """
-        raise NotImplementedError
+        return (await self._source.read(entry_id, unconfirmed=True))[0]
+
+    def _run_length(self, first: int, last: int) -> int:
+        """How many entries to ask for at once: one fragment's, and about as many as fit into a batch."""
+        metadata = self.metadata
+        if metadata.spec.is_striped:
+            return 1
+        ends = [f.first_entry - 1 for f in metadata.fragments if f.first_entry > first]
+        fit = self._services.config.batch_read_bytes // (self._entry_bytes + 64)
+        return min(last, *ends[:1], first + max(1, min(fit, RUN_ENTRIES_MAX)) - 1) - first + 1
+
+    def _require_confirmed(self, first: int, last: int) -> None:
+        if first < 0 or last > self.last_add_confirmed:
+            raise IllegalOperationError(
+                f"entries {first}..{last} of ledger {self.id}: the last add confirmed is {self.last_add_confirmed}; "
+                "read_last_add_confirmed() asks again, read_unconfirmed() reads past it"
+            )
+
+    # -- following ----------------------------------------------------------------------------------------
 
     async def read_last_add_confirmed(self) -> EntryId:
-        """Ask the bookies (coverage) or, for a closed ledger, metadata; also moves last_add_confirmed."""
-        raise NotImplementedError
+        """Ask the bookies (coverage), and metadata whether the ledger is closed; also moves last_add_confirmed.
 
-    def tail(self, first: int = 0) -> AsyncIterator[LedgerEntry]:
-        """Entries from ``first`` on, as they are confirmed; ends when the ledger is closed and read to its end."""
-        raise NotImplementedError
+        Raises:
+            NoSuchLedgerError: it was deleted.
+            MetadataUnavailableError, BookieError: the store, or too many bookies, do not answer.
+        """
+        if not self.closed:
+            await self._follower.refresh()
+        if not self.closed:
+            await self._follower.ask_all()
+        return self.last_add_confirmed
+
+    async def tail(self, first: int = 0) -> AsyncIterator[LedgerEntry]:
+        """Entries from ``first`` on, as they are confirmed; ends when the ledger is closed and read to its end.
+
+        Goes on by itself when bookies are replaced, or when the metadata store was away (L8).
+
+        Raises: as read; NoSuchLedgerError when the ledger is deleted.
+        """
+        async for start, payloads in self.tail_batches(first):
+            for entry in map(LedgerEntry, range(start, start + len(payloads)), payloads):  # type: ignore[arg-type]
+                yield entry
+
+    async def tail_batches(self, first: int = 0) -> AsyncIterator[tuple[EntryId, Sequence[bytes]]]:
+        """The same as runs: whatever is confirmed and not handed out yet."""
+        entry = EntryId(first)
+        while True:
+            if self.last_add_confirmed >= entry:
+                async for start, payloads in self.read_batches(entry, self.last_add_confirmed):
+                    yield start, payloads
+                    entry = EntryId(start + len(payloads))
+                continue
+            if self.closed or self._let_go:
+                return
+            came = await self._follower.wait_past(entry - 1)
+            if came is not None and came.entry_id == entry <= self.last_add_confirmed:
+                yield entry, [came.payload]
+                entry = EntryId(entry + 1)
 
     async def close(self) -> None:
-        """Stop watching. Does nothing to the ledger."""
-        raise NotImplementedError
+        """Stop watching. Does nothing to the ledger. Idempotent."""
+        self._let_go = True
+        self._follower.stop()
+        await self._tasks.close()
+        self._on_closed(self)
 
     async def __aenter__(self) -> ReadHandle:
         return self

@@ -1,0 +1,216 @@
+"""How far a reader may read: asking for it, waiting for it, and noticing the end of the ledger.
+
+The shell around ``KnownLac``, ``LacByCoverage`` and ``LongPoll``. While the ledger is open its metadata is watched,
+and read again on a timer besides (L8): a recovery ends the ledger by metadata alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from bookkeeper.client.asking import ask, entry_of, failure_of
+from bookkeeper.client.bookie_pool import Use
+from bookkeeper.client.ensemble_change import STORE_AWAY
+from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.services import Services
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
+from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
+from bookkeeper.ledger import DigestScheme, Entry, classify
+from bookkeeper.ledger.last_add_confirmed import KnownLac, LacByCoverage, LongPoll, Poll
+from bookkeeper.meta import Watch
+from bookkeeper.wire import LacReply, ReadEntry, ReadLac, ReadReply, Reply
+
+_log = logging.getLogger(__name__)
+
+PAUSE_S = 0.05
+"""After a poll that failed: bookies that are down answer at once, and need not be asked a thousand times a second."""
+
+
+class Follower:
+    """Knows a reader's last add confirmed and keeps it fresh."""
+
+    def __init__(self, services: Services, record: LedgerRecord, digest: DigestScheme, tasks: Tasks) -> None:
+        self.known = KnownLac(record.metadata)
+        self._services = services
+        self._record = record
+        self._digest = digest
+        self._tasks = tasks
+        self._waiters: dict[asyncio.Future[Reply | BookKeeperError | None], None] = {}
+        self._changed = asyncio.Event()
+        self._watch: Watch | None = None
+        self._gone: BookKeeperError | None = None
+        self._stopped = False
+
+    def start(self) -> None:
+        """Follow the ledger's metadata until it is closed."""
+        if self.known.closed_at is None:
+            self._watch = self._services.metadata.ledgers.watch(self._record.ledger_id, self._changed.set)
+            self._tasks.start(self._follow(), "follow the metadata")
+
+    def stop(self) -> None:
+        """Nobody wants to know any more: waits end."""
+        self._stopped = True
+        self._unwatch()
+        self._wake()
+
+    def _unwatch(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+
+    def on_lac(self, lac: int | None) -> None:
+        """A last add confirmed was heard somewhere."""
+        if self.known.on_heard(lac):
+            self._wake()
+
+    def _wake(self) -> None:
+        """There is news: whoever waits for a poll looks again."""
+        for waiter in list(self._waiters):
+            if not waiter.done():
+                waiter.set_result(None)
+
+    # -- metadata -----------------------------------------------------------------------------------------
+
+    async def refresh(self) -> None:
+        """Read the metadata now. Raises: NoSuchLedgerError, MetadataUnavailableError."""
+        if self.known.on_metadata(await self._record.refresh()):
+            self._wake()
+
+    async def _follow(self) -> None:
+        period_s = self._services.config.metadata_poll_ms / 1000
+        try:
+            while self.known.closed_at is None:
+                try:
+                    async with asyncio.timeout(period_s):
+                        await self._changed.wait()
+                except TimeoutError:
+                    pass
+                self._changed.clear()
+                try:
+                    await self.refresh()
+                except STORE_AWAY as error:
+                    _log.warning("ledger %d: its metadata cannot be read now: %s", self._record.ledger_id, error)
+        except NoSuchLedgerError as error:
+            self._gone = error
+        finally:
+            self._wake()
+            self._unwatch()
+
+    # -- asking (coverage) --------------------------------------------------------------------------------
+
+    async def ask_all(self) -> EntryId:
+        """Ask the bookies of the last fragment, until those who answered cover it.
+
+        Raises: UnauthorizedError; another BookieError when too few answer.
+        """
+        metadata = self._record.metadata
+        ensemble = metadata.last_fragment.ensemble
+        question = LacByCoverage(metadata.spec, ensemble, self.known.value)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        for bookie in ensemble:
+            self._ask_one(bookie, question, done)
+        await done
+        self.on_lac(question.value)
+        return self.known.value
+
+    def _ask_one(self, bookie: BookieId, question: LacByCoverage, done: asyncio.Future[None]) -> None:
+        def answered(reply: Reply | BookKeeperError) -> None:
+            try:
+                lac = self._lac_of(reply, bookie)
+            except BookKeeperError as error:
+                question.on_answer(bookie, classify(error), None, error)
+            else:
+                question.on_answer(bookie, classify(None), lac)
+            if done.done():
+                self.on_lac(question.value)  # late, and still news
+            elif question.is_covered:
+                done.set_result(None)
+            elif (error_now := question.error) is not None:
+                done.set_exception(error_now)
+
+        ask(self._services, self._tasks, bookie, ReadLac(self._record.ledger_id), answered, use=Use.LAC)
+
+    def _lac_of(self, reply: Reply | BookKeeperError, bookie: BookieId) -> int | None:
+        """The highest last add confirmed in a READ_LAC reply, digests checked."""
+        ledger_id = self._record.ledger_id
+        if (error := failure_of(reply, f"last add confirmed of ledger {ledger_id} on {bookie}")) is not None:
+            raise error
+        assert isinstance(reply, LacReply)
+        heard = []
+        if reply.last_entry:
+            heard.append(self._digest.unseal(reply.last_entry, ledger_id, None).last_add_confirmed)
+        if reply.lac_body:
+            heard.append(self._digest.unseal_lac(reply.lac_body, ledger_id))
+        return max(heard, default=None)
+
+    # -- waiting (long poll) ------------------------------------------------------------------------------
+
+    async def wait_past(self, last: int) -> Entry | None:
+        """Wait until the last add confirmed exceeds ``last`` or the ledger is closed, or for one round (L9).
+
+        Returns the entry that came with the news, if one did.
+
+        Raises:
+            NoSuchLedgerError: the ledger was deleted.
+        """
+        loop = asyncio.get_running_loop()
+        ensemble = self._record.metadata.last_fragment.ensemble
+        polls = LongPoll(ensemble, self._services.config.long_poll_ms)
+        began = loop.time()
+        while self.known.value <= last and not self._stopped:
+            if self._gone is not None:
+                raise self._gone
+            poll = polls.next(self.known, int((loop.time() - began) * 1000))
+            if poll is None:
+                return None
+            entry = await self._poll(poll)
+            if entry is not None:
+                return entry
+        return None
+
+    async def _poll(self, poll: Poll) -> Entry | None:
+        waiter: asyncio.Future[Reply | BookKeeperError | None] = asyncio.get_running_loop().create_future()
+
+        def answered(reply: Reply | BookKeeperError) -> None:
+            if not waiter.done():
+                waiter.set_result(reply)
+            elif isinstance(reply, ReadReply):
+                self.on_lac(reply.max_lac)
+
+        request = ReadEntry(
+            self._record.ledger_id,
+            NO_ENTRY,
+            previous_lac=poll.previous_lac,
+            timeout_ms=poll.timeout_ms,
+            piggyback=True,
+        )
+        limit_s = poll.timeout_ms / 1000 + self._services.config.request_timeout_ms / 1000
+        self._waiters[waiter] = None
+        try:
+            ask(self._services, self._tasks, poll.bookie, request, answered, use=Use.LAC, timeout_s=limit_s)
+            reply = await waiter
+        finally:
+            self._waiters.pop(waiter, None)
+        if reply is None:
+            return None
+        return await self._read_poll(poll, reply)
+
+    async def _read_poll(self, poll: Poll, reply: Reply | BookKeeperError) -> Entry | None:
+        what = f"long poll of ledger {self._record.ledger_id} on {poll.bookie}"
+        error = failure_of(reply, what)
+        entry: Entry | None = None
+        if error is None and isinstance(reply, ReadReply):
+            if reply.entry is not None and reply.entry_id != NO_ENTRY:
+                try:
+                    entry = entry_of(reply, self._digest, self._record.ledger_id, reply.entry_id, what)
+                except BookKeeperError as bad:
+                    error = bad
+                else:
+                    self.on_lac(entry.last_add_confirmed)
+            self.on_lac(reply.max_lac)
+        if error is not None:
+            _log.debug("%s: %s", what, error)
+            await asyncio.sleep(PAUSE_S)
+        return entry

@@ -1,0 +1,214 @@
+"""Reading runs of entries: the shell around ``EntryReader``.
+
+Runs are read in batches over a bookie's v2 channel, single entries over its main connection (D10). Every entry's
+digest and ids are checked before the machine hears of it (L5). A run is a future; nothing here is a task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import assert_never
+
+from bookkeeper import runs
+from bookkeeper.client.asking import ask, entry_of, failure_of
+from bookkeeper.client.bookie_pool import Use
+from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.services import Services
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import BadRequestError, BookKeeperError, DigestMismatchError, MalformedFrameError
+from bookkeeper.ids import BookieId
+from bookkeeper.ledger import DigestScheme, EntryReader
+from bookkeeper.ledger import reader as wish
+from bookkeeper.wire import BatchRead, BatchReply, ReadEntry, ReadReply, Reply
+
+_log = logging.getLogger(__name__)
+
+
+class EntrySource:
+    """Reads entries of one ledger. One per read handle."""
+
+    def __init__(
+        self,
+        services: Services,
+        record: LedgerRecord,
+        digest: DigestScheme,
+        tasks: Tasks,
+        on_lac: Callable[[int | None], None],
+    ) -> None:
+        self.services = services
+        self.record = record
+        self.digest = digest
+        self.tasks = tasks
+        self.on_lac = on_lac
+        """Told every last add confirmed that an entry or a reply carries."""
+        self.read_config = services.config.reader()
+        self.no_batches: set[BookieId] = set()
+        """Bookies that refused a batch read: asked for single entries from then on."""
+        self.corrupt = services.metrics.counter("corrupt_copies", "Copies whose digest or ids were wrong")
+
+    def read(self, first: int, count: int = 1, *, unconfirmed: bool = False) -> asyncio.Future[list[bytes]]:
+        """Payloads of ``first .. first + count - 1``, which lie in one fragment (one entry where E > Qw).
+
+        Fails with: DataMissingError (L7), NoSuchEntryError (``unconfirmed`` only), DigestMismatchError or another
+        BookieError when no good copy was to be had now.
+        """
+        run = _RunRead(self, first, count, unconfirmed)
+        run.start()
+        return run.done
+
+    def order(self, ensemble: Sequence[BookieId]) -> list[BookieId]:
+        """The ensemble, best first: those in doubt and those that cannot be reached now come last."""
+        watcher, pool = self.services.watcher, self.services.pool
+        return sorted(ensemble, key=lambda bookie: (watcher.is_quarantined(bookie), pool.pause_left(bookie) > 0))
+
+
+class _RunRead:
+    """One run on its way."""
+
+    __slots__ = ("_effects", "_found", "_got", "_loop", "_machine", "_source", "_timer", "done")
+
+    def __init__(self, source: EntrySource, first: int, count: int, unconfirmed: bool) -> None:
+        metadata = source.record.metadata
+        self._source = source
+        self._machine = EntryReader(
+            metadata,
+            first,
+            count,
+            order=source.order(metadata.fragment_of(first).ensemble),
+            unconfirmed=unconfirmed,
+            config=source.read_config,
+        )
+        self._loop = asyncio.get_running_loop()
+        self._got: dict[tuple[BookieId, int], list[bytes]] = {}
+        self._found: list[bytes] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self.done: asyncio.Future[list[bytes]] = self._loop.create_future()
+
+    def start(self) -> None:
+        self._perform(self._machine.start(self._loop.time()))
+
+    def _perform(self, effects: Iterable[wish.Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case wish.AskBookie():
+                    self._ask(effect)
+                case wish.Found():
+                    self._on_found(effect)
+                case wish.WakeAt():
+                    if self._timer is not None:
+                        self._timer.cancel()
+                    self._timer = self._loop.call_at(effect.time, self._on_time)
+                case wish.ReportCorrupt():
+                    self._source.corrupt.add()
+                    ledger = self._source.record.ledger_id
+                    _log.error("ledger %d: the copy of entry %d on %s is bad", ledger, effect.entry_id, effect.bookie)
+                case wish.RefreshMetadata():
+                    self._source.tasks.start(self._refresh(), "metadata of a missing entry")
+                case wish.FailRead():
+                    self._end()
+                    if not self.done.done():
+                        self.done.set_exception(effect.error)
+                case _:
+                    assert_never(effect)
+
+    def _on_found(self, found: wish.Found) -> None:
+        self._found += self._got.pop((found.bookie, found.first))[: found.count]
+        if self._machine.first == self._machine.end:
+            self._end()
+            if not self.done.done():
+                self.done.set_result(self._found)
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_time(self) -> None:
+        self._timer = None
+        if not self.done.done():
+            self._perform(self._machine.on_tick(self._loop.time()))
+
+    def _ask(self, wanted: wish.AskBookie) -> None:
+        source = self._source
+        if wanted.count > 1 and wanted.bookie not in source.no_batches:
+            batch = BatchRead(
+                source.record.ledger_id, wanted.first, 0, wanted.count, source.services.config.batch_read_bytes
+            )
+            ask(
+                source.services,
+                source.tasks,
+                wanted.bookie,
+                batch,
+                lambda reply: self._on_batch(wanted, reply),
+                use=Use.BATCH,
+            )
+        else:
+            single = ReadEntry(source.record.ledger_id, wanted.first)
+            ask(source.services, source.tasks, wanted.bookie, single, lambda reply: self._on_single(wanted, reply))
+
+    def _on_single(self, wanted: wish.AskBookie, reply: Reply | BookKeeperError) -> None:
+        if self.done.done():
+            self._end()
+            return
+        source = self._source
+        what = f"entry {wanted.first} of ledger {source.record.ledger_id} on {wanted.bookie}"
+        try:
+            entry = entry_of(reply, source.digest, source.record.ledger_id, wanted.first, what)
+        except BookKeeperError as error:
+            self._on_failed(wanted, error)
+            return
+        source.on_lac(entry.last_add_confirmed)
+        if isinstance(reply, ReadReply):
+            source.on_lac(reply.max_lac)
+        self._on_payloads(wanted, [entry.payload])
+
+    def _on_batch(self, wanted: wish.AskBookie, reply: Reply | BookKeeperError) -> None:
+        if self.done.done():
+            self._end()
+            return
+        source = self._source
+        what = f"entries from {wanted.first} of ledger {source.record.ledger_id} on {wanted.bookie}"
+        error = failure_of(reply, what)
+        if isinstance(error, BadRequestError):
+            source.no_batches.add(wanted.bookie)
+            self._ask(wanted)
+            return
+        if error is not None:
+            self._on_failed(wanted, error)
+            return
+        if not isinstance(reply, BatchReply):
+            self._on_failed(wanted, MalformedFrameError(f"{what}: a {type(reply).__name__}"))
+            return
+        digest = source.digest
+        found = runs.split_entries(
+            reply.body,
+            0,
+            len(reply.body),
+            source.record.ledger_id,
+            wanted.first,
+            digest.digest_type,
+            digest.mac_key,
+        )
+        if not found.payloads:
+            self._on_failed(wanted, DigestMismatchError(f"{what}: digest or ids differ"))
+            return
+        source.on_lac(found.lacs[-1])
+        self._on_payloads(wanted, found.payloads)
+
+    def _on_payloads(self, wanted: wish.AskBookie, payloads: list[bytes]) -> None:
+        self._got[wanted.bookie, wanted.first] = payloads
+        self._perform(self._machine.on_entries(wanted.bookie, wanted.first, len(payloads), self._loop.time()))
+        self._got.pop((wanted.bookie, wanted.first), None)
+
+    def _on_failed(self, wanted: wish.AskBookie, error: BookKeeperError) -> None:
+        self._perform(self._machine.on_failed(wanted.bookie, wanted.first, error, self._loop.time()))
+
+    async def _refresh(self) -> None:
+        try:
+            metadata = await self._source.record.refresh()
+        except BookKeeperError as error:
+            self._perform(self._machine.on_metadata_failed(error, self._loop.time()))
+        else:
+            self._perform(self._machine.on_metadata(metadata, self._loop.time()))
