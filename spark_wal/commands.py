@@ -17,7 +17,7 @@ from journal_manager import JournalError
 LISTEN = "127.0.0.1:9870"
 
 
-class AddressType(click.ParamType):
+class AddressType(click.ParamType[Address]):
     """HOST:PORT."""
 
     name = "host:port"
@@ -29,7 +29,7 @@ class AddressType(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
-class QuotaType(click.ParamType):
+class QuotaType(click.ParamType[tuple[str, int | None]]):
     """/PATH=BYTES, or /PATH=none."""
 
     name = "/path=bytes"

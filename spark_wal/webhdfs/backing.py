@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from bookkeeper.errors import ConfigError, DirectoryLockedError
@@ -96,7 +96,7 @@ def _release(lock: Lock, worker: Worker) -> None:
     lock.release()
 
 
-async def open_journal(uri: str, blobs: BlobStore, owner: str, **options: object) -> Opened:
+async def open_journal(uri: str, blobs: BlobStore, owner: str, **options: Any) -> Opened:
     """Claim the journal at ``uri`` and put it together with its snapshots and blobs."""
     log = await EditLog.open(uri, owner=owner, **options)
     try:

@@ -23,7 +23,7 @@ PENDING_MAX: Final = 10_000
 class Event:
     """One durable change."""
 
-    kind: str
+    op: str
     """create, append, rename, delete, mkdirs, attributes or quota."""
     path: str
     txid: int
@@ -34,9 +34,9 @@ class Event:
 
     def line(self) -> bytes:
         """As one line of JSON."""
-        fields: dict[str, object] = {"event": self.kind, "path": self.path, "txid": self.txid, "at": self.at_ms}
+        fields: dict[str, object] = {"op": self.op, "path": self.path, "txid": self.txid, "at": self.at_ms}
         if self.source is not None:
-            fields["from"] = self.source
+            fields["source"] = self.source
         if self.length is not None:
             fields["length"] = self.length
         return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"

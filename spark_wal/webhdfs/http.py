@@ -162,7 +162,7 @@ class HttpServer:
         response.content_type = "application/x-ndjson"
         try:
             await response.prepare(request)
-            await response.write(b'{"event":"subscribed"}\n')
+            await response.write(b'{"op":"subscribed"}\n')
             while True:
                 try:
                     async with asyncio.timeout(HEARTBEAT_S):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Final
 
 from bookkeeper.ids import Address
 from bookkeeper.seams import Seams
@@ -11,7 +12,8 @@ from spark_wal.webhdfs.backing import DEFAULT_NAMESPACE, Backing, open_backing
 from spark_wal.webhdfs.gateway import Gateway, GatewayConfig
 from spark_wal.webhdfs.http import HttpServer
 
-DEFAULT_PORT = 9870
+DEFAULT_LISTEN: Final = Address("127.0.0.1", 9870)
+"""Hadoop's port for WebHDFS, on this machine only: there is no authentication."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +22,7 @@ class ServingConfig:
 
     uri: str
     namespace: str = DEFAULT_NAMESPACE
-    listen: Address = Address("127.0.0.1", DEFAULT_PORT)
+    listen: Address = DEFAULT_LISTEN
     advertise: str | None = None
     """host:port for clients that do not say whom they asked, and for people; default: where it listens."""
     gateway: GatewayConfig = field(default_factory=GatewayConfig)

@@ -1,0 +1,32 @@
+"""A namespace on a BookKeeper cluster: its journal and blobs are ledgers, its lease lies in the metadata store."""
+
+from __future__ import annotations
+
+from bookkeeper import BookKeeper
+from bookkeeper.seams import Seams
+from spark_wal.webhdfs.backing import Backing, open_journal
+from spark_wal.webhdfs.gateway import Opened
+from spark_wal.webhdfs.lease import StoreLease
+from spark_wal.webhdfs.ledger_content import LedgerBlobs
+
+
+async def open_cluster_backing(uri: str, seams: Seams, *, namespace: str, owner: str, address: str) -> Backing:
+    """Connect to the cluster at a metadata URI. Raises BookKeeperError: it cannot be reached."""
+    client = await BookKeeper.connect(uri, seams=seams)
+    try:
+        metadata = client.metadata_store
+        path = metadata.own("leases", f"webhdfs-{namespace}")
+        lease = StoreLease(metadata.store, path, seams.clock, owner=owner, address=address)
+        blobs = LedgerBlobs(client, namespace)
+    except BaseException:
+        await client.close()
+        raise
+
+    async def open_namespace() -> Opened:
+        return await open_journal(f"bk:webhdfs/{namespace}", blobs, owner, client=client)
+
+    async def close() -> None:
+        await blobs.close()
+        await client.close()
+
+    return Backing(open_namespace, lease, close)
