@@ -47,11 +47,13 @@ class Admission:
         """Who brings more should wait (:meth:`wait`)."""
         return self._pressure or self.in_progress > self.limit // 2
 
-    def wait(self, who: object, resume: Callable[[], None]) -> None:
-        """``resume()`` once, when there is room again."""
-        if who not in self._waiting:
-            self.pauses += 1
-            self._waiting[who] = resume
+    def wait(self, who: object, resume: Callable[[], None]) -> bool:
+        """``resume()`` once, when there is room again. False if ``who`` waits already."""
+        if who in self._waiting:
+            return False
+        self.pauses += 1
+        self._waiting[who] = resume
+        return True
 
     def forget(self, who: object) -> None:
         """It has gone and need not be resumed."""

@@ -128,6 +128,12 @@ class Bookie:
         self.engine.append_entry(request.ledger_id, request.master_key, request.entry, recovery=request.recovery)
         self.engine.when_durable(lambda error: reply(self._ended(request, error)))
 
+    def end_polls(self) -> None:
+        """Answer every reader that waits, with what there is: the bookie stops."""
+        for waiting in list(self._wake_on_fence.values()):
+            for wake in list(waiting):
+                wake()
+
     # -- reads --------------------------------------------------------------------------------------------
 
     def _read(self, request: wire.ReadEntry, reply: Reply) -> None:

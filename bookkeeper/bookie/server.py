@@ -15,18 +15,17 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from bookkeeper import runs, wire
 from bookkeeper.bookie.admission import Admission
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.errors import MalformedFrameError
-from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 from bookkeeper.net.protocol import FrameProtocol
 from bookkeeper.runs import Adds
-from bookkeeper.seams import Listener, Net
-from bookkeeper.wire import Status
+from bookkeeper.wire import Dialect, Status
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +67,7 @@ class ServerMetrics:
 class ServerConnection(FrameProtocol):
     """One client's connection."""
 
-    def __init__(self, server: BookieListener) -> None:
+    def __init__(self, server: Connections) -> None:
         super().__init__(frame_max=server.frame_max, unsent_high=UNSENT_HIGH)
         self.server = server
         self.bookie = server.bookie
@@ -120,19 +119,25 @@ class ServerConnection(FrameProtocol):
             used = self._in_order(buffer, adds)
         if adds.error is not None and used == adds.used:
             raise adds.error
-        if self.admission.crowded and not self.closed:
-            self.pause_reading()
-            self.admission.wait(self, self.resume_reading)
         if used > start or self.partial_since is None:
             self.partial_since = self._now() if used < end else None
+        if self.admission.crowded and not self.closed and self.admission.wait(self, self.resume_reading):
+            self.pause_reading()
         return used - start
+
+    def pause_reading(self) -> None:
+        self.partial_since = None  # the peer is not to blame for what we do not read
+        super().pause_reading()
 
     def _in_order(self, buffer: bytearray, adds: Adds) -> int:
         """Runs and other frames in the order in which they came; stop early when too many replies are unread."""
         done = 0
         for (frame_start, frame_end), after in zip(adds.slow, adds.slow_after, strict=True):
-            if self.unsent > UNSENT_HIGH or self.closed:
-                return frame_start - 4  # the rest is cut again when the peer has read
+            if self.unsent > UNSENT_HIGH and self._loop is not None:
+                # The rest is cut again on a later turn: when the peer has taken its replies, if it is slow to.
+                self.pause_reading()
+                self._loop.call_soon(self.resume_reading)
+                return frame_start - 4
             if after > done:
                 self._take(adds, done, after)
                 done = after
@@ -215,14 +220,16 @@ class ServerConnection(FrameProtocol):
         self.counts.request(header.op, reply.status)
         if self.closed:
             return
+        if reply.status is Status.UNKNOWN_STATE and header.dialect is Dialect.V2:
+            reply = replace(reply, status=Status.IO_ERROR)  # as unknown as that; Apache's v2 client knows no 107
         frame = wire.encode_reply(header, reply)
         if len(frame) > self.frame_max:  # an entry that just fitted into an add
             frame = wire.encode_reply(header, _too_large(reply))
         self.write(frame)
 
 
-class BookieListener:
-    """Accepts connections; all of one bookie's are here."""
+class Connections:
+    """All connections of one bookie."""
 
     def __init__(
         self,
@@ -244,30 +251,20 @@ class BookieListener:
         self._per_host_max = connections_per_host_max
         self._per_host: Counter[str] = Counter()
         self._slow_frame_s = slow_frame_s
-        self._listener: Listener | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._last_log = float("-inf")
         self._unlogged = 0
 
-    async def listen(self, net: Net, address: Address) -> Address:
-        """Accept connections; the address where this happens.
+    def connection(self) -> ServerConnection:
+        """The protocol object of a connection that is being accepted."""
+        return ServerConnection(self)
 
-        Raises:
-            OSError: the address cannot be had.
-        """
-        self._listener = await net.listen(address, lambda: ServerConnection(self))
+    def begin(self) -> None:
+        """Watch for peers that are too slow, until :meth:`close`."""
         self._sweep_later()
-        return self._listener.address
-
-    def stop_accepting(self) -> None:
-        """No new connections; those that are open go on."""
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
 
     def close(self) -> None:
         """End every connection, after what was written is sent."""
-        self.stop_accepting()
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None

@@ -1,0 +1,105 @@
+"""Passes that look for deleted ledgers and drop their data: the shell around ``garbage.GarbageProof``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+
+from bookkeeper.bookie.config import BookieConfig
+from bookkeeper.bookie.garbage import GarbageProof
+from bookkeeper.errors import CookieError, MetadataFormatError, NoSuchLedgerError
+from bookkeeper.ids import LedgerId
+from bookkeeper.meta import Metadata
+from bookkeeper.metrics import Metrics
+from bookkeeper.seams import Disk, Seams
+from bookkeeper.storage.durable import replace_file
+from bookkeeper.storage.engine import Engine
+
+log = logging.getLogger(__name__)
+
+SEEN_TRANSACTION = "metadata-transaction"
+"""File with the highest transaction of the metadata store this bookie has seen (M10)."""
+
+
+async def check_metadata(metadata: Metadata, disk: Disk, directory: str) -> None:
+    """The store must not show less than this bookie has seen in an earlier life (M10).
+
+    Raises:
+        MetadataRolledBackError: it does: nothing it says about deleted ledgers may be believed.
+        CookieError: the file is damaged.
+    """
+    path = os.path.join(directory, SEEN_TRANSACTION)
+    if disk.exists(path):
+        try:
+            seen = int(disk.read_file(path))
+        except ValueError as error:
+            raise CookieError(f"{path} is damaged") from error
+        await metadata.store.check_not_rolled_back(seen)
+
+
+class GarbageCollector:
+    """See the module."""
+
+    def __init__(
+        self, engine: Engine, metadata: Metadata, config: BookieConfig, seams: Seams, metrics: Metrics
+    ) -> None:
+        self._engine = engine
+        self._metadata = metadata
+        self._config = config
+        self._seams = seams
+        self._proof = GarbageProof(config.garbage_grace_s, config.garbage_shrink_max)
+        self._failed = metrics.counter("garbage_passes_failed_total", "Garbage passes that proved nothing.")
+        self._last_good: float | None = None
+
+    @property
+    def age_s(self) -> float | None:
+        """Seconds since the last pass that came to its end; None before the first."""
+        return None if self._last_good is None else self._seams.clock.monotonic() - self._last_good
+
+    async def run(self) -> None:
+        """Pass after pass; no error ends it (G5)."""
+        while True:
+            await asyncio.sleep(self._config.garbage_interval_s)
+            try:
+                await self.one_pass()
+            except Exception:
+                self._failed.add()
+                log.exception("this garbage pass proved nothing")
+
+    async def one_pass(self) -> set[LedgerId]:
+        """Drop the ledgers that are provably gone (G1); the ids of those dropped.
+
+        Raises:
+            MetadataError: the pass proved nothing; nothing was dropped.
+        """
+        local = sorted(self._engine.ledgers())  # before the listing: who is created later is in the listing
+        store = self._metadata.store
+        await store.check_not_rolled_back(store.last_transaction)
+        listed = {ledger async for ledger in self._metadata.ledgers.list()}
+        path = os.path.join(self._config.directory, SEEN_TRANSACTION)
+        replace_file(self._seams.disk, path, b"%d\n" % store.last_transaction)
+        absent = []
+        for ledger in self._proof.candidates(local, listed):
+            try:
+                await self._metadata.ledgers.read(ledger, fresh=True)
+            except NoSuchLedgerError:
+                absent.append(ledger)
+            except MetadataFormatError:
+                log.error("the metadata of ledger %d cannot be read; its data is kept", ledger)
+        dead = self._proof.confirmed(absent, self._seams.clock.monotonic())
+        if dead:
+            await self._drop(dead)
+        self._last_good = self._seams.clock.monotonic()
+        return dead
+
+    async def _drop(self, dead: set[LedgerId]) -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def collected(error: BaseException | None) -> None:
+            if not done.done():
+                done.set_result(None) if error is None else done.set_exception(error)
+
+        self._engine.collect(frozenset(dead), collected)
+        await done
+        log.info("dropped %d deleted ledgers", len(dead))

@@ -1,0 +1,145 @@
+"""Whose directory this is: the bookie's id and port, chosen once (D18), and its cookie (K21).
+
+The cookie is in every directory (``VERSION``) and in the metadata. It is made in three steps, each durable before the
+next, so that a crash between any two is finished by the next start:
+
+1. ``VERSION.pending`` in every directory,
+2. the cookie in the metadata,
+3. ``VERSION.pending`` renamed to ``VERSION`` in every directory.
+
+A directory without a cookie, of a bookie that has one, is a lost disk; it is never used in silence.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bookkeeper.errors import CookieError, KeyExistsError, MetadataFormatError, NoSuchKeyError
+from bookkeeper.ids import BookieId, bookie_id
+from bookkeeper.meta import cookies as cookie_format
+from bookkeeper.meta.cookies import Cookie, Cookies
+from bookkeeper.seams import Disk
+from bookkeeper.storage.durable import replace_file
+
+COOKIE = "VERSION"
+PENDING = "VERSION.pending"
+IDENTITY = "identity.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a bookie keeps from its first start on."""
+
+    bookie_id: BookieId
+    port: int
+
+
+def read_identity(disk: Disk, directory: str) -> Identity | None:
+    """What an earlier start has chosen.
+
+    Raises:
+        CookieError: the file is there and says something else.
+    """
+    path = os.path.join(directory, IDENTITY)
+    if not disk.exists(path):
+        return None
+    try:
+        found = json.loads(disk.read_file(path))
+        return Identity(bookie_id(found["bookie_id"]), int(found["port"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise CookieError(f"{path} does not name a bookie: {error}") from error
+
+
+def write_identity(disk: Disk, directory: str, identity: Identity) -> None:
+    """Keep it for ever (K2)."""
+    text = json.dumps({"bookie_id": identity.bookie_id, "port": identity.port})
+    replace_file(disk, os.path.join(directory, IDENTITY), text.encode() + b"\n")
+
+
+async def settle_cookie(disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str]) -> bool:
+    """Make the cookie of a new bookie, or check that of an old one, in all ``directories`` and in the metadata.
+
+    Returns:
+        True if this is the bookie's first start.
+
+    Raises:
+        CookieError: a directory belongs to another bookie or cluster, is new or wiped while the bookie is not, or the
+            bookie was forgotten (decommissioned) meanwhile.
+        MetadataUnavailableError: the store does not answer.
+    """
+    final = {directory: _read(disk, directory, COOKIE) for directory in directories}
+    pending = {directory: _read(disk, directory, PENDING) for directory in directories}
+    for directory, found in final.items():
+        if found is not None and found != cookie:
+            raise CookieError(f"{directory} is not this bookie's: {_difference(found, cookie)}")
+    try:
+        stored = (await cookies.read(cookie.bookie_id)).value
+    except NoSuchKeyError:
+        stored = None
+    if stored is None:
+        for directory, found in final.items():
+            if found is not None:
+                raise CookieError(
+                    f"{directory} holds data of {cookie.bookie_id}, which the cluster has forgotten; "
+                    "empty the directories to join as a new bookie"
+                )
+        await _make(disk, cookies, cookie, directories)
+        return True
+    if stored != cookie:
+        raise CookieError(f"the cluster knows {cookie.bookie_id} otherwise: {_difference(stored, cookie)}")
+    for directory in directories:
+        if final[directory] is None:
+            if pending[directory] != cookie:
+                raise CookieError(
+                    f"{directory} is empty, but {cookie.bookie_id} has joined the cluster before: "
+                    "a disk is not mounted, was lost or replaced, or another bookie has this id"
+                )
+            _finish(disk, directory)
+    return False
+
+
+async def _make(disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str]) -> None:
+    for directory in directories:
+        strangers = [name for name in disk.list(directory) if name not in _OURS]
+        if strangers:
+            raise CookieError(f"{directory} is not empty and has no cookie: it holds {strangers[0]}")
+    for directory in directories:
+        replace_file(disk, os.path.join(directory, PENDING), cookie_format.encode(cookie))
+    try:
+        await cookies.write(cookie, None)
+    except KeyExistsError as error:
+        raise CookieError(f"another bookie has just joined as {cookie.bookie_id}") from error
+    for directory in directories:
+        _finish(disk, directory)
+
+
+_OURS = {PENDING, PENDING + ".tmp", IDENTITY, IDENTITY + ".tmp", "bookie.lock", "journal", "ledgers", "lost+found"}
+
+
+def _finish(disk: Disk, directory: str) -> None:
+    disk.rename(os.path.join(directory, PENDING), os.path.join(directory, COOKIE))
+    disk.sync_directory(directory)
+
+
+def _read(disk: Disk, directory: str, name: str) -> Cookie | None:
+    """The cookie in a file; None if there is none, or half of a pending one."""
+    path = os.path.join(directory, name)
+    if not disk.exists(path):
+        return None
+    try:
+        return cookie_format.decode(disk.read_file(path))
+    except MetadataFormatError as error:
+        if name == PENDING:
+            return None
+        raise CookieError(f"{path} is damaged: {error}") from error
+
+
+def _difference(found: Cookie, expected: Cookie) -> str:
+    for name in ("instance_id", "bookie_id", "journal_dirs", "ledger_dirs", "index_dirs"):
+        there, here = getattr(found, name), getattr(expected, name)
+        if there != here:
+            return f"{name} is {there!r} there, {here!r} here"
+    return "nothing"

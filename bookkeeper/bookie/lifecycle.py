@@ -1,0 +1,380 @@
+"""A bookie from start to stop.
+
+Start: listen (closing whoever comes too early) -> who am I -> cookie -> boot number -> open the disk -> serve ->
+register. A client that finds the registration finds a bookie that serves.
+
+Running: the registration follows the disk (writable, read-only; V8); deleted ledgers are collected (G1); a disk that
+failed ends the bookie (K23): :meth:`BookieServer.run_until_failure` returns why.
+
+Stop: unregister -> accept nothing -> wait for what is in progress -> close the disk cleanly -> close connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from typing import Any
+
+from bookkeeper.bookie.admission import Admission
+from bookkeeper.bookie.bookie import Bookie
+from bookkeeper.bookie.config import BookieConfig
+from bookkeeper.bookie.garbage_collector import GarbageCollector, check_metadata
+from bookkeeper.bookie.gate import Gate
+from bookkeeper.bookie.http import HttpServer, MetricsCollector
+from bookkeeper.bookie.identity import Identity, read_identity, settle_cookie, write_identity
+from bookkeeper.bookie.server import Connections
+from bookkeeper.errors import (
+    CookieError,
+    DirectoryLockedError,
+    KeyExistsError,
+    MetadataFormatError,
+)
+from bookkeeper.ids import Address, BookieId, LedgerId, bookie_id
+from bookkeeper.meta import Metadata, Registration, ServiceInfo
+from bookkeeper.meta.cookies import Cookie
+from bookkeeper.meta.store import settled_create, update
+from bookkeeper.metrics import Metrics
+from bookkeeper.seams import Lock, Seams
+from bookkeeper.storage.durable import replace_file
+from bookkeeper.storage.engine import Engine, EngineState
+
+log = logging.getLogger(__name__)
+
+
+OPENED = "boot"
+"""File with the number of the last start that had the disk open: from the first on, an empty disk is a lost one."""
+
+
+class BookieServer:
+    """One bookie in this process. ``start`` once, ``stop`` once."""
+
+    def __init__(self, config: BookieConfig, seams: Seams, metadata: Metadata) -> None:
+        self.config = config
+        self.metrics = Metrics("bookie_")
+        self._engine: Engine | None = None
+        self.bookie_id: BookieId
+        self.boot = 0
+        """Counts this bookie's starts."""
+        self.first_start = False
+        self._seams = seams
+        self._metadata = metadata
+        self._admission = Admission(config.in_progress_bytes, config.reserved_bytes)
+        self._connections: Connections | None = None
+        self._gate: Gate | None = None
+        self._address: Address | None = None
+        self._registration: Registration | None = None
+        self._http: HttpServer | None = None
+        self._lock: Lock | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._state_changed = asyncio.Event()
+        self._failure: asyncio.Future[str] | None = None
+        self._garbage: GarbageCollector | None = None
+        self._running = False
+
+    @property
+    def engine(self) -> Engine:
+        """The disk."""
+        assert self._engine is not None, "not started"
+        return self._engine
+
+    async def collect_garbage(self) -> set[LedgerId]:
+        """One garbage pass now; see :class:`GarbageCollector`."""
+        assert self._garbage is not None, "not started"
+        return await self._garbage.one_pass()
+
+    @property
+    def address(self) -> Address:
+        """Where clients reach this bookie."""
+        assert self._address is not None, "not started"
+        return Address.parse(self.config.advertise) if self.config.advertise else self._address
+
+    @property
+    def http_address(self) -> Address | None:
+        """Where /healthz and /metrics are."""
+        return self._http.address if self._http is not None else None
+
+    # -- start --------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Serve and be registered, or raise and have left nothing behind but files.
+
+        Raises:
+            DirectoryLockedError: another process has the directory (B11).
+            CookieError: the directory is another bookie's, or the bookie's disk is gone (K21).
+            KeyExistsError: another bookie is registered under this id.
+            StorageError, MetadataError, OSError
+        """
+        loop = asyncio.get_running_loop()
+        self._failure = loop.create_future()
+        try:
+            await self._start()
+        except BaseException:
+            await self._abandon()
+            if self._engine is not None and self._engine.state is not EngineState.FAILED:
+                await self._close_engine()
+            raise
+
+    async def _start(self) -> None:
+        config, disk = self.config, self._seams.disk
+        disk.make_directories(config.directory)
+        try:
+            self._lock = disk.lock(os.path.join(config.directory, "bookie.lock"))
+        except BlockingIOError as error:
+            raise DirectoryLockedError(f"another process uses {config.directory}") from error
+        identity = read_identity(disk, config.directory)
+        await self._bind(identity)
+        self._identify(identity)
+        await check_metadata(self._metadata, self._seams.disk, config.directory)
+        self.first_start = await self._settle_cookie()
+        self.boot = await self._next_boot()
+        self._engine = await self._open_engine()
+        self._serve()
+        self._start_http()
+        info = ServiceInfo.bookie(self.address, http=self.http_address)
+        read_only = self._wants_read_only()
+        self._registration = await self._metadata.bookies.register(self.bookie_id, info, read_only=read_only)
+        self._running = True
+        self._garbage = GarbageCollector(self.engine, self._metadata, config, self._seams, self.metrics)
+        for work in (self._follow_state(), self._watch_space(), self._garbage.run()):
+            self._tasks.append(asyncio.create_task(work))
+        log.info("bookie %s serves at %s, boot %d", self.bookie_id, self.address, self.boot)
+
+    async def _bind(self, identity: Identity | None) -> None:
+        """Take the port; until the bookie serves, whoever connects is sent away."""
+        wanted = Address.parse(self.config.listen)
+        if wanted.port == 0 and identity is not None:
+            wanted = Address(wanted.host, identity.port)
+        self._gate = gate = Gate()
+        gate.listener = await self._seams.net.listen(wanted, gate.accept)
+        self._address = gate.listener.address
+
+    def _identify(self, identity: Identity | None) -> None:
+        config = self.config
+        assert self._address is not None
+        if identity is None:
+            name = config.bookie_id or str(self.address)
+            identity = Identity(bookie_id(name), self._address.port)
+            write_identity(self._seams.disk, config.directory, identity)
+        elif config.bookie_id is not None and config.bookie_id != identity.bookie_id:
+            raise CookieError(f"{config.directory} belongs to bookie {identity.bookie_id}, not to {config.bookie_id}")
+        self.bookie_id = identity.bookie_id
+
+    async def _settle_cookie(self) -> bool:
+        storage, disk = self.config.storage, self._seams.disk
+        directories = list(dict.fromkeys([storage.journal_dir, storage.ledger_dir]))
+        for directory in directories:
+            disk.make_directories(directory)
+        cookie = Cookie(
+            bookie_id=self.bookie_id,
+            journal_dirs=(storage.journal_dir,),
+            ledger_dirs=(storage.ledger_dir,),
+            instance_id=self._metadata.instance_id,
+        )
+        return await settle_cookie(disk, self._metadata.cookies, cookie, directories)
+
+    async def _next_boot(self) -> int:
+        """A number no earlier start of this bookie had."""
+        store, path = self._metadata.store, self._metadata.own("boot", self.bookie_id)
+        if await store.exists(path) is None:
+            with contextlib.suppress(KeyExistsError):
+                await settled_create(store, path, b"0", parents=True)
+
+        def following(value: bytes) -> bytes:
+            try:
+                return b"%d" % (int(value) + 1)
+            except ValueError as error:
+                raise MetadataFormatError(f"{path} is not a number") from error
+
+        return int((await update(store, path, following)).value)
+
+    async def _open_engine(self) -> Engine:
+        """In a worker: replay may take long, and the loop has a session to keep alive."""
+        loop = asyncio.get_running_loop()
+        worker = self._seams.workers.worker(f"{self.bookie_id} open")
+        try:
+            engine = await worker.call(
+                lambda: Engine.open(
+                    self.config.storage,
+                    self._seams.disk,
+                    self._seams.workers,
+                    boot=self.boot,
+                    monotonic=self._seams.clock.monotonic,
+                    call_later=loop.call_later,
+                )
+            )
+        finally:
+            worker.close()
+        report = engine.report
+        opened = os.path.join(self.config.directory, OPENED)
+        if report.fresh and self._seams.disk.exists(opened):
+            engine.close_blocking()
+            raise CookieError(f"{self.config.storage.ledger_dir} is empty, but {self.bookie_id} is no new bookie")
+        replace_file(self._seams.disk, opened, b"%d\n" % self.boot)
+        if report.limbo_reason:
+            log.error("bookie %s may have lost acknowledged data: %s", self.bookie_id, report.limbo_reason)
+        for place in report.quarantined:
+            log.error("bookie %s: damaged: %s", self.bookie_id, place)
+        engine.on_state(self._on_state)
+        engine.on_pressure(lambda: self._admission.set_pressure(True), lambda: self._admission.set_pressure(False))
+        return engine
+
+    def _serve(self) -> None:
+        config = self.config
+        loop = asyncio.get_running_loop()
+        bookie = Bookie(
+            self.engine,
+            call_later=loop.call_later,
+            wall_ms=self._seams.clock.wall_ms,
+            read_only=config.read_only,
+            frame_max=config.frame_max,
+            batch_read_bytes=config.batch_read_bytes,
+            long_polls_max=config.long_polls_max,
+            long_poll_max_s=config.long_poll_max_s,
+        )
+        self._connections = Connections(
+            bookie,
+            self._admission,
+            self.metrics,
+            frame_max=config.frame_max,
+            connections_max=config.connections_max,
+            connections_per_host_max=config.connections_per_host_max,
+            slow_frame_s=config.slow_frame_s,
+        )
+        self._connections.begin()
+        assert self._gate is not None
+        self._gate.accepting = self._connections.connection
+
+    def _start_http(self) -> None:
+        if not self.config.http_listen:
+            return
+        worker = self._seams.workers.worker(f"{self.bookie_id} http")
+        collector = MetricsCollector(self.metrics, self._refresh_metrics)
+        self._http = HttpServer.start(Address.parse(self.config.http_listen), self.health, collector, worker)
+
+    # -- running ------------------------------------------------------------------------------------------
+
+    async def run_until_failure(self) -> str:
+        """Wait until the disk fails; why it did. Cancel it to go on to :meth:`stop`."""
+        assert self._failure is not None, "not started"
+        return await asyncio.shield(self._failure)
+
+    def health(self) -> dict[str, Any]:
+        """What /healthz shows."""
+        engine = self.engine
+        failed = engine.state in (EngineState.FAILED, EngineState.CLOSED)
+        problem = "failed" if failed else "stopping" if not self._running else "ok"
+        age = self._garbage.age_s if self._garbage is not None else None
+        return {
+            "status": problem,
+            "bookie_id": self.bookie_id,
+            "boot": self.boot,
+            "state": engine.state.value,
+            "read_only": self._wants_read_only(),
+            "limbo": engine.report.limbo_reason,
+            "seconds_since_garbage_pass": None if age is None else round(age, 1),
+        }
+
+    def _wants_read_only(self) -> bool:
+        return self.config.read_only or self.engine.state is not EngineState.WRITABLE
+
+    def _on_state(self, state: EngineState, reason: str) -> None:
+        log.warning("bookie %s is %s: %s", self.bookie_id, state.value, reason)
+        if state is EngineState.FAILED and self._failure is not None and not self._failure.done():
+            self._failure.set_result(reason)
+        self._state_changed.set()
+
+    async def _follow_state(self) -> None:
+        """The registration says what the disk allows, also after many changes in a row (V8)."""
+        assert self._registration is not None
+        while True:
+            await self._state_changed.wait()
+            self._state_changed.clear()
+            await self._registration.set_read_only(self._wants_read_only())
+
+    async def _watch_space(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.space_check_s)
+            try:
+                self.engine.check_space()
+            except OSError:
+                log.exception("bookie %s cannot tell its free space", self.bookie_id)
+
+    # -- numbers ------------------------------------------------------------------------------------------
+
+    def _refresh_metrics(self) -> None:
+        gauge = self.metrics.gauge
+        engine, admission = self.engine, self._admission
+        for name in engine.stats.__slots__ if hasattr(engine.stats, "__slots__") else vars(engine.stats):
+            gauge(f"storage_{name}", "Of the storage engine, since this start.").value = getattr(engine.stats, name)
+        gauge("journal_bytes_in_flight", "Accepted and not yet durable.").value = engine.journal_bytes_in_flight
+        gauge("writable", "1 while new entries are taken.").value = 0 if self._wants_read_only() else 1
+        gauge("in_progress_bytes", "Requests accepted and not yet answered.").value = admission.in_progress
+        gauge("paused_connections", "Times a connection was not read for want of room.").value = admission.pauses
+        gauge("refused_requests", "Requests refused for want of room.").value = admission.refused
+        gauge("insecure", "1 if open to a network without authentication.").value = 1 if self.config.insecure else 0
+        if self._garbage is not None and (age := self._garbage.age_s) is not None:
+            gauge("garbage_pass_age_seconds", "Since the last garbage pass that came to its end.").value = age
+
+    # -- stop ---------------------------------------------------------------------------------------------
+
+    async def stop(self, *, drain: bool = True) -> None:
+        """Stop cleanly; with ``drain`` wait up to ``drain_s`` for what is in progress. Idempotent."""
+        if not self._running:
+            return
+        self._running = False
+        await self._end_tasks()
+        assert self._connections is not None
+        assert self._gate is not None
+        if self._registration is not None:
+            await self._registration.unregister()
+        self._gate.close()
+        self._connections.bookie.end_polls()
+        if drain:
+            await self._drain()
+        try:
+            if self.engine.state is not EngineState.FAILED:
+                await self._close_engine()
+        finally:
+            await self._abandon()
+
+    async def _close_engine(self) -> None:
+        closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done(error: BaseException | None) -> None:
+            if not closed.done():
+                closed.set_result(None) if error is None else closed.set_exception(error)
+
+        self.engine.close(done)
+        await closed
+
+    async def _drain(self) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self.config.drain_s
+        while self._admission.in_progress and loop.time() < end:  # noqa: ASYNC110  # seldom, and soon over
+            await asyncio.sleep(0.01)
+
+    async def _end_tasks(self) -> None:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _abandon(self) -> None:
+        """Let go of everything but the disk."""
+        await self._end_tasks()
+        if self._registration is not None:
+            await self._registration.unregister()
+        if self._gate is not None:
+            self._gate.close()
+        if self._connections is not None:
+            self._connections.close()
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
