@@ -85,11 +85,11 @@ def pack_entries(
     out = bytearray()
     n, stop = 0, Stop.END
     for offset in offsets:
-        if 0 <= len(view) - offset < RECORD_HEADER or offset > len(view):
-            stop = Stop.PARTIAL
-            break
         if offset < 0:
             stop = Stop.DAMAGED
+            break
+        if offset > len(view) - RECORD_HEADER:
+            stop = Stop.PARTIAL
             break
         (length,) = U32.unpack_from(view, offset)
         if length < ENTRY_HEADER:
