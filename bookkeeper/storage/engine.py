@@ -16,82 +16,38 @@ all runs of a chunk, then call ``when_durable`` once.
 
 from __future__ import annotations
 
+from array import array
+from collections import deque
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
+from struct import Struct
 
+from bookkeeper.errors import (
+    BadRequestError,
+    BookieFailedError,
+    BookKeeperError,
+    DataUnknownError,
+    DiskFullError,
+    DuplicateEntryError,
+    LedgerFencedError,
+    NoSuchLedgerError,
+    check,
+)
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.runs import Adds, Run
-from bookkeeper.seams import Buffer, Disk, Space, Workers
+from bookkeeper.runs import ENTRY_HEADER, RECORD_HEADER, Adds, Run, record
+from bookkeeper.seams import Buffer, Disk, File, Space, Workers
 from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.entry_index import PageCache
+from bookkeeper.storage.entry_log import EntryLogWriter
+from bookkeeper.storage.group_commit import GroupCommit, Hooks
+from bookkeeper.storage.housekeeping import Housekeeping, WorkerHub
+from bookkeeper.storage.ledger_state import Kind, LedgerState, explicit_lac_body, same_payload, state_record
+from bookkeeper.storage.reading import EntryReader
+from bookkeeper.storage.shapes import AvailabilityRun, Done, EngineState, EngineStats, OpenReport, PackedEntries
+from bookkeeper.storage.start import Started, start
 
-Done = Callable[[BaseException | None], None]
-"""Called once, on the loop's thread: None = done and durable, else why not."""
+__all__ = ["AvailabilityRun", "Done", "Engine", "EngineState", "EngineStats", "OpenReport", "PackedEntries"]
 
-
-class EngineState(Enum):
-    WRITABLE = "writable"
-    READ_ONLY = "read-only"
-    """Too little space: regular adds are refused; reads, fences and recovery adds go on (B10, K26)."""
-    FAILED = "failed"
-    """A sync failed, or an invariant: nothing is acknowledged any more, the process should end (K23)."""
-    CLOSED = "closed"
-
-
-@dataclass(frozen=True, slots=True)
-class PackedEntries:
-    """Entries of a batch read in protocol v2's form ``[length u32][entry]…``."""
-
-    body: bytes
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class AvailabilityRun:
-    """``count`` entries from ``first`` on are here."""
-
-    first: EntryId
-    count: int
-
-
-@dataclass(slots=True)
-class OpenReport:
-    """What a start found."""
-
-    clean: bool = True
-    """The last life ended by :meth:`Engine.close`."""
-    fresh: bool = False
-    """The directories were empty: a new bookie, or a lost disk (the cookie tells which)."""
-    replayed_groups: int = 0
-    replayed_records: int = 0
-    torn_tail: str | None = None
-    """The unfinished last group that was cut: never acknowledged."""
-    limbo_reason: str | None = None
-    """Acknowledged data may be missing (K9, K18). Negatives are unknown and every ledger counts as fenced until
-    :meth:`Engine.end_limbo`."""
-    rebuilt: bool = False
-    """The index was rebuilt from the entry logs (K19)."""
-    quarantined: list[str] = field(default_factory=list)
-    """Damaged places: file, offset, length."""
-
-
-@dataclass(slots=True)
-class EngineStats:
-    """Plain counters; all bytes and counts are since the start of this life."""
-
-    groups: int = 0
-    records: int = 0
-    record_bytes: int = 0
-    journal_bytes: int = 0
-    sync_seconds: float = 0.0
-    slowest_sync_seconds: float = 0.0
-    checkpoints: int = 0
-    reads_inline: int = 0
-    reads_waited: int = 0
-    corruptions: int = 0
-    merges: int = 0
-    dropped_ledgers: int = 0
-    removed_logs: int = 0
+_IDS = Struct(">qqq")
 
 
 class Engine:
@@ -101,6 +57,84 @@ class Engine:
     stats: EngineStats
     state: EngineState
 
+    def __init__(
+        self,
+        config: StorageConfig,
+        disk: Disk,
+        workers: Workers,
+        began: Started,
+        boot: int,
+        monotonic: Callable[[], float] | None,
+        call_later: Callable[[float, Callable[[], None]], object] | None,
+    ) -> None:
+        self._config, self._disk = config, disk
+        self._states, self._dropped = began.states, began.dropped
+        self._dirty: dict[int, LedgerState] = {}
+        """Changed since the last checkpoint."""
+        self._complete: set[int] = set()
+        """Ledgers out of limbo."""
+        self._lac_waiters: dict[int, list[Callable[[int], None]]] = {}
+        self._closing = False
+        self._pause: Callable[[], None] = _nothing
+        self._resume: Callable[[], None] = _nothing
+        self._state_callback: Callable[[EngineState, str], None] | None = None
+        self.report, self.stats, self.state = began.report, EngineStats(), EngineState.WRITABLE
+        manifest, hub = began.manifest, WorkerHub(workers)
+        self._hub = hub
+        hooks = Hooks(
+            created_log=self._created_log,
+            covered=lambda group: self._house.group_covered(group),
+            no_space=lambda error: self._house.no_space(error),
+            failed=lambda error: self.set_state(EngineState.FAILED, str(error)),
+            pressure=lambda on: self._pause() if on else self._resume(),
+        )
+        logs = EntryLogWriter(disk, config.ledger_dir, manifest.directory_id, boot)
+        self._books = began.books
+        self._commit = GroupCommit(
+            config=config,
+            journal=began.journal,
+            logs=logs,
+            books=began.books,
+            worker=lambda: hub.get("journal"),
+            hooks=hooks,
+            stats=self.stats,
+            sequence=manifest.sequence,
+            durable=manifest.sequence,
+            file_id=manifest.file_id,
+            spares=deque(began.spares),
+            monotonic=monotonic,
+            call_later=call_later,
+        )
+        self._reader = EntryReader(
+            disk=disk,
+            directory=config.ledger_dir,
+            books=began.books,
+            pages=PageCache(config.page_cache_pages),
+            stats=self.stats,
+            worker=lambda: hub.get("read"),
+            groups=self._commit.groups,
+            index_damaged=lambda error: self._house.index_damaged(error),
+        )
+        self._house = Housekeeping(
+            config=config,
+            disk=disk,
+            hub=hub,
+            commit=self._commit,
+            reader=self._reader,
+            books=began.books,
+            journal=began.journal,
+            states=self._states,
+            dropped=self._dropped,
+            dirty=self._dirty,
+            stats=self.stats,
+            manifest=manifest,
+            locks=began.locks,
+            limbo=manifest.limbo,
+            quarantined=list(manifest.quarantined),
+            set_state=self.set_state,
+        )
+        self._house.begin()
+
     @classmethod
     def open(
         cls,
@@ -109,6 +143,7 @@ class Engine:
         workers: Workers,
         *,
         boot: int = 0,
+        directory_id: int = 0,
         monotonic: Callable[[], float] | None = None,
         call_later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> Engine:
@@ -119,6 +154,7 @@ class Engine:
 
         Args:
             boot: this life's number, written into the files it makes.
+            directory_id: what a new directory is marked with; one that has a mark keeps it.
             monotonic: seconds, for the sync statistics and ``journal_gap_ms``; without it neither is there.
             call_later: the loop's; needed only with ``journal_gap_ms``.
 
@@ -127,7 +163,8 @@ class Engine:
             UnsupportedFormatError: a file of another version.
             StorageError, OSError: the directory cannot be used.
         """
-        raise NotImplementedError
+        began = start(config, disk, boot, directory_id)
+        return cls(config, disk, workers, began, boot, monotonic, call_later)
 
     # -- writing ------------------------------------------------------------------------------------------
 
@@ -147,7 +184,26 @@ class Engine:
             DuplicateEntryError: another payload is stored under one of the ids (B6).
             BookieFailedError: the disk failed or is closed.
         """
-        raise NotImplementedError
+        ledger_id, i0, i1 = LedgerId(run.ledger_id), run.i0, run.i1
+        state = self._admit(ledger_id, run.master_key, recovery)
+        begin = adds.record_ends[i0 - 1] if i0 else adds.record_start
+        size = adds.record_ends[i1 - 1] - begin
+        first, last = adds.entry_ids[i0], adds.entry_ids[i1 - 1]
+        if state is not None and first <= state.last_entry:
+            self._check_repeats(state, adds, i0, i1, begin)
+        state = state or self._begin_ledger(ledger_id, run.master_key)
+        group = self._commit.room(size)
+        places = group.add_run(ledger_id, adds.records, begin, adds.record_ends, i0, i1)
+        if run.contiguous:
+            state.index.tail.extend(first, places)
+        else:
+            state.index.tail.scatter(adds.entry_ids, i0, i1, places)
+        rises = run.lac > state.lac
+        state.note_entries(first, last, run.lac, size)
+        self._dirty[ledger_id] = state
+        self._commit.accepted(size)
+        if rises and self._lac_waiters:
+            self._wake(ledger_id, run.lac)
 
     def append_entry(self, ledger_id: LedgerId, master_key: bytes, entry: Buffer, *, recovery: bool = False) -> None:
         """The same for one entry as it came (header of 32 bytes, digest, payload); its ids are in its header.
@@ -156,7 +212,12 @@ class Engine:
             BadRequestError: shorter than its header, or a negative id, or another ledger's.
             and as :meth:`append`.
         """
-        raise NotImplementedError
+        if len(entry) < ENTRY_HEADER:
+            raise BadRequestError(f"an entry of {len(entry)} bytes, the header alone has {ENTRY_HEADER}")
+        adds = single(entry)
+        if adds.runs[0].ledger_id != ledger_id or ledger_id < 0 or adds.entry_ids[0] < 0:
+            raise BadRequestError(f"the entry says it is entry {adds.entry_ids[0]} of {adds.runs[0].ledger_id}")
+        self.append(adds.runs[0]._replace(master_key=master_key), adds, recovery=recovery)
 
     def when_durable(self, callback: Done) -> None:
         """``callback(None)`` when everything handed in so far is durable; starts the journal if it is idle.
@@ -164,7 +225,7 @@ class Engine:
         Never called inside this call, unless nothing is pending (then at once). Callbacks come in the order in which
         they were given.
         """
-        raise NotImplementedError
+        self._commit.when_durable(callback)
 
     def fence(self, ledger_id: LedgerId, master_key: bytes, callback: Done) -> None:
         """Fence a ledger for ever; a ledger never seen is created fenced, with its key (K31).
@@ -175,7 +236,16 @@ class Engine:
         Raises:
             UnauthorizedError: another master key.
         """
-        raise NotImplementedError
+        if ledger_id not in self._dropped:
+            state = self._known(ledger_id, master_key)
+            if state is None or not state.fenced:
+                self._refuse_if_stopped()
+                if state is None:
+                    state = self._states[ledger_id] = LedgerState(ledger_id, master_key)
+                state.fenced = True
+                self._dirty[ledger_id] = state
+                self._commit.add_record(ledger_id, state_record(ledger_id, Kind.FENCED, master_key))
+        self._commit.when_durable(callback)
 
     def set_explicit_lac(self, ledger_id: LedgerId, master_key: bytes, lac: int, blob: Buffer, callback: Done) -> None:
         """Journal an explicit LAC with its opaque body; only ever raises the ledger's LAC (B8).
@@ -183,24 +253,35 @@ class Engine:
         Raises:
             UnauthorizedError, LedgerFencedError (deleted ledger), DiskFullError, BookieFailedError
         """
-        raise NotImplementedError
+        state = self._admit(ledger_id, master_key, recovery=False, fenced_too=True)
+        if state is None:
+            state = self._begin_ledger(ledger_id, master_key)
+        if lac >= state.explicit_lac:
+            rises = lac > state.lac
+            body = explicit_lac_body(master_key, bytes(blob))
+            self._commit.add_record(ledger_id, state_record(ledger_id, Kind.EXPLICIT_LAC, body, lac))
+            state.raise_explicit_lac(lac, bytes(blob))
+            self._dirty[ledger_id] = state
+            if rises:
+                self._wake(ledger_id, lac)
+        self._commit.when_durable(callback)
 
     def force(self, ledger_id: LedgerId, callback: Done) -> None:
         """``callback(None)`` when every add accepted so far for the ledger is durable."""
-        raise NotImplementedError
+        self._commit.when_durable(callback)
 
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
         """Who to tell when too many bytes wait for the journal (``inflight_bytes``), and when it has caught up."""
-        raise NotImplementedError
+        self._pause, self._resume = pause, resume
 
     def on_state(self, callback: Callable[[EngineState, str], None]) -> None:
         """Called with the new state and the reason at every change of :attr:`state`."""
-        raise NotImplementedError
+        self._state_callback = callback
 
     @property
     def journal_bytes_in_flight(self) -> int:
         """Bytes accepted and not yet durable."""
-        raise NotImplementedError
+        return self._commit.in_flight
 
     # -- reading ------------------------------------------------------------------------------------------
 
@@ -212,7 +293,13 @@ class Engine:
         NoSuchLedgerError, NoSuchEntryError (honest negatives only, B5), DataUnknownError, CorruptionError (names file
         and offset), BookieFailedError (I/O).
         """
-        raise NotImplementedError
+        try:
+            state = self._found(ledger_id)
+        except BookKeeperError as error:
+            return reply(error)
+        if entry_id < 0:
+            entry_id = EntryId(state.last_entry)
+        return self._reader.read(state, entry_id, self._unknown(ledger_id), reply)
 
     def read_batch(
         self,
@@ -224,9 +311,15 @@ class Engine:
     ) -> None:
         """Consecutive entries from ``first`` on.
 
-        At most ``count_max`` (0 = no limit), at most ``size_max`` bytes of body but at least one entry. Ends early at the first entry that is not here; errors as :meth:`read` only if the
-        first one cannot be given."""
-        raise NotImplementedError
+        At most ``count_max`` (0 = no limit), at most ``size_max`` bytes of body but at least one entry. Ends early at
+        the first entry that is not here; errors as :meth:`read`, and only if the first one cannot be given.
+        """
+        try:
+            state = self._found(ledger_id)
+        except BookKeeperError as error:
+            return reply(error)
+        size = min(size_max, self._config.batch_read_bytes)
+        return self._reader.read_batch(state, first, count_max, size, self._unknown(ledger_id), reply)
 
     def lac(self, ledger_id: LedgerId) -> int:
         """The greatest LAC over entries and explicit LAC (B8); -1 if none.
@@ -234,23 +327,30 @@ class Engine:
         Raises:
             NoSuchLedgerError, DataUnknownError
         """
-        raise NotImplementedError
+        return self._found(ledger_id).lac
 
     def explicit_lac(self, ledger_id: LedgerId) -> tuple[int, bytes] | None:
         """The greatest explicit LAC and its body. Raises as :meth:`lac`."""
-        raise NotImplementedError
+        state = self._found(ledger_id)
+        return None if state.explicit_blob is None else (state.explicit_lac, state.explicit_blob)
 
     def last_entry(self, ledger_id: LedgerId) -> EntryId:
         """The greatest entry id here; -1 if there are none. Raises as :meth:`lac`."""
-        raise NotImplementedError
+        return EntryId(self._found(ledger_id).last_entry)
 
     def entries(self, ledger_id: LedgerId) -> Sequence[AvailabilityRun]:
         """Which entries are here, ascending. May read index pages. Raises as :meth:`lac`."""
-        raise NotImplementedError
+        state = self._found(ledger_id)
+        if self._unknown(ledger_id):
+            raise DataUnknownError(f"ledger {ledger_id}: which entries were here is not known")
+        return self._reader.entries(state)
 
     def is_fenced(self, ledger_id: LedgerId) -> bool:
         """Fenced, deleted, or unknown (B3)."""
-        raise NotImplementedError
+        if ledger_id in self._dropped or self._unknown(ledger_id):
+            return True
+        state = self._states.get(ledger_id)
+        return state is not None and state.fenced
 
     def on_lac(self, ledger_id: LedgerId, callback: Callable[[int], None]) -> Callable[[], None]:
         """``callback(lac)`` once, when the ledger's LAC next rises (the ledger need not exist yet).
@@ -258,17 +358,26 @@ class Engine:
         Returns:
             a function that takes the waiter back; harmless afterwards.
         """
-        raise NotImplementedError
+        waiters = self._lac_waiters.setdefault(ledger_id, [])
+        waiters.append(callback)
+
+        def forget() -> None:
+            if callback in waiters:
+                waiters.remove(callback)
+            if not waiters and self._lac_waiters.get(ledger_id) is waiters:
+                del self._lac_waiters[ledger_id]
+
+        return forget
 
     def ledgers(self) -> Iterable[LedgerId]:
         """Every ledger with anything here, a snapshot."""
-        raise NotImplementedError
+        return [state.ledger_id for state in self._states.values()]
 
     # -- keeping house ------------------------------------------------------------------------------------
 
     def checkpoint(self, callback: Done) -> None:
         """Everything handed in so far becomes covered by the mark; the journal before it is recycled (K13-K16)."""
-        raise NotImplementedError
+        self._house.checkpoint(callback)
 
     def collect(self, dead: Container[LedgerId] | Callable[[LedgerId], bool], callback: Done) -> None:
         """Drop the ledgers given as dead and remove entry logs without a live ledger.
@@ -276,25 +385,136 @@ class Engine:
         The caller has the proof that they are dead (G1). Dropped ledgers are remembered: adds to them are refused as
         fenced, reads say "no such ledger".
         """
-        raise NotImplementedError
+        is_dead = dead if callable(dead) else dead.__contains__
+        for ledger_id in [key for key in self._states if is_dead(LedgerId(key))]:
+            self._refuse_if_stopped()
+            self._commit.add_record(ledger_id, state_record(ledger_id, Kind.DROPPED))
+            del self._states[ledger_id]
+            self._dirty.pop(ledger_id, None)
+            self._dropped.add(ledger_id)
+            self._house.newly_dropped.append(ledger_id)
+            self.stats.dropped_ledgers += 1
+        self._house.checkpoint(callback, collect=True)
 
     def end_limbo(self, ledger_id: LedgerId | None = None) -> None:
         """The data of the ledger (None: of all) is known to be complete again, or it was created later."""
-        raise NotImplementedError
+        if ledger_id is None:
+            self._house.limbo = None
+        else:
+            self._complete.add(ledger_id)
 
     def space(self) -> Space:
         """Bytes of the file system that holds the ledger directory."""
-        raise NotImplementedError
+        return self._disk.space(self._config.ledger_dir)
 
     def check_space(self) -> None:
         """Look at the free space: turn read-only or writable (V8), and retry what found no space. Cheap; call it every
         few seconds."""
-        raise NotImplementedError
+        self._house.check_space()
 
     def close(self, callback: Done) -> None:
         """Clean stop: everything durable and covered by the mark, marked clean, unlocked. Adds are refused from now."""
-        raise NotImplementedError
+        if self.state is EngineState.CLOSED:
+            return callback(None)
+        self._closing = True
+        return self._house.close(callback)
 
     def close_blocking(self) -> None:
         """The same on this thread, for programs without a loop: only when no worker has anything in hand."""
-        raise NotImplementedError
+        check(not self._commit.busy, "P3", "the journal's worker is at work")
+        self._hub.inline = True
+        errors: list[BaseException | None] = []
+        self.close(errors.append)
+        if errors and errors[0] is not None:
+            raise errors[0]
+
+    # -- inside -------------------------------------------------------------------------------------------
+
+    def set_state(self, state: EngineState, reason: str) -> None:
+        """For housekeeping: FAILED and CLOSED are final."""
+        if state is self.state or self.state in (EngineState.CLOSED, EngineState.FAILED):
+            return
+        self.state = state
+        if self._state_callback is not None:
+            self._state_callback(state, reason)
+
+    def _refuse_if_stopped(self) -> None:
+        if self._closing or self.state in (EngineState.FAILED, EngineState.CLOSED):
+            raise BookieFailedError(f"the disk is {self.state.value if not self._closing else 'closing'}")
+
+    def _unknown(self, ledger_id: int) -> bool:
+        """A negative about this ledger would not be honest (B5)."""
+        if self._house.limbo is not None or self._house.suspect:
+            return ledger_id not in self._complete
+        return False
+
+    def _known(self, ledger_id: int, key: bytes) -> LedgerState | None:
+        """The ledger's state, if there is one; its key is compared (B4), or set if none is known."""
+        state = self._states.get(ledger_id)
+        if state is not None:
+            if state.key is None:
+                state.key = key
+                self._dirty[ledger_id] = state
+                self._commit.add_record(ledger_id, state_record(ledger_id, Kind.KEY, key))
+            else:
+                state.check_key(key)
+        return state
+
+    def _admit(self, ledger_id: int, key: bytes, recovery: bool, *, fenced_too: bool = False) -> LedgerState | None:
+        """Whether something may be added to a ledger; its state, if there is one."""
+        if self.state is not EngineState.WRITABLE or self._closing:
+            self._refuse_if_stopped()
+            if not recovery:
+                raise DiskFullError("this bookie's disk is full: read-only")
+        if self._commit.stuck is not None and self._commit.in_flight > self._config.inflight_bytes:
+            raise DiskFullError(f"the journal cannot go on: {self._commit.stuck}")
+        if ledger_id in self._dropped:
+            raise LedgerFencedError(f"ledger {ledger_id} was deleted")
+        state = self._known(ledger_id, key)
+        if not recovery and not fenced_too and ((state is not None and state.fenced) or self._unknown(ledger_id)):
+            raise LedgerFencedError(f"ledger {ledger_id} is fenced")
+        return state
+
+    def _begin_ledger(self, ledger_id: int, key: bytes) -> LedgerState:
+        """A ledger is met for the first time: its key goes ahead of its entries (B4, K19)."""
+        state = self._states[ledger_id] = self._dirty[ledger_id] = LedgerState(LedgerId(ledger_id), key)
+        self._commit.add_record(ledger_id, state_record(ledger_id, Kind.KEY, key))
+        return state
+
+    def _check_repeats(self, state: LedgerState, adds: Adds, i0: int, i1: int, begin: int) -> None:
+        """B6: an id that is taken may come again with the same payload only (as far as that is at hand)."""
+        view = memoryview(adds.records)
+        for at in range(i0, i1):
+            end, entry_id = adds.record_ends[at], adds.entry_ids[at]
+            if entry_id <= state.last_entry:
+                stored = self._reader.peek(state, entry_id)
+                if stored is not None and not same_payload(stored, view[begin + RECORD_HEADER : end]):
+                    raise DuplicateEntryError(f"entry {entry_id} of ledger {state.ledger_id} has another payload")
+            begin = end
+
+    def _found(self, ledger_id: int) -> LedgerState:
+        if (state := self._states.get(ledger_id)) is not None:
+            return state
+        if self._unknown(ledger_id) and ledger_id not in self._dropped:
+            raise DataUnknownError(f"whether ledger {ledger_id} was here is not known")
+        raise NoSuchLedgerError(f"ledger {ledger_id} is not here")
+
+    def _wake(self, ledger_id: int, lac: int) -> None:
+        for waiter in self._lac_waiters.pop(ledger_id, ()):
+            waiter(lac)
+
+    def _created_log(self, log_id: int, file: File) -> None:
+        self._books.logs[log_id].file = file
+
+
+def single(entry: Buffer) -> Adds:
+    """One entry in the shape of the codec's result: one run of one add, without a key."""
+    data = record(entry)
+    ledger_id, entry_id, lac = _IDS.unpack_from(entry)
+    run = Run(ledger_id, b"", 0, 1, True, lac)
+    ends, ids, none = array("q", [len(data)]), array("q", [entry_id]), array("q", [0])
+    return Adds(0, data, 0, ends, b"", none, ids, [run], [], [], False, False, None)
+
+
+def _nothing() -> None:
+    pass

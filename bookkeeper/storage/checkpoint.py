@@ -1,0 +1,158 @@
+"""A checkpoint: what the journal holds becomes covered by the other files, in the order that survives a crash.
+
+entry logs synced → index segment written and synced → manifest replaced → journal files below the mark recycled,
+files that nothing names any more removed (disk-format §5, K3, K13-K16). The job runs on the checkpoint's worker, on a
+snapshot that nobody changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from bookkeeper.errors import CorruptionError
+from bookkeeper.seams import Disk, File
+from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.durable import remove_files, sync
+from bookkeeper.storage.entry_index import Extent, Tail
+from bookkeeper.storage.entry_log import Usage, finish_log, log_name, read_map, scan_log, usage_of
+from bookkeeper.storage.index_segment import SegmentWriter, merge_segments, plan_merge, segment_name
+from bookkeeper.storage.journal import journal_ids, recycle
+from bookkeeper.storage.manifest import LogEntry, Manifest
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """What a checkpoint covers: everything up to one group, as it was when that group was closed."""
+
+    before: Manifest
+    """The manifest that is on disk."""
+    segment_id: int = 0
+    next_log: int = 1
+    next_file: int = 1
+    file_id: int = 0
+    sequence: int = 0
+    """The last covered group and its journal file."""
+    tails: dict[int, Tail] = field(default_factory=dict)
+    states: dict[int, bytes] = field(default_factory=dict)
+    """Rows of the ledgers that changed (and of the dropped ones)."""
+    alive: set[int] = field(default_factory=set)
+    dropped: set[int] = field(default_factory=set)
+    logs: dict[int, LogEntry] = field(default_factory=dict)
+    """All logs, as the manifest is to name them."""
+    unsynced: dict[int, File] = field(default_factory=dict)
+    finish: dict[int, tuple[File, int, Usage]] = field(default_factory=dict)
+    """Logs that get nothing more: file, end of records, whose they are."""
+    collect: bool = False
+    """Look for logs without a live ledger."""
+    keep: set[int] = field(default_factory=set)
+    """Logs that are not to be removed, whatever they hold."""
+    rebuilt: bool = False
+    """The tails are the whole index: the old segments go."""
+    clean: bool = False
+    rebuild: bool = False
+    limbo: str | None = None
+    quarantined: list[str] = field(default_factory=list)
+    spares: int = 0
+    """How many journal files to keep for re-use."""
+
+
+@dataclass(slots=True)
+class Covered:
+    """What a checkpoint did."""
+
+    manifest: Manifest
+    extents: dict[int, list[Extent]]
+    merged: set[int]
+    """Segments that are gone: what they held is in ``extents``."""
+    removed_logs: list[int]
+    spares: list[str]
+
+
+def run_checkpoint(disk: Disk, config: StorageConfig, snap: Snapshot) -> Covered:
+    """Blocking; on the checkpoint's worker.
+
+    Raises:
+        SyncFailedError: final (K23).
+        OSError: nothing was lost, the journal is kept (K16).
+        InvariantError: the mark would move back (K14).
+    """
+    directory, before = config.ledger_dir, snap.before
+    for file in snap.unsynced.values():
+        sync(file)
+    for log_id, (file, end, usage) in snap.finish.items():
+        finish_log(file, log_id, end, usage)
+        snap.logs[log_id] = LogEntry(end, finished=True)
+    writer, merged = _write_segment(disk, directory, config, snap)
+    removed = _dead_logs(disk, directory, snap) if snap.collect else []
+    segments = {key: size for key, size in before.segments.items() if key not in merged}
+    if not writer.empty:
+        segments[snap.segment_id] = writer.size
+    manifest = replace(
+        before,
+        clean=snap.clean,
+        file_id=snap.file_id,
+        sequence=snap.sequence,
+        next_file=snap.next_file,
+        next_log=snap.next_log,
+        next_segment=snap.segment_id + 1,
+        logs={log_id: entry for log_id, entry in snap.logs.items() if log_id not in removed},
+        segments=segments,
+        rebuild=snap.rebuild,
+        limbo=snap.limbo,
+        quarantined=snap.quarantined,
+    )
+    manifest.write(disk, directory, before)
+    passed = [file_id for file_id in journal_ids(disk, config.journal_dir) if file_id < snap.file_id]
+    spares = recycle(disk, config.journal_dir, passed, snap.spares)
+    remove_files(disk, directory, [segment_name(key) for key in merged] + [log_name(key) for key in removed])
+    return Covered(manifest, writer.extents, merged, removed, spares)
+
+
+def _write_segment(disk: Disk, directory: str, config: StorageConfig, snap: Snapshot) -> tuple[SegmentWriter, set[int]]:
+    """The new tails, and the small segments with them if there are too many."""
+    writer = SegmentWriter(snap.segment_id, snap.before.directory_id)
+    ids = list(snap.before.segments)
+    if snap.rebuilt:
+        merged = set(ids)
+    else:
+        merged = set(ids[plan_merge(list(snap.before.segments.values()), config.index_segments) :])
+    if merged and not snap.rebuilt:
+        files = [(key, disk.open(f"{directory}/{segment_name(key)}", write=False)) for key in ids if key in merged]
+        try:
+            merge_segments(writer, files, snap.tails, snap.alive)
+        except CorruptionError:  # keep what is there: reads of the damaged part say so, a restart rebuilds (K19)
+            snap.rebuild = True
+            writer, merged = SegmentWriter(snap.segment_id, snap.before.directory_id), set()
+        finally:
+            for _, file in files:
+                file.close()
+    if not merged or snap.rebuilt:
+        for ledger_id, tail in snap.tails.items():
+            writer.add_tail(ledger_id, tail)
+    for ledger_id, row in snap.states.items():
+        writer.set_state(ledger_id, row)
+    if not writer.empty:
+        writer.write(disk, directory)
+    return writer, merged
+
+
+def _dead_logs(disk: Disk, directory: str, snap: Snapshot) -> list[int]:
+    """Finished logs in which every ledger is known to be dropped. In doubt a log stays (G1, G4)."""
+    return [
+        log_id
+        for log_id, entry in snap.logs.items()
+        if entry.finished and log_id not in snap.keep and _owners(disk, directory, log_id, entry) <= snap.dropped
+    ]
+
+
+def _owners(disk: Disk, directory: str, log_id: int, entry: LogEntry) -> set[int]:
+    """The ledgers in a log; {-1}, which is nobody's, if that cannot be said."""
+    file = disk.open(f"{directory}/{log_name(log_id)}", write=False)
+    try:
+        return set(read_map(file, log_id)[1])
+    except CorruptionError:
+        usage: Usage = {}
+        bad = scan_log(file, entry.end, lambda _data, _at, scan: usage_of(scan, usage))
+        return {-1} if bad else set(usage)
+    finally:
+        file.close()

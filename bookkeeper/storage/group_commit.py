@@ -1,0 +1,263 @@
+"""Group commit that clocks itself: while one group is being made durable the next one collects.
+
+The loop's side of the journal. One group is with the worker at any time, so a group's header can truly say that all
+before it are durable (K9), and sequences and file offsets are given out here, in order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from bookkeeper.errors import BookieFailedError, DiskFullError, check
+from bookkeeper.seams import File, Worker
+from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.durable import BLOCK, NO_SPACE, TRANSIENT, SyncFailedError
+from bookkeeper.storage.entry_log import EntryLogWriter
+from bookkeeper.storage.journal import GroupBuffer, JournalWriter, PendingGroup, Written
+from bookkeeper.storage.journal_format import GROUP_HEADER, padded
+from bookkeeper.storage.log_book import LogBook
+from bookkeeper.storage.shapes import Done, EngineStats
+
+_FREE_BUFFERS = 4
+
+
+@dataclass(slots=True)
+class Hooks:
+    """What group commit tells the engine."""
+
+    created_log: Callable[[int, File], None]
+    covered: Callable[[PendingGroup], None]
+    """A group is durable and in the entry log."""
+    no_space: Callable[[OSError], bool]
+    """True: something was freed, try again at once (K26)."""
+    failed: Callable[[BaseException], None]
+    """Final (K23)."""
+    pressure: Callable[[bool], None]
+
+
+@dataclass(slots=True)
+class GroupCommit:
+    """Owned by the loop's thread."""
+
+    config: StorageConfig
+    journal: JournalWriter
+    logs: EntryLogWriter
+    books: LogBook
+    worker: Callable[[], Worker]
+    hooks: Hooks
+    stats: EngineStats
+    sequence: int
+    """Of the last group handed to the worker."""
+    file_id: int
+    file_offset: int = BLOCK
+    spares: deque[str] = field(default_factory=deque)
+    monotonic: Callable[[], float] | None = None
+    call_later: Callable[[float, Callable[[], None]], object] | None = None
+    in_flight: int = 0
+    """Bytes accepted and not durable."""
+    stuck: OSError | None = None
+    """The group at the head found no space or no descriptor; it is tried again on demand."""
+    dead: BaseException | None = None
+    """Why nothing will be written any more."""
+    durable: int = 0
+    """The last durable sequence."""
+    _writing: PendingGroup | None = None
+    _busy: bool = False
+    _queue: deque[PendingGroup] = field(default_factory=deque)
+    _collecting: PendingGroup | None = None
+    _free: list[GroupBuffer] = field(default_factory=list)
+    _paused: bool = False
+    _started_at: float = 0.0
+    _timer: bool = False
+
+    @property
+    def busy(self) -> bool:
+        """The worker has a group in hand."""
+        return self._busy
+
+    # -- collecting ---------------------------------------------------------------------------------------
+
+    def room(self, size: int) -> PendingGroup:
+        """The collecting group, with room for ``size`` more bytes of records."""
+        group = self._collecting
+        if group is not None and group.room_for(size):
+            return group
+        if group is not None:
+            self._close()
+        capacity = max(self.config.group_bytes, size + GROUP_HEADER + BLOCK)
+        buffer = self._free.pop() if self._free and capacity == self.config.group_bytes else GroupBuffer(capacity)
+        self._collecting = PendingGroup(buffer, *self.books.next_place())
+        return self._collecting
+
+    def accepted(self, size: int) -> None:
+        """``size`` bytes were added to the collecting group (P12)."""
+        self.in_flight += size
+        if self.in_flight > self.config.inflight_bytes and not self._paused:
+            self._paused = True
+            self.hooks.pressure(True)
+
+    def add_record(self, ledger_id: int, data: bytes) -> None:
+        """One state record."""
+        self.room(len(data)).add_record(ledger_id, data)
+        self.accepted(len(data))
+
+    def _close(self) -> None:
+        """The collecting group takes nothing more."""
+        group, self._collecting = self._collecting, None
+        if group is not None:
+            self.books.given(group.log_id, group.log_offset + group.size, group.usage)
+            self._queue.append(group)
+
+    def cut(self, *, flags: int = 0) -> PendingGroup | None:
+        """Close the collecting group (with ``flags``: make one if there is none); the last group under way, if any."""
+        if flags:
+            self.room(0).flags |= flags
+        self._close()
+        if self._queue:
+            return self._queue[-1]
+        return self._writing
+
+    def groups(self) -> Iterator[PendingGroup]:
+        """Everything that is not in the entry logs yet, newest first."""
+        if self._collecting is not None:
+            yield self._collecting
+        yield from reversed(self._queue)
+        if self._writing is not None:
+            yield self._writing
+
+    # -- waiting ------------------------------------------------------------------------------------------
+
+    def when_durable(self, callback: Done) -> None:
+        """See :meth:`Engine.when_durable`."""
+        if self.dead is not None:
+            return callback(_failed(self.dead))
+        last = next(self.groups(), None)
+        if last is None:
+            return callback(None)
+        last.waiters.append(callback)
+        return self.start()
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Hand the next group to the worker, if it is idle."""
+        if self._busy or self.dead is not None:
+            return
+        if self._writing is None:
+            if not self._queue:
+                if self._collecting is None or self._wait_for_gap():
+                    return
+                self._close()
+            self._number(self._queue.popleft())
+        self._submit()
+
+    def _number(self, group: PendingGroup) -> None:
+        size = padded(group.size)
+        if self.file_offset + size > self.config.journal_file_bytes and self.file_offset > BLOCK:
+            self.file_id, self.file_offset = self.file_id + 1, BLOCK
+        self.sequence += 1
+        check(self.sequence == self.durable + 1, "K9", f"group {self.sequence} while {self.durable} is durable")
+        group.sequence, group.file_id, group.file_offset = self.sequence, self.file_id, self.file_offset
+        self.file_offset += size
+        self._writing = group
+
+    def _submit(self) -> None:
+        group = self._writing
+        assert group is not None
+        spare = self.spares[0] if self.spares else None
+        below = self.durable
+        self._busy = True
+        self._started_at = self.monotonic() if self.monotonic is not None else 0.0
+        self.worker().submit(lambda: self.journal.write(group, below, spare, self.logs), self._written)
+
+    def _written(self, written: Written | None, error: BaseException | None) -> None:
+        self._busy = False
+        group = self._writing
+        assert group is not None
+        if error is not None or written is None:
+            return self._trouble(error or BookieFailedError("the journal's worker gave no result"))
+        self._measure(group)
+        if written.spare_used is not None:
+            self.spares.popleft()
+        if written.created_log is not None:
+            self.hooks.created_log(group.log_id, written.created_log)
+        self.stuck = None
+        self._writing = None
+        self.durable = group.sequence
+        self.in_flight -= group.size
+        self._release(group.buffer)
+        self.hooks.covered(group)
+        self._answer(group, None)
+        if self._paused and self.in_flight <= self.config.inflight_bytes // 2:
+            self._paused = False
+            self.hooks.pressure(False)
+        return self.start()
+
+    def _answer(self, group: PendingGroup, error: BaseException | None) -> None:
+        waiters, group.waiters = group.waiters, []
+        if waiters and error is None:
+            check(group.sequence <= self.durable, "K7", f"group {group.sequence} is not durable")
+        for waiter in waiters:
+            waiter(error)
+
+    def _trouble(self, error: BaseException) -> None:
+        transient = isinstance(error, OSError) and error.errno in TRANSIENT and not isinstance(error, SyncFailedError)
+        if not transient:
+            self.fail(error)
+            return
+        assert isinstance(error, OSError)
+        if self.hooks.no_space(error):
+            self._submit()
+            return
+        self.stuck = error
+        kind = DiskFullError if error.errno in NO_SPACE else BookieFailedError
+        for group in reversed(list(self.groups())):
+            self._answer(group, kind(f"the journal cannot go on: {error}"))
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing is acknowledged any more (K23)."""
+        if self.dead is None:
+            self.dead = error
+            self.hooks.failed(error)
+            for group in reversed(list(self.groups())):
+                self._answer(group, _failed(error))
+
+    # -- small things -------------------------------------------------------------------------------------
+
+    def _wait_for_gap(self) -> bool:
+        """Whether ``journal_gap_ms`` asks to collect a little longer."""
+        gap = self.config.journal_gap_ms / 1000
+        if not gap or self.monotonic is None or self.call_later is None:
+            return False
+        left = self._started_at + gap - self.monotonic()
+        if left <= 0:
+            return False
+        if not self._timer:
+            self._timer = True
+            self.call_later(left, self._gap_over)
+        return True
+
+    def _gap_over(self) -> None:
+        self._timer = False
+        self.start()
+
+    def _measure(self, group: PendingGroup) -> None:
+        stats = self.stats
+        stats.groups += 1
+        stats.records += group.records
+        stats.record_bytes += group.size
+        stats.journal_bytes += padded(group.size)
+        if self.monotonic is not None:
+            took = self.monotonic() - self._started_at
+            stats.sync_seconds += took
+            stats.slowest_sync_seconds = max(stats.slowest_sync_seconds, took)
+
+    def _release(self, buffer: GroupBuffer) -> None:
+        if buffer.capacity == -(-self.config.group_bytes // BLOCK) * BLOCK and len(self._free) < _FREE_BUFFERS:
+            self._free.append(buffer)
+
+
+def _failed(error: BaseException) -> BookieFailedError:
+    return BookieFailedError(f"the disk has failed: {error}")

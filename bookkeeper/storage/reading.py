@@ -1,0 +1,377 @@
+"""Reading entries: places from the index, records from the logs, every one verified (B7).
+
+Each step is first tried without waiting. Where that would wait, the read worker does just that step, on values that
+nobody changes, and the loop's thread goes on with its result.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from bookkeeper.errors import BookieFailedError, CorruptionError, DataUnknownError, NoSuchEntryError
+from bookkeeper.ids import EntryId
+from bookkeeper.runs import RECORD_HEADER, pack_entries, read_record
+from bookkeeper.runs.shapes import RECORD_MAX, Stop
+from bookkeeper.seams import Disk, File, Worker
+from bookkeeper.storage.entry_index import LOG_SHIFT, OFFSET_MASK, Extent, PageCache
+from bookkeeper.storage.index_segment import decode_page, segment_name
+from bookkeeper.storage.journal import PendingGroup
+from bookkeeper.storage.ledger_state import LedgerState
+from bookkeeper.storage.log_book import LogBook
+from bookkeeper.storage.shapes import AvailabilityRun, EngineStats, PackedEntries
+
+_BATCH_MAX = 8192
+"""The most entries one batch read looks up."""
+
+_NEAR = 64 * 1024
+"""Records this close to each other are read in one piece."""
+
+
+class _WouldWaitError(Exception):
+    """Not in memory."""
+
+
+_Read = Callable[[File, int, int], bytes]
+
+
+def _now(file: File, size: int, offset: int) -> bytes:
+    data = file.pread_cached(size, offset)
+    if data is None:
+        raise _WouldWaitError
+    return data
+
+
+def _wait(file: File, size: int, offset: int) -> bytes:
+    return file.pread(size, offset)
+
+
+class _PageMissing(Exception):
+    def __init__(self, extent: Extent, file: File) -> None:
+        self.extent, self.file = extent, file
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Records of consecutive entries that lie close together."""
+
+    source: File | bytes
+    """A log, or a copy of what is still on its way to one."""
+    begin: int
+    """Offset of the first record in the source."""
+    size: int
+    first: int
+    offsets: array[int]
+    """Relative to ``begin``."""
+    name: str
+    log_offset: int
+
+
+def fetch(file: File, offset: int, hint: int, ledger_id: int, entry_id: int, read: _Read) -> bytes:
+    """One verified entry from a log.
+
+    Raises:
+        CorruptionError: names file and offset.
+    """
+    data = read(file, max(hint, RECORD_HEADER), offset)
+    size = RECORD_HEADER + int.from_bytes(data[:4], "big")
+    if size > len(data) and size <= RECORD_MAX:
+        data += read(file, size - len(data), offset + len(data))
+    entry = read_record(data, 0, ledger_id, entry_id) if len(data) >= size else None
+    if entry is None:
+        raise CorruptionError(f"{file.path} at {offset}: not entry {entry_id} of ledger {ledger_id}")
+    return entry
+
+
+def fetch_batch(plan: list[_Stretch], ledger_id: int, size_max: int, hint: int, read: _Read) -> PackedEntries:
+    """What the stretches of a plan hold, packed, until the budget is used up or something is not as it must be.
+
+    Raises:
+        CorruptionError: the first entry is damaged.
+    """
+    parts: list[bytes] = []
+    size = count = 0
+    for stretch in plan:
+        done = 0
+        while done < len(stretch.offsets):
+            at = stretch.offsets[done]
+            data = _bytes_of(stretch, at, hint, read)
+            offsets = array("q", [offset - at for offset in stretch.offsets[done:]])
+            packed = pack_entries(data, offsets, ledger_id, stretch.first + done, size_max - size, 0 if count else 1)
+            parts.append(packed.body)
+            size, count, done = size + len(packed.body), count + packed.n, done + packed.n
+            if packed.n == 0 or packed.stop in (Stop.BUDGET, Stop.DAMAGED):
+                if count == 0:
+                    where = f"{stretch.name} at {stretch.log_offset}"
+                    raise CorruptionError(f"{where}: not entry {stretch.first} of ledger {ledger_id}")
+                return PackedEntries(b"".join(parts), count)
+    return PackedEntries(b"".join(parts), count)
+
+
+def _bytes_of(stretch: _Stretch, at: int, hint: int, read: _Read) -> bytes:
+    """The stretch from ``at`` on, with at least the whole of its first record."""
+    if isinstance(stretch.source, bytes):
+        return stretch.source[stretch.begin + at :]
+    data = read(stretch.source, stretch.size - at, stretch.begin + at)
+    missing = RECORD_HEADER + int.from_bytes(data[:4], "big") - len(data)
+    if 0 < missing <= RECORD_MAX:
+        data += read(stretch.source, missing, stretch.begin + at + len(data))
+    return data
+
+
+@dataclass(slots=True)
+class EntryReader:
+    """Single and batch reads. Owned by the loop's thread."""
+
+    disk: Disk
+    directory: str
+    books: LogBook
+    pages: PageCache
+    stats: EngineStats
+    worker: Callable[[], Worker]
+    groups: Callable[[], Iterable[PendingGroup]]
+    """What is not in the logs yet."""
+    index_damaged: Callable[[CorruptionError], None]
+    segments: dict[int, File] = field(default_factory=dict)
+
+    # -- one entry ----------------------------------------------------------------------------------------
+
+    def read(
+        self, state: LedgerState, entry_id: int, unknown: bool, reply: Callable[[bytes | BaseException], None]
+    ) -> None:
+        """See :meth:`Engine.read`; ``unknown``: a negative would not be honest (B5)."""
+        try:
+            found = self.find(state, entry_id)
+            if not found:
+                return reply(absent(state.ledger_id, entry_id, unknown))
+            offset = found & OFFSET_MASK
+            if (group := self._pending(found)) is not None:
+                entry = read_record(group.bytes_from(offset), 0, state.ledger_id, entry_id)
+                if entry is None:
+                    raise CorruptionError(f"memory of group {group.sequence}: not entry {entry_id}")
+                self.stats.reads_inline += 1
+                return reply(entry)
+            file, hint = self.books.file(found >> LOG_SHIFT), state.read_hint
+            try:
+                entry = fetch(file, offset, hint, state.ledger_id, entry_id, _now)
+            except _WouldWaitError:
+                self._submit(lambda: fetch(file, offset, hint, state.ledger_id, entry_id, _wait), reply)
+                return None
+            self._learn(state, len(entry))
+            self.stats.reads_inline += 1
+            reply(entry)
+        except _PageMissing as missing:
+            self._load(missing, lambda: self.read(state, entry_id, unknown, reply), reply)
+        except (CorruptionError, OSError) as error:
+            reply(self.trouble(error))
+
+    def peek(self, state: LedgerState, entry_id: int) -> bytes | None:
+        """The stored entry if it can be had without waiting (B6); None if not, or if there is none."""
+        try:
+            found = self.find(state, entry_id)
+            if not found:
+                return None
+            if (group := self._pending(found)) is not None:
+                return read_record(group.bytes_from(found & OFFSET_MASK), 0, state.ledger_id, entry_id)
+            file = self.books.file(found >> LOG_SHIFT)
+            return fetch(file, found & OFFSET_MASK, state.read_hint, state.ledger_id, entry_id, _now)
+        except (_PageMissing, _WouldWaitError, CorruptionError, OSError):
+            return None
+
+    # -- many ---------------------------------------------------------------------------------------------
+
+    def read_batch(
+        self,
+        state: LedgerState,
+        first: int,
+        count_max: int,
+        size_max: int,
+        unknown: bool,
+        reply: Callable[[PackedEntries | BaseException], None],
+    ) -> None:
+        """See :meth:`Engine.read_batch`."""
+        try:
+            plan = self._plan(state, first, count_max, size_max)
+        except _PageMissing as missing:
+            return self._load(
+                missing, lambda: self.read_batch(state, first, count_max, size_max, unknown, reply), reply
+            )
+        except (CorruptionError, OSError) as error:
+            return reply(self.trouble(error))
+        if not plan:
+            return reply(absent(state.ledger_id, first, unknown))
+        ledger_id, hint = state.ledger_id, state.read_hint
+        try:
+            packed = fetch_batch(plan, ledger_id, size_max, hint, _now)
+        except _WouldWaitError:
+            return self._submit(lambda: fetch_batch(plan, ledger_id, size_max, hint, _wait), reply)
+        except (CorruptionError, OSError) as error:
+            return reply(self.trouble(error))
+        self.stats.reads_inline += 1
+        if packed.count:
+            self._learn(state, len(packed.body) // packed.count)
+        return reply(packed)
+
+    def _plan(self, state: LedgerState, first: int, count_max: int, size_max: int) -> list[_Stretch]:
+        """Where the entries from ``first`` on lie, up to the first that is not here."""
+        places = array("q")
+        limit = min(count_max or _BATCH_MAX, _BATCH_MAX, 1 + size_max // 36)
+        begin = spent = 0
+        plan: list[_Stretch] = []
+        for entry_id in range(first, first + limit):
+            try:
+                found = self.find(state, entry_id)
+            except _PageMissing:
+                if not places:
+                    raise
+                break  # what is known so far is an answer
+            if not found:
+                break
+            if places:
+                step = found - places[-1]
+                if not 0 < step < max(_NEAR, 4 * state.read_hint) or self._pending(found) is not self._pending(
+                    places[begin]
+                ):
+                    plan.append(self._stretch(state, first + begin, places[begin:]))
+                    begin, step = len(places), state.read_hint
+                spent += step
+            places.append(found)
+            if spent > size_max:
+                break
+        if begin < len(places):
+            plan.append(self._stretch(state, first + begin, places[begin:]))
+        return plan
+
+    def _stretch(self, state: LedgerState, first: int, places: array[int]) -> _Stretch:
+        start = places[0]
+        offsets = array("q", [found - start for found in places])
+        log_offset = start & OFFSET_MASK
+        if (group := self._pending(start)) is not None:
+            end = min(offsets[-1] + state.read_hint, group.log_offset + group.size - log_offset)
+            view = group.bytes_from(log_offset)
+            last = offsets[-1]
+            size = RECORD_HEADER + int.from_bytes(view[last : last + 4], "big")
+            data = bytes(view[: max(end, last + size)])
+            return _Stretch(data, 0, len(data), first, offsets, f"group {group.sequence}", log_offset)
+        file = self.books.file(start >> LOG_SHIFT)
+        return _Stretch(file, log_offset, offsets[-1] + state.read_hint, first, offsets, file.path, log_offset)
+
+    # -- places -------------------------------------------------------------------------------------------
+
+    def find(self, state: LedgerState, entry_id: int) -> int:
+        """The place of an entry, 0 if it is not here.
+
+        Raises:
+            _PageMissing: an index page must be read first.
+        """
+        if found := state.index.get_recent(entry_id):
+            return found
+        for extent in state.index.candidates(entry_id):
+            if found := self._page(extent)[entry_id - extent.first]:
+                return found
+        return 0
+
+    def page_blocking(self, extent: Extent) -> array[int]:
+        """An index page, waiting for the disk if need be."""
+        try:
+            return self._page(extent)
+        except _PageMissing as missing:
+            return decode_page(missing.file.pread(8 * extent.count, extent.offset), extent, missing.file.path)
+
+    def entries(self, state: LedgerState) -> list[AvailabilityRun]:
+        """Which entries are here, ascending.
+
+        Raises:
+            CorruptionError, OSError: an index page cannot be read.
+        """
+        stretches: list[tuple[int, int]] = []
+        for extent in state.index.extents:
+            if extent.present == extent.count:
+                stretches.append((extent.first, extent.end))
+            else:
+                stretches += _present(extent.first, self.page_blocking(extent))
+        for tail in (state.index.frozen, state.index.tail):
+            for first, places in tail.runs() if tail is not None else ():
+                stretches += _present(first, places)
+        runs: list[tuple[int, int]] = []
+        for first, end in sorted(stretches):
+            if runs and first <= runs[-1][1]:
+                runs[-1] = runs[-1][0], max(end, runs[-1][1])
+            else:
+                runs.append((first, end))
+        return [AvailabilityRun(EntryId(first), end - first) for first, end in runs]
+
+    def _page(self, extent: Extent) -> array[int]:
+        if (page := self.pages.get(extent)) is not None:
+            return page
+        if (file := self.segments.get(extent.segment)) is None:
+            file = self.disk.open(f"{self.directory}/{segment_name(extent.segment)}", write=False)
+            self.segments[extent.segment] = file
+        data = file.pread_cached(8 * extent.count, extent.offset)
+        if data is None:
+            raise _PageMissing(extent, file)
+        try:
+            page = decode_page(data, extent, file.path)
+        except CorruptionError as error:
+            self.index_damaged(error)
+            raise
+        self.pages.put(extent, page)
+        return page
+
+    def _load(self, missing: _PageMissing, again: Callable[[], None], reply: Callable[[BaseException], None]) -> None:
+        extent, file = missing.extent, missing.file
+
+        def done(page: array[int] | None, error: BaseException | None) -> None:
+            if isinstance(error, CorruptionError):
+                self.index_damaged(error)
+            if page is None:
+                return reply(self.trouble(error))
+            self.pages.put(extent, page)
+            return again()
+
+        self.worker().submit(lambda: decode_page(file.pread(8 * extent.count, extent.offset), extent, file.path), done)
+
+    # -- small things -------------------------------------------------------------------------------------
+
+    def _pending(self, found: int) -> PendingGroup | None:
+        log_id, offset = found >> LOG_SHIFT, found & OFFSET_MASK
+        for group in self.groups():
+            if group.holds(log_id, offset):
+                return group
+        return None
+
+    def _submit(self, job: Callable[[], object], reply: Callable[..., None]) -> None:
+        self.stats.reads_waited += 1
+
+        def done(result: object, error: BaseException | None) -> None:
+            reply(self.trouble(error) if error is not None else result)
+
+        self.worker().submit(job, done)
+
+    def _learn(self, state: LedgerState, size: int) -> None:
+        """The next read asks for as much as the last one needed, and a little."""
+        state.read_hint = -(-(size + RECORD_HEADER) // 512) * 512
+
+    def trouble(self, error: BaseException | None) -> BaseException:
+        """What a reader is told. An I/O error is unknown, never a negative (K27)."""
+        if isinstance(error, CorruptionError):
+            self.stats.corruptions += 1
+            return error
+        if isinstance(error, OSError):
+            return BookieFailedError(f"reading failed: {error}")
+        return error if error is not None else BookieFailedError("reading failed")
+
+
+def _present(first: int, places: array[int]) -> list[tuple[int, int]]:
+    """The stretches (begin, end) of entries whose place is not 0."""
+    if 0 not in places:
+        return [(first, first + len(places))]
+    return [(first + at, first + at + 1) for at, found in enumerate(places) if found]
+
+
+def absent(ledger_id: int, entry_id: int, unknown: bool) -> BaseException:
+    """An honest negative, or the admission that there is none (B5)."""
+    if unknown:
+        return DataUnknownError(f"ledger {ledger_id}: whether entry {entry_id} was here is not known")
+    return NoSuchEntryError(f"ledger {ledger_id} has no entry {entry_id} here")

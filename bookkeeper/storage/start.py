@@ -1,0 +1,378 @@
+"""Starting a bookie's disk: lock, look, replay, cover.
+
+1. The directories are locked (B11), the manifest read, the dirty markers looked at: absent = the last life ended
+   cleanly (K22). The markers are then made, durably, before anything else is written.
+2. The index comes from the segments; if the manifest or one of them is damaged, from a scan of the entry logs, which
+   hold every record, fences too (K19, B3).
+3. The journal behind the mark is replayed: its groups are copied into a new entry log. A damaged or missing group
+   before a valid one is corruption: limbo, negatives are unknown, everything counts as fenced (K9, K18).
+4. A new journal file is made ready and a checkpoint taken, so that the mark names the new file and nothing has to be
+   replayed twice (K17). Only then are files removed that no manifest names.
+
+A crash anywhere in here leaves a state from which the same start works again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bookkeeper.errors import CorruptionError, DirectoryLockedError
+from bookkeeper.ids import LedgerId
+from bookkeeper.runs import RECORD_HEADER
+from bookkeeper.runs.shapes import Scan
+from bookkeeper.seams import Disk, File, Lock
+from bookkeeper.storage.checkpoint import Covered, Snapshot, run_checkpoint
+from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.durable import BLOCK, create_file, remove_files, stamp
+from bookkeeper.storage.entry_index import Extent, place
+from bookkeeper.storage.entry_log import check_header, create_log, log_name, read_map, scan_log, usage_of
+from bookkeeper.storage.index_segment import read_segment, segment_name
+from bookkeeper.storage.journal import JournalWriter, journal_ids, journal_name, spare_names
+from bookkeeper.storage.journal_format import CLEAN_STOP, GROUP_HEADER, Bad, FileHeader, Group, read_groups
+from bookkeeper.storage.ledger_state import Kind, LedgerState, apply_state, dropped_row
+from bookkeeper.storage.log_book import LogBook, LogState
+from bookkeeper.storage.manifest import LogEntry, Manifest, read_manifest
+from bookkeeper.storage.shapes import OpenReport
+
+DIRTY = "dirty"
+LOCK = "lock"
+
+
+@dataclass(slots=True)
+class Started:
+    """What the engine begins with."""
+
+    manifest: Manifest
+    books: LogBook
+    journal: JournalWriter
+    locks: list[Lock]
+    states: dict[int, LedgerState] = field(default_factory=dict)
+    dropped: set[int] = field(default_factory=set)
+    spares: list[str] = field(default_factory=list)
+    report: OpenReport = field(default_factory=OpenReport)
+
+
+def start(config: StorageConfig, disk: Disk, boot: int, directory_id: int) -> Started:
+    """See the module; blocks.
+
+    Raises:
+        DirectoryLockedError, UnsupportedFormatError, StorageError, OSError
+    """
+    directories = list(dict.fromkeys((config.ledger_dir, config.journal_dir)))
+    for directory in directories:
+        disk.make_directories(directory)
+    locks: list[Lock] = []
+    try:
+        for directory in directories:
+            locks.append(_lock(disk, directory))
+        return _Starter(config, disk, boot, directory_id, locks).run(directories)
+    except BaseException:
+        for lock in locks:
+            lock.release()
+        raise
+
+
+def _lock(disk: Disk, directory: str) -> Lock:
+    try:
+        return disk.lock(f"{directory}/{LOCK}")
+    except BlockingIOError as error:
+        raise DirectoryLockedError(f"{directory} is in use by another process") from error
+
+
+class _Starter:
+    def __init__(self, config: StorageConfig, disk: Disk, boot: int, directory_id: int, locks: list[Lock]) -> None:
+        self.config, self.disk, self.boot, self.locks = config, disk, boot, locks
+        self.report = OpenReport()
+        self.states: dict[int, LedgerState] = {}
+        self.dropped: set[int] = set()
+        self.lost: list[str] = []
+        """Reasons for limbo."""
+        self.torn: str | None = None
+        self.keep: set[int] = set()
+        self.before = self._read_manifest(directory_id)
+        self.books = LogBook(disk, config.ledger_dir, config.entry_log_bytes, self.before.next_log)
+        self.last = self.before.sequence
+        """The last group that is covered or replayed."""
+
+    def _read_manifest(self, directory_id: int) -> Manifest:
+        names = self.disk.list(self.config.ledger_dir)
+        logs = [int(name[:-4], 16) for name in names if name.endswith(".log")]
+        try:
+            found = read_manifest(self.disk, self.config.ledger_dir)
+        except CorruptionError as error:
+            self.report.quarantined.append(str(error))
+            found = None
+        if found is not None:
+            if found.limbo:
+                self.lost += found.limbo.split("; ")
+            return found
+        self.report.fresh = not logs and not journal_ids(self.disk, self.config.journal_dir)
+        segments = [int(name[:-6], 16) for name in names if name.endswith(".index")]
+        made = Manifest(directory_id=directory_id, rebuild=not self.report.fresh)
+        made.next_log = max(logs, default=0) + 1
+        made.next_segment = max(segments, default=0) + 1
+        for log_id in logs:
+            made.logs[log_id] = self._log_without_manifest(log_id)
+        return made
+
+    def _log_without_manifest(self, log_id: int) -> LogEntry:
+        path = f"{self.config.ledger_dir}/{log_name(log_id)}"
+        file = self.disk.open(path, write=False)
+        try:
+            return LogEntry(read_map(file, log_id)[0], finished=True)
+        except CorruptionError:
+            return LogEntry(file.size())
+        finally:
+            file.close()
+
+    # -- the steps ----------------------------------------------------------------------------------------
+
+    def run(self, directories: list[str]) -> Started:
+        marked = [self.disk.exists(f"{directory}/{DIRTY}") for directory in directories]
+        self.report.clean = self.report.fresh or not any(marked)
+        for directory in directories:
+            self._mark_dirty(directory)
+        self._open_logs()
+        if self.before.rebuild or not self._load_segments():
+            self._rebuild()
+        self._replay()
+        journal = JournalWriter(
+            self.disk, self.config.journal_dir, self.config.journal_file_bytes, self.before.directory_id, self.boot
+        )
+        spares = spare_names(self.disk, self.config.journal_dir)
+        ids = journal_ids(self.disk, self.config.journal_dir)
+        file_id = max([self.before.next_file - 1, self.before.file_id, *ids]) + 1  # K10
+        journal.begin_file(file_id, self.last + 1, spares.pop() if spares else None)
+        covered = self._cover(file_id, len(spares))
+        self._remove_unnamed(covered.manifest)
+        for log_id, entry in covered.manifest.logs.items():
+            self.books.logs[log_id].finished = entry.finished
+            self.books.logs[log_id].dirty = False
+        self.report.limbo_reason = covered.manifest.limbo
+        self.report.torn_tail = self.torn
+        return Started(
+            covered.manifest,
+            self.books,
+            journal,
+            self.locks,
+            self.states,
+            self.dropped,
+            spares + covered.spares,
+            self.report,
+        )
+
+    def _mark_dirty(self, directory: str) -> None:
+        """K22: durable before the first write of this life. One that is there may have lost its body, not its name."""
+        path = f"{directory}/{DIRTY}"
+        if self.disk.exists(path):
+            self.disk.sync_directory(directory)
+        else:
+            create_file(self.disk, path, stamp(b"BKDM", 1, str(self.boot).encode()))
+
+    def _open_logs(self) -> None:
+        for log_id, entry in sorted(self.before.logs.items()):
+            path = f"{self.config.ledger_dir}/{log_name(log_id)}"
+            if not self.disk.exists(path):
+                self.lost.append(f"{path} is missing")
+                continue
+            file = self.disk.open(path, write=not entry.finished)
+            usage = {ledger: list(row) for ledger, row in entry.usage.items()}
+            self.books.logs[log_id] = LogState(entry.end, file, usage, entry.finished)
+            try:
+                check_header(file, log_id)
+            except CorruptionError as error:  # the records have checksums of their own
+                self.report.quarantined.append(str(error))
+                self.keep.add(log_id)
+            if file.size() < entry.end:
+                self.lost.append(f"{path} ends at {file.size()}, {entry.end} bytes were synced")
+                self.keep.add(log_id)
+
+    def _load_segments(self) -> bool:
+        """The index and all states, as of the mark; False if a segment is damaged or missing."""
+        for segment_id in self.before.segments:
+            path = f"{self.config.ledger_dir}/{segment_name(segment_id)}"
+            try:
+                file = self.disk.open(path, write=False)
+            except FileNotFoundError:
+                self.report.quarantined.append(f"{path} is missing")
+                return False
+            try:
+                segment = read_segment(file, segment_id)
+            except CorruptionError as error:
+                self.report.quarantined.append(str(error))
+                return False
+            finally:
+                file.close()
+            by_ledger: dict[int, list[Extent]] = {}
+            for extent in segment.extents:
+                by_ledger.setdefault(extent.ledger_id, []).append(extent)
+            for ledger_id, extents in by_ledger.items():
+                self._state(ledger_id).index.add(extents)
+            for row in segment.states:
+                if isinstance(row, LedgerState):
+                    if (known := self.states.get(row.ledger_id)) is not None:
+                        row.index = known.index
+                    self.states[row.ledger_id] = row
+                else:
+                    self._drop(row)
+        return True
+
+    def _rebuild(self) -> None:
+        """The index and all states from the entry logs (K19). Damage means that something may be missing (B5)."""
+        self.states.clear()
+        self.dropped.clear()
+        self.report.rebuilt = not self.report.fresh
+        for log_id, log in sorted(self.books.logs.items()):
+            self._rebuild_from(log_id, log)
+
+    def _rebuild_from(self, log_id: int, log: LogState) -> None:
+        assert log.file is not None
+        whole = BLOCK
+        if not log.finished:
+            log.usage.clear()
+
+        def found(data: bytes, at: int, scan: Scan) -> None:
+            nonlocal whole
+            self._apply(data, scan, place(log_id, at))
+            if not log.finished:
+                usage_of(scan, log.usage)
+            whole = at + scan.next
+
+        torn = not log.finished and self.before.sequence == 0
+        bad = scan_log(log.file, min(log.end, log.file.size()), found, tail_may_be_torn=torn)
+        if bad:
+            self.keep.add(log_id)
+            self.report.quarantined += map(str, bad)
+            self.lost.append(f"{bad[0]} cannot be read")
+        elif torn:
+            log.end = whole
+
+    # -- the journal --------------------------------------------------------------------------------------
+
+    def _replay(self) -> None:
+        ids = [key for key in journal_ids(self.disk, self.config.journal_dir) if key >= self.before.file_id]
+        if self.before.file_id and self.before.file_id not in ids and not self.report.clean:
+            self.lost.append(f"{journal_name(self.before.file_id)} is missing")
+        for file_id in ids:
+            self._replay_file(file_id)
+        if self.report.clean and self.torn is not None:
+            self.lost.append(f"after a clean stop: {self.torn}")
+
+    def _replay_file(self, file_id: int) -> None:
+        path = f"{self.config.journal_dir}/{journal_name(file_id)}"
+        file = self.disk.open(path, write=False)
+        try:
+            try:
+                header = FileHeader.decode(file.pread(BLOCK, 0), path)
+                self._gap(header.first_sequence, path)
+            except CorruptionError as error:
+                self.report.quarantined.append(str(error))
+            for item in read_groups(file, file_id):
+                if isinstance(item, Bad):
+                    if item.last and item.begun:
+                        self.torn = f"{path} at {item.offset}: the last group is not whole"
+                elif item.header.sequence > self.last:
+                    self._gap(item.header.sequence, path)
+                    self._replay_group(item)
+        finally:
+            file.close()
+
+    def _gap(self, sequence: int, path: str) -> None:
+        """K9: groups between the last one and this are gone, though this one says they were durable."""
+        if self.last == 0 and self.before.rebuild:  # no mark: from the oldest journal on (K15)
+            self.last = sequence - 1
+        if sequence > self.last + 1:
+            groups = f"groups {self.last + 1} to {sequence - 1}"
+            self.lost.append(f"{groups} before {path} are damaged or missing")
+            self.report.quarantined.append(groups)
+            self.last = sequence - 1
+        if sequence > self.last:
+            self.torn = None
+
+    def _replay_group(self, group: Group) -> None:
+        self.last = group.header.sequence
+        self.report.replayed_groups += 1
+        self.report.replayed_records += group.header.records
+        if group.header.flags & CLEAN_STOP or not group.header.records:
+            return
+        log_id, offset = self.books.next_place()
+        log = self.books.logs[log_id]
+        if log.file is None:
+            log.file = self._new_log(log_id)
+        log.file.pwrite(group.data[GROUP_HEADER:], offset)
+        usage: dict[int, list[int]] = {}
+        usage_of(group.scan, usage)
+        self.books.given(log_id, offset + group.header.size, usage)
+        self._apply(group.data, group.scan, place(log_id, offset) - GROUP_HEADER)
+
+    def _new_log(self, log_id: int) -> File:
+        remove_files(self.disk, self.config.ledger_dir, [log_name(log_id)])
+        return create_log(self.disk, self.config.ledger_dir, log_id, self.before.directory_id, self.boot)
+
+    def _apply(self, data: bytes, scan: Scan, base: int) -> None:
+        """Add the records of a scan to states and index; ``base`` is the place of ``data``'s first byte."""
+        rows = zip(scan.offsets, scan.ledger_ids, scan.entry_ids, scan.lacs, scan.sizes, strict=True)
+        for offset, ledger_id, entry_id, lac, size in rows:
+            if ledger_id in self.dropped:
+                continue
+            if entry_id == Kind.DROPPED:
+                self._drop(ledger_id)
+                continue
+            state = self._state(ledger_id)
+            if entry_id < 0:
+                begin = offset + RECORD_HEADER
+                apply_state(state, entry_id, memoryview(data)[begin : begin + size])
+                continue
+            state.index.tail.put(entry_id, base + offset)
+            state.note_entries(entry_id, entry_id, lac, RECORD_HEADER + size)
+
+    def _state(self, ledger_id: int) -> LedgerState:
+        if (state := self.states.get(ledger_id)) is None:
+            state = self.states[ledger_id] = LedgerState(LedgerId(ledger_id))
+        return state
+
+    def _drop(self, ledger_id: int) -> None:
+        self.states.pop(ledger_id, None)
+        self.dropped.add(ledger_id)
+
+    # -- the end ------------------------------------------------------------------------------------------
+
+    def _cover(self, file_id: int, spares: int) -> Covered:
+        """K17: everything replayed is covered before anyone is served."""
+        self.books.current = 0  # this life begins a log of its own
+        snap = Snapshot(self.before, max(self.before.next_segment, 1), self.books.next_log, file_id + 1)
+        snap.file_id, snap.sequence = file_id, self.last
+        snap.tails = {key: state.index.freeze() for key, state in self.states.items() if state.index.tail}
+        snap.states = {key: state.encode() for key, state in self.states.items()}
+        snap.states.update({key: dropped_row(key) for key in self.dropped})
+        snap.alive, snap.dropped = set(self.states), self.dropped
+        snap.logs = {key: log.entry() for key, log in self.books.logs.items()}
+        for key, log in self.books.logs.items():
+            assert log.file is not None
+            if log.dirty:
+                snap.unsynced[key] = log.file
+            if not log.finished and key not in self.keep:
+                snap.finish[key] = (log.file, log.end, log.usage)
+        snap.rebuilt = self.before.rebuild or self.report.rebuilt
+        snap.limbo = "; ".join(dict.fromkeys(self.lost)) or None
+        snap.quarantined = list(dict.fromkeys([*self.before.quarantined, *self.report.quarantined]))
+        snap.spares = max(self.config.journal_spares - spares, 0)
+        if not self.report.replayed_records and not snap.rebuilt:
+            snap.states, snap.tails = {}, {}  # nothing new
+        covered = run_checkpoint(self.disk, self.config, snap)
+        self._adopt(covered)
+        return covered
+
+    def _adopt(self, covered: Covered) -> None:
+        for key, state in self.states.items():
+            state.index.frozen = None
+            if covered.merged:
+                state.index.replace(covered.merged, covered.extents.get(key, []))
+            else:
+                state.index.add(covered.extents.get(key, []))
+
+    def _remove_unnamed(self, manifest: Manifest) -> None:
+        directory = self.config.ledger_dir
+        named = {log_name(key) for key in manifest.logs} | {segment_name(key) for key in manifest.segments}
+        old = [name for name in self.disk.list(directory) if name.endswith((".log", ".index")) and name not in named]
+        remove_files(self.disk, directory, old)

@@ -1,0 +1,227 @@
+"""A small life of a bookie's disk, and what must be true after it was cut short."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+from bookkeeper.errors import NoSuchEntryError, NoSuchLedgerError
+from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.storage import Engine, PackedEntries, StorageConfig
+from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
+
+CONFIG = StorageConfig(
+    journal_dir="/journal",
+    ledger_dir="/ledgers",
+    journal_file_bytes=16384,
+    group_bytes=8192,
+    inflight_bytes=65536,
+    entry_log_bytes=8192,
+    checkpoint_bytes=1 << 30,
+    reserve_bytes=0,
+    index_segments=3,
+)
+KEY = b"k" * 20
+
+
+def make_entry(ledger_id: int, entry_id: int, lac: int | None = None, size: int = 60) -> bytes:
+    """An entry whose payload tells where it belongs."""
+    lac = entry_id - 1 if lac is None else lac
+    payload = (b"%d/%d " % (ledger_id, entry_id)).ljust(size, b".")
+    return struct.pack(">qqqq", ledger_id, entry_id, lac, size * (entry_id + 1)) + b"digest.." + payload
+
+
+def lid(number: int) -> LedgerId:
+    return LedgerId(number)
+
+
+def open_engine(disk: RecordingDisk, config: StorageConfig = CONFIG) -> tuple[Engine, QueueWorkers]:
+    """A start after a crash or a clean stop: the locks of the last life are gone."""
+    disk.locks.clear()
+    workers = QueueWorkers()
+    return Engine.open(config, disk, workers), workers
+
+
+def add(engine: Engine, ledger_id: int, entry_id: int, **how: int) -> bytes:
+    entry = make_entry(ledger_id, entry_id, **how)
+    engine.append_entry(lid(ledger_id), KEY, entry)
+    return entry
+
+
+def read(engine: Engine, workers: QueueWorkers, ledger_id: int, entry_id: int) -> bytes | BaseException:
+    got: list[bytes | BaseException] = []
+    engine.read(lid(ledger_id), EntryId(entry_id), got.append)
+    workers.pump()
+    assert len(got) == 1, "exactly one reply"
+    return got[0]
+
+
+def read_batch(engine: Engine, workers: QueueWorkers, ledger_id: int, first: int, **limits: int) -> list[bytes]:
+    got: list[PackedEntries | BaseException] = []
+    count, size = limits.get("count", 0), limits.get("size", 1 << 20)
+    engine.read_batch(lid(ledger_id), EntryId(first), count, size, got.append)
+    workers.pump()
+    assert len(got) == 1, "exactly one reply"
+    if isinstance(got[0], BaseException):
+        raise got[0]
+    entries, body = [], got[0].body
+    while body:
+        length = int.from_bytes(body[:4], "big")
+        entries.append(body[4 : 4 + length])
+        body = body[4 + length :]
+    assert len(entries) == got[0].count
+    return entries
+
+
+@dataclass
+class Truth:
+    """What was sent, and when (in operations of the disk) it was acknowledged."""
+
+    sent: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    acked: dict[tuple[int, int], int] = field(default_factory=dict)
+    fenced: dict[int, int] = field(default_factory=dict)
+    lacs: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Ledger -> (explicit LAC, when)."""
+    dropped: dict[int, int] = field(default_factory=dict)
+    """Ledger -> when its removal was asked for."""
+    gone: dict[int, int] = field(default_factory=dict)
+    """Ledger -> when its removal was acknowledged."""
+
+
+class Life:
+    """Drives an engine and writes down the truth."""
+
+    def __init__(self, disk: RecordingDisk, config: StorageConfig = CONFIG) -> None:
+        self.disk, self.truth = disk, Truth()
+        self.engine, self.workers = open_engine(disk, config)
+
+    @property
+    def now(self) -> int:
+        return len(self.disk.ops)
+
+    def add(self, ledger_id: int, *entry_ids: int, size: int = 60) -> None:
+        """One group of adds, left to the journal."""
+        keys = [(ledger_id, entry_id) for entry_id in entry_ids]
+        for key in keys:
+            self.truth.sent[key] = add(self.engine, *key, size=size)
+
+        def acked(error: BaseException | None) -> None:
+            if error is None:
+                self.truth.acked.update(dict.fromkeys(keys, self.now))
+
+        self.engine.when_durable(acked)
+
+    def fence(self, ledger_id: int) -> None:
+        def acked(error: BaseException | None) -> None:
+            if error is None:
+                self.truth.fenced[ledger_id] = self.now
+
+        self.engine.fence(lid(ledger_id), KEY, acked)
+
+    def explicit_lac(self, ledger_id: int, lac: int) -> None:
+        def acked(error: BaseException | None) -> None:
+            if error is None:
+                self.truth.lacs[ledger_id] = (lac, self.now)
+
+        self.engine.set_explicit_lac(lid(ledger_id), KEY, lac, b"blob%d" % lac, acked)
+
+    def collect(self, *ledger_ids: int) -> None:
+        def acked(error: BaseException | None) -> None:
+            if error is None:
+                self.truth.gone.update(dict.fromkeys(ledger_ids, self.now))
+
+        self.truth.dropped.update(dict.fromkeys(ledger_ids, self.now))
+        self.engine.collect(set(ledger_ids), acked)
+
+    def checkpoint(self) -> None:
+        self.engine.checkpoint(lambda error: None)
+
+    def pump(self) -> None:
+        self.workers.pump()
+
+
+def standard_life(disk: RecordingDisk) -> Truth:
+    """30 adds on 4 ledgers, fences (one of a ledger never seen), explicit LAC, journal rolls, checkpoints, rotations of
+    the entry log, a merge, a collection, a clean stop."""
+    life = Life(disk)
+    for entry_id in range(5):
+        life.add(1, entry_id)
+        life.add(2, entry_id, size=600)
+        life.pump()
+    life.fence(9)
+    life.add(3, 0, 1, 2, size=900)
+    life.pump()
+    life.checkpoint()
+    life.add(4, 0, 1, 2)
+    life.pump()
+    life.explicit_lac(3, 2)
+    life.add(2, 5, 6, 7, size=900)
+    life.fence(1)
+    life.pump()
+    life.checkpoint()
+    life.pump()
+    life.add(3, 3, 4, 5, size=700)
+    life.add(4, 3)
+    life.pump()
+    life.collect(1, 2)
+    life.pump()
+    life.add(4, 4, 6, 8)
+    life.pump()
+    life.checkpoint()
+    life.pump()
+    life.checkpoint()
+    life.add(4, 5)
+    life.pump()
+    life.add(3, 6)
+    life.pump()
+    life.engine.close(lambda error: None)
+    life.pump()
+    return life.truth
+
+
+State = dict[int, tuple[dict[int, bytes], bool, int, tuple[int, bytes] | None]]
+
+
+def everything(engine: Engine, workers: QueueWorkers) -> State:
+    """All that can be read: ledger -> (entries, fenced, LAC, explicit LAC)."""
+    state: State = {}
+    for ledger_id in engine.ledgers():
+        entries = {}
+        for run in engine.entries(ledger_id):
+            for entry_id in range(run.first, run.first + run.count):
+                entry = read(engine, workers, ledger_id, entry_id)
+                assert isinstance(entry, bytes), entry
+                entries[entry_id] = entry
+        state[ledger_id] = (entries, engine.is_fenced(ledger_id), engine.lac(ledger_id), engine.explicit_lac(ledger_id))
+    return state
+
+
+def violations(truth: Truth, at: int, engine: Engine, workers: QueueWorkers) -> list[str]:
+    """What is not as it must be after a crash at operation ``at``."""
+    bad: list[str] = []
+    if engine.report.limbo_reason is not None:
+        bad.append(f"false alarm: {engine.report.limbo_reason}")
+    state = everything(engine, workers)
+    for ledger_id, (entries, _, _, _) in state.items():
+        if truth.gone.get(ledger_id, at + 1) <= at:
+            bad.append(f"ledger {ledger_id} is back")
+        for entry_id, entry in entries.items():
+            if truth.sent.get((ledger_id, entry_id)) != entry:
+                bad.append(f"invented entry {ledger_id}/{entry_id}")
+    for (ledger_id, entry_id), when in truth.acked.items():
+        if when <= at and truth.dropped.get(ledger_id, at + 1) > at:
+            entry = read(engine, workers, ledger_id, entry_id)
+            if entry != truth.sent[ledger_id, entry_id]:
+                bad.append(f"acked entry {ledger_id}/{entry_id}: {entry!r}")
+    for ledger_id, when in truth.fenced.items():
+        if when <= at and not engine.is_fenced(lid(ledger_id)):
+            bad.append(f"fence of {ledger_id} is gone")
+    for ledger_id, (lac, when) in truth.lacs.items():
+        if when <= at and truth.dropped.get(ledger_id, at + 1) > at:
+            explicit = engine.explicit_lac(lid(ledger_id))
+            if explicit is None or explicit[0] < lac or engine.lac(lid(ledger_id)) < lac:
+                bad.append(f"explicit LAC of {ledger_id}: {explicit}")
+    missing = read(engine, workers, 77, 0)
+    if not isinstance(missing, (NoSuchLedgerError, NoSuchEntryError)):
+        bad.append(f"a healthy disk says {missing!r} of a ledger that never was")
+    return bad
