@@ -1,4 +1,8 @@
-"""HDFS's checksum of a file: MD5 of the MD5s of each block's CRC32Cs, one for each 512 bytes."""
+"""HDFS's checksum of a file: MD5 of the MD5s of each block's CRC32Cs, one for each 512 bytes.
+
+HDFS takes the last MD5 over its whole buffer, which begins with 32 bytes and doubles: zeros behind the
+blocks' MD5s count. Whoever wants the same checksum has to do the same.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,7 @@ from typing import Final
 import crc32c
 
 BYTES_PER_CRC: Final = 512
-EMPTY_MD5: Final = "70bc8f4b72a86921468bf8e8441dce51"
-"""What HDFS says of a file without a block."""
+_BUFFER: Final = 32
 
 
 class CompositeChecksum:
@@ -21,7 +24,7 @@ class CompositeChecksum:
         self._in_block = 0
         self._rest = bytearray()
         self._block = hashlib.md5(usedforsecurity=False)
-        self._whole = hashlib.md5(usedforsecurity=False)
+        self._blocks = bytearray()
         self.length = 0
 
     def add(self, data: bytes) -> None:
@@ -41,19 +44,27 @@ class CompositeChecksum:
             self._end_block()
 
     def _end_block(self) -> None:
-        self._whole.update(self._block.digest())
+        self._blocks += self._block.digest()
         self._block = hashlib.md5(usedforsecurity=False)
         self._in_block = 0
 
     def finish(self) -> tuple[str, str, int]:
         """Algorithm, bytes in hexadecimal and their length, as FileChecksum has them."""
-        if self.length == 0:
-            return "MD5-of-0MD5-of-0CRC32", "00000000" + "00" * 8 + EMPTY_MD5 + "00000000", 28
         if self._rest:
             self._crc(bytes(self._rest))
         if self._in_block:
             self._end_block()
+        capacity = _BUFFER
+        while capacity < len(self._blocks):
+            capacity *= 2
+        padded = bytes(self._blocks).ljust(capacity, b"\0")
+        digest = hashlib.md5(padded, usedforsecurity=False).hexdigest()
+        if self.length == 0:
+            return "MD5-of-0MD5-of-0CRC32", _hexadecimal(0, 0, digest), 28
         crcs_per_block = 0 if self.length <= self._block_size else self._block_size // BYTES_PER_CRC
-        head = struct.pack(">IQ", BYTES_PER_CRC, crcs_per_block).hex()
         name = f"MD5-of-{crcs_per_block}MD5-of-{BYTES_PER_CRC}CRC32C"
-        return name, head + self._whole.hexdigest() + "00000000", 28
+        return name, _hexadecimal(BYTES_PER_CRC, crcs_per_block, digest), 28
+
+
+def _hexadecimal(bytes_per_crc: int, crcs_per_block: int, digest: str) -> str:
+    return struct.pack(">IQ", bytes_per_crc, crcs_per_block).hex() + digest + "00000000"

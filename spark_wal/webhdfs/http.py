@@ -67,7 +67,7 @@ class HttpServer:
         app.router.add_get("/events", self._events)
         app.router.add_get("/health", self._health)
         app.router.add_get("/metrics", self._metrics)
-        app.router.add_route("*", "/{path:.*}", self._webhdfs, expect_handler=_expect)
+        app.router.add_route("*", r"/{path:[\s\S]*}", self._webhdfs, expect_handler=_expect)
         app.on_response_prepare.append(_without_content_type)
         self._runner = web.AppRunner(
             app,

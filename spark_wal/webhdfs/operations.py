@@ -102,6 +102,7 @@ def _operation(request: Request) -> Operation:
         raise UnsupportedError("op=NULL is not supported")
     method = "GET" if request.method == "HEAD" else request.method
     name = name.upper()
+    request.query.user()
     operation = OPERATIONS.get((method, name))
     if operation is not None:
         return operation
