@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 from bookkeeper.client.bookie_pool import Use
 from bookkeeper.client.ledger_record import LedgerRecord
@@ -17,19 +18,25 @@ PROBE_TIMEOUT_S = 1.0
 """A bookie that accepts connections and answers nothing for so long is still away (a stopped process does that)."""
 
 
+def pauses(services: Services) -> Iterator[float]:
+    """Seconds to wait before each attempt at one bookie."""
+    config = services.config
+    backoff = Backoff(first_s=config.reconnect_delay_min_ms / 1000, max_s=config.reconnect_delay_max_ms / 1000)
+    return backoff.delays(services.seams.rng)
+
+
 async def watch_life(
-    services: Services, record: LedgerRecord, bookie: BookieId, news: asyncio.Event
+    services: Services, record: LedgerRecord, bookie: BookieId, news: asyncio.Event, delays: Iterator[float]
 ) -> tuple[BookieConnection, LedgerMetadata]:
     """Wait until ``bookie`` answers; then re-read the metadata, after a sync. ``news``: try at once.
 
-    The connection is one that was made, or at least answered, before the metadata was read.
+    ``delays`` go on where the last watch of this bookie stopped: one that answers questions and refuses adds must
+    not be asked again and again. The connection is one that answered before the metadata was read.
 
     Raises:
         NoSuchLedgerError: the ledger is gone.
     """
-    config = services.config
-    backoff = Backoff(first_s=config.reconnect_delay_min_ms / 1000, max_s=config.reconnect_delay_max_ms / 1000)
-    for delay in backoff.delays(services.seams.rng):
+    for delay in delays:
         try:
             async with asyncio.timeout(max(delay, services.pool.pause_left(bookie))):
                 await news.wait()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import assert_never
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, assert_never
 
 from bookkeeper import runs
 from bookkeeper.client.add_lane import AddLane
@@ -16,7 +16,7 @@ from bookkeeper.client.bookie_pool import Use
 from bookkeeper.client.callers import Callers
 from bookkeeper.client.ensemble_change import change_ensemble, choose_stand_ins, close_ledger
 from bookkeeper.client.ledger_record import LedgerRecord
-from bookkeeper.client.life import watch_life
+from bookkeeper.client.life import pauses, watch_life
 from bookkeeper.client.packets import Packets
 from bookkeeper.client.services import Services
 from bookkeeper.client.tasks import Tasks
@@ -30,6 +30,9 @@ from bookkeeper.seams import Buffer
 from bookkeeper.wire import Dialect, Status, WriteLac, error_of
 
 _log = logging.getLogger(__name__)
+
+RELAPSE_S: Final = 30.0
+"""A bookie that fails again so soon after it came back is tried again later each time."""
 
 
 class WriterShell:
@@ -55,6 +58,8 @@ class WriterShell:
         self._dialect = Dialect.V2 if services.config.protocol == "v2" else Dialect.V3
         self._lanes: dict[BookieId, AddLane] = {}
         self._watching: dict[BookieId, tuple[asyncio.Task[None], asyncio.Event]] = {}
+        self._returned: dict[BookieId, tuple[float, Iterator[float]]] = {}
+        """When a bookie was last found to answer again, and how long to wait if it fails again soon."""
         self._timer: asyncio.TimerHandle | None = None
         self._lac_wanted: wish.PublishLac | None = None
         self._ended = False
@@ -226,8 +231,13 @@ class WriterShell:
             lane.drop()
         self._unwatch(bookie)
         self.services.watcher.quarantine(bookie)
+        now = self._loop.time()
+        returned_at, delays = self._returned.get(bookie, (0.0, None))
+        if delays is None or now - returned_at > RELAPSE_S:
+            delays = pauses(self.services)
         news = asyncio.Event()
-        self._watching[bookie] = (self._tasks.start(self._life(bookie, news), f"life of {bookie}"), news)
+        task = self._tasks.start(self._life(bookie, news, delays), f"life of {bookie}")
+        self._watching[bookie] = (task, news)
 
     def _unwatch(self, bookie: BookieId) -> None:
         task, _ = self._watching.pop(bookie, (None, None))
@@ -282,14 +292,14 @@ class WriterShell:
             self._unwatch(bookie)
         self._report(self.writer.on_ensemble_changed(result, now))
 
-    async def _life(self, bookie: BookieId, news: asyncio.Event) -> None:
+    async def _life(self, bookie: BookieId, news: asyncio.Event, delays: Iterator[float]) -> None:
         try:
-            connection, metadata = await watch_life(self.services, self.record, bookie, news)
+            connection, metadata = await watch_life(self.services, self.record, bookie, news, delays)
         except NoSuchLedgerError:
             self._report(self.writer.on_change_failed(wish.ChangeFailure.DELETED, self._loop.time()))
             return
         self._watching.pop(bookie, None)
-        self.services.watcher.pardon(bookie)
+        self._returned[bookie] = (self._loop.time(), delays)
         ensemble = metadata.last_fragment.ensemble
         if bookie in ensemble and bookie not in self._lanes:
             lane = self._lanes[bookie] = self._new_lane(bookie, ensemble.index(bookie))
