@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.runs import pure
 from bookkeeper.runs.shapes import V3_STATUS, Dialect
 from bookkeeper.wire import AddReply, Header, Op, Status, encode_reply
@@ -93,7 +94,7 @@ def test_arguments_that_cannot_be_encoded(arguments: tuple[object, ...]) -> None
 
 def reply(dialect: int, ledger_id: int, entry_id: int, status: int, txn: int) -> bytes:
     header = Header(Dialect(dialect), Op.ADD, txn)
-    return encode_reply(header, AddReply(Status(status), ledger_id, entry_id))  # type: ignore[arg-type]
+    return encode_reply(header, AddReply(Status(status), LedgerId(ledger_id), EntryId(entry_id)))
 
 
 @st.composite
