@@ -3,7 +3,7 @@
 One line of the format is ``u32 length | body``, the body packed as a record's (JSON head, inline bytes)::
 
     {"format": 1, "sequence": ..., "last_inode": ...}
-    one per inode, parents first, the root included
+    one per inode, parents first, siblings by name, the root included: equal trees have equal bytes
     {"end": number of inodes}
 
 A snapshot that ends early, or holds anything unknown, is refused (S9): it must never pass for a smaller
@@ -90,7 +90,7 @@ def _lines(namespace: Namespace) -> Iterator[bytes]:
         yield pack_json(_encode_node(path, node, inline), inline)
         count += 1
         if isinstance(node, DirectoryNode):
-            stack.extend((child_of(path, name), child) for name, child in node.children.items())
+            stack.extend((child_of(path, name), node.children[name]) for name in sorted(node.children, reverse=True))
     yield pack_json({"end": count}, ())
 
 
