@@ -280,7 +280,8 @@ class BookieServer:
         return self.config.read_only or self.engine.state is not EngineState.WRITABLE
 
     def _on_state(self, state: EngineState, reason: str) -> None:
-        log.warning("bookie %s is %s: %s", self.bookie_id, state.value, reason)
+        level = logging.INFO if state is EngineState.CLOSED else logging.WARNING
+        log.log(level, "bookie %s is %s: %s", self.bookie_id, state.value, reason)
         if state is EngineState.FAILED and self._failure is not None and not self._failure.done():
             self._failure.set_result(reason)
         self._state_changed.set()

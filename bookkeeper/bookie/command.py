@@ -1,0 +1,69 @@
+"""``bk bookie``: one bookie in the foreground, until SIGTERM or SIGINT.
+
+Exit codes: 0 stopped cleanly; 74 the disk failed (K23); 75 the metadata store does not answer; 78 the configuration or
+the directory is not right; 1 anything else.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import click
+
+from bookkeeper import real
+from bookkeeper.bookie.__main__ import EXIT_CONFIG, EXIT_DISK, EXIT_METADATA, serve
+from bookkeeper.bookie.config import config_from, load_config
+from bookkeeper.errors import (
+    ConfigError,
+    CookieError,
+    DirectoryLockedError,
+    MetadataError,
+    MetadataUnavailableError,
+    StorageError,
+)
+
+
+@click.command()
+@click.option(
+    "--metadata", "-m", "metadata_uri", envvar="BK_METADATA", metavar="URI", help="The cluster. [env: BK_METADATA]"
+)
+@click.option("--dir", "directory", metavar="DIR", help="Where this bookie keeps its identity and data.")
+@click.option(
+    "--journal-dir", metavar="DIR", help="Where its journal goes, if on another disk.  [default: DIR/journal]"
+)
+@click.option("--listen", metavar="HOST:PORT", help="Port 0 chooses one with the first start.  [default: 127.0.0.1:0]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Short for --listen 127.0.0.1:PORT.")
+@click.option("--advertise", metavar="HOST:PORT", help="Under which clients reach it.  [default: where it listens]")
+@click.option("--bookie-id", metavar="ID", help="Its name for ever.  [default: the address of its first start]")
+@click.option("--http", "http_listen", metavar="HOST:PORT", help="/healthz and /metrics.  [default: 127.0.0.1:0]")
+@click.option("--config", "path", type=click.Path(dir_okay=False), help="A TOML file; options given here go before it.")
+@click.option("--insecure", is_flag=True, default=None, help="Listen beyond loopback without authentication.")
+@click.option("--verbose", is_flag=True, help="Log more than warnings.")
+def bookie(
+    path: str | None, verbose: bool, port: int | None, journal_dir: str | None, **options: str | bool | None
+) -> None:
+    """Run a bookie in the foreground. It prints its id and address, and stops on Ctrl-C or SIGTERM."""
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    given: dict[str, object] = {name: value for name, value in options.items() if value is not None}
+    try:
+        if port is not None:
+            if "listen" in given:
+                raise ConfigError("give --listen or --port, not both")
+            given["listen"] = f"127.0.0.1:{port}"
+        if journal_dir is not None:
+            given["storage"] = {"journal_dir": journal_dir}
+        config = load_config(path, **given) if path else config_from(given)
+        code = real.run(serve(config))
+    except (ConfigError, CookieError, DirectoryLockedError) as error:
+        click.echo(f"error: {error}", err=True)
+        code = EXIT_CONFIG
+    except MetadataUnavailableError as error:
+        click.echo(f"error: the metadata store does not answer: {error}", err=True)
+        code = EXIT_METADATA
+    except (MetadataError, StorageError, OSError) as error:
+        click.echo(f"error: {error}", err=True)
+        code = EXIT_DISK if isinstance(error, StorageError) else 1
+    sys.exit(code)
