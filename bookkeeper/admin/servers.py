@@ -1,0 +1,62 @@
+"""``bk zookeeper`` and ``bk standalone``: servers for one machine. (``bk bookie`` is the bookie's own verb.)"""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from pathlib import Path
+
+import click
+
+from bookkeeper.admin.cli import COMMAND_GROUP
+from bookkeeper.admin.standalone import Plan, Standalone
+
+
+@click.command()
+@click.option(
+    "--dir", "directory", type=click.Path(file_okay=False, path_type=Path), required=True, help="Its data, kept."
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=2181, show_default=True, help="0 takes a free one.")
+def zookeeper(directory: Path, port: int) -> None:
+    """Run a development ZooKeeper from PySpark's jars: the real one, a single node, on 127.0.0.1.
+
+    For a cluster that matters, run an ensemble of three: https://zookeeper.apache.org
+    """
+    from bookkeeper.admin.zookeeper import ZooKeeperServer
+
+    server = ZooKeeperServer(directory, port=port).start()
+    click.echo(f"ZooKeeper serves at {server.address}; a cluster in it: {server.uri}")
+    stop = signal.sigwait if hasattr(signal, "sigwait") else None
+    assert stop is not None
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
+    while server.pid is not None and stop({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}) == signal.SIGCHLD:
+        pass
+    ended = server.pid is None
+    server.stop()
+    if ended:
+        raise click.ClickException(f"ZooKeeper has ended by itself; what it said is in {server.log}")
+
+
+@click.command()
+@click.option("--bookies", type=click.IntRange(1, 9), default=3, show_default=True, help="How many.")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Everything is kept here.  [default: a new temporary directory]",
+)
+@click.option(
+    "--webhdfs-port",
+    type=click.IntRange(0, 65535),
+    default=9870,
+    show_default=True,
+    help="The gateway's port; 0: no gateway.",
+)
+def standalone(bookies: int, directory: Path | None, webhdfs_port: int) -> None:
+    """Run everything on this machine: bookies, metadata in SQLite, the WebHDFS gateway. Ctrl-C stops it.
+
+    Each is a process of its own. Started again on the same directory it goes on where it was.
+    """
+    home = (directory or Path(tempfile.mkdtemp(prefix="bk-"))).resolve()
+    plan = Plan(home, bookies=bookies, webhdfs_port=webhdfs_port or None, command_group=COMMAND_GROUP)
+    raise SystemExit(Standalone(plan).run())
