@@ -39,6 +39,8 @@ class Chain:
     namespace: NamespaceInfo
     token: FencingToken = UNCLAIMED
     segments: tuple[SegmentInfo, ...] = ()
+    nonce: str = ""
+    """Of the last claim: makes the records of two claims of one epoch differ, whatever the owners' names."""
 
     @property
     def last_txid(self) -> TxId:
@@ -51,9 +53,14 @@ class Chain:
         """The one in progress."""
         return self.segments[-1] if self.segments and self.segments[-1].in_progress else None
 
-    def claim(self, owner: str) -> Chain:
+    def claim(self, owner: str, nonce: str = "") -> Chain:
         """The next epoch is ``owner``'s."""
-        return replace(self, token=FencingToken(self.token.epoch + 1, owner))
+        return replace(self, token=FencingToken(self.token.epoch + 1, owner), nonce=nonce)
+
+    def cleared(self, token: FencingToken, namespace: NamespaceInfo) -> Chain:
+        """Without any segment, and of another namespace."""
+        token.ensure_current(self.token)
+        return replace(self, namespace=namespace, segments=())
 
     def begin(self, token: FencingToken, segment: SegmentInfo) -> Chain:
         """Append a segment in progress.
@@ -118,6 +125,7 @@ class Chain:
             "format": FORMAT,
             "namespace": asdict(self.namespace),
             "token": asdict(self.token),
+            "nonce": self.nonce,
             "segments": [asdict(segment) for segment in self.segments],
         }
         return json.dumps(value, separators=(",", ":")).encode()
@@ -134,7 +142,8 @@ class Chain:
             if value["format"] > FORMAT:
                 raise UnsupportedLayoutError(f"record of format {value['format']}; this program reads up to {FORMAT}")
             segments = tuple(SegmentInfo(**segment) for segment in value["segments"])
-            return cls(NamespaceInfo(**value["namespace"]), FencingToken(**value["token"]), segments)._checked()
+            namespace, token = NamespaceInfo(**value["namespace"]), FencingToken(**value["token"])
+            return cls(namespace, token, segments, value["nonce"])._checked()
         except (ValueError, KeyError, TypeError) as error:
             raise JournalCorruptionError(f"not a journal's record: {data[:80]!r}") from error
 

@@ -246,6 +246,8 @@ async def test_a_reader_never_sees_an_edit_that_recovery_dropped() -> None:
     zombie = disk.open(path, create=True)  # recovery was interrupted before its last step, and the zombie wrote on
     zombie.pwrite(content + form.encode_record(batch(2)), 0)
     assert [b.last async for b in reader.read(before[0], TxId(1))] == []
+    assert await txids(reader) == [1]
+    assert (await writer_on(disk, "newer")).recovery.last_txid == 1
 
 
 def test_a_held_lock_is_reported_in_time() -> None:

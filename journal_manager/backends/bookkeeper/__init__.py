@@ -1,0 +1,20 @@
+"""Journals on replicated ledgers: ``bk:NAME``, one ledger per segment, one entry per batch.
+
+The journal's record (:class:`journal_manager.chain.Chain`) lies beside the cluster's own metadata, under
+``<root>-py/journals/NAME``; every step of a writer is one compare-and-set of it.
+
+* C1 A ledger is in the record before its first entry is written.
+* C2, C3 The next ledger is made after the last one was closed, by its writer or by recovery.
+* C5 Claim, then recovery: the compare-and-set stops a former owner from extending the chain, fencing of the open
+  ledger stops its appends.
+* C6, C9 What leaves the record, or never got into it, is deleted afterwards; a crash leaves at most ledgers that
+  carry the journal's name in their custom metadata.
+
+Read in this order: ``words`` (errors), ``record``, ``reader``, ``writer``, ``snapshots``, ``backend``.
+"""
+
+from __future__ import annotations
+
+from journal_manager.backends.bookkeeper.backend import BookKeeperBackend, BookKeeperOptions
+
+__all__ = ["BookKeeperBackend", "BookKeeperOptions"]

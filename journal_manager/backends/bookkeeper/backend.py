@@ -1,0 +1,178 @@
+"""``bk:``: options, and opening."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from bookkeeper import BookKeeper
+from journal_manager.backend import Backend, JournalReader, JournalWriter, NamespaceInfo, Options
+from journal_manager.backends.bookkeeper.reader import Connection, LedgerReader
+from journal_manager.backends.bookkeeper.record import Record
+from journal_manager.backends.bookkeeper.snapshots import LedgerSnapshots
+from journal_manager.backends.bookkeeper.words import worded
+from journal_manager.backends.bookkeeper.writer import (
+    LedgerWriter,
+    NewLedger,
+    Owner,
+    claim_nonce,
+    delete_quietly,
+    recover,
+)
+from journal_manager.errors import JournalConfigError, JournalExistsError, JournalNotFormattedError
+from journal_manager.registry import JournalURI, parse_options
+from journal_manager.snapshots import SnapshotStore
+
+if TYPE_CHECKING:
+    from bookkeeper import WriteHandle
+
+
+@dataclass(frozen=True, slots=True)
+class BookKeeperOptions:
+    """Options of ``bk:`` journals. One of ``client`` and ``metadata`` is needed."""
+
+    client: BookKeeper | None = None
+    """A client that stays open longer than the journal."""
+    metadata: str | None = None
+    """The cluster's metadata URI; a client is made and closed with the journal."""
+    ensemble: int = 3
+    write_quorum: int = 3
+    ack_quorum: int = 2
+    password: bytes = b""
+    digest: str = "crc32c"
+    when_short: Literal["fail", "name_absent"] = "name_absent"
+    """A new segment goes on with a named but absent bookie as long as an ack quorum is up: rolling must not stop
+    because one of three is lost."""
+    max_batch_bytes: int = 4 << 20
+    """The largest entry; the client's ``entry_size_max`` must be as large."""
+
+    async def connect(self) -> Connection:
+        """The client. Raises JournalConfigError, JournalUnavailableError."""
+        if (self.client is None) == (self.metadata is None):
+            raise JournalConfigError("a bk: journal needs either client=BookKeeper or metadata=URI")
+        if self.client is not None:
+            return Connection(self.client, ours=False)
+        assert self.metadata is not None
+        with worded(f"connecting to {self.metadata}"):
+            return Connection(await BookKeeper.connect(self.metadata), ours=True)
+
+    def ledger_maker(self, client: BookKeeper) -> NewLedger:
+        async def new_ledger(tags: dict[str, bytes]) -> WriteHandle:
+            return await client.create_ledger(
+                ensemble=self.ensemble,
+                write_quorum=self.write_quorum,
+                ack_quorum=self.ack_quorum,
+                password=self.password,
+                digest=self.digest,
+                custom_metadata=tags,
+                when_short=self.when_short,
+            )
+
+        return new_ledger
+
+
+class BookKeeperBackend(Backend):
+    """``bk:``."""
+
+    async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:
+        parsed = parse_options(BookKeeperOptions, uri, options)
+        connection = await parsed.connect()
+        try:
+            record = _record(uri, connection)
+            if not force and await self._has_data(record, connection, parsed):
+                raise JournalExistsError(f"there are edits in {uri}")
+            await _format(record, connection.client, parsed.password, namespace)
+            snapshots = _snapshots(record, connection, parsed)
+            for each in await snapshots.list():
+                await snapshots.delete(each.at)
+        finally:
+            await connection.close()
+
+    async def has_data(self, uri: JournalURI, options: Options) -> bool:
+        parsed = parse_options(BookKeeperOptions, uri, options)
+        connection = await parsed.connect()
+        try:
+            return await self._has_data(_record(uri, connection), connection, parsed)
+        finally:
+            await connection.close()
+
+    async def _has_data(self, record: Record, connection: Connection, parsed: BookKeeperOptions) -> bool:
+        with worded(f"looking at journal {record.name}"):
+            try:
+                chain, _ = await record.read()
+            except JournalNotFormattedError:
+                return False
+        return bool(chain.segments or await _snapshots(record, connection, parsed).list())
+
+    async def open_reader(self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options) -> JournalReader:
+        parsed = parse_options(BookKeeperOptions, uri, options)
+        connection = await parsed.connect()
+        try:
+            record = _record(uri, connection)
+            with worded(f"opening journal {uri}"):
+                chain, _ = await record.read()
+            if namespace is not None:
+                namespace.ensure_same(chain.namespace)
+            return LedgerReader(connection, record, parsed.password)
+        except BaseException:
+            await connection.close()
+            raise
+
+    async def open_writer(
+        self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options, *, owner: str, create: bool = True
+    ) -> JournalWriter:
+        parsed = parse_options(BookKeeperOptions, uri, options)
+        connection = await parsed.connect()
+        try:
+            record, client = _record(uri, connection), connection.client
+            if create:
+                with worded(f"making journal {uri}"):
+                    await record.create_if_absent(namespace or NamespaceInfo())
+            claimed = await Owner.claim(record, owner, claim_nonce(client), namespace)
+            report = await recover(claimed, client, parsed.password)
+            return LedgerWriter(
+                connection,
+                claimed,
+                report,
+                password=parsed.password,
+                new_ledger=parsed.ledger_maker(client),
+                max_batch_bytes=parsed.max_batch_bytes,
+            )
+        except BaseException:
+            await connection.close()
+            raise
+
+    async def open_snapshots(self, uri: JournalURI, options: Options) -> SnapshotStore:
+        parsed = parse_options(BookKeeperOptions, uri, options)
+        connection = await parsed.connect()
+        try:
+            record = _record(uri, connection)
+            with worded(f"opening journal {uri}"):
+                await record.read()
+            return _snapshots(record, connection, parsed)
+        except BaseException:
+            await connection.close()
+            raise
+
+
+async def _format(record: Record, client: BookKeeper, password: bytes, namespace: NamespaceInfo) -> None:
+    """Fence whoever writes, then empty the record, then delete the ledgers (C6)."""
+    with worded(f"formatting journal {record.name}"):
+        await record.create_if_absent(namespace)
+    claimed = await Owner.claim(record, "format", claim_nonce(client), None)
+    await recover(claimed, client, password)
+    gone = claimed.chain.segments
+    await claimed.step(lambda chain: chain.cleared(claimed.token, namespace))
+    for segment in gone:
+        await delete_quietly(client, segment.location)
+
+
+def _record(uri: JournalURI, connection: Connection) -> Record:
+    if not uri.name:
+        raise JournalConfigError(f"{uri} names no journal: expected bk:NAME")
+    return Record(connection.client.metadata_store, uri.name)
+
+
+def _snapshots(record: Record, connection: Connection, parsed: BookKeeperOptions) -> LedgerSnapshots:
+    maker = parsed.ledger_maker(connection.client)
+    return LedgerSnapshots(connection, record.path, parsed.password, maker)

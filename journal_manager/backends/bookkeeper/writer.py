@@ -1,0 +1,340 @@
+"""Writing a journal to ledgers: claim, recover, begin, append, finish. Each step is one compare-and-set."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bookkeeper.errors import (
+    BookKeeperError,
+    LedgerClosedError,
+    LedgerFencedError,
+    MetadataConflictError,
+    NoSuchLedgerError,
+)
+from journal_manager.backend import JournalWriter, NamespaceInfo, RecoveryReport, SegmentWriter
+from journal_manager.backends.bookkeeper.reader import Connection, LedgerReader, last_txid
+from journal_manager.backends.bookkeeper.record import Record
+from journal_manager.backends.bookkeeper.words import journal_error, worded
+from journal_manager.chain import Chain
+from journal_manager.errors import (
+    JournalClosedError,
+    JournalCorruptionError,
+    JournalError,
+    JournalFencedError,
+    JournalUnavailableError,
+    SegmentExistsError,
+    SegmentMismatchError,
+    SegmentNotFoundError,
+)
+from journal_manager.fencing import FencingToken, fenced
+from journal_manager.ops import Batch
+from journal_manager.segment import SegmentInfo
+from journal_manager.txid import TxId
+
+if TYPE_CHECKING:
+    from bookkeeper import BookKeeper, ReadHandle, WriteHandle
+    from bookkeeper.meta.store import Version
+
+_log = logging.getLogger(__name__)
+_claims = itertools.count(1)
+
+NewLedger = Callable[[dict[str, bytes]], Awaitable["WriteHandle"]]
+"""Makes a ledger with this custom metadata, by the journal's options."""
+
+
+class Owner:
+    """The record in the hands of the one who claimed it: remembers it, and steps it forward."""
+
+    def __init__(self, record: Record, token: FencingToken, chain: Chain, version: Version) -> None:
+        self.record, self.token, self.chain = record, token, chain
+        self._version: Version | None = version
+        """None after a step whose outcome is not known."""
+
+    @classmethod
+    async def claim(cls, record: Record, owner: str, nonce: str, namespace: NamespaceInfo | None) -> Owner:
+        """Take the next epoch. Each lost race means that someone else got one; then the next.
+
+        Raises:
+            JournalNotFormattedError, NamespaceMismatchError, JournalUnavailableError.
+        """
+        with worded(f"claiming journal {record.name}"):
+            while True:
+                chain, version = await record.read()
+                if namespace is not None:
+                    namespace.ensure_same(chain.namespace)
+                chain = chain.claim(owner, nonce)
+                try:
+                    return cls(record, chain.token, chain, await record.write(chain, version))
+                except MetadataConflictError:
+                    continue
+
+    async def step(self, change: Callable[[Chain], Chain]) -> None:
+        """Replace the record by ``change`` of it.
+
+        Raises:
+            JournalFencedError: it is someone else's. JournalUnavailableError: unknown. What ``change`` raises.
+        """
+        with worded(f"changing the record of journal {self.record.name}"):
+            if self._version is None:
+                self.chain, self._version = await self.record.read()
+            chain, version, self._version = change(self.chain), self._version, None
+            try:
+                self._version = await self.record.write(chain, version)
+                self.chain = chain
+            except MetadataConflictError as error:
+                await self.ensure_current()
+                raise JournalUnavailableError(f"the record of {self.record.name} changed under its owner") from error
+
+    async def ensure_current(self) -> None:
+        """Raises JournalFencedError, JournalUnavailableError."""
+        with worded(f"reading the record of journal {self.record.name}"):
+            self.token.ensure_current((await self.record.read())[0].token)
+
+    async def why_refused(self, error: BookKeeperError) -> JournalError:
+        """What it means that our ledger takes no more."""
+        try:
+            await self.ensure_current()
+        except JournalUnavailableError:
+            return fenced(self.token, None) if isinstance(error, LedgerFencedError) else journal_error(error, "append")
+        except JournalError as overtaken:
+            return overtaken
+        return JournalUnavailableError(f"someone closed or deleted the open ledger of {self.record.name}: {error!r}")
+
+
+async def recover(owner: Owner, client: BookKeeper, password: bytes) -> RecoveryReport:
+    """Close what an earlier writer left open (C2): fence its ledger, read its end, fix it in the record.
+
+    Raises:
+        JournalFencedError: another claim came in between. JournalUnavailableError: not enough bookies to tell.
+        JournalCorruptionError: the ledger is gone, or its last entry is no batch.
+    """
+    segment = owner.chain.open_segment
+    finalized: tuple[SegmentInfo, ...] = ()
+    removed: tuple[SegmentInfo, ...] = ()
+    if segment is not None:
+        last = await _recovered_end(owner, client, password, segment)
+        if last is None:
+            await owner.step(lambda chain: chain.drop(owner.token, segment.first))
+            await delete_quietly(client, segment.location)
+            removed = (segment,)
+        else:
+            await owner.step(lambda chain: chain.finish(owner.token, segment.first, last))
+            finalized = (owner.chain.find(segment.first),)
+    return RecoveryReport(owner.token, finalized, removed, owner.chain.last_txid)
+
+
+async def _recovered_end(owner: Owner, client: BookKeeper, password: bytes, segment: SegmentInfo) -> TxId | None:
+    try:
+        handle: ReadHandle = await client.open_ledger(int(segment.location), password, recovery=True)
+    except NoSuchLedgerError as error:
+        await owner.ensure_current()  # the one who overtook us may have dropped it, empty
+        raise JournalCorruptionError(
+            f"ledger {segment.location} of segment {segment} is gone",
+            first_missing=segment.first,
+            location=segment.location,
+        ) from error
+    except BookKeeperError as error:
+        raise journal_error(error, f"recovering ledger {segment.location} of segment {segment}") from error
+    with worded(f"reading the end of ledger {segment.location}"):
+        try:
+            return await last_txid(handle, segment)
+        finally:
+            await handle.close()
+
+
+async def delete_quietly(client: BookKeeper, ledger: str) -> None:
+    """Delete a ledger that nothing refers to; if it fails it is an orphan, and a tool finds it by its tag (C6)."""
+    try:
+        await client.delete_ledger(int(ledger))
+    except NoSuchLedgerError:
+        pass
+    except BookKeeperError as error:
+        _log.warning("ledger %s is not needed any more and was not deleted: %r", ledger, error)
+
+
+class LedgerSegmentWriter(SegmentWriter):
+    """One ledger; one entry per batch."""
+
+    def __init__(self, handle: WriteHandle, owner: Owner, info: SegmentInfo) -> None:
+        self.handle, self._owner, self._info = handle, owner, info
+        self.last = TxId(info.first - 1)
+        """The last durable edit."""
+        self._next = info.first
+        self.closed = False
+
+    @property
+    def info(self) -> SegmentInfo:
+        return self._info
+
+    def append(self, batch: Batch) -> Awaitable[None]:
+        if self.closed:
+            raise JournalClosedError(f"segment {self._info} was closed")
+        if batch.first != self._next:
+            raise SegmentMismatchError(f"edit {batch.first} does not follow {self._next - 1}")
+        self._next = TxId(batch.last + 1)
+        return asyncio.ensure_future(self._append(batch))  # tasks start in the order they were made
+
+    async def _append(self, batch: Batch) -> None:
+        try:
+            await self.handle.append(batch.frames)
+        except (LedgerFencedError, LedgerClosedError, NoSuchLedgerError) as error:
+            raise await self._owner.why_refused(error) from error
+        except BookKeeperError as error:
+            raise journal_error(error, f"appending to segment {self._info} (ledger {self._info.location})") from error
+        self.last = batch.last
+
+    async def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        try:
+            await self.handle.close()
+        except (LedgerFencedError, LedgerClosedError, NoSuchLedgerError) as error:
+            raise await self._owner.why_refused(error) from error
+        except BookKeeperError as error:
+            raise journal_error(error, f"closing ledger {self._info.location}") from error
+
+    async def abort(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        try:
+            await self.handle.abandon()
+        except BookKeeperError as error:
+            _log.warning("letting go of ledger %s: %r", self._info.location, error)
+
+
+class LedgerWriter(LedgerReader, JournalWriter):
+    """The one writer of a journal on ledgers."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        owner: Owner,
+        recovery: RecoveryReport,
+        *,
+        password: bytes,
+        new_ledger: NewLedger,
+        max_batch_bytes: int,
+    ) -> None:
+        super().__init__(connection, owner.record, password)
+        self._owner, self._recovery = owner, recovery
+        self._new_ledger, self._max_batch_bytes = new_ledger, max_batch_bytes
+        self._segment: LedgerSegmentWriter | None = None
+
+    @property
+    def token(self) -> FencingToken:
+        return self._owner.token
+
+    @property
+    def recovery(self) -> RecoveryReport:
+        return self._recovery
+
+    @property
+    def max_batch_bytes(self) -> int:
+        return self._max_batch_bytes
+
+    async def start_segment(self, first: TxId, layout_version: int) -> SegmentWriter:
+        self._ensure_open()
+        info = SegmentInfo(first, None, layout_version, self.token.epoch, "")
+        self._owner.chain.begin(self.token, info)  # refused before a ledger is made for nothing
+        with worded(f"making a ledger for journal {self._record.name}"):
+            handle = await self._new_ledger(ledger_tags(self._record.name, first, self.token))
+        info = replace(info, location=str(handle.id))
+        try:
+            await self._owner.step(lambda chain: chain.begin(self.token, info))  # C1
+        except JournalFencedError:
+            await handle.abandon()
+            await self._delete_unless_in_the_chain(info.location)
+            raise
+        except JournalError:
+            await handle.abandon()  # the next writer finds it in the record, empty, or it is an orphan
+            raise
+        self._segment = LedgerSegmentWriter(handle, self._owner, info)
+        return self._segment
+
+    async def _delete_unless_in_the_chain(self, ledger: str) -> None:
+        """C9. (The step may have been done, its reply lost, and the record replaced since: then it is the next
+        owner's to drop.)"""
+        try:
+            chain, _ = await self._record.read()
+        except BookKeeperError:
+            return
+        if all(segment.location != ledger for segment in chain.segments):
+            await delete_quietly(self._client, ledger)
+
+    async def finalize_segment(self, first: TxId, last: TxId) -> SegmentInfo:
+        self._ensure_open()
+        await self._owner.ensure_current()
+        if self._owner.chain.find(first).in_progress:
+            current = self._closed_segment(first)
+            if current.last != last:
+                raise SegmentMismatchError(f"segment {current.info} ends at {current.last}, not at {last}")
+        await self._owner.step(lambda chain: chain.finish(self.token, first, last))
+        if self._segment is not None and self._segment.info.first == first:
+            self._segment = None
+        return self._owner.chain.find(first)
+
+    async def discard_segment(self, first: TxId) -> None:
+        self._ensure_open()
+        current = self._closed_segment(first)
+        if current.last >= first:
+            raise SegmentMismatchError(f"there are edits in segment {current.info}")
+        await self._owner.step(lambda chain: chain.drop(self.token, first))
+        self._segment = None
+        await delete_quietly(self._client, current.info.location)
+
+    async def purge(self, min_txid: TxId) -> tuple[SegmentInfo, ...]:
+        self._ensure_open()
+        gone: tuple[SegmentInfo, ...] = ()
+
+        def shorten(chain: Chain) -> Chain:
+            nonlocal gone
+            chain, gone = chain.purge(self.token, min_txid)
+            return chain
+
+        await self._owner.step(shorten)
+        for segment in gone:
+            await delete_quietly(self._client, segment.location)  # C6: the record first
+        return gone
+
+    async def ensure_owner(self) -> None:
+        self._ensure_open()
+        await self._owner.ensure_current()
+
+    async def close(self) -> None:
+        if self._segment is not None and not self._closed:
+            await self._segment.abort()
+        await super().close()
+
+    async def _last_entry(self, handle: ReadHandle, segment: SegmentInfo) -> int:
+        if self._segment is not None and self._segment.info == segment:
+            return self._segment.handle.last_add_confirmed
+        return await super()._last_entry(handle, segment)
+
+    def _closed_segment(self, first: TxId) -> LedgerSegmentWriter:
+        if self._segment is None or self._segment.info.first != first:
+            raise SegmentNotFoundError(f"no segment of this writer begins at {first}")
+        if not self._segment.closed:
+            raise SegmentExistsError(f"segment {self._segment.info} is still being written")
+        return self._segment
+
+
+def ledger_tags(name: str, first: TxId, token: FencingToken) -> dict[str, bytes]:
+    """Custom metadata by which a ledger without a journal is found."""
+    return {
+        "application": b"journal_manager",
+        "journal": name.encode(),
+        "first": b"%d" % first,
+        "epoch": b"%d" % token.epoch,
+    }
+
+
+def claim_nonce(client: BookKeeper) -> str:
+    """Tells two claims of one epoch by one owner's name apart, also when a reply was lost."""
+    return f"{client.metadata_store.store.session_id:x}-{next(_claims)}"

@@ -1,0 +1,38 @@
+"""Journals on ledgers keep the contract: over a cluster in a dict, which every step of theirs may be cut off at."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from journal_manager import JournalConfigError, open_writer
+from tests.contracts.journal_backend import Journal, JournalBackendContract, closing
+from tests.journal_manager.backends.bookkeeper.fake import Cluster
+
+
+class TestBookKeeperBackend(JournalBackendContract):
+    @pytest.fixture
+    async def journal(self) -> AsyncIterator[Journal]:
+        async for journal in closing(Journal("bk:edits", {"client": Cluster().client()})):
+            yield journal
+
+
+async def test_an_address_says_how_ledgers_are_made() -> None:
+    client = Cluster().client()
+    writer = await open_writer("bk:edits?ensemble=5&write_quorum=4&ack_quorum=3&digest=crc32", client=client)
+    await writer.start_segment(writer.recovery.last_txid + 1, 1)  # type: ignore[arg-type]
+    assert client.created_with == {
+        "ensemble": 5,
+        "write_quorum": 4,
+        "ack_quorum": 3,
+        "digest": "crc32",
+        "when_short": "name_absent",
+    }
+
+
+async def test_one_of_client_and_metadata_is_needed() -> None:
+    with pytest.raises(JournalConfigError, match="client"):
+        await open_writer("bk:edits")
+    with pytest.raises(JournalConfigError, match="names no journal"):
+        await open_writer("bk:", client=Cluster().client())
