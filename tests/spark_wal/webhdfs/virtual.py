@@ -1,0 +1,170 @@
+"""Virtual time, and a journal whose durability is in the hands of the test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import wraps
+from typing import Any
+
+from bookkeeper.testing import SimLoop
+from journal_manager import FencingToken, JournalError, Op, RecoveryReport, SegmentInfo, SnapshotInfo, TxId
+from spark_wal.webhdfs.content import MemoryBlobs
+from spark_wal.webhdfs.events import EventFeed
+from spark_wal.webhdfs.lease import Lease
+from spark_wal.webhdfs.owner import Owner, OwnerConfig
+
+
+def in_virtual_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run an async test on a loop whose clock jumps to the next thing due."""
+
+    @wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        with asyncio.Runner(loop_factory=SimLoop) as runner:
+            runner.run(test(*args, **kwargs))
+
+    return run
+
+
+class LoopClock:
+    """The running loop's time, for one who may be paused: ``offset`` is how far its own clock is ahead."""
+
+    def __init__(self) -> None:
+        self.offset = 0.0
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time() + self.offset
+
+    def wall_ms(self) -> int:
+        return 1_700_000_000_000
+
+
+class HeldLog:
+    """An edit log that makes nothing durable until it is told to."""
+
+    def __init__(self, epoch: int = 1, ops: tuple[Op, ...] = ()) -> None:
+        self.token = FencingToken(epoch, "test")
+        self.ops = list(ops)
+        self.recovery = RecoveryReport(self.token, (), (), TxId(len(ops)))
+        self.durable_txid = TxId(len(ops))
+        self.failure: BaseException | None = None
+        self.held = True
+        self.purged = TxId(0)
+        self._waiting: list[tuple[TxId, asyncio.Future[TxId]]] = []
+
+    @property
+    def next_txid(self) -> TxId:
+        return TxId(len(self.ops) + 1)
+
+    def log(self, body: bytes, opcode: int = 0) -> asyncio.Future[TxId]:
+        if self.failure is not None:
+            raise JournalError("failed before")
+        txid = self.next_txid
+        self.ops.append(Op(opcode, txid, body))
+        return self._wait(txid)
+
+    def _wait(self, txid: TxId) -> asyncio.Future[TxId]:
+        future: asyncio.Future[TxId] = asyncio.get_running_loop().create_future()
+        self._waiting.append((txid, future))
+        if not self.held:
+            self.release()
+        return future
+
+    async def sync(self, upto: TxId | None = None) -> TxId:
+        txid = self.next_txid - 1 if upto is None else upto
+        if txid > self.durable_txid:
+            await self._wait(TxId(txid))
+        return self.durable_txid
+
+    def release(self, upto: int | None = None) -> None:
+        """Everything logged so far (or up to a txid) is durable."""
+        self.durable_txid = TxId(len(self.ops) if upto is None else upto)
+        for entry in list(self._waiting):
+            if entry[0] <= self.durable_txid:
+                self._waiting.remove(entry)
+                entry[1].set_result(entry[0])
+
+    def fail(self, error: JournalError) -> None:
+        self.failure = error
+        for _, future in self._waiting:
+            future.set_exception(error)
+        self._waiting.clear()
+
+    async def read(self, start: TxId, end: TxId | None = None) -> AsyncIterator[Op]:
+        for op in self.ops[start - 1 :]:
+            yield op
+
+    async def roll(self) -> SegmentInfo | None:
+        return None
+
+    async def purge(self, below: TxId) -> tuple[SegmentInfo, ...]:
+        self.purged = below
+        return ()
+
+    async def close(self) -> None: ...
+
+    async def abort(self) -> None: ...
+
+
+class Snapshots:
+    """A snapshot store in a dict."""
+
+    def __init__(self) -> None:
+        self.kept: dict[TxId, bytes] = {}
+
+    async def save(self, at: TxId, chunks: Any) -> SnapshotInfo:
+        self.kept[at] = b"".join(chunks)
+        return SnapshotInfo(at, len(self.kept[at]), "here")
+
+    async def list(self) -> tuple[SnapshotInfo, ...]:
+        return tuple(SnapshotInfo(at, len(data), "here") for at, data in sorted(self.kept.items()))
+
+    async def load(self, at: TxId | None = None) -> tuple[SnapshotInfo, bytes] | None:
+        if not self.kept:
+            return None
+        newest = max(self.kept)
+        return SnapshotInfo(newest, len(self.kept[newest]), "here"), self.kept[newest]
+
+    async def delete(self, at: TxId) -> None:
+        self.kept.pop(at, None)
+
+    async def close(self) -> None: ...
+
+    async def __aenter__(self) -> Snapshots:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None: ...
+
+
+class Switch:
+    """A lease that the test gives and takes."""
+
+    def __init__(self) -> None:
+        self.is_held = True
+
+    async def acquire(self, *, wait_vacant: bool) -> None: ...
+
+    async def lost(self) -> None:
+        await asyncio.Event().wait()
+
+    async def release(self) -> None: ...
+
+
+def owner_on(
+    log: HeldLog,
+    *,
+    lease: Lease | None = None,
+    blobs: MemoryBlobs | None = None,
+    snapshots: Snapshots | None = None,
+    config: OwnerConfig | None = None,
+) -> Owner:
+    """A session, not replayed yet."""
+    return Owner(
+        log, snapshots or Snapshots(), blobs or MemoryBlobs(), lease or Switch(), LoopClock(), EventFeed(), config
+    )
+
+
+async def turns(count: int = 20) -> None:
+    """Let everything that can run, run."""
+    for _ in range(count):
+        await asyncio.sleep(0)
