@@ -96,7 +96,7 @@ class BookKeeper:
             seams=seams,
             config=config,
             metadata=metadata,
-            pool=BookiePool(seams.net, seams.rng, config, metadata.bookies.address),
+            pool=BookiePool(cluster.net or seams.net, seams.rng, config, metadata.bookies.address),
             watcher=BookieWatcher(metadata.bookies, seams.rng, config),
         )
         self._handles: dict[WriteHandle | ReadHandle, None] = {}

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Final, Protocol, cast
 
 from bookkeeper.meta import Metadata
-from bookkeeper.seams import Seams
+from bookkeeper.seams import Net, Seams
 
 
 class Cluster(Protocol):
@@ -20,6 +20,10 @@ class Cluster(Protocol):
 
     @property
     def metadata(self) -> Metadata: ...
+
+    @property
+    def net(self) -> Net | None:
+        """How its bookies are reached; None: as everything else is."""
 
     async def close(self) -> None:
         """Release all of it. Idempotent."""
@@ -61,6 +65,10 @@ class _Remote:
     @property
     def metadata(self) -> Metadata:
         return self._metadata
+
+    @property
+    def net(self) -> Net | None:
+        return None
 
     async def close(self) -> None:
         await self._metadata.close()

@@ -252,6 +252,7 @@ class Opened:
 
     def __init__(self, metadata: Metadata) -> None:
         self.metadata = metadata
+        self.net = None
 
     async def close(self) -> None:
         await self.metadata.close()

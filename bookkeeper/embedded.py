@@ -1,0 +1,240 @@
+"""A whole cluster inside this process: ``embedded:///DIR?bookies=N``.
+
+A metadata store (SQLite) and N bookies live under one directory, in the caller's own loop: nothing to start, no port
+to choose, nothing that others could reach. For notebooks, tests and small machines. The bookies are the production
+ones; a copy on each of N directories of one disk protects against bugs and damaged files, not against that disk.
+
+    DIR/embedded.lock      one process at a time (B11)
+    DIR/metadata.sqlite
+    DIR/b1, DIR/b2, ...    one bookie each; their names are theirs for ever
+
+Everybody in one loop who connects to the same directory shares the same cluster; it stops with the last one.
+With a larger N than before bookies are added; a smaller N leaves none out, for their entries are needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from dataclasses import dataclass, field, replace
+from typing import Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from bookkeeper.bookie.config import BookieConfig
+from bookkeeper.bookie.lifecycle import BookieServer
+from bookkeeper.errors import ConfigError, DirectoryLockedError, NoClusterError
+from bookkeeper.meta import Metadata, init_cluster
+from bookkeeper.net.in_process import InProcessNet
+from bookkeeper.seams import Lock, Net, Seams
+from bookkeeper.storage.config import StorageConfig
+
+_log = logging.getLogger(__name__)
+
+MIB: Final = 1024 * 1024
+BOOKIES: Final = 3
+"""How many there are when the address does not say."""
+
+BOOKIES_MAX: Final = 16
+"""More of them in one process help nobody."""
+
+FIRST_PORT: Final = 3181
+"""Ports inside this process are only names; b1 has this one, b2 the next."""
+
+STORAGE: Final = {"journal_file_bytes": 16 * MIB, "journal_spares": 1, "reserve_bytes": 16 * MIB}
+"""A bookie's disk on a small machine: journal files are filled with zeros at the first start."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedUri:
+    """A parsed address."""
+
+    directory: str
+    bookies: int = BOOKIES
+
+    @classmethod
+    def parse(cls, uri: str) -> EmbeddedUri:
+        """``embedded:///DIR?bookies=N``. Raises: ConfigError."""
+        parts = urlsplit(uri)
+        if parts.scheme != "embedded" or parts.netloc or not parts.path.startswith("/") or parts.fragment:
+            raise ConfigError(f"expected embedded:///DIRECTORY?bookies=N (three slashes), got {uri!r}")
+        bookies = BOOKIES
+        for name, value in parse_qsl(parts.query, keep_blank_values=True):
+            if name != "bookies" or not value.isdecimal() or not 1 <= int(value) <= BOOKIES_MAX:
+                raise ConfigError(f"{uri!r}: bookies=1..{BOOKIES_MAX} is all that can be set, got {name}={value}")
+            bookies = int(value)
+        return cls(os.path.realpath(unquote(parts.path)), bookies)
+
+
+@dataclass(slots=True, eq=False)
+class EmbeddedCluster:
+    """The cluster under one directory."""
+
+    directory: str
+    metadata: Metadata
+    net: Net
+    servers: list[BookieServer]
+    lock: Lock
+    loop: asyncio.AbstractEventLoop
+    users: int = 0
+    watchers: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def stop(self) -> None:
+        """Stop the bookies, clean; then the store."""
+        for watcher in self.watchers:
+            watcher.cancel()
+        await asyncio.gather(*self.watchers, return_exceptions=True)
+        try:
+            await asyncio.gather(*(server.stop() for server in self.servers))
+            await self.metadata.close()
+        finally:
+            self.lock.release()
+
+
+class EmbeddedUser:
+    """One connection's share of a cluster: what a client holds and closes."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._cluster = cluster
+        self._closed = False
+        cluster.users += 1
+
+    @property
+    def metadata(self) -> Metadata:
+        return self._cluster.metadata
+
+    @property
+    def net(self) -> Net:
+        """How its bookies are reached."""
+        return self._cluster.net
+
+    @property
+    def servers(self) -> list[BookieServer]:
+        """Its bookies, for tools."""
+        return self._cluster.servers
+
+    async def close(self) -> None:
+        """The last one stops the cluster. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        cluster = self._cluster
+        async with _opening(cluster.loop):
+            cluster.users -= 1
+            if not cluster.users:
+                _running.pop(cluster.directory, None)
+                await cluster.stop()
+
+
+_running: Final[dict[str, EmbeddedCluster]] = {}
+"""Clusters of this process, by directory."""
+
+_locks: Final[dict[asyncio.AbstractEventLoop, asyncio.Lock]] = {}
+
+
+def _opening(loop: asyncio.AbstractEventLoop) -> asyncio.Lock:
+    """One opens or closes at a time."""
+    for ended in [other for other in _locks if other.is_closed()]:
+        del _locks[ended]
+    return _locks.setdefault(loop, asyncio.Lock())
+
+
+async def open_embedded(uri: str, seams: Seams) -> EmbeddedUser:
+    """The cluster of an address, started if it does not run.
+
+    Raises:
+        ConfigError: not such an address.
+        DirectoryLockedError: another process, or another loop of this one, has the directory.
+        CookieError, StorageError: a bookie cannot start on what it finds there.
+    """
+    address = EmbeddedUri.parse(uri)
+    loop = asyncio.get_running_loop()
+    async with _opening(loop):
+        cluster = _running.get(address.directory)
+        if cluster is not None and cluster.loop is not loop:
+            if not cluster.loop.is_closed():
+                raise DirectoryLockedError(
+                    f"{address.directory} is open in another event loop of this process; use it from there, "
+                    "or through bookkeeper.sync from threads"
+                )
+            cluster.lock.release()  # its loop ended without closing it: like a crash, and the disk knows how to go on
+            del _running[address.directory]
+            cluster = None
+        if cluster is None:
+            cluster = _running[address.directory] = await _start(address, seams)
+        else:
+            await _grow(cluster, address, seams)
+        return EmbeddedUser(cluster)
+
+
+async def _start(address: EmbeddedUri, seams: Seams) -> EmbeddedCluster:
+    seams.disk.make_directories(address.directory)
+    try:
+        lock = seams.disk.lock(os.path.join(address.directory, "embedded.lock"))
+    except BlockingIOError as error:
+        raise DirectoryLockedError(
+            f"another process has {address.directory} open; stop it, or run `bk standalone --dir` there and connect "
+            "to the address that it prints"
+        ) from error
+    try:
+        metadata = await _open_metadata(address, seams)
+        cluster = EmbeddedCluster(address.directory, metadata, InProcessNet(), [], lock, asyncio.get_running_loop())
+        try:
+            await _grow(cluster, address, seams)
+        except BaseException:
+            await asyncio.gather(*(server.stop() for server in cluster.servers), return_exceptions=True)
+            await metadata.close()
+            raise
+    except BaseException:
+        lock.release()
+        raise
+    return cluster
+
+
+async def _open_metadata(address: EmbeddedUri, seams: Seams) -> Metadata:
+    uri = f"sqlite://{address.directory}/metadata.sqlite"
+    try:
+        return await Metadata.connect(uri, seams)
+    except NoClusterError:
+        await init_cluster(uri, seams)
+        return await Metadata.connect(uri, seams)
+
+
+async def _grow(cluster: EmbeddedCluster, address: EmbeddedUri, seams: Seams) -> None:
+    """Start every bookie that the directory holds or the address asks for, and that does not run."""
+    names = [f"b{i + 1}" for i in range(BOOKIES_MAX)]
+    found = [i for i, name in enumerate(names) if seams.disk.exists(os.path.join(cluster.directory, name))]
+    wanted = names[: max([address.bookies, *(i + 1 for i in found)])]
+    running = len(cluster.servers)
+    own = replace(seams, net=cluster.net)
+    new = [
+        BookieServer(_config(cluster.directory, name, running + i), own, cluster.metadata)
+        for i, name in enumerate(wanted[running:])
+    ]
+    results = await asyncio.gather(*(server.start() for server in new), return_exceptions=True)
+    for server, result in zip(new, results, strict=True):
+        if result is None:
+            cluster.servers.append(server)
+            cluster.watchers.append(asyncio.get_running_loop().create_task(_report_failure(server)))
+    for result in results:
+        if result is not None:
+            raise result
+
+
+async def _report_failure(server: BookieServer) -> None:
+    reason = await server.run_until_failure()
+    _log.error("bookie %s inside this process has failed: %s", server.bookie_id, reason)
+
+
+def _config(directory: str, name: str, index: int) -> BookieConfig:
+    home = os.path.join(directory, name)
+    return BookieConfig(
+        metadata_uri=f"sqlite://{directory}/metadata.sqlite",
+        directory=home,
+        bookie_id=name,
+        listen=f"127.0.0.1:{FIRST_PORT + index}",
+        http_listen=None,
+        storage=StorageConfig(
+            journal_dir=os.path.join(home, "journal"), ledger_dir=os.path.join(home, "ledgers"), **STORAGE
+        ),
+    )
