@@ -73,7 +73,7 @@ class Engine:
         """Changed since the last checkpoint."""
         self._complete: set[int] = set()
         """Ledgers out of limbo."""
-        self._lac_waiters: dict[int, list[Callable[[int], None]]] = {}
+        self._lac_waiters: dict[int, dict[object, Callable[[int], None]]] = {}
         self._closing = False
         self._pause: Callable[[], None] = _nothing
         self._resume: Callable[[], None] = _nothing
@@ -358,12 +358,12 @@ class Engine:
         Returns:
             a function that takes the waiter back; harmless afterwards.
         """
-        waiters = self._lac_waiters.setdefault(ledger_id, [])
-        waiters.append(callback)
+        waiters = self._lac_waiters.setdefault(ledger_id, {})
+        token = object()
+        waiters[token] = callback
 
         def forget() -> None:
-            if callback in waiters:
-                waiters.remove(callback)
+            waiters.pop(token, None)
             if not waiters and self._lac_waiters.get(ledger_id) is waiters:
                 del self._lac_waiters[ledger_id]
 
@@ -500,7 +500,7 @@ class Engine:
         raise NoSuchLedgerError(f"ledger {ledger_id} is not here")
 
     def _wake(self, ledger_id: int, lac: int) -> None:
-        for waiter in self._lac_waiters.pop(ledger_id, ()):
+        for waiter in list(self._lac_waiters.pop(ledger_id, {}).values()):
             waiter(lac)
 
     def _created_log(self, log_id: int, file: File) -> None:

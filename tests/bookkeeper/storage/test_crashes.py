@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bookkeeper.errors import BookKeeperError
-from bookkeeper.seams import Disk, File
-from bookkeeper.storage import checkpoint, durable, start
-from bookkeeper.storage.checkpoint import Covered, Snapshot, run_checkpoint
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.journal import JournalWriter, PendingGroup
-from bookkeeper.storage.ledger_state import Kind
+from bookkeeper.seams import Disk
+from bookkeeper.storage import checkpoint, engine
+from bookkeeper.storage.checkpoint import Snapshot
+from bookkeeper.storage.group_commit import GroupCommit
+from bookkeeper.storage.ledger_state import Kind, state_record
 from bookkeeper.storage.manifest import Manifest
-from tests.bookkeeper.storage.recording_disk import RecordingDisk, crash_images
+from tests.bookkeeper.storage.recording_disk import RecordingDisk, RecordingFile, crash_images
 from tests.bookkeeper.storage.workload import Truth, everything, open_engine, standard_life, violations
 
 
@@ -63,3 +62,126 @@ def test_every_crash_keeps_what_was_acknowledged(direct: bool) -> None:
         seen += 1
     assert seen >= 1000
     print(f"{seen} images")
+
+
+def test_the_life_that_is_cut_short_has_everything_in_it() -> None:
+    disk = RecordingDisk()
+    truth = standard_life(disk)
+    done = {(op.kind, op.path.rpartition(".")[2], op.target.rpartition(".")[2]) for op in disk.ops}
+    assert {("rename", "spare", "journal"), ("rename", "journal", "spare")} <= done
+    assert ("rename", "tmp", "/ledgers/manifest") in done
+    assert {("unlink", "log", ""), ("unlink", "index", ""), ("unlink", "/ledgers/dirty", "")} <= done
+    assert len(truth.acked) >= 30 and len(truth.fenced) == 2 and truth.lacs and truth.gone
+
+
+# -- planted bugs ---------------------------------------------------------------------------------------------
+
+
+def ack_before_sync(patch: pytest.MonkeyPatch) -> None:
+    original = RecordingFile.sync
+    patch.setattr(RecordingFile, "sync", lambda self: None if ".journal" in self.path else original(self))
+
+
+def ack_when_handed_over(patch: pytest.MonkeyPatch) -> None:
+    original = GroupCommit.when_durable
+
+    def early(self: GroupCommit, callback: Callable[[BaseException | None], None]) -> None:
+        original(self, lambda error: None)
+        callback(None)
+
+    patch.setattr(GroupCommit, "when_durable", early)
+
+
+def fence_in_memory_only(patch: pytest.MonkeyPatch) -> None:
+    def forced(ledger_id: int, kind: Kind, body: bytes = b"", lac: int = -1) -> bytes:
+        return state_record(ledger_id, Kind.FORCED if kind is Kind.FENCED else kind, body, lac)
+
+    patch.setattr(engine, "state_record", forced)
+
+
+def no_directory_sync(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RecordingDisk, "sync_directory", lambda self, path: None)
+
+
+def mark_ahead(patch: pytest.MonkeyPatch) -> None:
+    original = Manifest.write
+
+    def ahead(self: Manifest, disk: Disk, directory: str, before: Manifest | None) -> None:
+        self.sequence += 1
+        original(self, disk, directory, before)
+        self.sequence -= 1
+
+    patch.setattr(Manifest, "write", ahead)
+
+
+def mark_moves_back(patch: pytest.MonkeyPatch) -> None:
+    original = Manifest.write
+    calls = [0]
+
+    def back(self: Manifest, disk: Disk, directory: str, before: Manifest | None) -> None:
+        calls[0] += 1
+        if before is not None and before.file_id and calls[0] % 3 == 0:
+            self.file_id, self.sequence = before.file_id - 1, before.sequence
+        original(self, disk, directory, None)
+
+    patch.setattr(Manifest, "write", back)
+
+
+def journal_goes_before_the_manifest(patch: pytest.MonkeyPatch) -> None:
+    original = Manifest.write
+
+    def late(self: Manifest, disk: Disk, directory: str, before: Manifest | None) -> None:
+        for name in disk.list("/journal"):
+            if name.endswith(".journal") and int(name[:-8], 16) < self.file_id:
+                disk.unlink(f"/journal/{name}")
+        disk.sync_directory("/journal")
+        original(self, disk, directory, before)
+
+    patch.setattr(Manifest, "write", late)
+
+
+def entry_logs_not_synced(patch: pytest.MonkeyPatch) -> None:
+    original = RecordingFile.sync
+    patch.setattr(RecordingFile, "sync", lambda self: None if ".log" in self.path else original(self))
+
+
+def manifest_not_synced(patch: pytest.MonkeyPatch) -> None:
+    original = RecordingFile.sync
+    patch.setattr(RecordingFile, "sync", lambda self: None if ".tmp" in self.path else original(self))
+
+
+def index_not_synced(patch: pytest.MonkeyPatch) -> None:
+    original = RecordingFile.sync
+    patch.setattr(RecordingFile, "sync", lambda self: None if ".index" in self.path else original(self))
+
+
+def snapshot_covers_too_much(patch: pytest.MonkeyPatch) -> None:
+    original = checkpoint.run_checkpoint
+
+    def eager(disk: Disk, config: object, snap: Snapshot) -> object:
+        snap.unsynced.clear()
+        return original(disk, config, snap)  # type: ignore[arg-type]
+
+    patch.setattr("bookkeeper.storage.housekeeping.run_checkpoint", eager)
+
+
+PLANTED = [
+    ack_before_sync,
+    ack_when_handed_over,
+    fence_in_memory_only,
+    no_directory_sync,
+    mark_ahead,
+    mark_moves_back,
+    journal_goes_before_the_manifest,
+    entry_logs_not_synced,
+    manifest_not_synced,
+    index_not_synced,
+    snapshot_covers_too_much,
+]
+
+
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_is_found(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    found = next((bad for _, bad in enumerate_crashes(7, 10, direct=False) if bad), None)
+    assert found, "no crash showed it"

@@ -131,7 +131,7 @@ class Life:
                 self.truth.gone.update(dict.fromkeys(ledger_ids, self.now))
 
         self.truth.dropped.update(dict.fromkeys(ledger_ids, self.now))
-        self.engine.collect(set(ledger_ids), acked)
+        self.engine.collect(set(map(lid, ledger_ids)), acked)
 
     def checkpoint(self) -> None:
         self.engine.checkpoint(lambda error: None)
@@ -146,7 +146,7 @@ def standard_life(disk: RecordingDisk) -> Truth:
     life = Life(disk)
     for entry_id in range(5):
         life.add(1, entry_id)
-        life.add(2, entry_id, size=600)
+        life.add(2, entry_id, size=900)
         life.pump()
     life.fence(9)
     life.add(3, 0, 1, 2, size=900)
@@ -165,7 +165,7 @@ def standard_life(disk: RecordingDisk) -> Truth:
     life.pump()
     life.collect(1, 2)
     life.pump()
-    life.add(4, 4, 6, 8)
+    life.add(4, 4, 6, 8, 9, 10)
     life.pump()
     life.checkpoint()
     life.pump()
@@ -210,9 +210,9 @@ def violations(truth: Truth, at: int, engine: Engine, workers: QueueWorkers) -> 
                 bad.append(f"invented entry {ledger_id}/{entry_id}")
     for (ledger_id, entry_id), when in truth.acked.items():
         if when <= at and truth.dropped.get(ledger_id, at + 1) > at:
-            entry = read(engine, workers, ledger_id, entry_id)
-            if entry != truth.sent[ledger_id, entry_id]:
-                bad.append(f"acked entry {ledger_id}/{entry_id}: {entry!r}")
+            answer = read(engine, workers, ledger_id, entry_id)
+            if answer != truth.sent[ledger_id, entry_id]:
+                bad.append(f"acked entry {ledger_id}/{entry_id}: {answer!r}")
     for ledger_id, when in truth.fenced.items():
         if when <= at and not engine.is_fenced(lid(ledger_id)):
             bad.append(f"fence of {ledger_id} is gone")

@@ -1,0 +1,603 @@
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from bookkeeper.errors import (
+    BadRequestError,
+    BookieFailedError,
+    DataUnknownError,
+    DirectoryLockedError,
+    DiskFullError,
+    DuplicateEntryError,
+    LedgerFencedError,
+    NoSuchEntryError,
+    NoSuchLedgerError,
+    UnauthorizedError,
+    UnsupportedFormatError,
+)
+from bookkeeper.ids import EntryId
+from bookkeeper.storage import Engine, EngineState
+from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
+from tests.bookkeeper.storage.workload import (
+    CONFIG,
+    KEY,
+    add,
+    everything,
+    lid,
+    make_entry,
+    open_engine,
+    read,
+    read_batch,
+)
+
+Answers = list[BaseException | None]
+
+
+@pytest.fixture
+def disk() -> RecordingDisk:
+    return RecordingDisk()
+
+
+def state(engine: Engine) -> str:
+    return engine.state.value
+
+
+def test_an_entry_is_readable_at_once_and_durable_later(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    entry = add(engine, 1, 0)
+    assert read(engine, workers, 1, 0) == entry
+    assert read(engine, workers, 1, -1) == entry
+    answers: Answers = []
+    engine.when_durable(answers.append)
+    assert answers == [], "not before the sync (B1)"
+    assert engine.journal_bytes_in_flight > 0
+    workers.pump()
+    assert answers == [None] and engine.journal_bytes_in_flight == 0
+    assert read(engine, workers, 1, 0) == entry
+
+
+@pytest.mark.rule("K7", "B1")
+def test_no_answer_before_the_sync_that_covers_it(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    order: list[str] = []
+    add(engine, 1, 0)
+    engine.when_durable(lambda error: order.append("first"))
+    add(engine, 1, 1)
+    engine.when_durable(lambda error: order.append("second"))
+    before = len(disk.ops)
+    workers.step()
+    assert order == ["first"], "the second rides in the next group"
+    assert ("sync", True) in [(op.kind, "journal" in op.path) for op in disk.ops[before:]]
+    workers.pump()
+    assert order == ["first", "second"]
+
+
+def test_while_one_group_is_written_the_next_collects(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    answers: Answers = []
+    for entry_id in range(20):
+        add(engine, 1, entry_id)
+        engine.when_durable(answers.append)
+    workers.pump()
+    assert answers == [None] * 20
+    assert engine.stats.groups == 2
+    assert engine.stats.records == 21, "20 entries and the ledger's key"
+
+
+def test_nothing_pending_answers_at_once(disk: RecordingDisk) -> None:
+    engine, _ = open_engine(disk)
+    answers: Answers = []
+    engine.when_durable(answers.append)
+    engine.force(lid(1), answers.append)
+    assert answers == [None, None]
+
+
+@pytest.mark.rule("B2", "B3", "K31")
+def test_a_fence_is_visible_at_once_durable_later_and_for_ever(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 1, 0)
+    answers: Answers = []
+    engine.fence(lid(1), KEY, answers.append)
+    engine.fence(lid(2), KEY, answers.append)
+    assert answers == []
+    with pytest.raises(LedgerFencedError):
+        add(engine, 1, 1)
+    with pytest.raises(LedgerFencedError):
+        add(engine, 2, 0)
+    workers.pump()
+    assert answers == [None, None]
+    for _ in range(2):
+        engine, workers = open_engine(disk)
+        assert engine.is_fenced(lid(1)) and engine.is_fenced(lid(2)) and not engine.is_fenced(lid(3))
+        with pytest.raises(UnauthorizedError):
+            engine.fence(lid(2), b"x" * 20, answers.append)
+        engine.append_entry(lid(1), KEY, make_entry(1, 1), recovery=True)
+        engine.when_durable(answers.append)
+        workers.pump()
+
+
+@pytest.mark.rule("B2", "R3")
+def test_a_second_fence_waits_for_the_adds_before_it(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    engine.fence(lid(1), KEY, lambda error: None)
+    workers.pump()
+    engine.append_entry(lid(1), KEY, make_entry(1, 0), recovery=True)
+    answers: Answers = []
+    engine.fence(lid(1), KEY, answers.append)
+    assert answers == []
+    workers.pump()
+    assert answers == [None]
+
+
+@pytest.mark.rule("B4")
+def test_the_key_is_set_once(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 1, 0)
+    with pytest.raises(UnauthorizedError):
+        engine.append_entry(lid(1), b"other" * 4, make_entry(1, 1))
+    with pytest.raises(UnauthorizedError):
+        engine.set_explicit_lac(lid(1), b"other" * 4, 0, b"", lambda error: None)
+    engine.checkpoint(lambda error: None)
+    workers.pump()
+    engine, _ = open_engine(disk)
+    with pytest.raises(UnauthorizedError):
+        engine.append_entry(lid(1), b"other" * 4, make_entry(1, 1), recovery=True)
+
+
+@pytest.mark.rule("B5")
+def test_honest_negatives(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    assert isinstance(read(engine, workers, 1, 0), NoSuchLedgerError)
+    with pytest.raises(NoSuchLedgerError):
+        engine.lac(lid(1))
+    add(engine, 1, 0)
+    assert isinstance(read(engine, workers, 1, 1), NoSuchEntryError)
+    with pytest.raises(NoSuchEntryError):
+        read_batch(engine, workers, 1, 1)
+    engine.fence(lid(2), KEY, lambda error: None)
+    assert isinstance(read(engine, workers, 2, -1), NoSuchEntryError)
+
+
+@pytest.mark.rule("B6")
+def test_a_repeat_must_carry_the_same_payload(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    entry = add(engine, 1, 0, lac=-1)
+    add(engine, 1, 1)
+    add(engine, 1, 0, lac=-1)
+    engine.append_entry(lid(1), KEY, make_entry(1, 0, lac=5))
+    other = entry[:-1] + b"!"
+    for _ in range(2):
+        with pytest.raises(DuplicateEntryError):
+            engine.append_entry(lid(1), KEY, other)
+        engine.checkpoint(lambda error: None)
+        workers.pump()
+    assert read(engine, workers, 1, 0) == make_entry(1, 0, lac=5)
+    assert read(engine, workers, 1, 1) == make_entry(1, 1)
+
+
+@pytest.mark.rule("B8")
+def test_the_lac_is_the_greatest_of_entries_and_explicit(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 1, 3, lac=2)
+    assert engine.lac(lid(1)) == 2 and engine.explicit_lac(lid(1)) is None
+    answers: Answers = []
+    engine.set_explicit_lac(lid(1), KEY, 3, b"three", answers.append)
+    assert answers == []
+    engine.set_explicit_lac(lid(1), KEY, 1, b"one", answers.append)
+    workers.pump()
+    assert answers == [None, None]
+    for _ in range(3):
+        assert engine.lac(lid(1)) == 3 and engine.explicit_lac(lid(1)) == (3, b"three")
+        engine, workers = open_engine(disk)
+
+
+def test_lac_waiters_are_called_once_when_it_rises(disk: RecordingDisk) -> None:
+    engine, _ = open_engine(disk)
+    woken: list[int] = []
+    engine.on_lac(lid(1), woken.append)
+    forget = engine.on_lac(lid(1), woken.append)
+    forget()
+    forget()
+    add(engine, 1, 0, lac=-1)
+    assert woken == []
+    add(engine, 1, 1, lac=0)
+    add(engine, 1, 2, lac=1)
+    assert woken == [0]
+    engine.on_lac(lid(1), woken.append)
+    engine.set_explicit_lac(lid(1), KEY, 2, b"", lambda error: None)
+    assert woken == [0, 2]
+
+
+def test_entries_that_are_none_are_refused(disk: RecordingDisk) -> None:
+    engine, _ = open_engine(disk)
+    for entry in (b"", make_entry(2, 0), make_entry(1, -5)):
+        with pytest.raises(BadRequestError):
+            engine.append_entry(lid(1), KEY, entry)
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_reads_in_every_stage_of_an_entry(disk: RecordingDisk, cached: bool) -> None:
+    config = replace(CONFIG, page_cache_pages=1)
+    engine, workers = open_engine(disk, config)
+    disk.cached = cached
+    sizes = [10, 5000, 60, 0, 700, 4096]
+    for at in range(60):
+        add(engine, 1 + at % 2, at // 2, size=sizes[at % 6])
+        if at % 7 == 0:
+            engine.when_durable(lambda error: None)
+        if at % 17 == 0:
+            engine.checkpoint(lambda error: None)
+        if at % 5 == 0:
+            workers.step()
+    wanted = {(1 + at % 2, at // 2): make_entry(1 + at % 2, at // 2, size=sizes[at % 6]) for at in range(60)}
+    for key, entry in wanted.items():
+        assert read(engine, workers, *key) == entry
+    for ledger_id in (1, 2):
+        whole = [wanted[ledger_id, entry_id] for entry_id in range(30)]
+        got: list[bytes] = []
+        while len(got) < 30:
+            got += read_batch(engine, workers, ledger_id, len(got), count=7, size=9000)
+        assert got == whole
+
+
+def test_batch_limits(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    entries = [add(engine, 1, entry_id) for entry_id in range(10)]
+    for _ in range(2):
+        assert read_batch(engine, workers, 1, 0) == entries
+        assert read_batch(engine, workers, 1, 3, count=4) == entries[3:7]
+        assert read_batch(engine, workers, 1, 3, size=1) == entries[3:4], "one at least"
+        assert read_batch(engine, workers, 1, 3, size=2 * (4 + len(entries[0]))) == entries[3:5]
+        engine.checkpoint(lambda error: None)
+        workers.pump()
+
+
+def test_which_entries_are_here(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    for entry_id in (0, 1, 2, 5, 6, 9, 20000, 3):
+        add(engine, 1, entry_id)
+        if entry_id in (2, 9):
+            engine.checkpoint(lambda error: None)
+            workers.pump()
+    runs = [(run.first, run.count) for run in engine.entries(lid(1))]
+    assert runs == [(0, 4), (5, 2), (9, 1), (20000, 1)]
+    assert engine.last_entry(lid(1)) == 20000
+    assert list(engine.ledgers()) == [1]
+
+
+@pytest.mark.rule("P12")
+def test_pressure_is_told_and_taken_back(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    told: list[str] = []
+    engine.on_pressure(partial(told.append, "pause"), partial(told.append, "resume"))
+    for entry_id in range(100):
+        add(engine, 1, entry_id, size=1000)
+        engine.when_durable(lambda error: None)
+    assert told == ["pause"]
+    workers.pump()
+    assert told == ["pause", "resume"]
+
+
+@pytest.mark.rule("B11")
+def test_one_process_per_directory(disk: RecordingDisk) -> None:
+    open_engine(disk)
+    with pytest.raises(DirectoryLockedError, match="/ledgers is in use"):
+        Engine.open(CONFIG, disk, QueueWorkers())
+
+
+@pytest.mark.rule("K22")
+def test_a_clean_stop_is_told_from_a_crash(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    assert engine.report.fresh and engine.report.clean
+    assert disk.exists("/ledgers/dirty") and disk.exists("/journal/dirty")
+    add(engine, 1, 0)
+    answers: Answers = []
+    engine.close(answers.append)
+    assert not disk.ops[-1].path.endswith("dirty")
+    with pytest.raises(BookieFailedError):
+        add(engine, 1, 1)
+    workers.pump()
+    assert answers == [None] and engine.state is EngineState.CLOSED and not disk.locks
+    assert not disk.exists("/ledgers/dirty") and not disk.exists("/journal/dirty")
+    engine, workers = open_engine(disk)
+    assert engine.report.clean and not engine.report.fresh and not engine.report.replayed_records
+    assert read(engine, workers, 1, 0) == make_entry(1, 0)
+    engine, workers = open_engine(disk)
+    assert not engine.report.clean
+
+
+def test_a_blocking_close_needs_no_workers(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 1, 0)
+    engine.close_blocking()
+    assert workers.jobs == [] and engine.state is EngineState.CLOSED
+    engine, workers = open_engine(disk)
+    assert engine.report.clean and read(engine, workers, 1, 0) == make_entry(1, 0)
+
+
+@pytest.mark.rule("K23")
+@pytest.mark.parametrize("fault", [("sync", ".journal"), ("write", ".journal"), ("write", ".log")])
+def test_a_failed_sync_is_final(disk: RecordingDisk, fault: tuple[str, str]) -> None:
+    engine, workers = open_engine(disk)
+    states: list[EngineState] = []
+    engine.on_state(lambda state, reason: states.append(state))
+    answers: Answers = []
+    add(engine, 1, 0)
+    engine.when_durable(answers.append)
+    disk.faults[fault] = OSError(errno.EIO, "input/output error")
+    workers.pump()
+    disk.faults.clear()
+    engine.when_durable(answers.append)
+    assert [type(answer) for answer in answers] == [BookieFailedError] * 2
+    assert states == [EngineState.FAILED]
+    with pytest.raises(BookieFailedError):
+        add(engine, 1, 1)
+    with pytest.raises(BookieFailedError):
+        engine.fence(lid(1), KEY, answers.append)
+    assert read(engine, workers, 1, 0) == make_entry(1, 0), "reads go on"
+
+
+@pytest.mark.rule("K23")
+def test_a_failed_sync_of_an_entry_log_is_final_too(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    entry = add(engine, 1, 0)
+    engine.when_durable(lambda error: None)
+    workers.pump()
+    disk.faults["sync", ".log"] = OSError(errno.ENOSPC, "no space: still final")
+    answers: Answers = []
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert answers[0] is not None and engine.state is EngineState.FAILED
+    disk.faults.clear()
+    engine, workers = open_engine(disk)
+    assert read(engine, workers, 1, 0) == entry, "the journal has it (K16)"
+
+
+@pytest.mark.rule("K26", "B10", "V8")
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_a_full_disk_refuses_adds_and_keeps_fences_going(disk: RecordingDisk, number: int) -> None:
+    engine, workers = open_engine(disk, replace(CONFIG, reserve_bytes=65536))
+    assert disk.exists("/ledgers/reserve") and state(engine) == "writable"
+    answers: Answers = []
+    entry = add(engine, 1, 0)
+    engine.when_durable(answers.append)
+    full = OSError(number, "no space")
+    disk.faults["write", ".log"] = full
+    original = disk.unlink
+
+    def freeing(path: str) -> None:
+        original(path)
+        if path.endswith("reserve"):
+            disk.faults.clear()
+
+    disk.unlink = freeing  # type: ignore[method-assign]
+    disk.free = 10
+    workers.pump()
+    assert answers == [None], "the reserve was given up for it"
+    assert state(engine) == "read-only" and not disk.exists("/ledgers/reserve")
+    with pytest.raises(DiskFullError):
+        add(engine, 1, 1)
+    assert read(engine, workers, 1, 0) == entry
+    engine.append_entry(lid(1), KEY, make_entry(1, 1), recovery=True)
+    engine.fence(lid(1), KEY, answers.append)
+    workers.pump()
+    assert answers == [None, None]
+    engine, workers = open_engine(disk, replace(CONFIG, reserve_bytes=65536))
+    assert state(engine) == "read-only", "also across a restart"
+    disk.free = 1 << 30
+    engine.check_space()
+    workers.pump()
+    assert state(engine) == "writable" and disk.exists("/ledgers/reserve")
+    add(engine, 2, 0)
+
+
+@pytest.mark.rule("K26", "K28", "B1")
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE])
+def test_what_found_no_space_is_written_when_there_is_some(disk: RecordingDisk, number: int) -> None:
+    engine, workers = open_engine(disk)
+    disk.faults["open", ".log"] = OSError(number, "cannot")
+    answers: Answers = []
+    add(engine, 1, 0)
+    engine.when_durable(answers.append)
+    workers.pump()
+    kind = DiskFullError if number == errno.ENOSPC else BookieFailedError
+    assert [type(answer) for answer in answers] == [kind]
+    assert read(engine, workers, 1, 0) == make_entry(1, 0)
+    disk.faults.clear()
+    engine.check_space()
+    workers.pump()
+    engine.check_space()
+    assert engine.state is EngineState.WRITABLE
+    add(engine, 1, 1)
+    engine.when_durable(answers.append)
+    workers.pump()
+    assert answers[1:] == [None]
+    engine, workers = open_engine(disk)
+    assert read_batch(engine, workers, 1, 0) == [make_entry(1, 0), make_entry(1, 1)]
+
+
+@pytest.mark.rule("K16")
+def test_a_checkpoint_without_space_loses_nothing(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    entries = [add(engine, 1, entry_id) for entry_id in range(4)]
+    disk.faults["write", ".index"] = OSError(errno.ENOSPC, "no space")
+    answers: Answers = []
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert [type(answer) for answer in answers] == [DiskFullError]
+    assert read_batch(engine, workers, 1, 0) == entries
+    disk.faults.clear()
+    engine.check_space()
+    entries.append(add(engine, 1, 4))
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert answers[1:] == [None]
+    assert read_batch(engine, workers, 1, 0) == entries
+    engine, workers = open_engine(disk)
+    assert read_batch(engine, workers, 1, 0) == entries
+
+
+@pytest.mark.rule("K27")
+def test_an_io_error_is_no_negative(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 1, 0)
+    engine.checkpoint(lambda error: None)
+    workers.pump()
+    disk.faults["read", ".log"] = OSError(errno.EIO, "input/output error")
+    assert isinstance(read(engine, workers, 1, 0), BookieFailedError)
+    disk.faults.clear()
+    engine, workers = open_engine(disk)
+    disk.faults["read", ".index"] = OSError(errno.EIO, "input/output error")
+    assert isinstance(read(engine, workers, 1, 0), BookieFailedError)
+
+
+@pytest.mark.rule("G1", "B3")
+def test_collecting_drops_ledgers_and_removes_their_logs(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    for entry_id in range(6):
+        add(engine, 1, entry_id, size=1000)
+        engine.when_durable(lambda error: None)
+        workers.pump()
+    add(engine, 2, 0, size=6000)
+    add(engine, 2, 1, size=6000)
+    engine.when_durable(lambda error: None)
+    workers.pump()
+    answers: Answers = []
+    engine.collect([lid(1)], answers.append)
+    assert isinstance(read(engine, workers, 1, 0), NoSuchLedgerError)
+    engine.collect(lambda ledger_id: False, answers.append)
+    workers.pump()
+    assert answers == [None, None]
+    assert engine.stats.removed_logs == 1 and not disk.exists("/ledgers/000001.log")
+    for _ in range(2):
+        with pytest.raises(LedgerFencedError):
+            add(engine, 1, 6)
+        with pytest.raises(LedgerFencedError):
+            engine.append_entry(lid(1), KEY, make_entry(1, 6), recovery=True)
+        assert engine.is_fenced(lid(1)) and list(engine.ledgers()) == [2]
+        engine.fence(lid(1), KEY, answers.append)
+        assert read(engine, workers, 2, 1) == make_entry(2, 1, size=6000)
+        engine, workers = open_engine(disk)
+
+
+def test_segments_are_merged_and_nothing_is_lost(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    wanted = {}
+    for round_number in range(12):
+        for ledger_id in (1, 2, 3):
+            for at in range(7):
+                entry_id = round_number * 7 + at if ledger_id != 3 else round_number * 3 + at * 40
+                wanted[ledger_id, entry_id] = add(engine, ledger_id, entry_id, lac=0)
+        engine.checkpoint(lambda error: None)
+        workers.pump()
+    assert engine.stats.merges >= 2
+    assert len([name for name in disk.list("/ledgers") if name.endswith(".index")]) <= CONFIG.index_segments
+    for _ in range(2):
+        for key, entry in wanted.items():
+            assert read(engine, workers, *key) == entry
+        assert {key: len(found[0]) for key, found in everything(engine, workers).items()} == {
+            ledger_id: len([key for key in wanted if key[0] == ledger_id]) for ledger_id in (1, 2, 3)
+        }
+        engine, workers = open_engine(disk)
+
+
+def test_journal_files_are_recycled_and_their_number_is_bounded(disk: RecordingDisk) -> None:
+    config = replace(CONFIG, checkpoint_bytes=20000)
+    engine, workers = open_engine(disk, config)
+    for entry_id in range(200):
+        add(engine, 1, entry_id, size=1000)
+        engine.when_durable(lambda error: None)
+        workers.pump()
+    assert engine.stats.checkpoints >= 5
+    assert len(disk.list("/journal")) <= 10
+    engine, workers = open_engine(disk, config)
+    for entry_id in range(200):
+        assert read(engine, workers, 1, entry_id) == make_entry(1, entry_id, size=1000)
+
+
+@pytest.mark.rule("K9")
+def test_files_of_another_version_are_refused_with_a_sentence(disk: RecordingDisk) -> None:
+    from bookkeeper.storage.durable import stamp
+
+    engine, _ = open_engine(disk)
+    engine.close_blocking()
+    files = disk.files()
+    files["/ledgers/manifest"] = stamp(b"BKMF", 2, b"{}")
+    with pytest.raises(UnsupportedFormatError, match="is of version 2; this program reads version 1"):
+        open_engine(RecordingDisk(files))
+
+
+def test_a_gap_between_syncs_collects_more(disk: RecordingDisk) -> None:
+    now = [0.0]
+    timers = []
+    workers = QueueWorkers()
+    engine = Engine.open(
+        replace(CONFIG, journal_gap_ms=10.0),
+        disk,
+        workers,
+        monotonic=lambda: now[0],
+        call_later=lambda delay, call: timers.append((delay, call)),
+    )
+    now[0] = 1.0
+    answers: Answers = []
+    add(engine, 1, 0)
+    engine.when_durable(answers.append)
+    workers.pump()
+    assert answers == [None]
+    now[0] = 1.002
+    for entry_id in (1, 2, 3):
+        add(engine, 1, entry_id)
+        engine.when_durable(answers.append)
+    workers.pump()
+    assert answers == [None] and len(timers) == 1 and timers[0][0] == pytest.approx(0.008)
+    now[0] = 1.010
+    timers[0][1]()
+    workers.pump()
+    assert answers == [None] * 4 and engine.stats.groups == 2
+
+
+@pytest.mark.rule("B5", "B3", "K18")
+def test_a_missing_journal_file_is_limbo_not_an_end(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 1, 0)
+    engine.checkpoint(lambda error: None)
+    workers.pump()
+    for entry_id in range(1, 12):
+        add(engine, 1, entry_id, size=3000)
+        engine.when_durable(lambda error: None)
+        workers.pump()
+    files = disk.files()
+    names = sorted(name for name in files if name.endswith(".journal"))
+    assert len(names) >= 3
+    for missing in names[:-1]:
+        kept = {name: data for name, data in files.items() if name != missing}
+        engine, workers = open_engine(broken := RecordingDisk(kept))
+        assert engine.report.limbo_reason is not None
+        assert isinstance(read(engine, workers, 5, 0), DataUnknownError)
+        assert isinstance(read(engine, workers, 1, 99), DataUnknownError)
+        assert engine.is_fenced(lid(1)) and engine.is_fenced(lid(5))
+        with pytest.raises(LedgerFencedError):
+            add(engine, 5, 0)
+        with pytest.raises(DataUnknownError):
+            engine.entries(lid(1))
+        engine, workers = open_engine(broken)
+        assert engine.report.limbo_reason is not None, "it does not pass by itself"
+        engine.end_limbo(lid(5))
+        add(engine, 5, 0)
+        engine.end_limbo()
+        assert isinstance(read(engine, workers, 1, 99), NoSuchEntryError)
+        engine.checkpoint(lambda error: None)
+        workers.pump()
+        assert open_engine(broken)[0].report.limbo_reason is None
+
+
+def test_ids_are_read_from_the_handle(disk: RecordingDisk) -> None:
+    engine, _ = open_engine(disk)
+    got: list[object] = []
+    engine.read(lid(1), EntryId(-1), got.append)
+    assert isinstance(got[0], NoSuchLedgerError)
+    assert engine.space().free > 0
