@@ -257,7 +257,8 @@ class MemoryStore:
     async def check_not_rolled_back(self, transaction: int) -> None:
         now = await self._read("sync", "/", lambda tree: self._cluster.transaction)
         if now < transaction:
-            raise MetadataRolledBackError(f"transaction {transaction} was seen before, now the newest is {now}")
+            self._alarm = self._rolled_back(transaction)
+            raise self._alarm
 
     # -- writes --------------------------------------------------------------------------------------------
 
@@ -347,8 +348,7 @@ class MemoryStore:
     def _renew(self) -> None:
         self._sessions.change(SessionState.LOST)
         self.session_id = self._cluster.new_session(self)
-        if self._cluster.transaction < self.last_transaction:
-            self._raise_alarm()
+        self._saw(self._cluster.transaction)
         self._sessions.change(SessionState.CONNECTED)
         self._doubt()
 
@@ -356,11 +356,6 @@ class MemoryStore:
         """Z5: whatever is watched may have changed."""
         self._values.fire_all()
         self._families.fire_all()
-
-    def _raise_alarm(self) -> None:
-        self._alarm = MetadataRolledBackError(
-            f"transaction {self.last_transaction} was seen before, now the newest is {self._cluster.transaction}"
-        )
 
     # -- one way to the service ----------------------------------------------------------------------------
 
@@ -407,5 +402,8 @@ class MemoryStore:
 
     def _saw(self, transaction: int) -> None:
         if transaction < self.last_transaction and self._alarm is None:
-            self._raise_alarm()
+            self._alarm = self._rolled_back(self.last_transaction)
         self.last_transaction = max(self.last_transaction, transaction)
+
+    def _rolled_back(self, seen: int) -> MetadataRolledBackError:
+        return MetadataRolledBackError(f"transaction {seen} was seen, now the newest is {self._cluster.transaction}")

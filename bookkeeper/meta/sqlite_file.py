@@ -209,8 +209,8 @@ class SqliteFile:
                 raise MetadataFormatError(f"{self.path} is of format {version}, this program reads {FORMAT}")
 
     def _run(self, session: int, job: Callable[[Transaction], T]) -> T:
-        number = self._newest() + 1
-        self._notice(number)
+        self._notice(self._newest())
+        number = self.last_transaction = self.last_transaction + 1
         transaction = Transaction(self, session=session, number=number, now_ms=self._wall_ms())
         result = job(transaction)
         self._db.execute("UPDATE state SET tx = ?", (number,))

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import importlib.util
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bookkeeper.admin.zookeeper import ZooKeeperServer, class_path, free_port
+from bookkeeper.errors import ConfigError, MetadataUnavailableError
+
+pytestmark = pytest.mark.zookeeper
+
+
+def test_a_server_serves_stops_and_starts_again_on_its_data(tmp_path: Path) -> None:
+    server = ZooKeeperServer(tmp_path, port=free_port())
+    for _ in range(2):
+        with server:
+            assert server._serves()
+            assert server.uri == f"zk://127.0.0.1:{server.address.port}/ledgers"
+        assert not server._serves()
+    server.stop()
+
+
+def test_a_taken_port_is_said_so(tmp_path: Path) -> None:
+    with (
+        ZooKeeperServer(tmp_path / "first") as first,
+        pytest.raises(MetadataUnavailableError, match="did not begin"),
+    ):
+        occupied = ZooKeeperServer(tmp_path / "second", port=first.address.port)
+        occupied._serves = lambda: False  # type: ignore[method-assign]
+        occupied.start(timeout_s=10)
+
+
+def test_only_what_the_server_needs_is_on_its_class_path() -> None:
+    names = [Path(jar).name for jar in class_path().split(os.pathsep)]
+    assert any(name.startswith("zookeeper-jute-") for name in names)
+    assert not any("spark" in name or "hadoop" in name for name in names)
+
+
+def test_without_pyspark_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="pyspark"):
+        class_path()
+
+
+PARENT = """
+import sys
+from pathlib import Path
+from bookkeeper.admin.zookeeper import ZooKeeperServer
+print(ZooKeeperServer(Path(sys.argv[1])).start().pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_it_ends_with_its_parent(tmp_path: Path) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+    )
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    watched = os.pidfd_open(pid)
+    parent.send_signal(signal.SIGKILL)
+    parent.communicate()
+    ended, _, _ = select.select([watched], [], [], 20)
+    os.close(watched)
+    assert ended

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper.errors import BookieUnavailableError, KeyExistsError, NoClusterError
+from bookkeeper.ids import Address, BookieId
+from bookkeeper.meta.bookies import Bookies
+from bookkeeper.meta.cookies import Cookie, Cookies
+from bookkeeper.meta.paths import Paths
+from bookkeeper.meta.service_info import ServiceInfo
+from bookkeeper.meta.store import MetadataStore
+from tests.bookkeeper.meta.services import REPLY_LOST, Losing, MemoryService
+from tests.contracts.metadata_store import Calls, Service, until
+
+A = BookieId("a:1")
+INFO = ServiceInfo.bookie(Address("10.0.0.1", 3181))
+PATHS = Paths()
+
+
+def bookies_in(store: MetadataStore) -> Bookies:
+    return Bookies(store, PATHS, Cookies(store, PATHS))
+
+
+@pytest.fixture
+async def other(service: Service) -> MetadataStore:
+    """Somebody else's session."""
+    return await service.connect()
+
+
+async def test_a_registration_from_beginning_to_end(store: MetadataStore, other: MetadataStore) -> None:
+    """On every kind of store."""
+    watcher, calls = bookies_in(other), Calls()
+    registration = await bookies_in(store).register(A, INFO)
+    assert registration.present
+    await other.sync("/")
+    assert (await watcher.writable(), await watcher.read_only()) == ([A], [])
+    assert await watcher.address(A) == Address("10.0.0.1", 3181)
+    watch = watcher.watch(calls)
+    await calls.settle()
+    await registration.set_read_only(True)
+    await calls.wait()
+    await other.sync("/")
+    assert (await watcher.writable(), await watcher.read_only()) == ([], [A])
+    assert await watcher.address(A) == Address("10.0.0.1", 3181)
+    await registration.set_read_only(False)
+    await other.sync("/")
+    assert (await watcher.writable(), await watcher.read_only()) == ([A], [])
+    await registration.unregister()
+    await registration.unregister()
+    await other.sync("/")
+    assert (await watcher.writable(), await watcher.read_only()) == ([], [])
+    with pytest.raises(BookieUnavailableError):
+        await watcher.address(A)
+    watch.close()
+
+
+@pytest.mark.rule("V5", "Z7", "Z1")
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_a_lost_session_is_followed_by_a_new_registration(
+    service: Service, store: MetadataStore, other: MetadataStore, read_only: bool
+) -> None:
+    """On every kind of store; in the mode it had."""
+    registration = await bookies_in(store).register(A, INFO, read_only=read_only)
+    before = store.session_id
+    await service.expire(store)
+    await until(lambda: store.session_id != before and registration.present)
+    path = PATHS.read_only_bookie(A) if read_only else PATHS.available_bookie(A)
+    await other.sync(path)
+    assert await other.owner(path) == store.session_id
+    await registration.unregister()
+
+
+@pytest.mark.rule("Z7")
+async def test_another_sessions_value_is_waited_out_and_never_deleted(
+    service: Service, store: MetadataStore, other: MetadataStore
+) -> None:
+    path = PATHS.available_bookie(A)
+    await other.create(path, b"", ephemeral=True, parents=True)
+    registering = asyncio.create_task(bookies_in(store).register(A, INFO))
+    for _ in range(10):
+        await asyncio.sleep(0.01)
+    assert not registering.done()
+    assert await other.owner(path) == other.session_id
+    await other.delete(path, None)
+    registration = await registering
+    assert await store.owner(path) == store.session_id
+    await registration.unregister()
+
+
+@pytest.mark.rule("Z7")
+async def test_a_bookie_whose_id_is_in_use_does_not_start(memory_service: MemoryService) -> None:
+    first, second = bookies_in(await memory_service.connect()), bookies_in(await memory_service.connect())
+    registration = await first.register(A, INFO)
+    with pytest.raises(KeyExistsError):
+        await second.register(A, INFO, foreign_wait_s=0.05)
+    await registration.unregister()
+
+
+async def test_the_new_mode_is_published_before_the_old_one_goes(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    registration = await bookies_in(store).register(A, INFO)
+    seen: list[tuple[bool, bool]] = []
+    original = memory_service.cluster.write
+
+    def write(session: int, job: object) -> object:
+        result = original(session, job)  # type: ignore[arg-type, var-annotated]
+        nodes = memory_service.cluster.dump()
+        seen.append((PATHS.available_bookie(A) in nodes, PATHS.read_only_bookie(A) in nodes))
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory_service.cluster, "write", write)
+        await registration.set_read_only(True)
+        await registration.set_read_only(False)
+    assert seen[0] == (True, True)
+    assert (False, False) not in seen
+    assert seen[-1] == (True, False)
+    await registration.unregister()
+
+
+@pytest.mark.rule("M8", "Z4")
+async def test_a_registration_without_answer_is_found_to_be_ours(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    await store.create(PATHS.available, parents=True)
+    memory_service.cluster.interference = Losing(create=[REPLY_LOST], delete=[REPLY_LOST])
+    registration = await bookies_in(store).register(A, INFO)
+    assert await store.owner(PATHS.available_bookie(A)) == store.session_id
+    await registration.unregister()
+    assert await store.exists(PATHS.available_bookie(A)) is None
+
+
+@pytest.mark.rule("V5")
+async def test_a_value_that_somebody_deleted_comes_back(memory_service: MemoryService) -> None:
+    store, other = await memory_service.connect(), await memory_service.connect()
+    registration = await bookies_in(store).register(A, INFO)
+    await other.delete(PATHS.available_bookie(A), None)
+    nodes = memory_service.cluster.dump
+    await until(lambda: PATHS.available_bookie(A) in nodes())
+    await registration.unregister()
+
+
+@pytest.mark.rule("Z1", "V5")
+async def test_a_bookie_that_is_cut_off_is_not_present_and_returns(memory_service: MemoryService) -> None:
+    store, other = await memory_service.connect(), await memory_service.connect()
+    registration = await bookies_in(store).register(A, INFO)
+    memory_service.cluster.suspend(store)
+    assert not registration.present
+    memory_service.cluster.expire(store)
+    assert await bookies_in(other).writable() == []
+    memory_service.cluster.resume(store)
+    await until(lambda: registration.present)
+    assert await bookies_in(other).writable() == [A]
+    await registration.unregister()
+
+
+async def test_addresses_last_seen_help_through_an_outage(memory_service: MemoryService) -> None:
+    store, bookie = await memory_service.connect(), await memory_service.connect()
+    registration = await bookies_in(bookie).register(A, INFO)
+    bookies = bookies_in(store)
+    assert await bookies.address(A) == Address("10.0.0.1", 3181)
+    memory_service.cluster.begin_outage()
+    assert await bookies.address(A) == Address("10.0.0.1", 3181)
+    memory_service.cluster.end_outage()
+    await registration.unregister()
+    with pytest.raises(BookieUnavailableError):
+        await bookies.address(A)
+
+
+async def test_a_bookie_in_both_modes_counts_as_writable(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    for path in (PATHS.available_bookie(A), PATHS.read_only_bookie(A), PATHS.read_only_bookie(BookieId("b:1"))):
+        await store.create(path, parents=True)
+    assert (await bookies_in(store).writable(), await bookies_in(store).read_only()) == ([A], ["b:1"])
+
+
+@pytest.mark.rule("Z5")
+async def test_watchers_are_called_on_a_timer_too(
+    memory_service: MemoryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bookkeeper.meta.bookies.RELIST_S", 0.01)
+    calls = Calls()
+    watch = bookies_in(await memory_service.connect()).watch(calls)
+    await calls.wait()
+    await calls.wait()
+    watch.close()
+
+
+async def test_known_bookies_are_those_with_a_cookie(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    with pytest.raises(NoClusterError):
+        await bookies_in(store).writable()
+    cookie = Cookie(bookie_id=A, journal_dirs=("/j",), ledger_dirs=("/l",), instance_id=None)
+    await Cookies(store, PATHS).write(cookie, None)
+    assert await bookies_in(store).known() == [A]

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookkeeper.errors import ClusterExistsError, ConfigError, NoClusterError
+from bookkeeper.meta import layout as layouts
+from bookkeeper.meta.cluster import Metadata, exists_cluster_in, init_cluster, init_cluster_in
+from bookkeeper.meta.layout import BY_URI_NAME
+from bookkeeper.meta.store import MetadataStore
+from tests.bookkeeper.meta.services import REPLY_LOST, REQUEST_LOST, Losing, MemoryService, load, seams
+
+
+async def tree(store: MetadataStore, path: str, below: str = "/") -> dict[str, tuple[bytes, int]]:
+    found = await store.get(path)
+    nodes = {below: (found.value, int(found.version))}
+    for name in await store.children(path):
+        nodes |= await tree(store, f"{path}/{name}", f"{below.rstrip('/')}/{name}")
+    return nodes
+
+
+@pytest.mark.parametrize("name", ["flat", "hierarchical", "longhierarchical"])
+async def test_a_new_cluster_is_javas_tree(store: MetadataStore, name: str) -> None:
+    """On every kind of store."""
+    instance_id = await init_cluster_in(store, seams(), layout=BY_URI_NAME[name])
+    java = {
+        node["path"]: (bytes.fromhex(node["data"]), node["version"])
+        for node in load(f"zookeeper/initnewcluster-{name}.json")["nodes"]
+    }
+    assert len(java.pop("/INSTANCEID")[0]) == len(instance_id)
+    ours = await tree(store, "/ledgers")
+    assert ours.pop("/INSTANCEID") == (instance_id.encode(), 0)
+    assert ours == java
+
+
+@pytest.mark.parametrize("name", ["flat", "hierarchical", "longhierarchical"])
+async def test_even_the_counts_of_children_made_are_javas(memory_service: MemoryService, name: str) -> None:
+    store = await memory_service.connect()
+    await init_cluster_in(store, seams(), layout=BY_URI_NAME[name])
+    dump = memory_service.cluster.dump()
+    for node in load(f"zookeeper/initnewcluster-{name}.json")["nodes"]:
+        path = f"/ledgers{node['path']}".rstrip("/")
+        assert 2 * dump[path].children_made - len(await store.children(path)) == node["cversion"], path
+
+
+async def test_the_instance_id_is_a_random_uuid(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    first = await init_cluster_in(store, seams(), root="/a/ledgers")
+    assert uuid.UUID(first).version == 4
+    assert str(uuid.UUID(first)) == first
+
+
+async def test_a_second_cluster_in_the_same_place_is_refused(store: MetadataStore) -> None:
+    assert not await exists_cluster_in(store)
+    first = await init_cluster_in(store, seams())
+    assert await exists_cluster_in(store)
+    with pytest.raises(ClusterExistsError):
+        await init_cluster_in(store, seams())
+    assert (await store.get("/ledgers/INSTANCEID")).value.decode() == first
+    await init_cluster_in(store, seams(), root="/other")
+
+
+@pytest.mark.rule("M8", "Z4")
+@pytest.mark.parametrize("lost", [REPLY_LOST, REQUEST_LOST])
+async def test_a_cluster_whose_making_got_no_answer_is_made_once(memory_service: MemoryService, lost: Any) -> None:
+    store = await memory_service.connect()
+    memory_service.cluster.interference = Losing(multi=[lost])
+    instance_id = await init_cluster_in(store, seams())
+    assert (await store.get("/ledgers/INSTANCEID")).value.decode() == instance_id
+
+
+async def test_where_no_cluster_was_made_is_none(tmp_path: Path) -> None:
+    with pytest.raises(NoClusterError):
+        await Metadata.connect(f"sqlite://{tmp_path}/m.db", seams())
+
+
+async def test_the_bundle(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/m.db"
+    instance_id = await init_cluster(uri, seams())
+    with pytest.raises(ClusterExistsError):
+        await init_cluster(uri, seams())
+    metadata = await Metadata.connect(uri, seams())
+    assert metadata.instance_id == instance_id
+    assert metadata.own("boot", "a:1") == "/ledgers-py/boot/a:1"
+    assert await metadata.bookies.writable() == []
+    assert await metadata.cookies.known() == []
+    assert [ledger async for ledger in metadata.ledgers.list()] == []
+    await metadata.close()
+    await metadata.close()
+
+
+async def test_a_missing_layout_is_made_up_for(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    await init_cluster_in(store, seams())
+    await store.delete("/ledgers/LAYOUT", None)
+    metadata = await Metadata.over(store, seams(), layout=layouts.Layout.FLAT)
+    assert metadata.layout is layouts.Layout.FLAT
+    assert layouts.decode((await store.get("/ledgers/LAYOUT")).value) is layouts.Layout.FLAT
+
+
+async def test_another_layout_than_the_clusters_is_refused(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    await init_cluster_in(store, seams())
+    with pytest.raises(ConfigError, match="flat"):
+        await Metadata.over(store, seams(), layout=layouts.Layout.FLAT)

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper.errors import MetadataError
+from bookkeeper.meta.layout import Layout
+from bookkeeper.meta.ledger_ids import LedgerIds
+from bookkeeper.meta.memory import MemoryCluster
+from bookkeeper.meta.paths import Paths
+from bookkeeper.meta.store import MetadataStore
+from bookkeeper.meta.tree import Node
+from tests.bookkeeper.meta.services import REPLY_LOST, Losing, MemoryService
+
+LONG = [Layout.HIERARCHICAL, Layout.LONG_HIERARCHICAL]
+PATHS = Paths()
+
+
+def made(cluster: MemoryCluster, path: str, number: int) -> None:
+    """Pretend that ``number`` children were ever made under ``path``."""
+    node = cluster._tree.nodes[path]
+    cluster._tree.nodes[path] = Node(*(node.value, node.version, 0, node.transaction, None), number)
+
+
+async def take(store: MetadataStore, layout: Layout, count: int) -> list[int]:
+    ids = LedgerIds(store, PATHS, layout)
+    return [await ids.next() for _ in range(count)]
+
+
+@pytest.mark.rule("M6")
+async def test_ids_count_up_and_leave_nothing_behind(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    assert await take(store, Layout.HIERARCHICAL, 3) == [0, 1, 2]
+    assert await store.children(PATHS.id_generator) == []
+
+
+@pytest.mark.rule("M6")
+async def test_no_id_is_given_twice(memory_service: MemoryService) -> None:
+    stores = [await memory_service.connect() for _ in range(3)]
+    taken = await asyncio.gather(*(take(store, Layout.HIERARCHICAL, 10) for store in stores))
+    assert sorted(number for numbers in taken for number in numbers) == list(range(30))
+
+
+async def test_a_flat_cluster_counts_every_child_of_its_root(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    for name in ("available", "INSTANCEID", "LAYOUT", "cookies"):
+        await store.create(f"{PATHS.root}/{name}", parents=True)
+    ids = LedgerIds(store, PATHS, Layout.FLAT)
+    taken = []
+    for _ in range(3):
+        taken.append(await ids.next())
+        await store.create(Layout.FLAT.ledger_path(PATHS.root, taken[-1]))
+    assert taken == [4, 6, 8]
+
+
+@pytest.mark.rule("M6")
+@pytest.mark.parametrize("layout", LONG)
+async def test_a_lost_reply_skips_a_number(memory_service: MemoryService, layout: Layout) -> None:
+    store = await memory_service.connect()
+    memory_service.cluster.interference = Losing(create=[REPLY_LOST], delete=[REPLY_LOST])
+    assert await take(store, layout, 2) == [1, 2]
+
+
+@pytest.mark.parametrize("layout", LONG)
+async def test_long_ids_come_once_their_generator_exists(memory_service: MemoryService, layout: Layout) -> None:
+    store = await memory_service.connect()
+    await store.create(PATHS.long_id_generator, parents=True)
+    assert await take(store, layout, 2) == [4294967296, 4294967297]
+    await store.create(f"{PATHS.long_id_generator}/HOB-0000000287")
+    assert await take(store, layout, 2) == [1232655613952, 1232655613953]
+    assert await store.children(PATHS.long_id_generator) == ["HOB-0000000001", "HOB-0000000287"]
+
+
+@pytest.mark.parametrize("count", [2**31 - 1, -(2**31)])
+async def test_used_up_short_ids_are_followed_by_long_ones(memory_service: MemoryService, count: int) -> None:
+    store = await memory_service.connect()
+    await store.create(PATHS.id_generator, parents=True)
+    made(memory_service.cluster, PATHS.id_generator, count)
+    assert await take(store, Layout.HIERARCHICAL, 1) == [1 << 32]
+    assert await take(store, Layout.HIERARCHICAL, 1) == [(1 << 32) + 1]
+
+
+async def test_used_up_low_bits_are_followed_by_the_next_high_ones(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    for high in (1, 2, 3):
+        await store.create(f"{PATHS.long_id_generator}/HOB-{high:010d}", parents=True)
+    made(memory_service.cluster, f"{PATHS.long_id_generator}/HOB-0000000003", 2**31 - 1)
+    assert await take(store, Layout.HIERARCHICAL, 1) == [4 << 32]
+    assert await store.children(PATHS.long_id_generator) == ["HOB-0000000002", "HOB-0000000003", "HOB-0000000004"]
+
+
+@pytest.mark.parametrize("layout", [Layout.FLAT, Layout.LEGACY_HIERARCHICAL])
+async def test_a_short_layout_runs_out_of_ids(memory_service: MemoryService, layout: Layout) -> None:
+    store = await memory_service.connect()
+    await store.create(PATHS.id_generator, parents=True)
+    made(memory_service.cluster, PATHS.root if layout is Layout.FLAT else PATHS.id_generator, 2**31 - 1)
+    with pytest.raises(MetadataError, match="no ledger ids left"):
+        await take(store, layout, 1)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bookkeeper.errors import ConfigError
+from bookkeeper.meta import service_uri
+from bookkeeper.meta.service_uri import ServiceUri, open_store, parse
+from bookkeeper.meta.store import MetadataStore
+from bookkeeper.seams import Seams
+from tests.bookkeeper.meta.services import MemoryService, seams
+
+
+@pytest.mark.parametrize(
+    ("uri", "parsed"),
+    [
+        ("memory:x", ServiceUri("memory", "x")),
+        ("sqlite:///tmp/a.db", ServiceUri("sqlite", "/tmp/a.db")),
+        ("zk://h:2181", ServiceUri("zk", "h:2181")),
+        ("zk://h:2181/", ServiceUri("zk", "h:2181")),
+        ("zk://h:1,i:2;j:3/a/ledgers", ServiceUri("zk", "h:1,i:2,j:3", "/a/ledgers")),
+        ("zk://[::1]:1/l", ServiceUri("zk", "[::1]:1", "/l")),
+        ("zk+null://h:1/l", ServiceUri("zk", "h:1", "/l")),
+        ("zk+hierarchical://h:1/l", ServiceUri("zk", "h:1", "/l", "hierarchical")),
+        ("zk+longhierarchical://h:1/l", ServiceUri("zk", "h:1", "/l", "longhierarchical")),
+        ("zk+flat://h:1/l", ServiceUri("zk", "h:1", "/l", "flat")),
+    ],
+)
+def test_addresses(uri: str, parsed: ServiceUri) -> None:
+    assert parse(uri) == parsed
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["", "h:2181", "zk://", "zk:///ledgers", "zk://a b:1/l", "zk://h:1/a//b", "zk+tree://h:1/l", "sqlite://x", "sqlite:///",
+     "etcd://h:1/l"],
+)  # fmt: skip
+def test_what_is_no_address_is_refused(uri: str) -> None:
+    with pytest.raises(ConfigError):
+        parse(uri)
+
+
+async def test_sqlite_and_memory_stores_are_opened_by_address(tmp_path: Path) -> None:
+    for uri in (f"sqlite://{tmp_path}/m.db", "memory:by-address"):
+        first, second = await open_store(uri, seams()), await open_store(uri, seams())
+        await first.create("/a")
+        assert await second.exists("/a") == 0
+        await first.close()
+        await second.close()
+
+
+async def test_a_higher_floor_adds_its_scheme(memory_service: MemoryService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_uri, "_OPENERS", dict(service_uri._OPENERS))
+    with pytest.raises(ConfigError):
+        parse("embedded:///d")
+
+    async def opener(address: ServiceUri, given: Seams) -> MetadataStore:
+        assert address == ServiceUri("embedded", "/d")
+        return await memory_service.connect()
+
+    service_uri.register("embedded", opener)
+    assert await (await open_store("embedded:///d", seams())).exists("/") == 0
