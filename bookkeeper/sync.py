@@ -1,0 +1,330 @@
+"""Ledgers for threads: the same client, on a loop of its own in the background.
+
+    from bookkeeper import sync
+
+    with sync.BookKeeper.connect("embedded:///data/bk") as bk:
+        with bk.create_ledger(password=b"secret") as ledger:
+            entry_id = ledger.append(b"hello")
+        with bk.open_ledger(ledger.id, b"secret") as reader:
+            for entry in reader.read(0, reader.last_add_confirmed):
+                print(entry.payload)
+
+One loop in one daemon thread serves all clients of the process; any thread may use any object here. There is no
+second implementation: every call runs a method of :mod:`bookkeeper.client` over there and waits for it. A call that
+is interrupted (Ctrl-C) is cancelled there, which does not take an append back (W7).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from bookkeeper.client.bookkeeper import BookKeeper as AsyncBookKeeper
+from bookkeeper.client.bookkeeper import WhenShortName
+from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.entry import LedgerEntry
+from bookkeeper.client.ledger_handle import WriteHandle as AsyncWriteHandle
+from bookkeeper.client.read_handle import ReadHandle as AsyncReadHandle
+from bookkeeper.errors import IllegalOperationError
+from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.ledger import LedgerMetadata
+from bookkeeper.seams import Buffer, Seams
+
+__all__ = ["BookKeeper", "ReadHandle", "WriteHandle"]
+
+T = TypeVar("T")
+
+
+class _Background:
+    """The loop that all blocking clients of this process share, started with the first of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = 0
+        self._thread: threading.Thread | None = None
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The running loop. A forked child gets its own: threads do not survive a fork (P9)."""
+        with self._lock:
+            if self._loop is None or self._pid != os.getpid():
+                self._loop = _new_loop()
+                self._pid = os.getpid()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="bookkeeper-sync", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def is_here(self) -> bool:
+        """Is the caller running on that loop itself?"""
+        return self._thread is not None and threading.current_thread() is self._thread
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+_background = _Background()
+
+
+def _run(work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+    """Run ``work`` in the background and wait for it.
+
+    Raises:
+        TimeoutError: it took longer than ``timeout_s``; it was cancelled.
+    """
+    future = _submit(work)
+    try:
+        return future.result(timeout_s)
+    except concurrent.futures.CancelledError:
+        raise
+    except BaseException:
+        if not future.done():
+            future.cancel()
+        raise
+
+
+def _submit(work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+    if _background.is_here():
+        work.close()
+        raise IllegalOperationError("a blocking call on the loop it would wait for: use bookkeeper's async client")
+    return asyncio.run_coroutine_threadsafe(work, _background.loop())
+
+
+def _iterate(start: Callable[[], AsyncIterator[tuple[EntryId, Sequence[bytes]]]]) -> Iterator[LedgerEntry]:
+    """Entries of an asynchronous iterator of runs, one hop between the threads per run."""
+    iterator = _run(_call(start))
+    try:
+        while (run := _run(_next(iterator))) is not None:
+            first, payloads = run
+            for index, payload in enumerate(payloads):
+                yield LedgerEntry(EntryId(first + index), payload)
+    finally:
+        _run(_aclose(iterator))
+
+
+async def _call(function: Callable[[], T]) -> T:
+    return function()
+
+
+async def _next(iterator: AsyncIterator[T]) -> T | None:
+    return await anext(iterator, None)
+
+
+async def _aclose(iterator: AsyncIterator[Any]) -> None:
+    close = getattr(iterator, "aclose", None)
+    if close is not None:
+        await close()
+
+
+class BookKeeper:
+    """A client of one cluster, for threads. See :class:`bookkeeper.client.bookkeeper.BookKeeper`."""
+
+    def __init__(self, client: AsyncBookKeeper) -> None:
+        self._client = client
+
+    @classmethod
+    def connect(cls, uri: str, *, config: ClientConfig | None = None, seams: Seams | None = None) -> BookKeeper:
+        """Connect to the cluster at a metadata URI. Close it, or use it in a ``with``. Raises: as the async one."""
+
+        async def connect() -> AsyncBookKeeper:
+            return await AsyncBookKeeper.connect(uri, config=config, seams=seams)
+
+        return cls(_run(connect()))
+
+    @property
+    def client(self) -> AsyncBookKeeper:
+        """The client underneath; its methods run on the background loop only."""
+        return self._client
+
+    def create_ledger(
+        self,
+        *,
+        ensemble: int = 3,
+        write_quorum: int = 3,
+        ack_quorum: int = 2,
+        password: bytes = b"",
+        digest: str = "crc32c",
+        custom_metadata: Mapping[str, bytes] | None = None,
+        ledger_id: int | None = None,
+        when_short: WhenShortName = "fail",
+    ) -> WriteHandle:
+        """Create a ledger and return its writer. Raises: as the async one."""
+        handle = _run(
+            self._client.create_ledger(
+                ensemble=ensemble,
+                write_quorum=write_quorum,
+                ack_quorum=ack_quorum,
+                password=password,
+                digest=digest,
+                custom_metadata=custom_metadata,
+                ledger_id=ledger_id,
+                when_short=when_short,
+            )
+        )
+        return WriteHandle(handle)
+
+    def open_ledger(self, ledger_id: int, password: bytes = b"", *, recovery: bool = True) -> ReadHandle:
+        """Open a ledger for reading; with ``recovery`` close it first if it is open. Raises: as the async one."""
+        return ReadHandle(_run(self._client.open_ledger(ledger_id, password, recovery=recovery)))
+
+    def delete_ledger(self, ledger_id: int) -> None:
+        """Delete a ledger for ever. Raises: NoSuchLedgerError."""
+        _run(self._client.delete_ledger(ledger_id))
+
+    def list_ledgers(self) -> list[LedgerId]:
+        """Ids of all ledgers, ascending."""
+
+        async def collect() -> list[LedgerId]:
+            return [ledger_id async for ledger_id in self._client.list_ledgers()]
+
+        return _run(collect())
+
+    def metadata(self, ledger_id: int) -> LedgerMetadata:
+        """A ledger's metadata, read now. Raises: NoSuchLedgerError."""
+        return _run(self._client.metadata(ledger_id))
+
+    def close(self) -> None:
+        """Abandon open handles, close connections, stop what ``embedded:`` started. Idempotent."""
+        _run(self._client.close())
+
+    def __enter__(self) -> BookKeeper:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class WriteHandle:
+    """The only writer of a ledger, for threads. See :class:`bookkeeper.client.ledger_handle.WriteHandle`."""
+
+    def __init__(self, handle: AsyncWriteHandle) -> None:
+        self._handle = handle
+
+    @property
+    def id(self) -> LedgerId:
+        return self._handle.id
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        return self._handle.metadata
+
+    @property
+    def last_add_confirmed(self) -> EntryId:
+        return self._handle.last_add_confirmed
+
+    @property
+    def length(self) -> int:
+        return self._handle.length
+
+    @property
+    def closed(self) -> bool:
+        return self._handle.closed
+
+    def append(self, payload: Buffer, timeout_s: float | None = None) -> EntryId:
+        """Append one entry; return its id once it is durable.
+
+        Raises:
+            TimeoutError: not within ``timeout_s``; the outcome is unknown (W7).
+            Others: as the async one.
+        """
+        return _run(self._handle.append(payload), timeout_s)
+
+    def append_many(self, payloads: Sequence[Buffer], timeout_s: float | None = None) -> range:
+        """Append a run; return its ids once all are durable. Raises: as the async one, and TimeoutError."""
+        return _run(self._handle.append_many(payloads), timeout_s)
+
+    def append_nowait(self, payload: Buffer) -> concurrent.futures.Future[EntryId]:
+        """Append without waiting. A thread that is too fast is slowed down over there, not here: bound what you have
+        in flight, for instance by waiting for the oldest future."""
+        return _submit(self._handle.append(payload))
+
+    def flush(self) -> EntryId:
+        """Wait until everything appended so far is confirmed; return the last add confirmed."""
+        return _run(self._handle.flush())
+
+    def close(self) -> None:
+        """Close the ledger at the last add confirmed; pending appends fail first. Raises: as the async one."""
+        _run(self._handle.close())
+
+    def abandon(self) -> None:
+        """Let go without closing: the ledger stays open for a recovery to close."""
+        _run(self._handle.abandon())
+
+    def __enter__(self) -> WriteHandle:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _run(self._handle.__aexit__(kind, error, trace))
+
+
+class ReadHandle:
+    """A ledger opened for reading, for threads. See :class:`bookkeeper.client.read_handle.ReadHandle`."""
+
+    def __init__(self, handle: AsyncReadHandle) -> None:
+        self._handle = handle
+
+    @property
+    def id(self) -> LedgerId:
+        return self._handle.id
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        return self._handle.metadata
+
+    @property
+    def last_add_confirmed(self) -> EntryId:
+        return self._handle.last_add_confirmed
+
+    @property
+    def length(self) -> int:
+        return self._handle.length
+
+    @property
+    def closed(self) -> bool:
+        return self._handle.closed
+
+    def read(self, first: int, last: int) -> Iterator[LedgerEntry]:
+        """Entries first..last (both inclusive) in order. Raises: as the async one."""
+        return _iterate(lambda: self._handle.read_batches(first, last))
+
+    def read_entry(self, entry_id: int) -> bytes:
+        """The payload of one entry."""
+        return _run(self._handle.read_entry(entry_id))
+
+    def read_unconfirmed(self, entry_id: int) -> bytes:
+        """One entry that may lie past the last add confirmed (L4)."""
+        return _run(self._handle.read_unconfirmed(entry_id))
+
+    def read_last_add_confirmed(self) -> EntryId:
+        """Ask how far may be read now."""
+        return _run(self._handle.read_last_add_confirmed())
+
+    def tail(self, first: int = 0) -> Iterator[LedgerEntry]:
+        """Entries from ``first`` on, as they are confirmed; ends when the ledger is closed and read to its end."""
+        return _iterate(lambda: self._handle.tail_batches(first))
+
+    def close(self) -> None:
+        """Stop watching. Does nothing to the ledger."""
+        _run(self._handle.close())
+
+    def __enter__(self) -> ReadHandle:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,75 @@
+"""The blocking façade: the same client, from threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from bookkeeper import sync
+from bookkeeper.errors import IllegalOperationError, LedgerFencedError, NoSuchLedgerError, UnauthorizedError
+
+
+@pytest.fixture(scope="module")
+def bk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sync.BookKeeper]:
+    directory: Path = tmp_path_factory.mktemp("sync")
+    with sync.BookKeeper.connect(f"embedded://{directory}?bookies=3") as client:
+        yield client
+
+
+def test_write_close_read_from_a_plain_program(bk: sync.BookKeeper) -> None:
+    with bk.create_ledger(password=b"pw") as ledger:
+        assert ledger.append(b"zero") == 0
+        assert ledger.append_many([b"one", b"two"]) == range(1, 3)
+        assert ledger.append_nowait(b"three").result(10) == 3
+        assert ledger.flush() == ledger.last_add_confirmed == 3
+    assert ledger.closed and ledger.length == 15
+    with bk.open_ledger(ledger.id, b"pw") as reader:
+        assert reader.closed and reader.metadata.last_entry == 3
+        assert [e.payload for e in reader.read(0, 3)] == [b"zero", b"one", b"two", b"three"]
+        assert list(reader.tail(2)) == [(2, b"two"), (3, b"three")]
+        assert reader.read_entry(1) == b"one"
+    assert ledger.id in bk.list_ledgers()
+    with pytest.raises(UnauthorizedError):
+        bk.open_ledger(ledger.id, b"wrong")
+    bk.delete_ledger(ledger.id)
+    with pytest.raises(NoSuchLedgerError):
+        bk.metadata(ledger.id)
+
+
+def test_many_threads_append_to_one_ledger(bk: sync.BookKeeper) -> None:
+    with bk.create_ledger() as ledger, ThreadPoolExecutor(8) as threads:
+        ids = list(threads.map(ledger.append, [b"%d" % i for i in range(200)]))
+        assert sorted(ids) == list(range(200))
+        with bk.open_ledger(ledger.id, recovery=False) as reader:
+            assert sorted(int(e.payload) for e in reader.read(0, reader.read_last_add_confirmed())) == list(range(200))
+
+
+def test_leaving_a_loop_over_entries_early_stops_the_reading(bk: sync.BookKeeper) -> None:
+    with bk.create_ledger() as ledger:
+        ledger.append_many([b"x"] * 100)
+    with bk.open_ledger(ledger.id) as reader:
+        for entry in reader.tail():
+            if entry.entry_id == 10:
+                break
+        assert entry.entry_id == 10
+
+
+def test_a_second_opener_fences_the_first_writer(bk: sync.BookKeeper) -> None:
+    ledger = bk.create_ledger()
+    ledger.append(b"kept")
+    with bk.open_ledger(ledger.id) as reader:
+        assert reader.last_add_confirmed == 0
+    with pytest.raises(LedgerFencedError):
+        ledger.append(b"late")
+    ledger.abandon()
+
+
+def test_a_blocking_call_on_the_loop_itself_is_refused_instead_of_hanging(bk: sync.BookKeeper) -> None:
+    async def on_the_loop() -> None:
+        bk.list_ledgers()
+
+    with pytest.raises(IllegalOperationError, match="async client"):
+        sync._run(on_the_loop())
