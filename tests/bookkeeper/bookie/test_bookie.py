@@ -1,0 +1,365 @@
+"""What a bookie answers, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from typing import Any
+
+import pytest
+
+from bookkeeper import runs, wire
+from bookkeeper.bookie.bookie import encode_availability
+from bookkeeper.errors import BookieError
+from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.net.connection import AddRun, BookieConnection
+from bookkeeper.storage.engine import AvailabilityRun
+from bookkeeper.testing import Fault
+from bookkeeper.wire import Dialect, Status
+from tests.bookkeeper.bookie.house import KEY, House, run
+
+L = LedgerId(7)
+OTHER_KEY = b"o" * 20
+LAC_1 = (7).to_bytes(8, "big") + (1).to_bytes(8, "big")
+
+
+def entry(entry_id: int, *, ledger: int = 7, lac: int = -1, payload: bytes = b"p") -> bytes:
+    frames, _ = runs.encode_adds(2, ledger, entry_id, [payload], lac, 0, KEY, 3)
+    return frames[4 + 4 + 20 :]
+
+
+def add(entry_id: int, *, key: bytes = KEY, ledger: int = 7, **more: Any) -> wire.AddEntry:
+    made = {name: more.pop(name) for name in ("lac", "payload") if name in more}
+    return wire.AddEntry(LedgerId(ledger), EntryId(entry_id), key, entry(entry_id, ledger=ledger, **made), **more)
+
+
+def read(entry_id: int, **more: Any) -> wire.ReadEntry:
+    return wire.ReadEntry(L, EntryId(entry_id), **more)
+
+
+async def ask(connection: BookieConnection, request: wire.Request) -> Any:
+    return await connection.request(request, 100)
+
+
+async def status(connection: BookieConnection, request: wire.Request) -> Status:
+    return (await ask(connection, request)).status  # type: ignore[no-any-return]
+
+
+async def stream_adds(connection: BookieConnection, first: int, count: int, *, key: bytes = KEY) -> list[AddRun]:
+    got: list[AddRun] = []
+    stream = connection.open_stream(first + 1, L, got.extend, lambda error: None)
+    frames, _ = runs.encode_adds(
+        connection.dialect, L, first, [b"p"] * count, first - 1, 0, key, 3, txn_base=stream.txn_base
+    )
+    stream.send(frames)
+    await asyncio.sleep(1)
+    stream.close()
+    return got
+
+
+@pytest.mark.rule("B1")
+def test_no_add_is_answered_before_it_is_durable() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        assert await status(connection, add(0)) is Status.OK
+        house.node.freeze()  # the journal's worker stands still
+        replies: list[wire.Reply | BookieError] = []
+        connection.request_nowait(add(1), 100, replies.append)
+        got: list[AddRun] = []
+        stream = connection.open_stream(1, L, got.extend, lambda error: None)
+        stream.send(runs.encode_adds(3, L, 2, [b"p"] * 5, 0, 0, KEY, 3, txn_base=stream.txn_base)[0])
+        await asyncio.sleep(10)
+        assert (replies, got) == ([], [])
+        assert (await ask(connection, read(6))).entry is not None, "it is visible at once (D8)"
+        house.node.thaw()
+        await asyncio.sleep(1)
+        assert (replies, got) == ([wire.AddReply(Status.OK, L, EntryId(1))], [(2, 5, Status.OK)])
+
+    run(main)
+
+
+@pytest.mark.rule("R3", "B2")
+@pytest.mark.parametrize("wanted", [0, 5, -1])
+def test_no_reply_to_a_fence_before_it_is_durable_not_even_a_negative(wanted: int) -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        await status(connection, add(0))
+        house.node.freeze()
+        replies: list[wire.Reply | BookieError] = []
+        connection.request_nowait(read(wanted, fence=True, master_key=KEY), 100, replies.append)
+        batch = wire.BatchRead(L, EntryId(3), 1, 1, 100, master_key=KEY, fence=True)
+        v2 = await house.client(Dialect.V2)
+        v2.request_nowait(batch, 100, replies.append)
+        await asyncio.sleep(10)
+        assert replies == []
+        assert await status(connection, add(1)) is Status.FENCED, "in force at once"
+        house.node.thaw()
+        await asyncio.sleep(1)
+        expected = Status.NO_ENTRY if wanted == 5 else Status.OK
+        assert [reply.status for reply in replies] == [expected, Status.NO_ENTRY]  # type: ignore[union-attr]
+
+    run(main)
+
+
+@pytest.mark.rule("R3", "K23")
+def test_a_fence_whose_sync_failed_is_an_io_error_never_a_yes() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        await status(connection, add(0))
+        house.node.disk.faults.append(Fault(operation="pwrite", code=errno.EIO, path="journal"))
+        assert await status(connection, read(0, fence=True, master_key=KEY)) is Status.IO_ERROR
+        assert await status(connection, add(1)) is not Status.OK
+        assert await stream_adds(connection, 1, 3) == [(1, 3, Status.IO_ERROR)]
+
+    run(main)
+
+
+@pytest.mark.rule("B3")
+def test_fencing_a_ledger_never_seen_creates_it_fenced() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        assert await status(connection, read(-1)) is Status.NO_LEDGER
+        assert await status(connection, read(-1, fence=True, master_key=KEY)) is Status.NO_ENTRY
+        assert await stream_adds(connection, 0, 3) == [(0, 3, Status.FENCED)]
+        assert await status(connection, add(0, recovery=True)) is Status.OK
+        assert await status(connection, add(1, recovery=True, key=OTHER_KEY)) is Status.UNAUTHORIZED
+
+    run(main)
+
+
+@pytest.mark.rule("B4", "X21")
+def test_a_wrong_key_neither_adds_nor_fences_nor_creates() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        assert await stream_adds(connection, 0, 2) == [(0, 2, Status.OK)]
+        assert await stream_adds(connection, 2, 2, key=OTHER_KEY) == [(2, 2, Status.UNAUTHORIZED)]
+        assert await status(connection, read(-1, fence=True, master_key=OTHER_KEY)) is Status.UNAUTHORIZED
+        assert await status(connection, wire.WriteLac(L, 1, OTHER_KEY, LAC_1)) is (Status.UNAUTHORIZED)
+        assert await status(connection, read(2)) is Status.NO_ENTRY
+        assert await stream_adds(connection, 2, 2) == [(2, 2, Status.OK)], "it was not fenced"
+        assert await status(connection, read(0, fence=True)) is Status.UNAUTHORIZED, "no key at all"
+
+    run(main)
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_of_a_chunk_only_the_runs_that_break_a_rule_are_refused(dialect: Dialect) -> None:
+    async def main(house: House) -> None:
+        connection = await house.client(dialect)
+        assert (await ask(connection, wire.ReadEntry(LedgerId(2), EntryId(-1), KEY, fence=True))).status is (
+            Status.NO_ENTRY
+        )
+        got: dict[int, list[AddRun]] = {}
+        frames = b""
+        for ledger in (1, 2, 3):
+            got[ledger] = []
+            stream = connection.open_stream(ledger, LedgerId(ledger), got[ledger].extend, lambda error: None)
+            frames += runs.encode_adds(dialect, ledger, 0, [b"p"] * 4, -1, 0, KEY, 3, txn_base=stream.txn_base)[0]
+        connection.write(frames)
+        await asyncio.sleep(1)
+        assert got == {1: [(0, 4, Status.OK)], 2: [(0, 4, Status.FENCED)], 3: [(0, 4, Status.OK)]}
+
+    run(main)
+
+
+@pytest.mark.rule("B13")
+def test_the_order_of_one_connection_is_kept_between_adds_and_a_fence() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        got: list[AddRun] = []
+        stream = connection.open_stream(1, L, got.extend, lambda error: None)
+        replies: list[Any] = []
+        for first in (0, 3):
+            stream.send(runs.encode_adds(3, L, first, [b"p"] * 3, -1, 0, KEY, 3, txn_base=stream.txn_base)[0])
+            connection.request_nowait(read(-1, fence=True, master_key=KEY), 100, replies.append)
+        await asyncio.sleep(1)
+        assert sorted(got) == [(0, 3, Status.OK), (3, 3, Status.FENCED)]
+        assert [runs.read_record(runs.record(r.entry), 0, 7, 2) is not None for r in replies] == [True, True]
+
+    run(main)
+
+
+@pytest.mark.rule("B10")
+def test_a_read_only_bookie_refuses_adds_and_serves_the_rest() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        await status(connection, add(0))
+        house.bookie.read_only = True
+        assert await stream_adds(connection, 1, 3) == [(1, 3, Status.READ_ONLY)]
+        assert await status(connection, add(1)) is Status.READ_ONLY
+        lac = wire.WriteLac(L, 1, KEY, LAC_1)
+        assert await status(connection, lac) is Status.READ_ONLY
+        assert await status(connection, read(0)) is Status.OK
+        assert await status(connection, read(0, fence=True, master_key=KEY)) is Status.OK
+        assert await status(connection, add(1, recovery=True)) is Status.OK
+
+    run(main)
+
+
+@pytest.mark.rule("X37")
+@pytest.mark.parametrize("dialect", Dialect)
+def test_ids_that_cannot_be_are_refused(dialect: Dialect) -> None:
+    async def main(house: House) -> None:
+        connection = await house.client(dialect)
+        assert await status(connection, wire.ReadEntry(LedgerId(-1), EntryId(0))) is Status.NO_LEDGER
+        assert await status(connection, read(-2)) is Status.BAD_REQUEST
+        assert await status(connection, wire.ReadEntry(LedgerId(-1), EntryId(0), KEY, fence=True)) is Status.NO_LEDGER
+        if dialect is Dialect.V2:
+            assert await status(connection, wire.BatchRead(L, EntryId(-1), 0, 1, 1)) is Status.BAD_REQUEST
+        assert not list(house.engine.ledgers())
+
+    run(main)
+
+
+# -- long polls ----------------------------------------------------------------------------------------------
+
+
+def poll(previous: int, timeout_ms: int = 5000) -> wire.ReadEntry:
+    return read(-1, previous_lac=previous, timeout_ms=timeout_ms, piggyback=True)
+
+
+@pytest.mark.rule("L9")
+def test_a_long_poll_never_misses_an_advance_and_never_waits_too_long() -> None:
+    async def main(house: House) -> None:
+        connection, loop = await house.client(), asyncio.get_running_loop()
+        assert await status(connection, poll(-1)) is Status.NO_LEDGER
+        await status(connection, add(0))
+        await status(connection, add(1, lac=0))
+        assert (await ask(connection, poll(-1))).entry == entry(0), "the LAC was ahead already"
+
+        began = loop.time()
+        waiting = asyncio.ensure_future(ask(connection, poll(0)))
+        await asyncio.sleep(2)
+        assert house.bookie.long_polls == 1
+        await status(connection, add(2, lac=1))
+        reply = await waiting
+        assert (reply.entry_id, reply.entry, reply.max_lac) == (1, entry(1, lac=0), 1)
+        assert reply.lac_timestamp_ms is not None
+        assert loop.time() - began < 2.1
+
+        began = loop.time()
+        reply = await ask(connection, poll(1, 300))
+        assert (reply.status, reply.entry_id, reply.entry, reply.max_lac) == (Status.OK, -1, None, 1)
+        assert 0.299 <= loop.time() - began < 0.5
+        assert house.bookie.long_polls == 0
+
+    run(main)
+
+
+def test_a_fence_wakes_those_who_wait_and_a_missing_entry_is_no_error() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        await status(connection, add(0))
+        waiting = [asyncio.ensure_future(ask(connection, poll(-1))) for _ in range(3)]
+        await asyncio.sleep(1)
+        await status(connection, read(-1, fence=True, master_key=KEY))
+        assert [(reply.entry_id, reply.entry) for reply in await asyncio.gather(*waiting)] == [(-1, None)] * 3
+        await status(connection, add(9, lac=5, recovery=True))
+        reply = await ask(connection, poll(3))
+        assert (reply.status, reply.entry_id, reply.max_lac) == (Status.OK, -1, 5)
+
+    run(main)
+
+
+@pytest.mark.rule("X35")
+def test_one_poll_too_many_is_answered_at_once() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        await status(connection, add(0))
+        waiting = [asyncio.ensure_future(ask(connection, poll(0))) for _ in range(2)]
+        await asyncio.sleep(0.1)
+        began = asyncio.get_running_loop().time()
+        assert (await ask(connection, poll(0))).entry is None
+        assert asyncio.get_running_loop().time() - began < 1
+        house.bookie.end_polls()
+        await asyncio.gather(*waiting)
+
+    run(main, long_polls_max=2)
+
+
+# -- the last add confirmed, lists, information --------------------------------------------------------------
+
+
+@pytest.mark.rule("B8")
+def test_an_explicit_lac_is_kept_beside_the_last_entry() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        body = (7).to_bytes(8, "big") + (4).to_bytes(8, "big") + b"sum!"
+        assert await status(connection, wire.ReadLac(L)) is Status.NO_ENTRY
+        assert await status(connection, wire.WriteLac(L, 4, KEY, body)) is Status.OK
+        reply = await ask(connection, wire.ReadLac(L))
+        assert (reply.status, reply.lac_body, reply.last_entry) == (Status.OK, body, None)
+        await status(connection, add(0))
+        reply = await ask(connection, wire.ReadLac(L))
+        assert (reply.lac_body, reply.last_entry) == (body, entry(0))
+        assert (await ask(connection, read(0))).max_lac == 4
+
+    run(main)
+
+
+def test_lists_information_and_force() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        for entry_id in (0, 1, 5):
+            await status(connection, add(entry_id))
+        reply = await ask(connection, wire.ListEntries(L))
+        runs_ = [AvailabilityRun(EntryId(0), 2), AvailabilityRun(EntryId(5), 1)]
+        assert reply.availability == encode_availability(runs_)
+        assert await status(connection, wire.ListEntries(LedgerId(99))) is Status.NO_LEDGER
+        assert await status(connection, wire.ForceLedger(LedgerId(99))) is Status.OK
+        info = await ask(connection, wire.GetBookieInfo(2))
+        assert (info.total, info.free is not None) == (None, True)
+
+    run(main)
+
+
+def test_availability_of_a_run_longer_than_a_group_can_say() -> None:
+    body = encode_availability([AvailabilityRun(EntryId(0), 2**31 + 5)])
+    assert (len(body), int.from_bytes(body[4:8], "big")) == (64 + 48, 2)
+
+
+# -- batches -------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_gives_at_least_one_entry_and_at_most_what_was_asked() -> None:
+    async def main(house: House) -> None:
+        await stream_adds(await house.client(), 0, 10)
+        connection = await house.client(Dialect.V2)
+
+        async def batch(first: int, count: int, size: int) -> list[bytes]:
+            reply = await ask(connection, wire.BatchRead(L, EntryId(first), 0, count, size))
+            assert reply.status is Status.OK
+            entries, body = [], reply.body
+            while body:
+                size = int.from_bytes(body[:4], "big")
+                entries.append(body[4 : 4 + size])
+                body = body[4 + size :]
+            return entries
+
+        one = 4 + len(entry(0))
+        assert len(await batch(0, 0, 1 << 20)) == 10
+        assert len(await batch(0, 3, 1 << 20)) == 3
+        assert len(await batch(8, 100, 1 << 20)) == 2
+        assert len(await batch(0, 0, 0)) == 1
+        assert len(await batch(0, 0, 36 + 3 * one)) == 3
+        assert len(await batch(0, 0, 36 + 3 * one - 1)) == 2
+        assert await status(connection, wire.BatchRead(L, EntryId(10), 0, 1, 1)) is Status.NO_ENTRY
+
+    run(main)
+
+
+@pytest.mark.rule("B5", "B7")
+def test_a_damaged_entry_is_unknown_never_absent() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        await stream_adds(connection, 0, 3)
+        disk, stored = house.node.disk, (await ask(connection, read(1))).entry
+        for name in disk.list("/data/ledgers"):
+            if name.endswith(".log"):
+                content = disk.read_file(f"/data/ledgers/{name}")
+                at = content.index(stored)
+                disk.flip_bit(f"/data/ledgers/{name}", 8 * (at + 36))
+        assert await status(connection, read(0)) is Status.OK
+        assert await status(connection, read(1)) is Status.IO_ERROR
+
+    run(main)
