@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from itertools import pairwise
 from random import Random
 
 import pytest
@@ -28,6 +27,7 @@ from journal_manager import (
 from journal_manager.backends import file_format as form
 from journal_manager.backends.file_place import LOCK, FilePlace
 from tests.contracts.journal_backend import batch, body, ends, txids, write_segment
+from tests.contracts.journal_story import Story
 
 DIRECTORY = "/edits"
 URI = f"file://{DIRECTORY}"
@@ -54,65 +54,12 @@ async def writer_on(disk: SimDisk, owner: str = "a") -> JournalWriter:
     return await open_writer(URI, owner=owner, files=disk, threads=False)
 
 
-class Story:
-    """A writer's life, and what it was promised."""
-
-    def __init__(self, disk: SimDisk) -> None:
-        self.disk = disk
-        self.acknowledged = 0
-        self.attempted = 0
-        self.purged_below = 1
-
-    async def live(self) -> None:
-        """Two segments and a half, and a purge, from wherever the journal stands."""
-        writer = await writer_on(self.disk)
-        self.check_last(writer.recovery.last_txid)
-        first = writer.recovery.last_txid + 1
-        for count in (5, 4):
-            await self.segment(writer, first, count, finalize=True)
-            first += count
-        self.purged_below = max(self.purged_below, first - 4)
-        await writer.purge(TxId(first - 4))
-        await self.segment(writer, first, 3, finalize=False)
-
-    async def segment(self, writer: JournalWriter, first: int, count: int, *, finalize: bool) -> None:
-        segment = await writer.start_segment(TxId(first), 1)
-        at = first
-        while at < first + count:
-            size = min(2, first + count - at)
-            self.attempted = at + size - 1
-            await segment.append(batch(at, size))
-            at += size
-            self.acknowledged = self.attempted
-        await segment.close()
-        if finalize:
-            await writer.finalize_segment(TxId(first), TxId(first + count - 1))
-
-    def check_last(self, last: int) -> None:
-        """What was acknowledged is there; of the batch in flight all or nothing. What is there now stays (J2, J5)."""
-        assert last in (self.acknowledged, self.attempted)
-        self.acknowledged = self.attempted = last
-
-    def check(self) -> None:
-        """Open for write succeeds (J8), and everything promised is there, joined, once."""
-
-        async def look() -> None:
-            writer = await writer_on(self.disk)
-            last = writer.recovery.last_txid
-            self.check_last(last)
-            segments = await writer.segments()
-            assert all(s.last is not None for s in segments)
-            for one, two in pairwise(segments):
-                assert one.last is not None and one.last + 1 == two.first
-            if segments:
-                assert segments[0].first <= self.purged_below <= last + 1
-                assert await txids(writer, segments[0].first) == list(range(segments[0].first, last + 1))
-
-        asyncio.run(look())
+def story_on(disk: SimDisk) -> Story:
+    return Story(lambda: writer_on(disk))
 
 
-def crashed(story: Story, operations: int) -> bool:
-    story.disk.die_after(operations)
+def crashed(disk: SimDisk, story: Story, operations: int) -> bool:
+    disk.die_after(operations)
     try:
         asyncio.run(story.live())
     except NodeCrashed:
@@ -121,22 +68,22 @@ def crashed(story: Story, operations: int) -> bool:
 
 
 @pytest.mark.rule("C4", "C7", "C8", "K1", "K2", "K3")
-@pytest.mark.parametrize("keep", [None, 0.0, 0.5, 1.0], ids=["process", "nothing", "half", "everything"])
+@pytest.mark.parametrize("keep", [None, 0.0, 0.5], ids=["process", "nothing", "half"])
 def test_any_crash_of_a_writer_and_of_the_next_ones_recovery(keep: float | None) -> None:
     images = 0
     for at in range(400):
         disk = Disk(Random(at))
         disk.make_directories(DIRECTORY)
-        story = Story(disk)
-        if not crashed(story, at):
+        story = story_on(disk)
+        if not crashed(disk, story, at):
             break
         for again in range(0, 60, 11):
             images += 1
             disk.process_died() if keep is None else disk.crash(keep=keep)
-            if not crashed(story, again + at % 11):
+            if not crashed(disk, story, again + at % 11):
                 break
         disk.process_died() if keep is None else disk.crash(keep=keep)
-        story.check()
+        asyncio.run(story.check())
     else:
         pytest.fail("the story never came to its end")
     assert images > 300
@@ -148,14 +95,14 @@ def test_any_failing_operation_leaves_a_journal_that_opens_once_the_fault_is_gon
     for after in range(60):
         disk = Disk(Random(after))
         disk.make_directories(DIRECTORY)
-        story = Story(disk)
+        story = story_on(disk)
         disk.faults = [Fault(operation=operation, code=errno.EIO, after=after, times=1, partial=True)]
         try:
             asyncio.run(story.live())
         except JournalUnavailableError:
             disk.faults = []
             disk.process_died()
-            story.check()
+            asyncio.run(story.check())
             continue
         break
     else:

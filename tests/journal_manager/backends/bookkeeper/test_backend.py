@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from journal_manager import JournalConfigError, open_writer
 from tests.contracts.journal_backend import Journal, JournalBackendContract, closing
+from tests.contracts.journal_model import JournalMachine
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 
 
@@ -36,3 +39,12 @@ async def test_one_of_client_and_metadata_is_needed() -> None:
         await open_writer("bk:edits")
     with pytest.raises(JournalConfigError, match="names no journal"):
         await open_writer("bk:", client=Cluster().client())
+
+
+class LedgerMachine(JournalMachine):
+    def where(self) -> tuple[str, dict[str, Any]]:
+        return "bk:edits", {"client": Cluster().client()}
+
+
+TestLedgerMachine = pytest.mark.rule("C4", "C5", "C6", "C7", "C8")(LedgerMachine.TestCase)
+LedgerMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)

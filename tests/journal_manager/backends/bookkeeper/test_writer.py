@@ -1,0 +1,210 @@
+"""The chain of ledgers through crashes, failures, lost replies and races at every step."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from bookkeeper.errors import BookieUnavailableError, MetadataUnavailableError
+from journal_manager import (
+    EditLog,
+    JournalCorruptionError,
+    JournalError,
+    JournalFencedError,
+    JournalUnavailableError,
+    JournalWriter,
+    TxId,
+    open_reader,
+    open_writer,
+)
+from journal_manager.backends.bookkeeper.record import Record
+from journal_manager.chain import Chain
+from tests.contracts.journal_backend import batch, ends, txids, write_segment
+from tests.contracts.journal_story import Story
+from tests.journal_manager.backends.bookkeeper.fake import Client, Cluster, Died, LostReplies
+
+
+async def writer_on(cluster: Cluster, owner: str = "a") -> JournalWriter:
+    return await open_writer("bk:edits", owner=owner, client=cluster.client())
+
+
+async def chain_of(client: Client) -> Chain:
+    return (await Record(client.metadata_store, "edits").read())[0]  # type: ignore[arg-type]
+
+
+async def orphans(cluster: Cluster) -> set[int]:
+    """Ledgers that the chain does not name."""
+    chain = await chain_of(cluster.client())
+    return set(cluster.ledgers) - {int(segment.location) for segment in chain.segments}
+
+
+async def check_ledgers(cluster: Cluster) -> None:
+    """C1, C3: ledgers outside the chain are empty or purged; of the chain's at most the last is not closed."""
+    chain = await chain_of(cluster.client())
+    located = [cluster.ledgers[int(segment.location)] for segment in chain.segments]
+    assert all(ledger.closed for ledger in located[:-1])
+    named = {ledger.id for ledger in located}
+    for ledger in cluster.ledgers.values():
+        if ledger.id not in named and ledger.entries:
+            assert ledger.closed, "it was in the chain once, and purged"
+        assert ledger.tags["journal"] == b"edits"
+
+
+async def cut_off(cluster: Cluster, life: Callable[[], Awaitable[None]], steps: int) -> bool:
+    cluster.die_after(steps)
+    try:
+        await life()
+    except Died:
+        return True
+    finally:
+        cluster.die_after(None)
+    return False
+
+
+@pytest.mark.rule("C1", "C2", "C3", "C4", "C6", "C7", "C8")
+async def test_any_crash_of_a_writer_and_of_the_next_ones_recovery() -> None:
+    images = 0
+    for at in range(400):
+        cluster = Cluster()
+        story = Story(lambda cluster=cluster: writer_on(cluster))  # type: ignore[misc]
+        if not await cut_off(cluster, story.live, at):
+            break
+        for again in range(0, 40, 7):
+            images += 1
+            if not await cut_off(cluster, story.live, again + at % 7):
+                break
+        await story.check()
+        await check_ledgers(cluster)
+    else:
+        pytest.fail("the story never came to its end")
+    assert images > 250
+
+
+@pytest.mark.rule("C4", "C7")
+@pytest.mark.parametrize(
+    "step",
+    ["create_ledger", "open_ledger", "append", "append done", "close", "recovered", "read", "get", "set", "sync"],
+)
+async def test_any_failing_step_leaves_a_journal_that_opens_once_the_fault_is_gone(step: str) -> None:
+    error = MetadataUnavailableError("away") if step in ("get", "set", "sync") else BookieUnavailableError("away")
+    for after in range(60):
+        cluster = Cluster()
+        story = Story(lambda cluster=cluster: writer_on(cluster))  # type: ignore[misc]
+        seen = 0
+
+        def count(name: str, cluster: Cluster = cluster, after: int = after) -> None:
+            nonlocal seen
+            seen += name == step
+            if name == step and seen == after + 1:
+                raise error
+
+        cluster.step = count  # type: ignore[method-assign]
+        try:
+            await story.live()
+            await story.check()
+        except JournalUnavailableError:
+            await story.check()
+            await check_ledgers(cluster)
+        if seen <= after:
+            break
+    else:
+        pytest.fail("the fault never came to an end")
+
+
+@pytest.mark.rule("C5", "C7", "M8")
+async def test_a_lost_reply_of_the_store_changes_nothing() -> None:
+    for n in range(12):
+        cluster = Cluster()
+        cluster.metadata.interference = LostReplies(n)
+        story = Story(lambda cluster=cluster: writer_on(cluster))  # type: ignore[misc]
+        await story.live()
+        await story.check()
+        assert await orphans(cluster) == set()
+
+
+@pytest.mark.rule("C5", "C9")
+async def test_a_ledger_that_lost_the_race_for_the_chain_is_deleted() -> None:
+    cluster = Cluster()
+    old = await writer_on(cluster, "old")
+    await write_segment(old, 1, 2)
+    await writer_on(cluster, "new")
+    with pytest.raises(JournalFencedError):
+        await old.start_segment(TxId(3), 1)
+    assert await orphans(cluster) == set()
+    assert "create_ledger" in cluster.steps, "it was made and deleted again"
+
+
+@pytest.mark.rule("C6")
+async def test_purged_ledgers_are_deleted_and_a_failure_to_do_so_is_none_of_the_writers() -> None:
+    cluster = Cluster()
+    writer = await writer_on(cluster)
+    for first in (1, 2, 3):
+        await write_segment(writer, first, first)
+    cluster.fail_at = ("delete_ledger", BookieUnavailableError("away"))
+    assert ends(await writer.purge(TxId(3))) == [(1, 1), (2, 2)]
+    assert await orphans(cluster) == {1}
+
+
+@pytest.mark.rule("C8")
+async def test_a_ledger_that_someone_deleted_is_reported_as_lost() -> None:
+    cluster = Cluster()
+    writer = await writer_on(cluster)
+    segment = await writer.start_segment(TxId(1), 1)
+    await segment.append(batch(1))
+    cluster.ledgers.clear()
+    with pytest.raises(JournalCorruptionError) as caught:
+        await writer_on(cluster)
+    assert caught.value.first_missing == 1
+
+
+async def test_a_ledger_closed_by_an_operator_ends_the_segment_and_not_the_epoch() -> None:
+    cluster = Cluster()
+    log = await EditLog.open("bk:edits", client=cluster.client())
+    await log.log(b"1")
+    await cluster.client().open_ledger(1, b"")
+    with pytest.raises(JournalError) as caught:
+        await log.log(b"2")
+    assert not isinstance(caught.value, JournalFencedError)
+    await log.abort()
+    again = await EditLog.open("bk:edits", client=cluster.client())
+    assert [op.body async for op in again.read(TxId(1))] == [b"1"]
+    await again.abort()
+
+
+async def test_a_writer_reads_its_own_open_segment_although_readers_lag() -> None:
+    cluster = Cluster()
+    cluster.lagging = True
+    writer = await writer_on(cluster)
+    segment = await writer.start_segment(TxId(1), 1)
+    for txid in range(1, 6):
+        await segment.append(batch(txid))
+    assert await txids(writer, 1, 5) == [1, 2, 3, 4, 5]
+    assert await txids(writer, 4, 5) == [4, 5]
+    reader = await open_reader("bk:edits", client=cluster.client())
+    assert await txids(reader) == [1, 2, 3, 4]
+
+
+@pytest.mark.rule("C5")
+async def test_claims_that_race_are_told_apart_although_owners_share_a_name() -> None:
+    cluster = Cluster()
+    writers = await asyncio.gather(*(contend(cluster) for _ in range(6)))
+    tokens = [writer.token.epoch for writer in writers if writer is not None]
+    assert len(set(tokens)) == len(tokens) and max(tokens) == 6
+    owners = 0
+    for writer in writers:
+        try:
+            if writer is not None:
+                await writer.ensure_owner()
+                owners += 1
+        except JournalFencedError:
+            pass
+    assert owners == 1
+
+
+async def contend(cluster: Cluster) -> JournalWriter | None:
+    try:
+        return await writer_on(cluster)
+    except JournalFencedError:
+        return None
