@@ -1,0 +1,246 @@
+"""Bytes that are not what they were: found, named, never served, never taken for an absence."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from bookkeeper.errors import BookKeeperError, CorruptionError, DataUnknownError, NoSuchEntryError, NoSuchLedgerError
+from bookkeeper.storage import StorageConfig
+from bookkeeper.storage.journal_format import GROUP_HEADER, FileHeader, GroupHeader, padded
+from tests.bookkeeper.storage.recording_disk import RecordingDisk
+from tests.bookkeeper.storage.workload import (
+    CONFIG,
+    KEY,
+    Life,
+    Truth,
+    everything,
+    lid,
+    make_entry,
+    open_engine,
+    read,
+    read_batch,
+)
+
+ROOMY = replace(CONFIG, journal_file_bytes=65536)
+
+
+def a_life(config: StorageConfig = ROOMY, *, checkpoint: bool) -> tuple[dict[str, bytes], Truth]:
+    """Some entries, fences and an explicit LAC; a crash. With ``checkpoint`` all of it is below the mark."""
+    disk = RecordingDisk()
+    life = Life(disk, config)
+    for entry_id in range(6):
+        life.add(1, entry_id, size=300)
+        life.add(2, entry_id)
+        life.pump()
+    life.fence(1)
+    life.fence(9)
+    life.explicit_lac(2, 5)
+    life.pump()
+    if checkpoint:
+        life.checkpoint()
+        life.pump()
+    life.add(3, 0)
+    life.pump()
+    return disk.files(), life.truth
+
+
+def verdict(files: dict[str, bytes], truth: Truth, config: StorageConfig = ROOMY) -> tuple[list[str], bool]:
+    """(what must never be, whether the damage was noticed)."""
+    bad: list[str] = []
+    try:
+        engine, workers = open_engine(RecordingDisk(files), config)
+    except BookKeeperError:
+        return [], True
+    noticed = bool(engine.report.limbo_reason or engine.report.quarantined)
+    for key, entry in truth.sent.items():
+        got = read(engine, workers, *key)
+        if isinstance(got, (NoSuchEntryError, NoSuchLedgerError)):
+            bad.append(f"{key}: wrong negative {got}")
+        elif isinstance(got, BaseException):
+            noticed = True
+        elif got != entry:
+            bad.append(f"{key}: wrong bytes")
+        try:
+            read_batch(engine, workers, key[0], key[1], count=1)
+        except (NoSuchEntryError, NoSuchLedgerError) as error:
+            bad.append(f"{key}: wrong negative {error}")
+        except BookKeeperError:
+            noticed = True
+    bad += [f"fence of {ledger_id} is gone" for ledger_id in truth.fenced if not engine.is_fenced(lid(ledger_id))]
+    return bad, noticed
+
+
+def groups_of(data: bytes) -> list[GroupHeader]:
+    """The groups of a journal file's first life, as they follow each other."""
+    groups, offset = [], 4096
+    file_id = int.from_bytes(data[16:24], "big")
+    while (header := GroupHeader.decode(data[offset : offset + GROUP_HEADER], file_id, offset)) is not None:
+        groups.append(header)
+        offset += padded(header.size)
+    return groups
+
+
+def journal_of(files: dict[str, bytes]) -> str:
+    return max(name for name in files if name.endswith(".journal"))
+
+
+def flipped(data: bytes, at: int, bit: int) -> bytes:
+    changed = bytearray(data)
+    changed[at] ^= 1 << bit
+    return bytes(changed)
+
+
+@pytest.mark.rule("K9", "K8", "B3", "B5")
+def test_every_flipped_bit_before_the_last_group_of_the_journal_is_corruption() -> None:
+    files, truth = a_life(checkpoint=False)
+    name = journal_of(files)
+    groups = groups_of(files[name])
+    assert len(groups) >= 8
+    rng = random.Random(1)
+    for group in groups[:-1]:
+        inside = [group.offset + at for at in range(GROUP_HEADER + group.size)]
+        for at in [*inside[:GROUP_HEADER], *rng.sample(inside, 12)]:
+            bad, noticed = verdict({**files, name: flipped(files[name], at, rng.randrange(8))}, truth)
+            assert not bad and noticed, (at, bad)
+
+
+@pytest.mark.rule("K9")
+def test_a_torn_last_group_is_cut_and_nothing_else() -> None:
+    files, truth = a_life(checkpoint=False)
+    name = journal_of(files)
+    last = groups_of(files[name])[-1]
+    for at in range(last.offset, last.offset + GROUP_HEADER + last.size):
+        torn = files[name][:at] + bytes(len(files[name]) - at)
+        engine, workers = open_engine(RecordingDisk({**files, name: torn}), ROOMY)
+        assert engine.report.limbo_reason is None
+        assert isinstance(read(engine, workers, 3, 0), NoSuchLedgerError)
+        assert everything(engine, workers).keys() == {1, 2, 9}
+        if at >= last.offset + GROUP_HEADER:
+            assert engine.report.torn_tail is not None
+    assert len(truth.acked) == 13
+
+
+@pytest.mark.rule("K8")
+def test_groups_of_another_life_or_place_are_none() -> None:
+    header = GroupHeader(0, file_id=5, sequence=9, offset=8192, durable_below=8, records=1, size=100, chain=77)
+    data = header.encode()
+    assert len(data) == GROUP_HEADER
+    assert GroupHeader.decode(data, 5, 8192) == header
+    assert GroupHeader.decode(data, 6, 8192) is None
+    assert GroupHeader.decode(data, 5, 4096) is None
+    assert GroupHeader.decode(data[:-1], 5, 8192) is None
+    assert GroupHeader.decode(bytes(GROUP_HEADER), 0, 0) is None
+    for at in range(8 * GROUP_HEADER):
+        assert GroupHeader.decode(flipped(data, at // 8, at % 8), 5, 8192) is None
+
+
+def test_a_file_header_round_trips() -> None:
+    header = FileHeader(3, 17, 99, 2)
+    assert len(header.encode()) == 4096
+    assert FileHeader.decode(header.encode(), "x") == header
+    with pytest.raises(CorruptionError, match="x"):
+        FileHeader.decode(flipped(header.encode(), 20, 1), "x")
+
+
+@pytest.mark.rule("K9")
+def test_records_of_another_time_behind_a_new_header_are_seen() -> None:
+    """Each record has a crc of its own; the header's chain says that these are the ones it was made for."""
+    files, _ = a_life(checkpoint=False)
+    name = journal_of(files)
+    groups = groups_of(files[name])[:-1]
+    one, other = next((a, b) for a in groups for b in groups if a.offset < b.offset and a.size == b.size)
+    data = bytearray(files[name])
+    begin, old = other.offset + GROUP_HEADER, one.offset + GROUP_HEADER
+    data[begin : begin + other.size] = data[old : old + one.size]
+    assert bytes(data) != files[name]
+    engine, _ = open_engine(RecordingDisk({**files, name: bytes(data)}), ROOMY)
+    assert engine.report.limbo_reason is not None
+
+
+@pytest.mark.rule("B7", "B5")
+def test_every_flipped_bit_of_an_entry_log_is_seen_when_it_is_read() -> None:
+    files, truth = a_life(checkpoint=True)
+    rng = random.Random(2)
+    for name in [name for name in files if name.endswith(".log")]:
+        used = len(files[name].rstrip(b"\0"))
+        for at in rng.sample(range(4096, used), 200):
+            bad, _ = verdict({**files, name: flipped(files[name], at, rng.randrange(8))}, truth)
+            assert not bad, (name, at, bad)
+
+
+@pytest.mark.rule("B7", "K19", "B3", "B5")
+@pytest.mark.parametrize("suffix", [".index", "manifest"])
+def test_a_damaged_index_or_manifest_is_rebuilt_from_the_logs(suffix: str) -> None:
+    files, truth = a_life(checkpoint=True)
+    rng = random.Random(3)
+    for name in [name for name in files if name.endswith(suffix)]:
+        used = len(files[name])
+        for at in rng.sample(range(used), min(used, 200)):
+            bad, _ = verdict({**files, name: flipped(files[name], at, rng.randrange(8))}, truth)
+            assert not bad, (name, at, bad)
+        for kept in (b"", files[name][: used // 2]):
+            bad, noticed = verdict({**files, name: kept}, truth)
+            assert not bad and noticed
+
+
+@pytest.mark.rule("B5", "K19")
+def test_a_damaged_index_page_is_unknown_until_the_next_start_has_rebuilt_it() -> None:
+    files, truth = a_life(checkpoint=True)
+    disk = RecordingDisk(files)
+    engine, workers = open_engine(disk, ROOMY)
+    for name, inode in disk.names.items():
+        if name.endswith(".index") and len(inode.data) > 4096 + 48:
+            inode.data[4096 + 3] ^= 4
+    answers = [read(engine, workers, *key) for key in truth.sent]
+    assert any(isinstance(answer, CorruptionError) and ".index at" in str(answer) for answer in answers)
+    assert not any(isinstance(answer, (NoSuchEntryError, NoSuchLedgerError)) for answer in answers)
+    assert isinstance(read(engine, workers, 50, 0), DataUnknownError)
+    engine.end_limbo(lid(60))
+    engine.append_entry(lid(60), KEY, make_entry(60, 0))
+    engine.checkpoint(lambda error: None)
+    workers.pump()
+    engine, workers = open_engine(disk, ROOMY)
+    assert engine.report.rebuilt
+    assert [read(engine, workers, *key) for key in truth.sent] == list(truth.sent.values())
+    assert isinstance(read(engine, workers, 50, 0), NoSuchLedgerError)
+
+
+@pytest.mark.rule("K19", "B3", "K15", "K20")
+def test_everything_can_be_had_from_logs_and_journal_alone() -> None:
+    files, truth = a_life(checkpoint=True)
+    kept = {name: data for name, data in files.items() if not name.endswith((".index", "manifest"))}
+    disk = RecordingDisk(kept)
+    for rebuilt in (True, False):
+        engine, workers = open_engine(disk, ROOMY)
+        assert engine.report.rebuilt is rebuilt and engine.report.limbo_reason is None
+        assert {key: read(engine, workers, *key) for key in truth.sent} == truth.sent
+        assert engine.is_fenced(lid(1)) and engine.is_fenced(lid(9)) and not engine.is_fenced(lid(2))
+        assert engine.explicit_lac(lid(2)) == (5, b"blob5") and engine.lac(lid(2)) == 5
+        with pytest.raises(BookKeeperError):
+            engine.append_entry(lid(2), b"another key" + bytes(9), make_entry(2, 6))
+
+
+@pytest.mark.rule("G4", "B5")
+def test_damage_in_a_scanned_log_is_quarantined_and_the_rest_is_kept() -> None:
+    files, truth = a_life(checkpoint=True)
+    name = "/ledgers/000001.log"
+    kept = {key: data for key, data in files.items() if not key.endswith((".index", "manifest"))}
+    broken = bytearray(kept[name])
+    at = broken.index(make_entry(2, 3))
+    broken[at + 70] ^= 1
+    kept = {key: data for key, data in kept.items() if not key.endswith(".journal")}
+    kept[name] = bytes(broken)
+    disk = RecordingDisk(kept)
+    engine, workers = open_engine(disk, ROOMY)
+    assert any(name in place and str(at - 8) in place for place in engine.report.quarantined)
+    answers = {key: read(engine, workers, *key) for key in truth.sent}
+    assert isinstance(answers.pop((2, 3)), DataUnknownError)
+    answers.pop((3, 0))  # it was in the journal only
+    assert answers == {key: truth.sent[key] for key in answers}
+    engine.end_limbo()
+    engine.collect(lambda ledger_id: True, lambda error: None)
+    workers.pump()
+    assert disk.exists(name), "never removed: it may hold what nobody can name"
