@@ -1,0 +1,116 @@
+"""Feeds the compiled codec frames that nobody sends; run under AddressSanitizer by test_sanitizers.py.
+
+    python hostile_frames.py EXTENSION.so ROUNDS
+
+Every buffer has its own allocation (PYTHONMALLOC=malloc), so one byte read past its end is seen. Deterministic: the
+same frames in every run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import random
+import sys
+from array import array
+from types import ModuleType
+from typing import Any
+
+from bookkeeper.runs import pure
+
+EDGES = (0, 1, 2, 3, 4, 7, 8, 0x0A, 0x10, 0x14, 0x18, 0x1A, 0x22, 0x7F, 0x80, 0xAA, 0xFE, 0xFF)
+CALLS = ("split_adds", "split_add_replies", "scan_records", "find_record", "chain_crcs")
+
+
+def load(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("bookkeeper.runs.native", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def seeds(native: ModuleType) -> list[bytes]:
+    """Good streams of every kind."""
+    made = []
+    for dialect, digest, ledger_id in itertools.product((2, 3), (1, 3, 4), (5, 2**63 - 1)):
+        bodies = [b"", b"x", b"y" * 33, memoryview(bytearray(b"z" * 200))]
+        adds, ends = native.encode_adds(dialect, ledger_id, 3, bodies, 2, 0, bytes(20), digest, b"", 3 << 40)
+        split = native.split_adds(adds, 0, len(adds))
+        offsets = native.record_places(split.record_ends, 0, 4, 0, 0)
+        packed = native.pack_entries(split.records, offsets, ledger_id, 3, 1 << 20)
+        assert packed.n == 4 and native.gather(adds, ends, range(4)) == adds
+        made += [adds, split.acks, split.records, packed.body]
+    return made
+
+
+def shortened() -> list[bytes]:
+    """One frame each, cut at every byte, with every length around the cut made to fit: the last byte is the end."""
+    header = b"\x08\x03\x10\x02\x18\x80\x80\x80\x80\x80\x60"
+    add = (
+        b"\x08\x05\x10\x03\x1a\x14"
+        + bytes(20)
+        + b"\x22\x20"
+        + (5).to_bytes(8, "big")
+        + (3).to_bytes(8, "big")
+        + bytes(16)
+    )
+    reply = b"\x08\x00\x10\x05\x18\x03"
+    v2 = b"\x02\x01\x00\x00" + bytes(20 + 33)
+    made = [v2[:n] for n in range(1, len(v2))]
+    for middle, inner in ((b"\xaa\x06", add), (b"\x10\x00\xaa\x06", reply)):
+        whole = bytes((0x0A, len(header))) + header + middle
+        made += [whole[:n] for n in range(1, len(whole))]
+        made += [whole + bytes((n,)) + inner[:n] for n in range(len(inner) + 1)]
+        made += [whole + bytes((n,)) + inner[: n - 1] + b"\xff" for n in range(1, len(inner) + 1)]
+    return [len(body).to_bytes(4, "big") + body for body in made]
+
+
+def check(native: ModuleType, data: bytes) -> None:
+    """Everything on one buffer: no crash, and the Python codec's result."""
+    for name in CALLS:
+        for start in (0, min(1, len(data))):
+            same(native, name, data, start, len(data))
+    for digest in (1, 3, 4):
+        same(native, "split_entries", data, 0, len(data), 5, 3, digest)
+    offsets = array("q", [0, 1, len(data) - 8, len(data), -1, 2**62, -(2**63)])
+    for first in range(len(offsets)):
+        same(native, "pack_entries", data, offsets[first:], 5, 3, 1 << 20)
+        same(native, "read_record", data, offsets[first], 5, 3)
+    for room in (0, 7, 60, 400):
+        out = bytearray(room)
+        native.split_adds(data, 0, len(data), 5 << 20, False, out, room // 2)
+
+
+def same(native: ModuleType, name: str, *args: Any) -> None:
+    ours, theirs = getattr(native, name)(*args), getattr(pure, name)(*args)
+    if repr(ours) != repr(theirs):
+        raise AssertionError(f"{name}{args} gave {ours}, not {theirs}")
+
+
+def main(path: str, rounds: int) -> None:
+    native, rng = load(path), random.Random(20)
+    good = seeds(native)
+    for whole in (*good, *shortened()):
+        check(native, whole)
+    for _ in range(rounds):
+        data = bytearray(rng.choice(good))
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(data))
+            match rng.randrange(4):
+                case 0:
+                    data[at] = rng.choice(EDGES)
+                case 1:
+                    del data[at : at + rng.randrange(1, 9)]
+                case 2:
+                    data[at:at] = bytes(rng.choice(EDGES) for _ in range(rng.randrange(1, 9)))
+                case 3:
+                    data[at : at + 4] = rng.choice((0, 1, 2**31 - 1, 2**31, 2**32 - 1, len(data))).to_bytes(4, "big")
+            if not data:
+                data = bytearray(b"\0")
+        check(native, bytes(data[: rng.randrange(len(data) + 1)] if rng.randrange(2) else data))
+    print(f"{rounds} hostile buffers: nothing read or written out of bounds")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

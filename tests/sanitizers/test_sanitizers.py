@@ -1,0 +1,58 @@
+"""The compiled codec under AddressSanitizer and UndefinedBehaviorSanitizer, fed hostile frames."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "bookkeeper" / "runs"
+FLAGS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g", "-O1"]
+
+
+def sanitizer(name: str) -> str | None:
+    """The compiler's runtime library, if it is installed."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        return None
+    found = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True)
+    path = found.stdout.strip()
+    return path if Path(path).is_absolute() and Path(path).exists() else None
+
+
+def build(directory: Path) -> Path:
+    """The codec, translated by Cython and compiled with both sanitizers."""
+    pytest.importorskip("Cython", reason="Cython is not installed")
+    source, extension = directory / "native.c", directory / "native.so"
+    translate = [sys.executable, "-m", "cython", "-3", str(SOURCES / "native.py"), "-o", str(source)]
+    subprocess.run(translate, check=True, cwd=ROOT, capture_output=True)
+    include = ["-I", sysconfig.get_paths()["include"], "-I", str(SOURCES)]
+    compile_ = ["gcc", *FLAGS, "-fPIC", "-shared", *include, str(source), "-o", str(extension)]
+    subprocess.run(compile_, check=True, capture_output=True)
+    return extension
+
+
+@pytest.mark.timeout(300)
+def test_hostile_frames_stay_in_bounds(tmp_path: Path) -> None:
+    asan, ubsan = sanitizer("libasan.so"), sanitizer("libubsan.so")
+    if asan is None or ubsan is None:
+        pytest.skip("gcc with libasan and libubsan is not installed")
+    extension = build(tmp_path)
+    environment = os.environ | {
+        "LD_PRELOAD": f"{asan} {ubsan}",
+        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "PYTHONMALLOC": "malloc",
+        "PYTHONPATH": str(ROOT),
+        "BK_RUNS": "pure",
+    }
+    command = [sys.executable, str(Path(__file__).with_name("hostile_frames.py")), str(extension), "300"]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-4000:]
+    assert "nothing read or written out of bounds" in run.stdout
