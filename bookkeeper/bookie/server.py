@@ -79,6 +79,8 @@ class ServerConnection(FrameProtocol):
         """Since when an unfinished frame is all there is (X34)."""
         self.stalled_since: float | None = None
         """Since when the peer does not take its replies."""
+        self._brought = False
+        """This chunk held requests that have no reserve: whoever only fences and recovers is always read (X33)."""
         self._now: Callable[[], float] = lambda: 0.0
 
     # -- the connection's life ----------------------------------------------------------------------------
@@ -121,7 +123,8 @@ class ServerConnection(FrameProtocol):
             raise adds.error
         if used > start or self.partial_since is None:
             self.partial_since = self._now() if used < end else None
-        if self.admission.crowded and not self.closed and self.admission.wait(self, self.resume_reading):
+        brought, self._brought = self._brought, False
+        if brought and self.admission.crowded and not self.closed and self.admission.wait(self, self.resume_reading):
             self.pause_reading()
         return used - start
 
@@ -153,6 +156,7 @@ class ServerConnection(FrameProtocol):
         i0, i1 = chosen[0].i0, chosen[-1].i1
         charge = adds.record_ends[i1 - 1] - (adds.record_ends[i0 - 1] if i0 else adds.record_start)
         counts = self.counts
+        self._brought = True
         if not self.admission.admit(charge):
             counts.adds_refused.add(i1 - i0)
             self.write(runs.fail_acks(adds.acks, adds.ack_ends, i0, i1, Status.TOO_MANY_REQUESTS))
@@ -202,7 +206,9 @@ class ServerConnection(FrameProtocol):
             return
         header, request = decoded
         charge = len(body) + _reply_charge(request)
-        if not self.admission.admit(charge, reserved=_goes_first(header, request)):
+        reserved = _goes_first(header, request)
+        self._brought = self._brought or not reserved
+        if not self.admission.admit(charge, reserved=reserved):
             self._answer(header, wire.failure(request, Status.TOO_MANY_REQUESTS))
             return
         answered = False

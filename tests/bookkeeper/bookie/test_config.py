@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bookkeeper.bookie.config import BookieConfig, config_from, load_config
+from bookkeeper.errors import ConfigError
+
+LEAST = {"metadata_uri": "memory://x", "directory": "/d"}
+
+
+def test_a_file_and_what_the_command_line_puts_over_it(tmp_path: Path) -> None:
+    file = tmp_path / "bookie.toml"
+    file.write_text(
+        'metadata_uri = "zk://127.0.0.1/ledgers"\ndirectory = "/d/"\ndrain_s = 3\n[storage]\njournal_dir = "/fast"\n'
+    )
+    config = load_config(str(file), listen="127.0.0.1:3181", bookie_id=None)
+    assert (config.listen, config.drain_s, config.bookie_id) == ("127.0.0.1:3181", 3.0, None)
+    assert (config.storage.journal_dir, config.storage.ledger_dir) == ("/fast", "/d/ledgers")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({**LEAST, "lissten": "x"}, "unknown option: lissten"),
+        ({**LEAST, "storage": {"journal_size": 5}}, "unknown option: storage.journal_size"),
+        ({"directory": "/d"}, "missing option: metadata_uri"),
+        ({**LEAST, "frame_max": "5"}, "frame_max: int expected"),
+        ({**LEAST, "frame_max": True}, "frame_max: int expected"),
+        ({**LEAST, "insecure": 1}, "insecure: bool expected"),
+        ({**LEAST, "frame_max": 5}, "1 KiB <= frame_max"),
+        ({**LEAST, "listen": "nowhere"}, "listen is HOST:PORT"),
+        ({**LEAST, "bookie_id": "a/b"}, "bookie_id is a bookie id"),
+        ({**LEAST, "storage": {"index_segments": 1}}, "index_segments >= 2"),
+        ({**LEAST, "storage": 5}, "storage is a table"),
+    ],
+)
+def test_what_is_wrong_is_named(options: dict[str, object], named: str) -> None:
+    with pytest.raises(ConfigError, match=named.replace(".", r"\.")):
+        config_from(options)
+
+
+@pytest.mark.rule("X1", "X47")
+@pytest.mark.parametrize("option", ["listen", "http_listen"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "[::]", "example.org"])
+def test_an_address_beyond_loopback_needs_the_word_insecure(option: str, host: str) -> None:
+    with pytest.raises(ConfigError, match="insecure = true"):
+        config_from({**LEAST, option: f"{host}:3181"})
+    assert isinstance(config_from({**LEAST, option: f"{host}:3181", "insecure": True}), BookieConfig)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "[::1]", "localhost"])
+def test_loopback_needs_nothing(host: str) -> None:
+    assert config_from({**LEAST, "listen": f"{host}:3181"}).insecure is False
+
+
+def test_files_that_cannot_be_read_are_errors_of_the_configuration(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nothing"):
+        load_config(str(tmp_path / "nothing"))
+    (tmp_path / "bad").write_text("= 5")
+    with pytest.raises(ConfigError, match="bad"):
+        load_config(str(tmp_path / "bad"))

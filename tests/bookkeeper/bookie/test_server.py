@@ -1,0 +1,239 @@
+"""Connections: hostile peers lose theirs and nobody else notices; memory is bounded; overload is felt, not suffered."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from random import Random
+
+import pytest
+
+from bookkeeper import runs, wire
+from bookkeeper.errors import BookieError
+from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.net.connection import AddRun
+from bookkeeper.wire import Dialect, Status
+from tests.bookkeeper.bookie.house import KEY, House, run
+
+L = LedgerId(7)
+
+
+def adds(first: int, count: int, *, size: int = 100, stream: int = 1, dialect: Dialect = Dialect.V3) -> bytes:
+    payloads = [b"p" * size] * count
+    return runs.encode_adds(dialect, L, first, payloads, -1, 0, KEY, 3, txn_base=stream << 40)[0]
+
+
+def read(entry: int, *, fence: bool = False) -> wire.ReadEntry:
+    return wire.ReadEntry(L, EntryId(entry), KEY if fence else None, fence=fence)
+
+
+async def is_well(house: House) -> None:
+    """A newcomer is served."""
+    connection = await house.client()
+    reply = await connection.request(wire.ForceLedger(LedgerId(1)), 5)
+    assert reply.status is Status.OK
+    connection.close()
+
+
+@pytest.mark.rule("F12", "X30", "X40")
+@pytest.mark.parametrize(
+    "junk",
+    [
+        b"\0\0\0\0",
+        b"\xff\xff\xff\xff",
+        b"\x7f\xff\xff\xff",
+        struct.pack(">I", 5 * 1024 * 1024 - 3),
+        b"\0\0\0\1\0",
+        b"\0\0\0\4\2\x63\0\0",
+        b"\0\0\0\x0c\2\2\0\0" + bytes(8),
+        b"\0\0\0\x20" + b"\x0a\x06\x08\x03\x10\x63\x18\x01" + bytes(24),
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100),
+    ],
+)
+def test_nonsense_ends_its_connection_and_no_other(junk: bytes) -> None:
+    async def main(house: House) -> None:
+        peer, other = await house.raw(), await house.client()
+        peer.send(adds(0, 3))
+        peer.send(junk)
+        await asyncio.sleep(1)
+        assert peer.closed
+        assert (await other.request(read(2), 5)).status is Status.OK, "what came before it was done"
+        assert house.metrics.counter("malformed_frames_total").value == 1
+        await is_well(house)
+
+    run(main)
+
+
+@pytest.mark.rule("F12", "X40")
+@pytest.mark.parametrize("seed", range(30))
+def test_no_bytes_bring_the_bookie_down(seed: int) -> None:
+    """Frames of all kinds, truncated, with flipped bits, cut anywhere."""
+    rng = Random(seed)
+    requests: list[wire.Request] = [
+        read(0), read(-1, fence=True), wire.ReadLac(L), wire.WriteLac(L, 0, KEY, b"\0" * 7 + b"\7" + bytes(8)),
+        wire.ForceLedger(L), wire.GetBookieInfo(3), wire.ListEntries(L), wire.Auth("p", b"x"), wire.StartTls(),
+        wire.ReadEntry(L, EntryId(-1), previous_lac=5, timeout_ms=50, piggyback=True),
+    ]  # fmt: skip
+
+    def frame() -> bytes:
+        if rng.random() < 0.4:
+            return adds(rng.randrange(0, 50), rng.randrange(1, 5), dialect=rng.choice(list(Dialect)))
+        if rng.random() < 0.2:
+            return wire.encode_request(wire.BatchRead(L, EntryId(0), 1, 10, 1000), Dialect.V2)
+        return wire.encode_request(rng.choice(requests), Dialect.V3, rng.randrange(1, 1 << 40))
+
+    async def main(house: House) -> None:
+        for _ in range(20):
+            peer = await house.raw()
+            data = bytearray(b"".join(frame() for _ in range(rng.randrange(1, 8))))
+            for _ in range(rng.randrange(0, 4)):
+                data[rng.randrange(0, len(data))] ^= 1 << rng.randrange(0, 8)
+            at = 0
+            while at < len(data):
+                piece = rng.randrange(1, 200)
+                peer.send(bytes(data[at : at + piece]))
+                at += piece
+                if rng.random() < 0.3:
+                    await asyncio.sleep(0.001)
+            await asyncio.sleep(0.2)
+            peer.transport.abort()
+        await asyncio.sleep(1)
+        assert house.admission.in_progress == 0, "something was never answered"
+        assert house.connections.connections == {}
+        assert house.bookie.long_polls == 0
+        await is_well(house)
+
+    run(main)
+
+
+@pytest.mark.rule("X30")
+def test_a_frame_at_the_limit_passes_and_one_above_does_not() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        got: list[AddRun] = []
+        stream = connection.open_stream(1, L, got.extend, lambda error: None)
+        overhead = len(adds(0, 1, size=20000)) - 20000
+        stream.send(adds(0, 1, size=65536 - overhead))
+        await asyncio.sleep(1)
+        assert got == [(0, 1, Status.OK)]
+        stream.send(adds(1, 1, size=65537 - overhead))
+        await asyncio.sleep(1)
+        assert connection.closed
+
+    run(main, frame_max=65536, in_progress=1 << 20, reserve=1 << 20)
+
+
+@pytest.mark.rule("X34")
+def test_a_sender_that_never_finishes_its_frame_loses_the_connection() -> None:
+    async def main(house: House) -> None:
+        slow, idle = await house.raw(), await house.raw()
+        for byte in adds(0, 1)[:50]:
+            slow.send(bytes([byte]))
+            await asyncio.sleep(1)
+        assert slow.closed
+        assert not idle.closed, "silence is legal"
+        assert house.metrics.counter("slow_peers_total").value == 1
+
+    run(main, slow_frame_s=20.0)
+
+
+@pytest.mark.rule("X34", "P12")
+def test_a_peer_that_asks_and_never_reads_is_not_read_and_then_dropped() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        stream = connection.open_stream(1, L, lambda batch: None, lambda error: None)
+        stream.send(adds(0, 1, size=1_000_000))
+        await asyncio.sleep(1)
+        peer = await house.raw()
+        peer.transport.pause_reading()
+        frame = wire.encode_request(read(0), Dialect.V3, 1)
+        for _ in range(100):
+            peer.send(frame * 100)
+            await asyncio.sleep(0.01)
+        server_side = next(c for c in house.connections.connections if c.unsent)
+        assert server_side.unsent < 16 * 1024 * 1024, "10 GB were asked for"
+        await is_well(house)
+        await asyncio.sleep(40)
+        assert peer.closed or server_side.closed
+        await asyncio.sleep(1)
+        assert house.admission.in_progress == 0
+
+    run(main)
+
+
+def test_requests_wait_for_replies_to_be_read_and_all_are_answered() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        connection.open_stream(1, L, lambda batch: None, lambda error: None).send(adds(0, 1, size=500_000))
+        await asyncio.sleep(1)
+        replies: list[wire.Reply | BookieError] = []
+        for _ in range(200):
+            connection.request_nowait(read(0), 100, replies.append)
+        await asyncio.sleep(10)
+        assert len(replies) == 200
+        assert {reply.status for reply in replies if not isinstance(reply, BookieError)} == {Status.OK}
+
+    run(main)
+
+
+@pytest.mark.rule("X32", "X33", "F11")
+def test_overload_is_refused_while_fences_and_recovery_get_through() -> None:
+    async def main(house: House) -> None:
+        house.node.freeze()  # a disk that stands still
+        flood = await house.client()
+        got: list[AddRun] = []
+        stream = flood.open_stream(1, L, got.extend, lambda error: None)
+        for first in range(0, 1000, 10):
+            stream.send(adds(first, 10, size=1000))
+            await asyncio.sleep(0.001)
+        assert house.admission.in_progress <= 300_000
+        assert house.admission.pauses > 0, "the flood is not read any more"
+        others = [await house.client() for _ in range(3)]
+        replies: list[wire.Reply | BookieError] = []
+        plain = wire.AddEntry(LedgerId(8), EntryId(0), KEY, (8).to_bytes(8, "big") + bytes(290_000))
+        others[0].request_nowait(plain, 1000, replies.append)
+        await asyncio.sleep(1)
+        assert [r.status for r in replies] == [Status.TOO_MANY_REQUESTS]  # type: ignore[union-attr]
+        others[1].request_nowait(read(-1, fence=True), 1000, replies.append)
+        recovery = wire.AddEntry(LedgerId(9), EntryId(0), KEY, (9).to_bytes(8, "big") + bytes(1000), recovery=True)
+        others[2].request_nowait(recovery, 1000, replies.append)
+        await asyncio.sleep(1)
+        assert house.engine.is_fenced(L)
+        house.node.thaw()
+        await asyncio.sleep(5)
+        assert [r.status for r in replies[1:]] == [Status.OK, Status.OK]  # type: ignore[union-attr]
+        done = sum(n for _, n, status in got if status is Status.OK)
+        refused = sum(n for _, n, status in got if status is not Status.OK)
+        assert done + refused == 1000
+        assert done > 0
+        assert house.admission.in_progress == 0
+
+    run(main, in_progress=300_000, reserve=200_000)
+
+
+@pytest.mark.rule("X34")
+def test_one_connection_too_many_is_closed() -> None:
+    async def main(house: House) -> None:
+        first = [await house.raw() for _ in range(3)]
+        late = await house.raw()
+        await asyncio.sleep(0.1)
+        assert [peer.closed for peer in (*first, late)] == [False, False, False, True]
+        first[0].transport.close()
+        await asyncio.sleep(0.1)
+        assert not (await house.raw()).closed
+
+    run(main, connections_max=3)
+
+
+def test_v2_and_v3_on_one_connection_as_apaches_server_has_it() -> None:
+    async def main(house: House) -> None:
+        peer = await house.raw()
+        peer.send(adds(0, 1) + adds(1, 1, dialect=Dialect.V2))
+        await asyncio.sleep(1)
+        assert len(peer.frames) == 2
+        peer.send(adds(2, 1))
+        await asyncio.sleep(1)
+        assert peer.closed
+
+    run(main)
