@@ -6,7 +6,7 @@ import pytest
 
 from bookkeeper.meta import MemoryCluster
 from bookkeeper.meta.memory import MemoryStore
-from spark_wal.webhdfs.lease import DRIFT, LeaseValue, SoleOwner, StoreLease
+from spark_wal.webhdfs.lease import DRIFT, Lease, LeaseValue, SoleOwner, StoreLease
 from tests.spark_wal.webhdfs.virtual import LoopClock, in_virtual_time
 
 PATH = "/ledgers-py/leases/test"
@@ -16,7 +16,7 @@ def lease_on(store: MemoryStore, owner: str, clock: LoopClock | None = None) -> 
     return StoreLease(store, PATH, clock or LoopClock(), owner=owner, address=f"{owner}:1")
 
 
-def held(lease: StoreLease) -> bool:
+def held(lease: Lease) -> bool:
     return lease.is_held
 
 
