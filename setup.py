@@ -13,22 +13,27 @@ from setuptools.command.build_ext import build_ext
 
 
 def say(reason: str) -> None:
-    sys.stderr.write(f"bookkeeper: the run codec in Python is used ({reason})\n")
+    first, *_ = reason.splitlines()
+    sys.stderr.write(f"bookkeeper: the run codec in Python is used ({first[:160]})\n")
 
 
 class OptionalBuildExt(build_ext):
     """An extension that cannot be built is left out, in one line."""
 
+    failed = False
+
     def run(self) -> None:
         try:
             super().run()
         except Exception as exc:
-            say(f"not compiled: {exc}")
+            if not self.failed:
+                say(f"not compiled: {exc}")
 
     def build_extension(self, ext: Extension) -> None:
         try:
             super().build_extension(ext)
         except Exception as exc:
+            self.failed = True
             say(f"not compiled: {exc}")
 
 

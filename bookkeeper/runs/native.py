@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-# ruff: noqa: F821  (variables of C types are declared, not assigned)
+# ruff: noqa: E402, F821  (C types are declared, not assigned; imports follow the check for the compiler)
 """The run codec, compiled: typed Cython in pure-Python syntax. Same functions and results as ``pure.py``.
 
 Only importable as the extension that ``setup.py`` builds. No state, no I/O, no locks; every length is checked before
@@ -11,6 +11,10 @@ from __future__ import annotations
 from array import array
 
 import cython
+
+if not cython.compiled:
+    raise ImportError("bookkeeper.runs.native is imported as a compiled extension only")
+
 from cython.cimports.bookkeeper.runs.crc import bk_crc32, bk_crc32c, bk_crc32c_portable, bk_crc_init
 from cython.cimports.cpython import array as carray
 from cython.cimports.cpython.buffer import (
