@@ -16,9 +16,8 @@ from rich.table import Table
 
 from examples.flights.data import ROWS, cut
 from examples.flights.processes import Children
-from examples.flights.sink import Sink
 from examples.flights.story import FILES, DemoError, Options, Story, Told
-from examples.flights.verdict import Verdict, judge
+from examples.flights.verdict import Verdict
 from examples.flights.view import Picture, View
 
 
@@ -36,10 +35,10 @@ async def tell(options: Options, console: Console) -> tuple[Verdict, Told]:
                 await story.start()
                 view.happened("three bookies and the gateway are up")
                 await story.run()
+                view.happened("the stream has ended; the same result in batch is computed")
+                verdict = await story.judge()
             finally:
                 await story.close()
-        view.happened("the stream has ended; the same result in batch is computed")
-        verdict = await asyncio.to_thread(judge, str(story.data), Sink(story.sink))
     return verdict, story.told
 
 

@@ -27,6 +27,7 @@ from typing import Any, Final
 
 from examples.flights.events import Feed, Watch
 from examples.flights.processes import Child, Children
+from examples.flights.verdict import Verdict
 from examples.flights.view import Picture, View
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -388,6 +389,24 @@ class Story:
                 f"the driver has failed: {driver.failed or 'no reason given'}; "
                 f"{driver.child.log}:\n{driver.child.last_words()}"
             )
+
+    async def judge(self) -> Verdict:
+        """The same result in batch, in a Spark session of its own, compared row by row."""
+        home = self._dir / "verdict"
+        home.mkdir()
+        child = await self._children.start(
+            "verdict",
+            [sys.executable, "-m", "examples.flights.verdict", "--data", str(self.data), "--sink", str(self.sink)],
+            directory=home,
+            environment=self._driver_environment(home),
+            pipe_output=True,
+        )
+        lines = (await child.stdout.read()).decode().splitlines()
+        await child.wait()
+        documents = [line for line in lines if line.startswith("{")]
+        if not documents:
+            raise DemoError(f"the comparison has failed; {child.log}:\n{child.last_words()}")
+        return Verdict(**json.loads(documents[-1]))
 
     async def close(self) -> None:
         """Stop watching."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from examples.flights.sink import Row, Sink
@@ -79,18 +79,7 @@ def main() -> int:
     parser.add_argument("--sink", required=True, type=Path)
     arguments = parser.parse_args()
     verdict = judge(arguments.data, Sink(arguments.sink))
-    print(
-        json.dumps(
-            {
-                "rows": verdict.rows,
-                "groups": verdict.groups,
-                "batches": verdict.batches,
-                "replayed": verdict.replayed,
-                "differing": verdict.differing,
-                "differences": verdict.differences,
-            }
-        )
-    )
+    print(json.dumps(asdict(verdict)))
     return 0 if verdict.exactly_once else 1
 
 
