@@ -110,7 +110,7 @@ class BookieServer:
         self._failure = loop.create_future()
         try:
             await self._start()
-        except BaseException:
+        except (Exception, asyncio.CancelledError):  # not GeneratorExit: nothing can be awaited then
             await self._abandon()
             if self._engine is not None and self._engine.state is not EngineState.FAILED:
                 await self._close_engine()
