@@ -74,39 +74,26 @@ async def close_ledger(
         LedgerFencedError, LedgerClosedError, NoSuchLedgerError: it is not ours to close.
         MetadataUnavailableError: the store was away for ``timeout_s``; the ledger stays for a recovery to close.
     """
-    deadline = asyncio.get_running_loop().time() + timeout_s
-    while True:
-        stored = record.stored
-        new = stored.value.close(last_entry, length)
-        try:
-            if new is stored.value:
-                return new
-            return await record.write(new, stored)
-        except MetadataConflictError:
-            pass
-        except STORE_AWAY as error:
-            _give_up_after(deadline, error)
-            await asyncio.sleep(RETRY_S)
-        await _reread_until(record, deadline)
-
-
-async def _reread_until(record: LedgerRecord, deadline: float) -> None:
-    while True:
-        try:
-            await record.refresh()
-        except STORE_AWAY as error:
-            _give_up_after(deadline, error)
-            await asyncio.sleep(RETRY_S)
-        else:
-            return
-
-
-def _give_up_after(deadline: float, error: Exception) -> None:
-    if asyncio.get_running_loop().time() >= deadline:
+    away: Exception | None = None
+    try:
+        async with asyncio.timeout(timeout_s):
+            while True:
+                stored = record.stored
+                new = stored.value.close(last_entry, length)
+                try:
+                    return new if new is stored.value else await record.write(new, stored)
+                except MetadataConflictError:
+                    pass
+                except STORE_AWAY as error:
+                    away = error
+                    await asyncio.sleep(RETRY_S)
+                if (unknown := await _until_known(record)) is not None:
+                    raise NoSuchLedgerError(f"ledger {record.ledger_id}: {unknown.value}")
+    except TimeoutError:
         raise MetadataUnavailableError(
-            f"the ledger could not be closed, the metadata store does not answer ({error}); "
-            "a recovery (bk ledger recover, or open_ledger) will close it"
-        ) from error
+            f"ledger {record.ledger_id} could not be closed, the metadata store does not answer; call close() again, "
+            "or let a recovery (bk ledger recover, or open_ledger) close it"
+        ) from away
 
 
 async def _look_again(record: LedgerRecord) -> ChangeFailure | None:

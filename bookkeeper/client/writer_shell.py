@@ -21,7 +21,13 @@ from bookkeeper.client.packets import Packets
 from bookkeeper.client.services import Services
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.underreplicated import Missing, mark
-from bookkeeper.errors import BookKeeperError, ClientClosedError, MetadataError, NoSuchLedgerError
+from bookkeeper.errors import (
+    BookKeeperError,
+    ClientClosedError,
+    MetadataError,
+    MetadataUnavailableError,
+    NoSuchLedgerError,
+)
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import DigestScheme, LedgerMetadata, LedgerWriter
 from bookkeeper.ledger import writer as wish
@@ -94,6 +100,11 @@ class WriterShell:
         try:
             async with asyncio.timeout(2 * self.services.config.metadata_timeout_ms / 1000):
                 await asyncio.shield(self.closing)
+        except TimeoutError:
+            raise MetadataUnavailableError(
+                f"ledger {self.record.ledger_id} could not be closed: an ensemble change before that waits for the "
+                "metadata store; a recovery (bk ledger recover, or open_ledger) will close it"
+            ) from None
         finally:
             if self.closing.done():
                 await self.end(ClientClosedError("the ledger handle is closed"))
