@@ -103,6 +103,8 @@ def encode_batch(first: TxId, ops: Iterable[tuple[int, bytes]]) -> Batch:
 
 def join(batches: Sequence[Batch]) -> Batch:
     """Batches that follow each other, as one."""
+    if len(batches) == 1:
+        return batches[0]
     return Batch(batches[0].first, sum(b.count for b in batches), b"".join(b.frames for b in batches))
 
 
