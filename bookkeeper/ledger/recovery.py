@@ -245,7 +245,8 @@ class LedgerRecovery:
     def _on_found(self, reading: Reading, length: int) -> None:
         del self._readings[reading.entry_id]
         if reading.entry_id <= self.lac:
-            self._length = length
+            if self._written == self.lac:  # else a later entry's is known already
+                self._length = length
             return
         self._found[reading.entry_id] = length
         self._window = min(self._window * 2, self.config.window_entries)
@@ -326,7 +327,12 @@ class LedgerRecovery:
             return []  # enough have it already, or the bookie was replaced
         writing.sent.discard(bookie)
         writing.acked.add(bookie)
+        self._retry_when_all_answered(writing, now)
         return self._go_on(now, [])
+
+    def _retry_when_all_answered(self, writing: Writing, now: float) -> None:
+        if not writing.sent and writing.failed:
+            writing.due = now + self.config.retry_ms / 1000
 
     def _advance(self, effects: list[Effect]) -> None:
         before = self._written
@@ -348,8 +354,7 @@ class LedgerRecovery:
         if writing is not None and bookie in writing.sent:
             writing.sent.discard(bookie)
             writing.failed[bookie] = error
-            if not writing.sent:
-                writing.due = now + self.config.retry_ms / 1000
+            self._retry_when_all_answered(writing, now)
         if bookie in self._fragments[-1].ensemble:
             self._failed.add(bookie)
             self._find_stand_ins(effects)

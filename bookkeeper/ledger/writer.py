@@ -457,7 +457,7 @@ class LedgerWriter:
         if self.error is not None and not self._may_close:
             raise self.error
         self.error = LedgerClosedError("the ledger was closed by its writer")
-        effects = self._fail_pending(self.error)
+        effects = self._fail_pending(self.error) if self.state is WriterState.OPEN else []
         self.state = WriterState.CLOSING
         return effects if self._change is not None else effects + self._close_metadata()
 
