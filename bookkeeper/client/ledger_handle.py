@@ -75,6 +75,8 @@ class WriteHandle:
         self._queued_bytes = 0
         self._scheduled = False
         self._held: deque[_Held] = deque()
+        self._full = False
+        """New appends have to wait: enough is pending, or others wait already (W12)."""
         self._let_go: BookKeeperError | None = None
         self._shell.open_lanes()
 
@@ -133,9 +135,8 @@ class WriteHandle:
             UnauthorizedError: a bookie holds another password for this ledger.
             EntryTooLargeError: above ``entry_size_max``; nothing was sent.
         """
-        payload = self._checked(payload)
-        if self._held or self._writer.must_wait:
-            entry: EntryId = await self._hold([payload], single=True)
+        if self._full:
+            entry: EntryId = await self._hold([self._checked(payload)], single=True)
             return entry
         return await self._submit(payload)
 
@@ -147,8 +148,7 @@ class WriteHandle:
             EntryTooLargeError: above ``entry_size_max``; nothing was sent.
             LedgerClosedError, LedgerFencedError, ...: what ended this handle; nothing was sent.
         """
-        payload = self._checked(payload)
-        if self._held or self._writer.must_wait:
+        if self._full:
             raise TooManyRequestsError(
                 f"ledger {self._id} has {self.pending_bytes} bytes of appends pending, which is all that "
                 "pending_bytes_max or pending_entries_max allow; await room() before the next append_nowait"
@@ -168,7 +168,7 @@ class WriteHandle:
         if not checked:
             self._raise_if_ended()
             return range(self._writer.next_entry, self._writer.next_entry)
-        if self._held or self._writer.must_wait:
+        if self._full:
             ids: range = await self._hold(checked, single=False)
             return ids
         future: asyncio.Future[range] = self._loop.create_future()
@@ -177,7 +177,7 @@ class WriteHandle:
 
     async def room(self) -> None:
         """Wait until another append would not have to wait (W12)."""
-        while self._held or self._writer.must_wait:
+        while self._full:
             await self._hold((), single=True)
 
     async def flush(self) -> EntryId:
@@ -276,22 +276,22 @@ class WriteHandle:
         if (error := self._error()) is not None:
             raise fresh(error)
 
-    def _submit(self, payload: bytes) -> asyncio.Future[EntryId]:
+    def _submit(self, payload: Buffer) -> asyncio.Future[EntryId]:
+        """Per entry: check, queue, and a future. The rest is done per run."""
+        if type(payload) is not bytes or len(payload) > self._entry_size_max:
+            payload = self._checked(payload)
         if self._writer.error is not None:
             self._raise_if_ended()
         future: asyncio.Future[EntryId] = self._loop.create_future()
-        self._enqueue(payload, future)
-        if self._queue and not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self._on_turn)
-        return future
-
-    def _enqueue(self, payload: bytes, future: asyncio.Future[Any]) -> None:
         self._queue.append(payload)
         self._futures.append(future)
         self._queued_bytes += len(payload)
         if self._queued_bytes >= RUN_BYTES or len(self._queue) >= RUN_ENTRIES:
             self._flush_queue()
+        elif not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._on_turn)
+        return future
 
     def _submit_many(self, payloads: Sequence[bytes], future: asyncio.Future[Any]) -> None:
         """One future for a run. It is cut for the codec, and nothing comes in between."""
@@ -307,6 +307,7 @@ class WriteHandle:
                 start, size = index + 1, 0
         if start < len(payloads):
             self._shell.add(payloads[start:])
+        self._full = self._full or self._writer.must_wait
 
     def _on_turn(self) -> None:
         self._scheduled = False
@@ -326,6 +327,7 @@ class WriteHandle:
             return
         self._callers.expect_each(self._writer.next_entry, futures)
         self._shell.add(queue)
+        self._full = self._full or self._writer.must_wait
 
     async def _hold(self, payloads: Sequence[bytes], *, single: bool) -> Any:
         """Queue up behind the others who wait for room."""
@@ -336,9 +338,11 @@ class WriteHandle:
 
     def _on_progress(self) -> None:
         """Entries were confirmed or failed: those who waited longest go first."""
-        if not self._held:
+        if not self._full:
             return
-        if (error := self._error()) is not None:
+        if not self._held:
+            self._full = self._writer.must_wait
+        elif (error := self._error()) is not None:
             self._refuse_held(error)
         elif not self._writer.must_wait:
             self._loop.call_soon(self._admit)  # not now: the machine's effects are being performed
@@ -351,15 +355,21 @@ class WriteHandle:
             if not held.payloads:
                 held.future.set_result(None)
             elif held.single:
-                self._enqueue(held.payloads[0], held.future)
+                self._queue.append(held.payloads[0])
+                self._futures.append(held.future)
+                self._queued_bytes += len(held.payloads[0])
+                if self._queued_bytes >= RUN_BYTES or len(self._queue) >= RUN_ENTRIES:
+                    self._flush_queue()
             else:
                 self._submit_many(held.payloads, held.future)
         self._flush_queue()
         if self._held and (error := self._error()) is not None:
             self._refuse_held(error)
+        self._full = bool(self._held) or self._writer.must_wait
 
     def _refuse_held(self, error: BookKeeperError) -> None:
         held, self._held = self._held, deque()
+        self._full = False
         for each in held:
             if not each.future.done():
                 each.future.set_exception(fresh(error))
