@@ -112,7 +112,7 @@ class Engine:
             pages=PageCache(config.page_cache_pages),
             stats=self.stats,
             worker=lambda: hub.get("read"),
-            groups=self._commit.groups,
+            commit=self._commit,
             index_damaged=lambda error: self._house.index_damaged(error),
         )
         self._house = Housekeeping(
@@ -347,7 +347,7 @@ class Engine:
 
     def is_fenced(self, ledger_id: LedgerId) -> bool:
         """Fenced, deleted, or unknown (B3)."""
-        if ledger_id in self._dropped or self._unknown(ledger_id):
+        if ledger_id in self._dropped or self._in_limbo(ledger_id):
             return True
         state = self._states.get(ledger_id)
         return state is not None and state.fenced
@@ -421,7 +421,7 @@ class Engine:
 
     def close_blocking(self) -> None:
         """The same on this thread, for programs without a loop: only when no worker has anything in hand."""
-        check(not self._commit.busy, "P3", "the journal's worker is at work")
+        check(not self._commit.busy and not self._house.running, "P3", "a worker is at work")
         self._hub.inline = True
         errors: list[BaseException | None] = []
         self.close(errors.append)
@@ -444,9 +444,11 @@ class Engine:
 
     def _unknown(self, ledger_id: int) -> bool:
         """A negative about this ledger would not be honest (B5)."""
-        if self._house.limbo is not None or self._house.suspect:
-            return ledger_id not in self._complete
-        return False
+        return self._house.suspect or self._in_limbo(ledger_id)
+
+    def _in_limbo(self, ledger_id: int) -> bool:
+        """Acknowledged records may be gone, a fence of this ledger among them (B3)."""
+        return self._house.limbo is not None and ledger_id not in self._complete
 
     def _known(self, ledger_id: int, key: bytes) -> LedgerState | None:
         """The ledger's state, if there is one; its key is compared (B4), or set if none is known."""
@@ -471,7 +473,7 @@ class Engine:
         if ledger_id in self._dropped:
             raise LedgerFencedError(f"ledger {ledger_id} was deleted")
         state = self._known(ledger_id, key)
-        if not recovery and not fenced_too and ((state is not None and state.fenced) or self._unknown(ledger_id)):
+        if not recovery and not fenced_too and ((state is not None and state.fenced) or self._in_limbo(ledger_id)):
             raise LedgerFencedError(f"ledger {ledger_id} is fenced")
         return state
 

@@ -31,6 +31,12 @@ def place(log_id: int, offset: int) -> int:
     return log_id << LOG_SHIFT | offset
 
 
+def unbroken(places: array[int], begin: int, end: int) -> array[int]:
+    """``places[begin:end]`` up to the first 0."""
+    run = places[begin:end]
+    return run if 0 not in run else run[: run.index(0)]
+
+
 @dataclass(frozen=True, slots=True)
 class Extent:
     """Places of entries ``first .. first + count - 1`` in an index segment."""
@@ -153,12 +159,37 @@ class LedgerIndex:
     def extents(self) -> tuple[Extent, ...]:
         return tuple(self._extents)
 
+    @property
+    def plain(self) -> bool:
+        """Every entry is known in one place only: a run from one of them cannot hide a newer one."""
+        frozen, tail = self.frozen, self.tail
+        end = self._extents[-1].end if self._extents else 0
+        if not self._in_order or tail.strays or (frozen is not None and frozen.strays):
+            return False
+        if frozen is not None and frozen.places:
+            if frozen.first < end:
+                return False
+            end = frozen.end
+        return not tail.places or tail.first >= end
+
     def get_recent(self, entry_id: int) -> int:
         """The place, if it is in memory; else 0."""
         found = self.tail.get(entry_id)
         if not found and self.frozen is not None:
             found = self.frozen.get(entry_id)
         return found
+
+    def recent_run(self, entry_id: int, limit: int) -> array[int]:
+        """Places of consecutive entries from ``entry_id`` on, as far as one piece of memory knows them."""
+        if not self.plain:
+            return array("q", (found,)) if (found := self.get_recent(entry_id)) else array("q")
+        for tail in (self.tail, self.frozen):
+            if tail is None:
+                continue
+            at = entry_id - tail.first
+            if 0 <= at < len(tail.places) and (run := unbroken(tail.places, at, at + limit)):
+                return run
+        return array("q")
 
     def candidates(self, entry_id: int) -> Iterator[Extent]:
         """Extents that may hold the entry, newest first."""

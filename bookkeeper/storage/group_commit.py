@@ -14,6 +14,7 @@ from bookkeeper.errors import BookieFailedError, DiskFullError, check
 from bookkeeper.seams import File, Worker
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable import BLOCK, NO_SPACE, TRANSIENT, SyncFailedError
+from bookkeeper.storage.entry_index import place
 from bookkeeper.storage.entry_log import EntryLogWriter
 from bookkeeper.storage.journal import GroupBuffer, JournalWriter, PendingGroup, Written
 from bookkeeper.storage.journal_format import GROUP_HEADER, padded
@@ -21,6 +22,7 @@ from bookkeeper.storage.log_book import LogBook
 from bookkeeper.storage.shapes import Done, EngineStats
 
 _FREE_BUFFERS = 4
+_NOWHERE = 1 << 63
 
 
 @dataclass(slots=True)
@@ -126,6 +128,12 @@ class GroupCommit:
         yield from reversed(self._queue)
         if self._writing is not None:
             yield self._writing
+
+    @property
+    def written_below(self) -> int:
+        """Places below this are in the entry logs."""
+        oldest = self._writing or (self._queue[0] if self._queue else self._collecting)
+        return _NOWHERE if oldest is None else place(oldest.log_id, oldest.log_offset)
 
     # -- waiting ------------------------------------------------------------------------------------------
 

@@ -93,7 +93,8 @@ class Housekeeping:
     newly_dropped: list[int] = field(default_factory=list)
     _wanted: list[Done] = field(default_factory=list)
     _collect: bool = False
-    _running: bool = False
+    running: bool = False
+    """A checkpoint is under way."""
     _stopping: bool = False
     _since: int = 0
     """Journal bytes since the last checkpoint began."""
@@ -122,7 +123,7 @@ class Housekeeping:
         self._since += group.size
         if group.file_offset == BLOCK:
             self._make_spare()
-        if self._since > self.config.checkpoint_bytes and not self._running:
+        if self._since > self.config.checkpoint_bytes and not self.running:
             self.checkpoint(_nothing)
 
     def checkpoint(self, callback: Done, *, collect: bool = False) -> None:
@@ -134,9 +135,9 @@ class Housekeeping:
         return self._next_checkpoint()
 
     def _next_checkpoint(self) -> None:
-        if self._running or not self._wanted:
+        if self.running or not self._wanted:
             return
-        self._running, self._since = True, 0
+        self.running, self._since = True, 0
         callbacks, self._wanted = self._wanted, []
         last = self.commit.cut()
         if self._stopping:
@@ -168,7 +169,7 @@ class Housekeeping:
         ends = {key: log.end for key, log in self.books.logs.items() if self._may_finish(key)}
 
         def done(covered: Covered | None, error: BaseException | None) -> None:
-            self._running = False
+            self.running = False
             if covered is None or error is not None:
                 for log in dirty_logs.values():
                     log.dirty = True

@@ -67,7 +67,7 @@ class LedgerState:
     """Bytes of entries taken, repeats included."""
     read_hint: int = 4096
     """How much to read for one entry: a guess from the last ones."""
-    index: LedgerIndex = field(default_factory=LedgerIndex)
+    index: LedgerIndex = field(default_factory=LedgerIndex, compare=False)
 
     def check_key(self, key: bytes) -> None:
         """B4.

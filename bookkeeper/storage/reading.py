@@ -7,7 +7,7 @@ nobody changes, and the loop's thread goes on with its result.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bookkeeper.errors import BookieFailedError, CorruptionError, DataUnknownError, NoSuchEntryError
@@ -15,7 +15,8 @@ from bookkeeper.ids import EntryId
 from bookkeeper.runs import RECORD_HEADER, pack_entries, read_record
 from bookkeeper.runs.shapes import RECORD_MAX, Stop
 from bookkeeper.seams import Disk, File, Worker
-from bookkeeper.storage.entry_index import LOG_SHIFT, OFFSET_MASK, Extent, PageCache
+from bookkeeper.storage.entry_index import LOG_SHIFT, OFFSET_MASK, Extent, PageCache, unbroken
+from bookkeeper.storage.group_commit import GroupCommit
 from bookkeeper.storage.index_segment import decode_page, segment_name
 from bookkeeper.storage.journal import PendingGroup
 from bookkeeper.storage.ledger_state import LedgerState
@@ -130,8 +131,8 @@ class EntryReader:
     pages: PageCache
     stats: EngineStats
     worker: Callable[[], Worker]
-    groups: Callable[[], Iterable[PendingGroup]]
-    """What is not in the logs yet."""
+    commit: GroupCommit
+    """Knows what is not in the logs yet."""
     index_damaged: Callable[[CorruptionError], None]
     segments: dict[int, File] = field(default_factory=dict)
 
@@ -215,33 +216,53 @@ class EntryReader:
 
     def _plan(self, state: LedgerState, first: int, count_max: int, size_max: int) -> list[_Stretch]:
         """Where the entries from ``first`` on lie, up to the first that is not here."""
-        places = array("q")
         limit = min(count_max or _BATCH_MAX, _BATCH_MAX, 1 + size_max // 36)
-        begin = spent = 0
+        places = self._places(state, first, limit)
+        near, written = max(_NEAR, 4 * state.read_hint), self.commit.written_below
         plan: list[_Stretch] = []
-        for entry_id in range(first, first + limit):
+        begin = spent = 0
+        for at in range(1, len(places)):
+            found, before = places[at], places[at - 1]
+            step = found - before
+            if not 0 < step < near or (found >= written and self._pending(found) is not self._pending(before)):
+                plan.append(self._stretch(state, first + begin, places[begin:at]))
+                begin, step = at, state.read_hint
+            spent += step
+            if spent > size_max:
+                places = places[: at + 1]
+                break
+        if places:
+            plan.append(self._stretch(state, first + begin, places[begin:]))
+        return plan
+
+    def _places(self, state: LedgerState, first: int, limit: int) -> array[int]:
+        """Places of the entries from ``first`` on, up to ``limit`` or the first that is not here.
+
+        Raises:
+            _PageMissing: not even the first is known without reading an index page.
+        """
+        places: array[int] = array("q")
+        while len(places) < limit:
+            entry_id = first + len(places)
             try:
-                found = self.find(state, entry_id)
+                more = state.index.recent_run(entry_id, limit - len(places)) or self._page_run(state, entry_id)
             except _PageMissing:
                 if not places:
                     raise
                 break  # what is known so far is an answer
-            if not found:
+            if not more:
                 break
-            if places:
-                step = found - places[-1]
-                if not 0 < step < max(_NEAR, 4 * state.read_hint) or self._pending(found) is not self._pending(
-                    places[begin]
-                ):
-                    plan.append(self._stretch(state, first + begin, places[begin:]))
-                    begin, step = len(places), state.read_hint
-                spent += step
-            places.append(found)
-            if spent > size_max:
-                break
-        if begin < len(places):
-            plan.append(self._stretch(state, first + begin, places[begin:]))
-        return plan
+            places += more
+        return places[:limit]
+
+    def _page_run(self, state: LedgerState, entry_id: int) -> array[int]:
+        """Like ``recent_run``, of what is in index pages."""
+        if not state.index.plain:
+            return array("q", (found,)) if (found := self.find(state, entry_id)) else array("q")
+        for extent in state.index.candidates(entry_id):
+            if run := unbroken(self._page(extent), entry_id - extent.first, extent.count):
+                return run
+        return array("q")
 
     def _stretch(self, state: LedgerState, first: int, places: array[int]) -> _Stretch:
         start = places[0]
@@ -335,8 +356,10 @@ class EntryReader:
     # -- small things -------------------------------------------------------------------------------------
 
     def _pending(self, found: int) -> PendingGroup | None:
+        if found < self.commit.written_below:
+            return None
         log_id, offset = found >> LOG_SHIFT, found & OFFSET_MASK
-        for group in self.groups():
+        for group in self.commit.groups():
             if group.holds(log_id, offset):
                 return group
         return None

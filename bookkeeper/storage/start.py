@@ -281,11 +281,15 @@ class _Starter:
         """K9: groups between the last one and this are gone, though this one says they were durable."""
         if self.last == 0 and self.before.rebuild:  # no mark: from the oldest journal on (K15)
             self.last = sequence - 1
+            if self.last and not self.before.logs:  # what the journal's earlier groups were covered by
+                self.lost.append(f"{self.config.ledger_dir} holds no entry logs")
         if sequence > self.last + 1:
             groups = f"groups {self.last + 1} to {sequence - 1}"
             self.lost.append(f"{groups} before {path} are damaged or missing")
             self.report.quarantined.append(groups)
             self.last = sequence - 1
+            if self.last and not self.before.logs:  # what the journal's earlier groups were covered by
+                self.lost.append(f"{self.config.ledger_dir} holds no entry logs")
         if sequence > self.last:
             self.torn = None
 

@@ -198,7 +198,7 @@ def test_a_damaged_index_page_is_unknown_until_the_next_start_has_rebuilt_it() -
     assert any(isinstance(answer, CorruptionError) and ".index at" in str(answer) for answer in answers)
     assert not any(isinstance(answer, (NoSuchEntryError, NoSuchLedgerError)) for answer in answers)
     assert isinstance(read(engine, workers, 50, 0), DataUnknownError)
-    engine.end_limbo(lid(60))
+    assert not engine.is_fenced(lid(60)), "fences are in memory, and sure"
     engine.append_entry(lid(60), KEY, make_entry(60, 0))
     engine.checkpoint(lambda error: None)
     workers.pump()
@@ -244,3 +244,32 @@ def test_damage_in_a_scanned_log_is_quarantined_and_the_rest_is_kept() -> None:
     engine.collect(lambda ledger_id: True, lambda error: None)
     workers.pump()
     assert disk.exists(name), "never removed: it may hold what nobody can name"
+
+
+@pytest.mark.rule("K18", "B5")
+def test_a_lost_ledger_directory_is_limbo() -> None:
+    files, _ = a_life(CONFIG, checkpoint=True)
+    kept = {name: data for name, data in files.items() if name.startswith("/journal")}
+    engine, workers = open_engine(RecordingDisk(kept), CONFIG)
+    assert engine.report.limbo_reason is not None and "no entry logs" in engine.report.limbo_reason
+    assert isinstance(read(engine, workers, 1, 0), DataUnknownError)
+
+
+@pytest.mark.rule("K18")
+def test_a_lost_journal_directory_is_limbo() -> None:
+    files, truth = a_life(checkpoint=True)
+    kept = {name: data for name, data in files.items() if not name.startswith("/journal")}
+    engine, workers = open_engine(RecordingDisk(kept), ROOMY)
+    assert engine.report.limbo_reason is not None
+    assert isinstance(read(engine, workers, 3, 0), DataUnknownError)
+    assert read(engine, workers, 1, 0) == truth.sent[1, 0]
+
+
+@pytest.mark.rule("K18", "B5")
+def test_a_missing_or_short_entry_log_is_limbo() -> None:
+    files, truth = a_life(checkpoint=True)
+    name = "/ledgers/000001.log"
+    for kept in (None, files[name][:5000]):
+        rest = {key: data for key, data in files.items() if key != name}
+        bad, noticed = verdict(rest if kept is None else {**rest, name: kept}, truth)
+        assert not bad and noticed

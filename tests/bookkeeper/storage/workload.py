@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import struct
+from array import array
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from bookkeeper.errors import NoSuchEntryError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.runs import Adds, Run, record
 from bookkeeper.storage import Engine, PackedEntries, StorageConfig
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 
@@ -46,6 +49,17 @@ def add(engine: Engine, ledger_id: int, entry_id: int, **how: int) -> bytes:
     entry = make_entry(ledger_id, entry_id, **how)
     engine.append_entry(lid(ledger_id), KEY, entry)
     return entry
+
+
+def make_adds(ledger_id: int, entry_ids: list[int], size: int = 60) -> Adds:
+    """A run as the codec would cut it: ascending ids, holes allowed."""
+    entries = [make_entry(ledger_id, entry_id, size=size) for entry_id in entry_ids]
+    records = [record(entry) for entry in entries]
+    ends = array("q", accumulate(map(len, records)))
+    contiguous = entry_ids[-1] - entry_ids[0] == len(entry_ids) - 1
+    run = Run(ledger_id, KEY, 0, len(entries), contiguous, entry_ids[-1] - 1)
+    ids = array("q", entry_ids)
+    return Adds(0, b"".join(records), 0, ends, b"", array("q"), ids, [run], [], [], False, False, None)
 
 
 def read(engine: Engine, workers: QueueWorkers, ledger_id: int, entry_id: int) -> bytes | BaseException:
