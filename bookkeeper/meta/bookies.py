@@ -101,10 +101,7 @@ class Registration:
                 await self._publish()
         except TimeoutError as error:
             raise KeyExistsError(f"{self._places[self._read_only]} belongs to another session") from error
-        self._watches = [
-            self._store.on_session(lambda state: self._wake.set()),
-            *(self._store.watch(path, self._wake.set) for path in self._places.values()),
-        ]
+        self._watches = [self._store.watch(path, self._wake.set) for path in self._places.values()]
         self._keeper = asyncio.create_task(self._keep(), name=f"registration {self._places[False]}")
 
     async def _keep(self) -> None:
@@ -143,18 +140,28 @@ class Registration:
                 await self._store.sync(path)
             except SessionExpiredError:
                 return False
-            gone = asyncio.Event()
-            watch = self._store.watch(path, gone.set)
             try:
-                await self._store.sync(path)
-                owner = await self._store.owner(path)
-                if owner == self._store.session_id:
+                if await self._is_ours(path):
                     return True
-                await gone.wait()
+                await self._wait_out(path)
             except NoSuchKeyError:
                 continue
-            finally:
-                watch.close()
+
+    async def _is_ours(self, path: str) -> bool:
+        """Raises: NoSuchKeyError."""
+        await self._store.sync(path)
+        return await self._store.owner(path) == self._store.session_id
+
+    async def _wait_out(self, path: str) -> None:
+        """Wait until a foreign value may have gone. Only then is a watch set: a new watch fires once, for everyone
+        who watches this path, and ours would find its own value and watch again, for ever."""
+        gone = asyncio.Event()
+        watch = self._store.watch(path, gone.set)
+        try:
+            if not await self._is_ours(path):
+                await gone.wait()
+        finally:
+            watch.close()
 
     async def _withdraw(self, path: str) -> None:
         """Delete the value if it is ours."""

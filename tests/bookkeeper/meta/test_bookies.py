@@ -56,6 +56,28 @@ async def test_a_registration_from_beginning_to_end(store: MetadataStore, other:
     watch.close()
 
 
+async def test_an_idle_registration_asks_nothing(store: MetadataStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On every kind of store: its own watches must not wake it for ever."""
+    asked, ask = 0, store.owner
+
+    async def counted(path: str) -> int | None:
+        nonlocal asked
+        asked += 1
+        return await ask(path)
+
+    monkeypatch.setattr(store, "owner", counted)
+    registration = await bookies_in(store).register(A, INFO)
+
+    async def round_trips() -> int:
+        for _ in range(60):
+            await store.sync("/")
+        return asked
+
+    settled = await round_trips()
+    assert await round_trips() == settled
+    await registration.unregister()
+
+
 @pytest.mark.rule("V5", "Z7", "Z1")
 @pytest.mark.parametrize("read_only", [False, True])
 async def test_a_lost_session_is_followed_by_a_new_registration(
