@@ -166,9 +166,10 @@ class EditLog:
         wanted = TxId(self._buffer.next_txid - 1) if upto is None else upto
         if wanted >= self._buffer.next_txid:
             raise ValueError(f"edit {wanted} was not logged yet; the next one is {self._buffer.next_txid}")
+        self._ensure_usable()
         while self._buffer.durable_txid < wanted:
-            self._ensure_usable()
             await self._progress.wait()
+            self._ensure_usable()
         return self._buffer.durable_txid
 
     async def roll(self) -> SegmentInfo | None:
@@ -177,8 +178,14 @@ class EditLog:
         The next edit begins a new segment. Needed before ``purge`` can remove what was written so far.
         """
         self._ensure_usable()
-        await self.sync()
-        return await self._step_of(self._finalize)
+        wanted = self._buffer.next_txid - 1
+
+        async def roll() -> SegmentInfo | None:
+            while self._buffer.durable_txid < wanted:
+                await self._sync_batch()
+            return await self._finalize()
+
+        return await self._step_of(roll)
 
     def read(self, start: TxId, end: TxId | None = None) -> AsyncIterator[Op]:
         """The durable edits from ``start`` up to ``end`` (default: ``durable_txid``), in order.
