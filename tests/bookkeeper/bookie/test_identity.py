@@ -1,0 +1,146 @@
+"""A directory belongs to one bookie of one cluster, and a lost disk is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from bookkeeper.bookie.identity import COOKIE, PENDING, Identity, read_identity, settle_cookie, write_identity
+from bookkeeper.errors import BookKeeperError, CookieError
+from bookkeeper.ids import BookieId
+from bookkeeper.meta import MemoryCluster, Metadata, init_cluster_in
+from bookkeeper.meta.cookies import Cookie
+from bookkeeper.testing import Node, NodeCrashed, World
+
+DIRECTORIES = ["/data/journal", "/data/ledgers"]
+
+
+def cookie(**changes: Any) -> Cookie:
+    fields = {
+        "bookie_id": BookieId("b:1"),
+        "journal_dirs": ("/data/journal",),
+        "ledger_dirs": ("/data/ledgers",),
+        "instance_id": "one",
+    }
+    return Cookie(**{**fields, **changes})
+
+
+def run(main: Any, seed: int = 0) -> Any:
+    with World(seed) as world:
+        node = world.node("b")
+        for directory in DIRECTORIES:
+            node.disk.make_directories(directory)
+
+        async def program() -> Any:
+            store = MemoryCluster().connect()
+            await init_cluster_in(store, node.seams)
+            return await main(node, await Metadata.over(store, node.seams))
+
+        coroutine: Coroutine[Any, Any, Any] = program()
+        return world.run(coroutine)
+
+
+@pytest.mark.rule("K21")
+def test_the_first_start_makes_a_cookie_and_later_ones_find_it() -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        assert await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+        assert not await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+        assert (await metadata.cookies.read(BookieId("b:1"))).value == cookie()
+        for directory in DIRECTORIES:
+            assert node.disk.list(directory) == [COOKIE]
+
+    run(main)
+
+
+@pytest.mark.rule("K21", "B11")
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"instance_id": "two"}, "instance_id"),
+        ({"bookie_id": BookieId("b:2")}, "bookie_id"),
+        ({"ledger_dirs": ("/elsewhere",)}, "ledger_dirs"),
+    ],
+)
+def test_a_directory_of_another_bookie_or_cluster_is_refused(change: dict[str, Any], named: str) -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+        with pytest.raises(CookieError, match=named):
+            await settle_cookie(node.disk, metadata.cookies, cookie(**change), DIRECTORIES)
+
+    run(main)
+
+
+@pytest.mark.rule("K21", "B9")
+@pytest.mark.parametrize("lost", DIRECTORIES)
+def test_a_wiped_directory_is_noticed(lost: str) -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+        node.disk.unlink(f"{lost}/{COOKIE}")
+        with pytest.raises(CookieError, match="has joined the cluster before"):
+            await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+
+    run(main)
+
+
+def test_a_bookie_the_cluster_has_forgotten_does_not_come_back_in_silence() -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+        stored = await metadata.cookies.read(BookieId("b:1"))
+        await metadata.cookies.delete(BookieId("b:1"), stored.version)
+        with pytest.raises(CookieError, match="forgotten"):
+            await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+
+    run(main)
+
+
+def test_a_directory_with_strangers_in_it_is_not_taken() -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        node.disk.open("/data/ledgers/thesis.doc", create=True)
+        with pytest.raises(CookieError, match=r"thesis\.doc"):
+            await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+        assert node.disk.list("/data/journal") == []
+
+    run(main)
+
+
+@pytest.mark.rule("K21", "K2")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_crash_between_any_two_steps_is_finished_by_the_next_start(seed: int) -> None:
+    crashes = 0
+    for step in range(60):
+
+        async def main(node: Node, metadata: Metadata, step: int = step) -> bool:
+            node.disk.die_after(step)
+            crashed = False
+            try:
+                await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+            except NodeCrashed:
+                crashed = True
+            node.disk.crash()
+            for directory in DIRECTORIES:
+                node.disk.make_directories(directory)
+            await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+            assert not await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+            for directory in DIRECTORIES:
+                assert PENDING not in node.disk.list(directory)
+            return crashed
+
+        crashes += run(main, seed)
+    assert 10 < crashes < 60
+
+
+def test_id_and_port_are_chosen_once() -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        assert read_identity(node.disk, "/data") is None
+        chosen = Identity(BookieId("b:1"), 3181)
+        write_identity(node.disk, "/data", chosen)
+        node.disk.crash(keep=0.0)
+        assert read_identity(node.disk, "/data") == chosen
+        file = node.disk.open("/data/identity.json")
+        file.pwrite(b"?", 0)
+        with pytest.raises(BookKeeperError, match="does not name a bookie"):
+            read_identity(node.disk, "/data")
+
+    run(main)

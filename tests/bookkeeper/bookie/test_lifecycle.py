@@ -1,0 +1,355 @@
+"""A whole bookie, from start to stop and through crashes."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from bookkeeper import runs, wire
+from bookkeeper.bookie import BookieServer, config_from
+from bookkeeper.errors import (
+    BookieError,
+    BookKeeperError,
+    CookieError,
+    DirectoryLockedError,
+    MetadataRolledBackError,
+)
+from bookkeeper.ids import Address, BookieId, EntryId, LedgerId
+from bookkeeper.ledger import DigestType, Fragment, LedgerMetadata, LedgerState
+from bookkeeper.ledger.quorum import QuorumSpec
+from bookkeeper.meta import MemoryCluster, Metadata, init_cluster_in
+from bookkeeper.net.connection import AddRun, connect_bookie
+from bookkeeper.seams import Seams
+from bookkeeper.testing import Fault, World
+from bookkeeper.wire import Status
+
+KEY = b"k" * 20
+L = LedgerId(7)
+BOOKIE = BookieId("b:3181")
+
+
+def entry(entry_id: int, payload: bytes) -> bytes:
+    return runs.encode_adds(2, L, entry_id, [payload], -1, 0, KEY, 3)[0][28:]
+
+
+class Cluster:
+    """A metadata store, a bookie ``b``, and whoever asks it."""
+
+    def __init__(self, world: World, **options: Any) -> None:
+        self.world = world
+        self.metadata = MemoryCluster()
+        self.node = world.node("b")
+        self.options = {
+            "metadata_uri": "memory://test",
+            "directory": "/data",
+            "listen": "b:3181",
+            "insecure": True,
+            "http_listen": "",
+            "storage": {
+                "journal_file_bytes": 64 * 1024,
+                "entry_log_bytes": 64 * 1024,
+                "checkpoint_bytes": 32 * 1024,
+                "reserve_bytes": 0,
+            },
+            **options,
+        }
+        self.server: BookieServer | None = None
+        self.started = asyncio.Event()
+        self.stores: list[Any] = []
+
+    async def bookie(self, seams: Seams) -> None:
+        """The program of node ``b``."""
+        store = self.metadata.connect()
+        self.stores.append(store)
+        self.server = BookieServer(config_from(self.options), seams, await Metadata.over(store, seams))
+        await self.server.start()
+        self.started.set()
+        await self.server.run_until_failure()
+
+    async def up(self) -> Metadata:
+        """Make the cluster, start the bookie; metadata as a client sees it."""
+        self.node.on_crash.append(lambda: self.metadata.expire(self.stores[-1]))
+        seams = self.world.node("client").seams
+        store = self.metadata.connect()
+        await init_cluster_in(store, seams)
+        self.node.start(self.bookie)
+        await self.started.wait()
+        return await Metadata.over(store, seams)
+
+    async def again(self) -> None:
+        self.started.clear()
+        task = self.node.restart()
+        waiting = asyncio.ensure_future(self.started.wait())
+        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            waiting.cancel()
+            await task
+
+    async def ask(self, request: wire.Request) -> Any:
+        return (await self.ask_all([request]))[0]
+
+    async def ask_all(self, requests: Sequence[wire.Request]) -> list[Any]:
+        client = self.world.node("client")
+        connection = await client.run(connect_bookie(client.seams.net, Address("b", 3181), timeout_s=5))
+        try:
+            return await asyncio.gather(*[client.run(connection.request(request, 10)) for request in requests])
+        finally:
+            connection.close()
+
+
+def run(main: Any, *, seed: int = 0, **options: Any) -> None:
+    with World(seed) as world:
+
+        async def program() -> None:
+            await main(Cluster(world, **options))
+
+        world.run(program())
+
+
+@pytest.mark.rule("B1", "B2", "B3", "F1", "F2")
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_was_acknowledged_is_there_after_any_number_of_crashes(seed: int) -> None:
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        client, rng = cluster.world.node("client"), cluster.world.rng
+        acked: dict[int, bytes] = {}
+        sent: dict[int, bytes] = {}
+        fenced: set[int] = set()
+        following = 0
+
+        async def load() -> None:
+            nonlocal following
+            try:
+                connection = await connect_bookie(client.seams.net, Address("b", 3181), timeout_s=5)
+                while True:
+                    if rng.random() < 0.1:
+                        ledger = LedgerId(rng.randrange(100, 105))
+                        fence = wire.ReadEntry(ledger, EntryId(-1), KEY, fence=True)
+                        reply = await connection.request(fence, 20)
+                        if reply.status in (Status.OK, Status.NO_ENTRY):
+                            fenced.add(ledger)
+                    batch = [rng.randbytes(rng.randrange(0, 900)) for _ in range(rng.randrange(1, 12))]
+                    entries = {following + i: entry(following + i, payload) for i, payload in enumerate(batch)}
+                    following += len(batch)
+                    sent.update(entries)
+                    asked = [wire.AddEntry(L, EntryId(e), KEY, data) for e, data in entries.items()]
+                    replies = await asyncio.gather(*[connection.request(request, 20) for request in asked])
+                    for request, reply in zip(asked, replies, strict=True):
+                        if reply.status is Status.OK:
+                            acked[request.entry_id] = request.entry
+            except BookieError:
+                return
+
+        for _ in range(6):
+            loading = client.run(load())
+            await asyncio.sleep(0.02 + 0.1 * rng.random())
+            cluster.node.crash()
+            await loading
+            await asyncio.sleep(rng.random())
+            await cluster.again()
+            assert cluster.server is not None
+            assert cluster.server.engine.report.limbo_reason is None
+            reads = [wire.ReadEntry(L, EntryId(entry_id)) for entry_id in sorted(sent)]
+            for entry_id, reply in zip(sorted(sent), await cluster.ask_all(reads), strict=True):
+                if entry_id in acked:
+                    assert reply.entry == acked[entry_id], f"acknowledged entry {entry_id}: {reply.status}"
+                elif reply.status is Status.OK:
+                    assert reply.entry == sent[entry_id], f"entry {entry_id} was never sent like this"
+            for ledger in sorted(fenced):
+                late = wire.AddEntry(LedgerId(ledger), EntryId(0), KEY, ledger.to_bytes(8, "big") + bytes(24))
+                assert (await cluster.ask(late)).status is Status.FENCED
+        assert len(acked) > 20
+
+    run(main, seed=seed)
+
+
+@pytest.mark.rule("V5")
+def test_it_is_registered_while_it_serves_and_comes_back_after_its_session_is_lost() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        assert await metadata.bookies.writable() == [BOOKIE]
+        assert await metadata.bookies.address(BOOKIE) == Address("b", 3181)
+        cluster.metadata.expire(cluster.stores[-1])
+        await asyncio.sleep(30)
+        assert await metadata.bookies.writable() == [BOOKIE]
+        assert cluster.server is not None
+        await cluster.node.run(cluster.server.stop())
+        assert await metadata.bookies.writable() == []
+        with pytest.raises(BookKeeperError):
+            await cluster.ask(wire.GetBookieInfo())
+
+    run(main)
+
+
+@pytest.mark.rule("V8", "B10", "K26")
+def test_it_turns_read_only_on_a_full_disk_and_writable_again() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        disk = cluster.node.disk
+        disk.capacity = disk.used() + 30_000
+        statuses = []
+        for entry_id in range(80):
+            reply = await cluster.ask(wire.AddEntry(L, EntryId(entry_id), KEY, entry(entry_id, bytes(2000))))
+            statuses.append(reply.status)
+        assert statuses[0] is Status.OK
+        assert statuses[-1] is Status.READ_ONLY
+        await asyncio.sleep(10)
+        assert await metadata.bookies.writable() == []
+        assert await metadata.bookies.read_only() == [BOOKIE]
+        assert (await cluster.ask(wire.ReadEntry(L, EntryId(0)))).status is Status.OK
+        assert (await cluster.ask(wire.ReadEntry(L, EntryId(0), KEY, fence=True))).status is Status.OK
+        disk.capacity = 1 << 40
+        await asyncio.sleep(20)
+        assert await metadata.bookies.writable() == [BOOKIE]
+
+    run(main, storage={"journal_file_bytes": 64 * 1024, "entry_log_bytes": 64 * 1024, "reserve_bytes": 16384})
+
+
+@pytest.mark.rule("K23")
+def test_a_failed_sync_ends_the_bookie() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        assert cluster.server is not None
+        cluster.node.disk.faults.append(Fault(operation="pwrite", code=errno.EIO, path="journal"))
+        reply = await cluster.ask(wire.AddEntry(L, EntryId(0), KEY, entry(0, b"x")))
+        assert reply.status is Status.IO_ERROR
+        await asyncio.wait_for(cluster.server.run_until_failure(), 5)
+        assert cluster.server.health()["status"] == "failed"
+        await cluster.node.run(cluster.server.stop())
+        assert await metadata.bookies.writable() == []
+
+    run(main)
+
+
+@pytest.mark.rule("K21")
+def test_a_lost_disk_is_not_taken_for_a_new_one() -> None:
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        cluster.node.crash(power=False)
+        disk = cluster.node.disk
+        for directory in ("/data/ledgers", "/data/journal"):
+            for name in disk.list(directory):
+                if name != "VERSION":
+                    disk.unlink(f"{directory}/{name}")
+        with pytest.raises(CookieError, match="no new bookie"):
+            await cluster.again()
+
+    run(main)
+
+
+@pytest.mark.rule("B11")
+def test_two_processes_never_share_a_directory() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        second = BookieServer(config_from({**cluster.options, "listen": "b:9999"}), cluster.node.seams, metadata)
+        with pytest.raises(DirectoryLockedError):
+            await second.start()
+        assert await metadata.bookies.writable() == [BOOKIE]
+
+    run(main)
+
+
+def test_each_start_has_a_higher_boot_number_and_the_port_stays() -> None:
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        seen = []
+        for _ in range(3):
+            assert cluster.server is not None
+            seen.append((cluster.server.boot, cluster.server.bookie_id, cluster.server.address.port))
+            cluster.node.crash()
+            await cluster.again()
+        assert [boot for boot, _, _ in seen] == [1, 2, 3]
+        assert len({(name, port) for _, name, port in seen}) == 1
+
+    run(main, listen="b:0")
+
+
+def ledger() -> LedgerMetadata:
+    spec = QuorumSpec(ensemble_size=1, write_quorum=1, ack_quorum=1)
+    return LedgerMetadata(
+        spec=spec,
+        state=LedgerState.OPEN,
+        fragments=(Fragment(EntryId(0), (BOOKIE,)),),
+        digest_type=DigestType.CRC32C,
+        password=b"",
+    )
+
+
+@pytest.mark.rule("G1", "M6")
+def test_deleted_ledgers_are_dropped_after_proof_and_stay_dead() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        kept, _ = await metadata.ledgers.create(ledger())
+        gone, _ = await metadata.ledgers.create(ledger())
+        others = [await metadata.ledgers.create(ledger()) for _ in range(5)]
+        assert others
+
+        def add(ledger_id: LedgerId, entry_id: int) -> wire.AddEntry:
+            data = ledger_id.to_bytes(8, "big") + entry_id.to_bytes(8, "big") + bytes(16)
+            return wire.AddEntry(ledger_id, EntryId(entry_id), KEY, data)
+
+        for ledger_id in (kept, gone):
+            assert (await cluster.ask(add(ledger_id, 0))).status is Status.OK
+        server = cluster.server
+        assert server is not None
+        assert await server.collect_garbage() == set()
+        await metadata.ledgers.delete(gone)
+        assert await server.collect_garbage() == set(), "one pass is no proof"
+        await asyncio.sleep(599)
+        assert await server.collect_garbage() == set(), "nor are two in haste"
+        await asyncio.sleep(1)
+        assert await server.collect_garbage() == {gone}
+        assert (await cluster.ask(wire.ReadEntry(kept, EntryId(0)))).status is Status.OK
+        assert (await cluster.ask(wire.ReadEntry(gone, EntryId(0)))).status is Status.NO_LEDGER
+        assert (await cluster.ask(add(gone, 1))).status is Status.FENCED
+
+    run(main, garbage_interval_s=10**6)
+
+
+@pytest.mark.rule("M10", "G1", "G5")
+def test_a_store_that_went_back_in_time_stops_garbage_collection_and_the_next_start() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        backup = cluster.metadata.snapshot()
+        for _ in range(3):
+            await metadata.ledgers.create(ledger())
+        server = cluster.server
+        assert server is not None
+        await server.collect_garbage()
+        cluster.metadata.restore(backup)
+        with pytest.raises(MetadataRolledBackError):
+            await server.collect_garbage()
+        cluster.node.crash(power=False)
+        with pytest.raises(MetadataRolledBackError):
+            await cluster.again()
+
+    run(main, garbage_interval_s=10**6)
+
+
+def test_stopping_waits_for_what_is_in_progress_and_leaves_a_clean_disk() -> None:
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        client = cluster.world.node("client")
+        connection = await client.run(connect_bookie(client.seams.net, Address("b", 3181), timeout_s=5))
+        got: list[AddRun] = []
+        stream = connection.open_stream(1, L, got.extend, lambda error: None)
+        stream.send(runs.encode_adds(3, L, 0, [b"p" * 100] * 100, -1, 0, KEY, 3, txn_base=stream.txn_base)[0])
+        poll = wire.ReadEntry(L, EntryId(-1), previous_lac=5, timeout_ms=50_000, piggyback=True)
+        polled: list[Any] = []
+        connection.request_nowait(poll, 60, polled.append)
+        await asyncio.sleep(0.02)
+        assert cluster.server is not None
+        await cluster.node.run(cluster.server.stop())
+        await asyncio.sleep(1)
+        assert got == [(0, 100, Status.OK)]
+        assert len(polled) == 1
+        cluster.node.crash(power=True)
+        await cluster.again()
+        assert cluster.server.engine.report.clean
+        assert (await cluster.ask(wire.ReadEntry(L, EntryId(99)))).status is Status.OK
+
+    run(main)
