@@ -348,6 +348,7 @@ class MetadataStoreContract:
         other.on_session(states.append)
         other.watch("/a", calls)
         other.watch_children("/", calls)
+        await calls.settle()
         await service.expire(other)
         await until(lambda: SessionState.LOST in states and states[-1] is SessionState.CONNECTED)
         await calls.settle()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import random
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,22 @@ async def test_a_cluster_whose_making_got_no_answer_is_made_once(memory_service:
     memory_service.cluster.interference = Losing(multi=[lost])
     instance_id = await init_cluster_in(store, seams())
     assert (await store.get("/ledgers/INSTANCEID")).value.decode() == instance_id
+
+
+@pytest.mark.rule("M8")
+async def test_a_cluster_that_another_made_meanwhile_is_not_taken_for_ours(memory_service: MemoryService) -> None:
+    store, other = await memory_service.connect(), await memory_service.connect()
+    memory_service.cluster.interference = Losing(multi=[REQUEST_LOST])
+    synced = store.sync
+
+    async def sync(path: str) -> None:
+        await init_cluster_in(other, replace(seams(), rng=random.Random(8)))
+        await synced(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "sync", sync)
+        with pytest.raises(ClusterExistsError):
+            await init_cluster_in(store, seams())
 
 
 async def test_where_no_cluster_was_made_is_none(tmp_path: Path) -> None:

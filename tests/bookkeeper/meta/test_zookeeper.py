@@ -154,6 +154,20 @@ async def test_no_thread_is_left_behind(zookeeper_service: ZooKeeperService) -> 
     await until(lambda: threading.active_count() <= before)
 
 
+@pytest.mark.rule("Z1")
+async def test_a_write_that_waited_into_another_session_is_not_sent(zookeeper_service: ZooKeeperService) -> None:
+    """It may have been meant to be ephemeral in the session that is gone."""
+    store = await zookeeper_service.connect()
+    store._sessions.change(SessionState.SUSPENDED)
+    waiting = asyncio.create_task(store.create("/e", ephemeral=True))
+    await asyncio.sleep(0)
+    store.session_id += 1
+    store._sessions.change(SessionState.CONNECTED)
+    with pytest.raises(SessionExpiredError):
+        await waiting
+    assert await store.exists("/e") is None
+
+
 @pytest.mark.rule("Z13")
 async def test_a_client_that_was_refused_is_not_asked_again(zookeeper_service: ZooKeeperService) -> None:
     store = await zookeeper_service.connect()
