@@ -1,0 +1,125 @@
+"""Reading: who is asked next, and what the caller is told. E=3 Qw=3 Qa=2 unless said."""
+
+from __future__ import annotations
+
+import pytest
+
+from bookkeeper.errors import (
+    BookieUnavailableError,
+    BookKeeperError,
+    DataMissingError,
+    DigestMismatchError,
+    NoSuchEntryError,
+    NoSuchLedgerError,
+    RequestTimedOutError,
+)
+from bookkeeper.ids import EntryId
+from bookkeeper.ledger.reader import (
+    AskBookie,
+    Effect,
+    EntryReader,
+    FailRead,
+    Found,
+    ReadConfig,
+    RefreshMetadata,
+    ReportCorrupt,
+    WakeAt,
+)
+from tests.bookkeeper.ledger.test_metadata import CLOSED, bookies
+
+B1, B2, B3 = bookies("b1 b2 b3")
+LOST = BookieUnavailableError("gone")
+
+
+def reading(first: int = 0, count: int = 1, *, unconfirmed: bool = False) -> EntryReader:
+    reader = EntryReader(CLOSED, first, count, unconfirmed=unconfirmed, config=ReadConfig(rounds_max=1))
+    reader.start(0.0)
+    return reader
+
+
+def failure(effects: list[Effect]) -> BookKeeperError:
+    [failed] = [e for e in effects if isinstance(e, FailRead)]
+    return failed.error
+
+
+def test_the_preferred_bookie_is_asked_for_the_whole_run() -> None:
+    reader = EntryReader(CLOSED, 0, 4, order=(B3, B1))
+    assert reader.start(0.0) == [AskBookie(B3, EntryId(0), 4), WakeAt(0.5)]
+    assert reader.on_entries(B3, 0, 4, 0.0) == [Found(B3, EntryId(0), 4)]
+
+
+def test_a_short_answer_goes_on_with_the_same_bookie() -> None:
+    reader = reading(0, 4)
+    assert reader.on_entries(B1, 0, 3, 0.0) == [Found(B1, EntryId(0), 3), AskBookie(B1, EntryId(3), 1), WakeAt(0.5)]
+    assert reader.on_entries(B1, 0, 3, 0.0) == []  # the same once more
+    assert reader.on_entries(B1, 3, 9, 0.0) == [Found(B1, EntryId(3), 1)]
+
+
+@pytest.mark.rule("L1")
+def test_whoever_fails_the_next_is_asked() -> None:
+    reader = reading()
+    assert reader.on_failed(B1, 0, NoSuchEntryError(), 0.0)[0] == AskBookie(B2, EntryId(0), 1)
+    assert reader.on_failed(B2, 0, LOST, 0.0)[0] == AskBookie(B3, EntryId(0), 1)
+    assert reader.on_entries(B3, 0, 1, 0.0) == [Found(B3, EntryId(0), 1)]
+
+
+@pytest.mark.rule("L1")
+def test_an_entry_that_may_exist_ends_in_the_most_telling_transient_error() -> None:
+    reader = reading()
+    reader.on_failed(B1, 0, NoSuchEntryError(), 0.0)
+    reader.on_failed(B2, 0, LOST, 0.0)
+    assert isinstance(failure(reader.on_failed(B3, 0, RequestTimedOutError(), 0.0)), RequestTimedOutError)
+
+
+@pytest.mark.rule("L5")
+def test_a_bad_copy_is_reported_and_the_others_are_asked() -> None:
+    reader = reading()
+    effects = reader.on_failed(B1, 0, DigestMismatchError(), 0.0)
+    assert effects[:2] == [ReportCorrupt(B1, EntryId(0)), AskBookie(B2, EntryId(0), 1)]
+
+
+@pytest.mark.rule("L7")
+def test_no_from_everyone_means_to_look_again_and_then_an_alarm() -> None:
+    reader = reading()
+    for bookie in (B1, B2):
+        reader.on_failed(bookie, 0, NoSuchEntryError(), 0.0)
+    assert reader.on_failed(B3, 0, NoSuchLedgerError(), 0.0) == [RefreshMetadata()]
+    mended = CLOSED.swap_bookie(0, B1, bookies("b9")[0])
+    assert reader.on_metadata(mended, 0.0)[0] == AskBookie(bookies("b9")[0], EntryId(0), 1)
+    for bookie in bookies("b9 b2"):
+        reader.on_failed(bookie, 0, NoSuchEntryError(), 0.0)
+    assert isinstance(failure(reader.on_failed(B3, 0, NoSuchEntryError(), 0.0)), DataMissingError)
+
+
+@pytest.mark.rule("L7")
+def test_if_the_ledger_is_gone_meanwhile_that_is_what_the_caller_hears() -> None:
+    reader = reading()
+    for bookie in (B1, B2, B3):
+        reader.on_failed(bookie, 0, NoSuchEntryError(), 0.0)
+    assert isinstance(failure(reader.on_metadata_failed(NoSuchLedgerError(), 0.0)), NoSuchLedgerError)
+
+
+@pytest.mark.rule("L4")
+def test_unconfirmed_entries_may_be_absent() -> None:
+    reader = reading(unconfirmed=True)
+    for bookie in (B1, B2):
+        reader.on_failed(bookie, 0, NoSuchEntryError(), 0.0)
+    assert isinstance(failure(reader.on_failed(B3, 0, NoSuchEntryError(), 0.0)), NoSuchEntryError)
+
+
+def test_a_slow_bookie_gets_company_and_the_first_answer_wins() -> None:
+    reader = reading()
+    assert reader.on_tick(0.4) == []
+    assert reader.on_tick(0.5) == [AskBookie(B2, EntryId(0), 1), WakeAt(1.0)]
+    assert reader.on_entries(B1, 0, 1, 0.6) == [Found(B1, EntryId(0), 1)]
+    assert reader.on_entries(B2, 0, 1, 0.7) == []
+    assert reader.on_tick(1.0) == []
+
+
+def test_unknown_answers_are_asked_again_as_often_as_configured() -> None:
+    reader = EntryReader(CLOSED, 0, config=ReadConfig(rounds_max=2))
+    reader.start(0.0)
+    for bookie in (B1, B2):
+        reader.on_failed(bookie, 0, LOST, 0.0)
+    assert reader.on_failed(B3, 0, LOST, 0.0)[0] == AskBookie(B1, EntryId(0), 1)
+    assert repr(reader) == "<asking 0..0, asked ['b1']>"
