@@ -36,10 +36,11 @@ from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.runs import ENTRY_HEADER, RECORD_HEADER, Adds, Run, record
 from bookkeeper.seams import Buffer, Disk, File, Space, Workers
 from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.durable import NO_SPACE
 from bookkeeper.storage.entry_index import PageCache
 from bookkeeper.storage.entry_log import EntryLogWriter
 from bookkeeper.storage.group_commit import GroupCommit, Hooks
-from bookkeeper.storage.housekeeping import Housekeeping, WorkerHub
+from bookkeeper.storage.housekeeping import Housekeeping, WorkerHub, give_up_reserve
 from bookkeeper.storage.ledger_state import Kind, LedgerState, explicit_lac_body, same_payload, state_record
 from bookkeeper.storage.reading import EntryReader
 from bookkeeper.storage.shapes import AvailabilityRun, Done, EngineState, EngineStats, OpenReport, PackedEntries
@@ -163,7 +164,12 @@ class Engine:
             UnsupportedFormatError: a file of another version.
             StorageError, OSError: the directory cannot be used.
         """
-        began = start(config, disk, boot, directory_id)
+        try:
+            began = start(config, disk, boot, directory_id)
+        except OSError as error:
+            if error.errno not in NO_SPACE or not give_up_reserve(config, disk):
+                raise
+            began = start(config, disk, boot, directory_id)  # a full disk starts read-only (V8)
         return cls(config, disk, workers, began, boot, monotonic, call_later)
 
     # -- writing ------------------------------------------------------------------------------------------

@@ -277,14 +277,8 @@ class Housekeeping:
         if error.errno not in NO_SPACE:
             return False
         self.set_state(EngineState.READ_ONLY, str(error))
-        if not self._has_reserve:
-            return False
-        try:
-            self.disk.unlink(self._reserve)
-        except OSError:
-            return False
-        self._has_reserve = False
-        return True
+        had, self._has_reserve = self._has_reserve, False
+        return had and give_up_reserve(self.config, self.disk)
 
     def check_space(self) -> None:
         """See :meth:`Engine.check_space`."""
@@ -367,6 +361,17 @@ class Housekeeping:
         for lock in self.locks:
             lock.release()
         self.set_state(EngineState.CLOSED, str(error) if error is not None else "clean stop")
+
+
+def give_up_reserve(config: StorageConfig, disk: Disk) -> bool:
+    """Unlink the reserve file (K26). False if there is none, or the disk does not even do that."""
+    try:
+        if not disk.exists(f"{config.ledger_dir}/{RESERVE}"):
+            return False
+        disk.unlink(f"{config.ledger_dir}/{RESERVE}")
+    except OSError:
+        return False
+    return True
 
 
 def _nothing(_error: BaseException | None) -> None:

@@ -219,6 +219,7 @@ def test_entries_that_are_none_are_refused(disk: RecordingDisk) -> None:
             engine.append_entry(lid(1), KEY, entry)
 
 
+@pytest.mark.rule("B7", "B13")
 @pytest.mark.parametrize("cached", [True, False])
 def test_reads_in_every_stage_of_an_entry(disk: RecordingDisk, cached: bool) -> None:
     config = replace(CONFIG, page_cache_pages=1)
@@ -418,6 +419,28 @@ def test_what_found_no_space_is_written_when_there_is_some(disk: RecordingDisk, 
     assert answers[1:] == [None]
     engine, workers = open_engine(disk)
     assert read_batch(engine, workers, 1, 0) == [make_entry(1, 0), make_entry(1, 1)]
+
+
+@pytest.mark.rule("K26", "V8", "K11")
+def test_a_full_disk_starts_read_only_on_its_reserve(disk: RecordingDisk) -> None:
+    config = replace(CONFIG, reserve_bytes=65536, journal_spares=0)
+    engine, workers = open_engine(disk, config)
+    entry = add(engine, 1, 0)
+    engine.when_durable(lambda error: None)
+    workers.pump()
+    disk.faults["write", ".spare"] = OSError(errno.ENOSPC, "no space")
+    original = disk.unlink
+
+    def freeing(path: str) -> None:
+        original(path)
+        if path.endswith("reserve"):
+            disk.faults.clear()
+
+    disk.unlink = freeing  # type: ignore[method-assign]
+    disk.free = 10
+    engine, workers = open_engine(disk, config)
+    assert state(engine) == "read-only"
+    assert read(engine, workers, 1, 0) == entry
 
 
 @pytest.mark.rule("K16")
