@@ -136,7 +136,7 @@ class ClientConfig:
 
 def _strict_int(value: object, _: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"expected a whole number, got {value!r}")
+        raise TypeError(f"a whole number expected, got {value!r}")
     return value
 
 

@@ -264,3 +264,8 @@ def payload_of(entry: bytes, digest: str = "crc32c", password: bytes = b"") -> b
 
     ledger_id, entry_id, _, _ = HEADER.unpack_from(entry)
     return DigestScheme(DIGESTS[digest], password).verify(entry, ledger_id, entry_id)
+
+
+def connection_of(bookie: ScriptedBookie) -> FrameProtocol:
+    """A server's side of one connection, for nets without a world."""
+    return _Connection(bookie)

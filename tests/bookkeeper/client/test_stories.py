@@ -86,7 +86,7 @@ def test_a_bookie_killed_during_appends_is_replaced_and_the_caller_sees_nothing(
             await append(cluster, ledger, 10)
             victim = ledger.metadata.last_fragment.ensemble[seed % 3]
             cluster.world.loop.call_later(0.005, cluster.node(victim).crash)
-            await append(cluster, ledger, 100)
+            await append(cluster, ledger, 80, pause_s=0.02)  # a silent death is noticed by its silence
             assert victim not in ledger.metadata.last_fragment.ensemble
             assert len(ledger.failed_bookies) == 0
         await cluster.check_acked()
@@ -101,7 +101,7 @@ def test_with_no_spare_appends_go_on_and_a_returning_bookie_with_its_data_gets_e
         async with cluster.connect() as bk, await bk.create_ledger() as ledger:
             await append(cluster, ledger, 10)
             cluster.node("b2").crash()
-            await append(cluster, ledger, 50)
+            await append(cluster, ledger, 50, pause_s=0.02)
             assert list(ledger.failed_bookies) == ["b2"]
             cluster.node("b2").restart()
             await cluster.until_up("b2")
@@ -146,7 +146,7 @@ def test_a_bookie_that_lost_its_disk_does_not_start_under_its_name_and_a_new_one
             cluster.node("b3").crash()
             cluster.lose_disk("b3")
             task = cluster.node("b3").restart()
-            await append(cluster, ledger, 10)
+            await append(cluster, ledger, 50, pause_s=0.02)
             with pytest.raises(BookKeeperError):  # the cookie says that there should be data
                 await task
             await cluster.add_bookie("b4")

@@ -1,0 +1,147 @@
+"""Connections: made when needed, shared, given up, tried again later."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from bookkeeper.client.bookie_pool import BookiePool, Use
+from bookkeeper.client.config import ClientConfig
+from bookkeeper.errors import BookieUnavailableError, ClientClosedError, MetadataUnavailableError
+from bookkeeper.ids import NO_ENTRY, Address, BookieId, LedgerId
+from bookkeeper.net.in_process import InProcessNet
+from bookkeeper.wire import Dialect, ReadEntry
+from tests.bookkeeper.client.scripted import ScriptedBookie, connection_of
+
+B1 = BookieId("b1")
+CONFIG = ClientConfig(reconnect_delay_min_ms=10, reconnect_delay_max_ms=40)
+
+
+class House:
+    """One scripted bookie on a net inside this process."""
+
+    def __init__(self, config: ClientConfig = CONFIG) -> None:
+        self.net = InProcessNet()
+        self.bookie = ScriptedBookie("b1")
+        self.port = 1
+        self.asked = 0
+        self.store_away = False
+        self.pool = BookiePool(self.net, Random(1), config, self.address_of)
+
+    async def address_of(self, bookie: BookieId) -> Address:
+        self.asked += 1
+        if self.store_away:
+            raise MetadataUnavailableError("away")
+        return Address(bookie, self.port)
+
+    async def listen(self) -> None:
+        await self.net.listen(Address("b1", self.port), lambda: connection_of(self.bookie))
+
+
+async def test_callers_of_one_moment_share_one_connection_and_it_is_kept() -> None:
+    house = House()
+    await house.listen()
+    assert house.pool.ready(B1) is None
+    one, other = await asyncio.gather(house.pool.get(B1), house.pool.get(B1))
+    assert one is other is house.pool.ready(B1) is await house.pool.get(B1)
+    assert len(house.bookie.connections) == 1
+    await house.pool.close()
+
+
+@pytest.mark.parametrize("protocol", ["v2", "v3"])
+async def test_each_use_has_its_dialect(protocol: str) -> None:
+    house = House(ClientConfig(protocol=protocol))
+    await house.listen()
+    main, batch, lac = [await house.pool.get(B1, use) for use in Use]
+    assert main.dialect is (Dialect.V2 if protocol == "v2" else Dialect.V3)
+    assert batch.dialect is Dialect.V2 and batch is not main
+    assert lac.dialect is Dialect.V3 and (lac is main) == (protocol == "v3")
+    await house.pool.close()
+
+
+async def test_a_bookie_that_cannot_be_reached_is_left_alone_for_a_while_that_grows() -> None:
+    house = House()
+    loop = asyncio.get_running_loop()
+    with pytest.raises(BookieUnavailableError, match="nobody listens"):
+        await house.pool.get(B1)
+    asked = house.asked
+    with pytest.raises(BookieUnavailableError, match="b1 failed a moment ago"):
+        await house.pool.get(B1)
+    assert house.asked == asked
+    first = house.pool.pause_left(B1)
+    assert 0 < first <= 0.01
+    house.pool.forgive(B1)
+    with pytest.raises(BookieUnavailableError):
+        await house.pool.get(B1)
+    assert house.pool.pause_left(B1) <= 0.02
+    await house.listen()
+    house.pool.forgive(B1)
+    assert not (await house.pool.get(B1)).closed
+    assert house.pool.pause_left(B1) == 0.0
+    assert loop.is_running()
+    await house.pool.close()
+
+
+@pytest.mark.rule("Z12")
+async def test_while_the_store_is_away_the_last_known_address_is_used() -> None:
+    house = House()
+    house.store_away = True
+    with pytest.raises(BookieUnavailableError, match="where b1 listens is not known"):
+        await house.pool.get(B1)
+    house.pool.forgive(B1)
+    house.store_away = False
+    await house.listen()
+    (await house.pool.get(B1)).abort()
+    await asyncio.sleep(0.01)
+    house.store_away = True
+    assert not (await house.pool.get(B1)).closed
+    await house.pool.close()
+
+
+async def test_a_bookie_that_came_back_elsewhere_is_found_there() -> None:
+    house = House()
+    await house.listen()
+    (await house.pool.get(B1)).abort()
+    house.port = 2
+    await house.listen()
+    await asyncio.sleep(0.01)
+    assert (await house.pool.get(B1)).address.port == 2
+    await house.pool.close()
+
+
+@pytest.mark.rule("W10b")
+async def test_a_retired_connection_is_nobodys_any_more_and_ends_when_it_is_unused() -> None:
+    house = House()
+    await house.listen()
+    old = await house.pool.get(B1)
+    house.pool.enlist(old)
+    house.pool.retire(B1, old)
+    new = await house.pool.get(B1)
+    assert new is not old
+    assert [old.closed] == [False]
+    house.pool.dismiss(old)
+    await asyncio.sleep(0.01)
+    assert (old.closed, new.closed) == (True, False)
+    house.bookie.silent = True
+    waiting = asyncio.ensure_future(new.request(ReadEntry(LedgerId(1), NO_ENTRY), 0.3))
+    await asyncio.sleep(0)
+    house.pool.retire(B1, new)
+    await asyncio.sleep(0.01)
+    assert [new.closed] == [False]  # somebody waits for a reply
+    with pytest.raises(BookieUnavailableError):
+        new.abort()
+        await waiting
+    await house.pool.close()
+
+
+async def test_a_closed_pool_connects_no_more() -> None:
+    house = House()
+    await house.listen()
+    connection = await house.pool.get(B1)
+    await house.pool.close()
+    await asyncio.sleep(0.01)
+    assert connection.closed
+    with pytest.raises(ClientClosedError):
+        await house.pool.get(B1)

@@ -1,0 +1,66 @@
+"""Futures in entry order, resolved from one place."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bookkeeper.client.callers import Callers, fresh, partial
+from bookkeeper.errors import LedgerFencedError, PartialAppendError
+
+
+def futures(count: int) -> list[asyncio.Future[Any]]:
+    return [asyncio.get_running_loop().create_future() for _ in range(count)]
+
+
+@pytest.mark.rule("W2")
+async def test_each_gets_its_id_and_a_run_its_range_in_order() -> None:
+    callers = Callers()
+    one, two, run, everything = futures(4)
+    callers.expect_each(0, [one, two])
+    callers.expect_run(2, 3, run)
+    callers.expect_all(4, everything)
+    callers.confirm(1)
+    assert one.result() == 0 and not two.done()
+    callers.confirm(4)
+    assert two.result() == 1 and not run.done()
+    callers.confirm(5)
+    assert run.result() == range(2, 5)
+    assert everything.result() == 4
+    assert not len(callers)
+
+
+@pytest.mark.rule("W7")
+async def test_a_cancelled_future_is_stepped_over() -> None:
+    callers = Callers()
+    first, second = futures(2)
+    callers.expect_each(0, [first, second])
+    first.cancel()
+    callers.confirm(2)
+    assert second.result() == 1
+
+
+@pytest.mark.rule("D16", "W6")
+async def test_a_failure_reaches_all_in_order_and_a_run_of_which_a_part_is_confirmed_says_so() -> None:
+    callers = Callers()
+    run, single, cancelled = futures(3)
+    callers.expect_run(0, 4, run)
+    callers.expect_each(4, [single, cancelled])
+    cancelled.cancel()
+    callers.confirm(3)
+    callers.fail(3, LedgerFencedError("another client recovers this ledger"))
+    error = run.exception()
+    assert isinstance(error, PartialAppendError)
+    assert (error.confirmed, error.first_unknown) == ((0, 1, 2), 3)
+    assert isinstance(single.exception(), LedgerFencedError)
+    assert not len(callers)
+
+
+def test_every_caller_gets_an_error_of_its_own() -> None:
+    error = LedgerFencedError("once")
+    copy = fresh(error)
+    assert copy is not error and type(copy) is type(error) and str(copy) == "once" and copy.__cause__ is error
+    special = partial(0, 1, error)
+    assert fresh(special) is special  # more to it than its text

@@ -1,0 +1,44 @@
+"""Settings: rules are quoted, misspelt options are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bookkeeper.client.config import ClientConfig
+from bookkeeper.errors import ConfigError
+
+
+def test_defaults_fit_together_and_reach_the_machines() -> None:
+    config = ClientConfig(add_timeout_ms=9_000, speculative_read_ms=77)
+    assert config.writer().add_timeout_ms == 9_000
+    assert config.reader().hedge_ms == config.recovery().hedge_ms == 77
+    assert config.long_poll_ms < 5_000 and config.request_timeout_ms == 5_000
+
+
+@pytest.mark.parametrize(
+    ("setting", "rule"),
+    [
+        ({"protocol": "v4"}, 'protocol is "v2" or "v3"'),
+        ({"pending_bytes_max": 0}, "pending_bytes_max > 0"),
+        ({"long_poll_ms": 5_000}, "long_poll_ms < request_timeout_ms"),
+        ({"bookie_stall_ms": 20_000}, "bookie_stall_ms < add_timeout_ms"),
+        ({"reconnect_delay_min_ms": 3_000}, "reconnect_delay_min_ms <= reconnect_delay_max_ms"),
+        ({"frame_size_max": 1_000_000}, "entry_size_max"),
+    ],
+)
+def test_a_value_that_breaks_a_rule_quotes_it(setting: dict[str, Any], rule: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        ClientConfig(**setting)
+    assert rule in str(error.value)
+
+
+def test_a_mapping_becomes_a_config_and_an_unknown_key_is_refused() -> None:
+    assert ClientConfig.from_mapping({"protocol": "v2", "read_window": 7}) == ClientConfig(protocol="v2", read_window=7)
+    with pytest.raises(ConfigError, match="read_windw"):
+        ClientConfig.from_mapping({"read_windw": 7})
+    with pytest.raises(ConfigError, match=r"expected int @ \$\.read_window"):
+        ClientConfig.from_mapping({"read_window": "7"})
+    with pytest.raises(ConfigError, match="long_poll_ms < request_timeout_ms"):
+        ClientConfig.from_mapping({"long_poll_ms": 10_000})
