@@ -12,8 +12,8 @@ import sys
 import click
 
 from bookkeeper import real
-from bookkeeper.bookie.__main__ import EXIT_CONFIG, EXIT_DISK, EXIT_METADATA, serve
 from bookkeeper.bookie.config import config_from, load_config
+from bookkeeper.bookie.process import EXIT_CONFIG, EXIT_DISK, EXIT_METADATA, serve
 from bookkeeper.errors import (
     ConfigError,
     CookieError,
@@ -28,7 +28,7 @@ from bookkeeper.errors import (
 @click.option(
     "--metadata", "-m", "metadata_uri", envvar="BK_METADATA", metavar="URI", help="The cluster. [env: BK_METADATA]"
 )
-@click.option("--dir", "directory", metavar="DIR", help="Where this bookie keeps its identity and data.")
+@click.option("--dir", "--directory", "directory", metavar="DIR", help="Where this bookie keeps its identity and data.")
 @click.option(
     "--journal-dir", metavar="DIR", help="Where its journal goes, if on another disk.  [default: DIR/journal]"
 )
@@ -56,7 +56,7 @@ def bookie(
         if journal_dir is not None:
             given["storage"] = {"journal_dir": journal_dir}
         config = load_config(path, **given) if path else config_from(given)
-        code = real.run(serve(config))
+        code = real.run(serve(config, real.system_seams()))
     except (ConfigError, CookieError, DirectoryLockedError) as error:
         click.echo(f"error: {error}", err=True)
         code = EXIT_CONFIG

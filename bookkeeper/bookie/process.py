@@ -1,0 +1,49 @@
+"""One bookie as a process: until a signal comes, or its disk fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from typing import Final
+
+import click
+
+from bookkeeper.bookie.config import BookieConfig
+from bookkeeper.bookie.lifecycle import BookieServer
+from bookkeeper.meta import Metadata
+from bookkeeper.seams import Seams
+
+EXIT_DISK: Final = 74
+"""The disk failed (K23)."""
+EXIT_METADATA: Final = 75
+"""The metadata store does not answer."""
+EXIT_CONFIG: Final = 78
+"""The configuration or the directory is not right."""
+
+
+async def serve(config: BookieConfig, seams: Seams) -> int:
+    """Run one bookie until a signal comes or its disk fails; the process's exit code."""
+    metadata = await Metadata.connect(config.metadata_uri, seams)
+    try:
+        server = BookieServer(config, seams, metadata)
+        await server.start()
+        http = f", http://{server.http_address}" if server.http_address else ""
+        click.echo(f"bookie {server.bookie_id} serves at {server.address}{http}")
+        if config.insecure:
+            logging.getLogger(__name__).warning("insecure: open to everyone who reaches %s", server.address)
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        stopped = asyncio.ensure_future(stop.wait())
+        failed = asyncio.ensure_future(server.run_until_failure())
+        await asyncio.wait([stopped, failed], return_when=asyncio.FIRST_COMPLETED)
+        if failed.done():
+            click.echo(f"the disk failed: {failed.result()}", err=True)
+            return EXIT_DISK
+        failed.cancel()
+        await server.stop()
+        return 0
+    finally:
+        await metadata.close()
