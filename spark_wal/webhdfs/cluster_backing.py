@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bookkeeper import BookKeeper
-from bookkeeper.seams import Seams
+from bookkeeper.seams import Clock, Seams
 from spark_wal.webhdfs.backing import Backing, open_journal
 from spark_wal.webhdfs.gateway import Opened
 from spark_wal.webhdfs.lease import StoreLease
@@ -13,14 +13,15 @@ from spark_wal.webhdfs.ledger_content import LedgerBlobs
 async def open_cluster_backing(uri: str, seams: Seams, *, namespace: str, owner: str, address: str) -> Backing:
     """Connect to the cluster at a metadata URI. Raises BookKeeperError: it cannot be reached."""
     client = await BookKeeper.connect(uri, seams=seams)
-    try:
-        metadata = client.metadata_store
-        path = metadata.own("leases", f"webhdfs-{namespace}")
-        lease = StoreLease(metadata.store, path, seams.clock, owner=owner, address=address)
-        blobs = LedgerBlobs(client, namespace)
-    except BaseException:
-        await client.close()
-        raise
+    return backing_on(client, seams.clock, namespace=namespace, owner=owner, address=address)
+
+
+def backing_on(client: BookKeeper, clock: Clock, *, namespace: str, owner: str, address: str) -> Backing:
+    """The backing on the cluster of ``client``, which is closed with it."""
+    metadata = client.metadata_store
+    path = metadata.own("leases", f"webhdfs-{namespace}")
+    lease = StoreLease(metadata.store, path, clock, owner=owner, address=address)
+    blobs = LedgerBlobs(client, namespace)
 
     async def open_namespace() -> Opened:
         return await open_journal(f"bk:webhdfs/{namespace}", blobs, owner, client=client)

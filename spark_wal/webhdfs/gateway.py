@@ -83,6 +83,7 @@ class Gateway:
         """Why the namespace could not be opened the last time."""
         self._changed = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._waits: list[asyncio.Future[object]] = []
 
     async def start(self) -> None:
         """Become the owner: returns when requests are answered.
@@ -129,6 +130,7 @@ class Gateway:
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])
+        await self._end_waits()
         await self._end_session(abort=False)
         await self._lease.release()
         self.events.close()
@@ -158,12 +160,15 @@ class Gateway:
                 return
 
     async def _until_lost(self, session: Owner) -> None:
-        waits = [asyncio.ensure_future(self._lease.lost()), asyncio.ensure_future(session.failed.wait())]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+        self._waits = [asyncio.ensure_future(self._lease.lost()), asyncio.ensure_future(session.failed.wait())]
+        await asyncio.wait(self._waits, return_when=asyncio.FIRST_COMPLETED)
+        await self._end_waits()
+
+    async def _end_waits(self) -> None:
+        waits, self._waits = self._waits, []
+        for wait in waits:
+            wait.cancel()
+        if waits:
             await asyncio.wait(waits)
 
     async def _begin_session(self) -> None:

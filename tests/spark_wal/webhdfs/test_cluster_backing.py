@@ -1,0 +1,189 @@
+"""Gateways on ledgers, in a simulated world: bookies, clients and gateways are the production code."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper.testing.cluster import SimCluster
+from bookkeeper.testing.world import Node
+from spark_wal.webhdfs import file_system
+from spark_wal.webhdfs.cluster_backing import backing_on
+from spark_wal.webhdfs.file_system import CreateOptions
+from spark_wal.webhdfs.gateway import Gateway, GatewayConfig, Role
+from spark_wal.webhdfs.owner import NotOwnerError, Owner, OwnerConfig
+from spark_wal.webhdfs.records import RenameMode
+from spark_wal.webhdfs.refusals import FileExistsRefusal, NoSuchFileError, Refusal
+from spark_wal.webhdfs.uploads import UploadLimits
+
+OPTIONS = CreateOptions(
+    overwrite=True, create_parent=True, permission=0o644, owner="a", replication=1, block_size=1 << 20
+)
+LIMITS = UploadLimits(inline_size=1024, spill_size=8 * 1024, budget=64 * 1024)
+CONFIG = GatewayConfig(owner=OwnerConfig(limits=LIMITS, snapshot_records=40), park_s=2.0)
+
+
+async def gateway_on(cluster: SimCluster, node: Node) -> Gateway:
+    client = await cluster.new_client(node=node)
+    backing = backing_on(client, node.seams.clock, namespace="n", owner=node.name, address=f"{node.name}:1")
+    return Gateway(backing.open_namespace, backing.lease, node.seams.clock, CONFIG)
+
+
+async def put(owner: Owner, path: str, data: bytes) -> None:
+    upload = owner.uploads.begin()
+    await upload.write(data)
+    await file_system.finish_create(owner, path, upload, OPTIONS)
+
+
+async def atomic(owner: Owner, path: str, data: bytes, number: int) -> None:
+    """What Spark does for one file of its logs."""
+    parent, name = path.rsplit("/", 1)
+    temp = f"{parent}/.{name}.{number:08x}-0000-0000-0000-000000000000.tmp"
+    await put(owner, temp, data)
+    await file_system.rename(owner, temp, path, RenameMode.NONE)
+
+
+async def content(owner: Owner, path: str) -> bytes:
+    return b"".join([data async for data in await file_system.open_file(owner, path, 0, None)])
+
+
+@pytest.mark.rule("S1", "S3", "S4")
+def test_a_successor_has_everything_that_was_acknowledged() -> None:
+    async def story(cluster: SimCluster) -> None:
+        node = cluster.client
+        first = await gateway_on(cluster, node)
+        await first.start()
+        owner = await first.owner()
+        for number in range(100):
+            await atomic(owner, f"/c/offsets/{number}", b"%d" % number * 100, number)
+        await put(owner, "/c/large", bytes(range(256)) * 200)
+        second = await gateway_on(cluster, node)
+        await second.start()
+        assert second.session is not None
+        assert second.session.epoch > owner.epoch
+        with pytest.raises(NotOwnerError):
+            await put(owner, "/late", b"x")
+        successor = await second.owner()
+        assert len(await file_system.listing(successor, "/c/offsets")) == 100
+        assert await content(successor, "/c/offsets/42") == b"42" * 100
+        assert await content(successor, "/c/large") == bytes(range(256)) * 200
+        with pytest.raises(FileExistsRefusal):
+            await atomic(successor, "/c/offsets/42", b"another", 1)
+        await asyncio.sleep(5)
+        assert (first.role, second.role) == (Role.STANDBY, Role.OWNER)
+        await second.close()
+        await asyncio.sleep(5)
+        assert first.role is Role.OWNER, "one that stands by takes over when the owner goes"
+        assert len(await file_system.listing(await first.owner(), "/c/offsets")) == 100
+        await first.close()
+
+    SimCluster(seed=3).run(story)
+
+
+@pytest.mark.rule("S3")
+@pytest.mark.parametrize("seed", range(6))
+def test_s3_a_gateway_that_was_frozen_shows_nothing_old(seed: int) -> None:
+    """Two gateways, each frozen now and then; every answered look shows every file acknowledged before it began."""
+
+    async def story(cluster: SimCluster) -> None:
+        nodes = [cluster.world.node("g1"), cluster.world.node("g2")]
+        acknowledged: set[str] = set()
+        gateways: list[Gateway] = []
+        for node in nodes:
+            gateways.append(await node.run(started(cluster, node)))
+
+        async def write(number: int) -> None:
+            path = f"/c/{number}"
+            for _ in range(40):
+                for gateway, node in zip(gateways, nodes, strict=True):
+                    try:
+                        await asyncio.wait_for(asyncio.shield(node.run(one(gateway, path, number))), 3)
+                    except (NotOwnerError, Refusal, TimeoutError):
+                        continue
+                    acknowledged.add(path)
+                    return
+                await asyncio.sleep(0.1)
+
+        async def one(gateway: Gateway, path: str, number: int) -> None:
+            owner = gateway.session
+            if owner is None:
+                raise NotOwnerError
+            await atomic(owner, path, b"x", number)
+
+        async def look() -> None:
+            for gateway, node in zip(gateways, nodes, strict=True):
+                before = set(acknowledged)
+                owner = gateway.session
+                if owner is None:
+                    continue
+                listing = asyncio.ensure_future(node.run(file_system.listing(owner, "/c")))
+                try:
+                    shown = {f"/c/{status.name}" for status in await asyncio.wait_for(listing, 3)}
+                except (NotOwnerError, TimeoutError, NoSuchFileError):
+                    continue
+                assert before <= shown, f"{node.name} does not show {sorted(before - shown)}"
+
+        for number in range(30):
+            if number % 10 == 5:
+                frozen = nodes[(number // 10) % 2]
+                frozen.freeze()
+                cluster.world.loop.call_later(1.0 + seed * 0.7, frozen.thaw)
+            await write(number)
+            await asyncio.gather(look(), look())
+        assert len(acknowledged) > 20
+
+    async def started(cluster: SimCluster, node: Node) -> Gateway:
+        gateway = await gateway_on(cluster, node)
+        await gateway.start()
+        return gateway
+
+    SimCluster(seed=seed).run(story)
+
+
+def test_a_gateway_goes_on_when_a_bookie_is_lost() -> None:
+    async def story(cluster: SimCluster) -> None:
+        gateway = await gateway_on(cluster, cluster.client)
+        await gateway.start()
+        owner = await gateway.owner()
+        await atomic(owner, "/c/0", b"x", 0)
+        cluster.node("b2").crash()
+        for number in range(1, 60):
+            await atomic(owner, f"/c/{number}", b"x", number)
+        await put(owner, "/c/large", bytes(50_000))
+        await owner.begin_snapshot()
+        assert len(await content(owner, "/c/large")) == 50_000
+        await gateway.close()
+        again = await gateway_on(cluster, cluster.client)
+        await again.start()
+        assert len(await file_system.listing(await again.owner(), "/c")) == 61
+        await again.close()
+
+    SimCluster(seed=5).run(story)
+
+
+def test_orphans_of_a_crashed_gateway_are_collected() -> None:
+    async def story(cluster: SimCluster) -> None:
+        node = cluster.world.node("g1")
+        gateway = await node.run(begun(cluster, node))
+        assert gateway.session is not None
+        node.crash()
+        successor = await gateway_on(cluster, cluster.client)
+        await successor.start()
+        owner = await successor.owner()
+        await asyncio.sleep(5)
+        blobs = {info.blob for info in await owner.blobs.list()}
+        assert blobs == owner.namespace.blobs()
+        assert len(blobs) == 1
+        await successor.close()
+
+    async def begun(cluster: SimCluster, node: Node) -> Gateway:
+        gateway = await gateway_on(cluster, node)
+        await gateway.start()
+        owner = await gateway.owner()
+        await put(owner, "/kept", bytes(20_000))
+        unfinished = owner.uploads.begin()
+        await unfinished.write(bytes(300_000))
+        return gateway
+
+    SimCluster(seed=6).run(story)
