@@ -5,16 +5,17 @@
     v3 add    | 0a n | 08 03 10 02 18 txn | aa 06 n | 08 ledger 10 entry 1a 14 master key: 20 22 n entry: >= 32 |
     v3 reply  | 0a n | 08 03 10 02 18 txn | 10 status | aa 06 n | 08 status 10 ledger 18 entry |
 
-Every frame has its length (u32) in front; v3's numbers are varints.
+Every frame has its length (u32) in front; v3's numbers are varints in their shortest form.
 """
 
 from __future__ import annotations
 
+import re
 from struct import Struct
 from typing import Final, NamedTuple
 
 from bookkeeper.errors import MalformedFrameError
-from bookkeeper.runs.shapes import ENTRY_HEADER, KEY_SIZE, V3_STATUS
+from bookkeeper.runs.shapes import ENTRY_HEADER, V3_STATUS
 from bookkeeper.seams import Buffer
 
 U32: Final = Struct(">I")
@@ -23,79 +24,76 @@ V2_ADD: Final = b"\x02\x01\x00\x00"
 V3_ADD: Final = b"\x08\x03\x10\x02\x18"
 INT64_MAX: Final = (1 << 63) - 1
 _V2_REPLY: Final = Struct(">I4siqq")
-_FROM_V3: Final = {v3: neutral for neutral, v3 in V3_STATUS.items()}
+_V2_OK: Final = b"\x00\x00\x00\x18" + V2_ADD + bytes(4)
+
+
+# A varint in its shortest form: of up to 63 bits, of up to 64 bits.
+_V63: Final = rb"([\x00-\x7f]|[\x80-\xff]{1,8}[\x01-\x7f])"
+_V64: Final = rb"([\x00-\x7f]|[\x80-\xff]{1,8}[\x01-\x7f]|[\x80-\xff]{9}\x01)"
+_V3_HEADER: Final = rb"\x0a(.)(\x08\x03\x10\x02\x18" + _V64 + rb")"
+_V3_REQUEST: Final = re.compile(
+    _V3_HEADER + rb"\xaa\x06" + _V63 + rb"\x08" + _V63 + rb"\x10" + _V63 + rb"\x1a\x14(.{20})\x22" + _V63, re.DOTALL
+)
+_V3_REPLY: Final = re.compile(
+    _V3_HEADER + rb"\x10(.|..)\xaa\x06(.)(\x08\4\x10" + _V63 + rb"\x18" + _V63 + rb")", re.DOTALL
+)
 
 
 class Plain(NamedTuple):
-    """Where the parts of a plain add are, and its numbers. ``txn`` is -1 in v2."""
+    """The parts of a plain add, and its success reply (a whole frame)."""
 
-    txn: int
+    v2: bool
     ledger_id: int
     entry_id: int
     lac: int
-    key_at: int
-    entry_at: int
+    key: bytes
+    entry: bytes
+    ack: bytes
 
 
-def plain_add(view: memoryview, body: int, stop: int, v2: bool) -> Plain | None:
-    first = view[body]
+def plain_add(data: bytes, body: int, stop: int, v2: bool) -> Plain | None:
+    """The add in ``data[body:stop]`` if it is a plain one; ``v2``: v3 is not spoken any more."""
+    first = data[body]
     if first == 2:
-        if stop - body < 24 + ENTRY_HEADER or view[body : body + 4].tobytes() != V2_ADD:
+        entry = data[body + 24 : stop]
+        if len(entry) < ENTRY_HEADER or not data.startswith(V2_ADD, body):
             return None
-        ledger_id, entry_id, lac, _ = HEADER.unpack_from(view, body + 24)
+        ledger_id, entry_id, lac, _ = HEADER.unpack_from(entry)
         if ledger_id < 0 or entry_id < 0:
             return None
-        return Plain(-1, ledger_id, entry_id, lac, body + 4, body + 24)
-    if first == 0x0A and not v2:
-        return _plain_v3_add(view, body, stop)
-    return None
+        return Plain(True, ledger_id, entry_id, lac, data[body + 4 : body + 24], entry, _V2_OK + entry[:16])
+    if first != 0x0A or v2:
+        return None
+    match = _V3_REQUEST.match(data, body, stop)
+    if match is None:
+        return None
+    header_size, header, _, size, ledger, entry_number, key, body_size = match.groups()
+    entry = data[match.end() : stop]
+    if (
+        len(entry) < ENTRY_HEADER
+        or header_size[0] != len(header)
+        or _value(body_size) != len(entry)
+        or _value(size) != stop - match.end(4)
+    ):
+        return None
+    ledger_id, entry_id, lac, _ = HEADER.unpack_from(entry)
+    if ledger_id != _value(ledger) or entry_id != _value(entry_number):
+        return None
+    reply = b"\x08\x00\x10" + ledger + b"\x18" + entry_number
+    ack = _framed(b"\x0a" + header_size + header + b"\x10\x00\xaa\x06" + bytes((len(reply),)) + reply)
+    return Plain(False, ledger_id, entry_id, lac, key, entry, ack)
 
 
-def _plain_v3_add(view: memoryview, body: int, stop: int) -> Plain | None:
-    txn, at = _v3_header(view, body, stop)
-    if txn < 0 or view[at : at + 2].tobytes() != b"\xaa\x06":
-        return None
-    length, at = _varint(view, at + 2, stop)
-    if length != stop - at or view[at : at + 1].tobytes() != b"\x08":
-        return None
-    ledger_id, at = _varint(view, at + 1, stop)
-    if view[at : at + 1].tobytes() != b"\x10":
-        return None
-    entry_id, at = _varint(view, at + 1, stop)
-    if not 0 <= ledger_id <= INT64_MAX or not 0 <= entry_id <= INT64_MAX:
-        return None
-    key_at = at + 2
-    at = key_at + KEY_SIZE
-    if at >= stop or view[key_at - 2 : key_at].tobytes() != b"\x1a\x14" or view[at] != 0x22:
-        return None
-    length, at = _varint(view, at + 1, stop)
-    if length != stop - at or length < ENTRY_HEADER:
-        return None
-    own_ledger_id, own_entry_id, lac, _ = HEADER.unpack_from(view, at)
-    if own_ledger_id != ledger_id or own_entry_id != entry_id:
-        return None
-    return Plain(txn, ledger_id, entry_id, lac, key_at, at)
-
-
-def _v3_header(view: memoryview, body: int, stop: int) -> tuple[int, int]:
-    """The txn id of header{3, ADD_ENTRY, txn} and where it ends; -1 if the header is another."""
-    if stop - body < 8 or view[body] != 0x0A or view[body + 2 : body + 7].tobytes() != V3_ADD:
-        return -1, body
-    txn, at = _varint(view, body + 7, stop)
-    return (txn, at) if at == body + 2 + view[body + 1] and at < stop else (-1, body)
-
-
-def _varint(view: memoryview, at: int, stop: int) -> tuple[int, int]:
-    """An unsigned 64-bit varint and where it ends; -1 if it does not end before ``stop`` or is too large."""
+def _value(varint: bytes) -> int:
     value = shift = 0
-    while at < stop and shift < 70:
-        byte = view[at]
-        at += 1
+    for byte in varint:
         value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value, at) if value < 1 << 64 else (-1, at)
         shift += 7
-    return -1, at
+    return value
+
+
+def _framed(body: bytes) -> bytes:
+    return U32.pack(len(body)) + body
 
 
 def put_varint(value: int) -> bytes:
@@ -118,34 +116,25 @@ def add_reply(txn: int, ledger_id: int, entry_id: int, status: int = 0) -> bytes
     return U32.pack(len(body)) + body
 
 
-def plain_reply(view: memoryview, body: int, stop: int) -> tuple[int, int, int, int] | None:
-    """(txn or -1, ledger id, entry id, neutral status) of a reply to a plain add."""
-    if view[body] == 2:
+_STATUS_BYTES: Final = {put_varint(v3): neutral for neutral, v3 in V3_STATUS.items()}
+
+
+def plain_reply(data: bytes, body: int, stop: int) -> tuple[int, int, int, int] | None:
+    """(txn or -1 in v2, ledger id, entry id, neutral status) of a reply to a plain add."""
+    if data[body] == 2:
         if stop - body != 24:
             return None
-        _, word, status, ledger_id, entry_id = _V2_REPLY.unpack_from(view, body - 4)
+        _, word, status, ledger_id, entry_id = _V2_REPLY.unpack_from(data, body - 4)
         if word != V2_ADD or status not in V3_STATUS or ledger_id < 0 or entry_id < 0:
             return None
         return -1, ledger_id, entry_id, status
-    txn, at = _v3_header(view, body, stop)
-    if txn < 0 or view[at] != 0x10:
+    match = _V3_REPLY.fullmatch(data, body, stop)
+    if match is None:
         return None
-    outer, at = _varint(view, at + 1, stop)
-    if outer not in _FROM_V3 or view[at : at + 2].tobytes() != b"\xaa\x06":
+    header_size, header, txn, number, size, reply, ledger, entry = match.groups()
+    if header_size[0] != len(header) or size[0] != len(reply) or number not in _STATUS_BYTES:
         return None
-    length, at = _varint(view, at + 2, stop)
-    if length != stop - at or view[at : at + 1].tobytes() != b"\x08":
-        return None
-    inner, at = _varint(view, at + 1, stop)
-    if inner != outer or view[at : at + 1].tobytes() != b"\x10":
-        return None
-    ledger_id, at = _varint(view, at + 1, stop)
-    if view[at : at + 1].tobytes() != b"\x18":
-        return None
-    entry_id, at = _varint(view, at + 1, stop)
-    if at != stop or not 0 <= ledger_id <= INT64_MAX or not 0 <= entry_id <= INT64_MAX:
-        return None
-    return txn, ledger_id, entry_id, _FROM_V3[outer]
+    return _value(txn), _value(ledger), _value(entry), _STATUS_BYTES[number]
 
 
 def view_of(buffer: Buffer, start: int, end: int) -> memoryview:

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-# ruff: noqa: E402, F821  (C types are declared, not assigned; imports follow the check for the compiler)
+# ruff: noqa: F821  (C types are declared, not assigned; imports follow the check for the compiler)
 """The run codec, compiled: typed Cython in pure-Python syntax. Same functions and results as ``pure.py``.
 
 Only importable as the extension that ``setup.py`` builds. No state, no I/O, no locks; every length is checked before
@@ -120,14 +120,14 @@ def _put64(p: cython.p_uchar, value: cython.longlong) -> cython.void:
 def _varint(
     p: cython.p_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t, value: cython.pointer(cython.ulonglong)
 ) -> cython.Py_ssize_t:
-    """Where the varint at ``at`` ends; -1 if not before ``stop``, or if it has more than 64 bits."""
+    """Where the varint at ``at`` ends; -1 if not before ``stop``, over 64 bits, or not in its shortest form."""
     result: cython.ulonglong = 0
     shift: cython.int = 0
     byte: cython.ulonglong
     while at < stop and shift < 70:
         byte = p[at]
         at += 1
-        if shift == 63 and (byte & 0x7F) > 1:
+        if (shift == 63 and byte != 1) or (shift > 0 and byte == 0):
             return -1
         result |= (byte & 0x7F) << shift
         if byte < 0x80:

@@ -32,9 +32,9 @@ from bookkeeper.runs.records import (
     find_record,
     pack_entries,
     place_record,
-    put_record,
     read_record,
     record,
+    record_header,
     record_places,
     scan_records,
     scatter,
@@ -96,29 +96,27 @@ class _RunBuilder:
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
-        self.key: memoryview | None = None
+        self.key = b""
         self.ledger_id = self.last = self.lac = self.i0 = 0
         self.contiguous = True
 
-    def add(self, i: int, plain: Plain, key: memoryview) -> None:
-        if (
-            self.key is not None
-            and plain.ledger_id == self.ledger_id
-            and plain.entry_id > self.last
-            and key == self.key
-        ):
-            self.contiguous = self.contiguous and plain.entry_id == self.last + 1
-            self.lac = max(self.lac, plain.lac)
+    def add(self, i: int, plain: Plain) -> None:
+        entry_id = plain.entry_id
+        if plain.ledger_id == self.ledger_id and entry_id > self.last and plain.key == self.key:
+            if entry_id != self.last + 1:
+                self.contiguous = False
+            if plain.lac > self.lac:
+                self.lac = plain.lac
         else:
             self.close(i)
-            self.key, self.ledger_id, self.lac = key, plain.ledger_id, plain.lac
+            self.key, self.ledger_id, self.lac = plain.key, plain.ledger_id, plain.lac
             self.i0, self.contiguous = i, True
-        self.last = plain.entry_id
+        self.last = entry_id
 
     def close(self, i: int) -> None:
-        if self.key is not None:
-            self.runs.append(Run(self.ledger_id, bytes(self.key), self.i0, i, self.contiguous, self.lac))
-            self.key = None
+        if self.key:
+            self.runs.append(Run(self.ledger_id, self.key, self.i0, i, self.contiguous, self.lac))
+            self.key = b""
 
 
 def split_adds(
@@ -145,59 +143,61 @@ def split_adds(
     Raises:
         ValueError: ``start``, ``end`` or ``out_start`` lie outside their buffers.
     """
-    view = view_of(chunk, start, end)
+    data = bytes(view_of(chunk, start, end)[start:end])
     room = None if out is None else memoryview(out)
-    record_start = 0
+    record_end = 0
     if room is not None:
         check_bounds(len(room), out_start, len(room))
-        record_start = out_start
-    records, acks = bytearray(), bytearray()
+        record_end = out_start
+    records: list[bytes] = []
+    acks: list[bytes] = []
+    ack_end = 0
     record_ends, ack_ends, entry_ids = array("q"), array("q"), array("q")
     slow: list[tuple[int, int]] = []
     slow_after: list[int] = []
     builder = _RunBuilder()
     v2, full, error = v2_only, False, None
-    at = start
-    while end - at >= 4:
-        (length,) = U32.unpack_from(view, at)
+    at, n = 0, len(data)
+    while n - at >= 4:
+        (length,) = U32.unpack_from(data, at)
         if length == 0 or length + 4 > frame_max:
             error = impossible(length, frame_max)
             break
         body, stop = at + 4, at + 4 + length
-        if stop > end:
+        if stop > n:
             break
-        plain = plain_add(view, body, stop, v2)
+        plain = plain_add(data, body, stop, v2)
         if plain is None:
             builder.close(len(entry_ids))
-            slow.append((body, stop))
+            slow.append((start + body, start + stop))
             slow_after.append(len(builder.runs))
-            v2 = v2 or view[body] < _V2_FIRST
+            v2 = v2 or data[body] < _V2_FIRST
             at = stop
             continue
-        entry = view[plain.entry_at : stop]
-        taken = RECORD_HEADER + len(entry)
+        taken = RECORD_HEADER + len(plain.entry)
         if room is None:
-            put_record(records, entry)
-        elif record_start + taken > len(room):
+            records += (record_header(plain.entry), plain.entry)
+        elif record_end + taken > len(room):
             full = True
             break
         else:
-            place_record(room, record_start, entry)
-        v2 = v2 or plain.txn < 0
-        record_start += taken
-        acks += add_reply(plain.txn, plain.ledger_id, plain.entry_id)
-        builder.add(len(entry_ids), plain, view[plain.key_at : plain.key_at + KEY_SIZE])
+            place_record(room, record_end, plain.entry)
+        v2 = v2 or plain.v2
+        record_end += taken
+        ack_end += len(plain.ack)
+        acks.append(plain.ack)
+        builder.add(len(entry_ids), plain)
         entry_ids.append(plain.entry_id)
-        record_ends.append(record_start)
-        ack_ends.append(len(acks))
+        record_ends.append(record_end)
+        ack_ends.append(ack_end)
         at = stop
     builder.close(len(entry_ids))
     return Adds(
-        used=at,
-        records=bytes(records) if out is None else out,
+        used=start + at,
+        records=b"".join(records) if out is None else out,
         record_start=0 if out is None else out_start,
         record_ends=record_ends,
-        acks=bytes(acks),
+        acks=b"".join(acks),
         ack_ends=ack_ends,
         entry_ids=entry_ids,
         runs=builder.runs,
@@ -215,11 +215,11 @@ def fail_acks(acks: Buffer, ack_ends: array[int], i0: int, i1: int, status: int)
     Raises:
         KeyError: no such status.
     """
-    view = memoryview(acks)
+    data = bytes(acks)
     out = bytearray()
     at = ack_ends[i0 - 1] if i0 else 0
     for stop in ack_ends[i0:i1]:
-        parts = plain_reply(view, at + 4, stop)
+        parts = plain_reply(data, at + 4, stop)
         if parts is None:
             raise ValueError(f"no reply to a plain add at {at}")
         txn, ledger_id, entry_id, _ = parts
@@ -316,34 +316,37 @@ def split_add_replies(chunk: Buffer, start: int, end: int, frame_max: int = FRAM
     Raises:
         ValueError: ``start`` or ``end`` lie outside the chunk.
     """
-    view = view_of(chunk, start, end)
+    data = bytes(view_of(chunk, start, end)[start:end])
     runs: list[ReplyRun] = []
     slow: list[tuple[int, int]] = []
     error = None
-    run = ReplyRun(0, 0, 0, 0, 0)
-    at = start
-    while end - at >= 4:
-        (length,) = U32.unpack_from(view, at)
+    head: tuple[int, int, int] | None = None
+    first = many = 0
+    at, n = 0, len(data)
+    while n - at >= 4:
+        (length,) = U32.unpack_from(data, at)
         if length == 0 or length + 4 > frame_max:
             error = impossible(length, frame_max)
             break
         body, stop = at + 4, at + 4 + length
-        if stop > end:
+        if stop > n:
             break
         at = stop
-        parts = plain_reply(view, body, stop)
+        parts = plain_reply(data, body, stop)
         if parts is None or (parts[0] >= 0 and not _is_streamed(parts[0], parts[2])):
-            slow.append((body, stop))
+            slow.append((start + body, start + stop))
             continue
         txn, ledger_id, entry_id, status = parts
-        stream = txn >> STREAM_SHIFT if txn >= 0 else -1
-        if run.n and run == (stream, ledger_id, run.first, run.n, status) and entry_id == run.first + run.n:
-            run = run._replace(n=run.n + 1)
-            runs[-1] = run
-        else:
-            run = ReplyRun(stream, ledger_id, entry_id, 1, status)
-            runs.append(run)
-    return Replies(at, runs, slow, error)
+        kind = (txn >> STREAM_SHIFT, ledger_id, status)
+        if kind == head and entry_id == first + many:
+            many += 1
+            continue
+        if head is not None:
+            runs.append(ReplyRun(head[0], head[1], first, many, head[2]))
+        head, first, many = kind, entry_id, 1
+    if head is not None:
+        runs.append(ReplyRun(head[0], head[1], first, many, head[2]))
+    return Replies(start + at, runs, slow, error)
 
 
 def _is_streamed(txn: int, entry_id: int) -> bool:

@@ -25,28 +25,26 @@ from bookkeeper.runs.shapes import (
 )
 from bookkeeper.seams import Buffer
 
-_LENGTH_CRC: Final = Struct(">II")
 _IDS: Final = Struct(">qq")
 
 
 def record(entry: Buffer) -> bytes:
     """The disk record of one entry: [length u32][crc32c u32 over length and entry][entry]."""
-    out = bytearray()
-    put_record(out, memoryview(entry).cast("B"))
-    return bytes(out)
+    whole = bytes(entry)
+    return record_header(whole) + whole
 
 
-def put_record(out: bytearray, entry: memoryview) -> None:
+def record_header(entry: Buffer) -> bytes:
+    """What stands before the entry in its record."""
     length = U32.pack(len(entry))
-    out += length
-    out += U32.pack(crc32c(entry, crc32c(length, 0)))
-    out += entry
+    return length + U32.pack(crc32c(entry, crc32c(length, 0)))
 
 
-def place_record(out: memoryview, at: int, entry: memoryview) -> None:
-    crc = crc32c(entry, crc32c(U32.pack(len(entry)), 0))
-    _LENGTH_CRC.pack_into(out, at, len(entry), crc)
-    out[at + RECORD_HEADER : at + RECORD_HEADER + len(entry)] = entry
+def place_record(out: memoryview, at: int, entry: Buffer) -> None:
+    """Write the entry's record into ``out``."""
+    body = at + RECORD_HEADER
+    out[at:body] = record_header(entry)
+    out[body : body + len(entry)] = entry
 
 
 def _has_crc(view: memoryview, at: int, length: int) -> bool:

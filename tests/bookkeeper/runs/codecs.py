@@ -73,6 +73,11 @@ def mutated(draw: st.DrawFn, source: st.SearchStrategy[bytes]) -> bytes:
     return bytes(data)
 
 
+_SHORT = adds(3)[4:]
+LONG_VARINT = framed(_SHORT.replace(b"\x06\x49\x08\x05\x10", b"\x06\x4a\x08\x85\x00\x10"))
+"""A ledger id that takes a byte more than it needs."""
+
+
 def oddities() -> list[bytes]:
     """Frames that are nearly plain adds, or impossible."""
     v2, v3 = adds(2)[4:], adds(3)[4:]
@@ -86,6 +91,7 @@ def oddities() -> list[bytes]:
         framed(b"\x02\x01\x00\x02" + v2[4:]),
         framed(b"\x01" + v2[1:]),
         framed(v3 + b"\x28\x01"),
+        LONG_VARINT,
         framed(b"\x0a\xff" + v3[2:]),
         framed(v3[:-1]),
         framed(b"\x0a\x06\x08\x03\x10\x01\x18\x01\xa2\x06\x04\x08\x05\x10\x00"),

@@ -27,7 +27,7 @@ from bookkeeper.wire import (
     encode_reply,
     encode_request,
 )
-from tests.bookkeeper.runs.codecs import CODECS, KEY, OTHER_KEY, STREAM, adds, framed
+from tests.bookkeeper.runs.codecs import CODECS, KEY, LONG_VARINT, OTHER_KEY, STREAM, adds, framed
 
 LEDGER, ENTRY = LedgerId(5), EntryId(0)
 VECTORS = Path(__file__).parents[2] / "vectors"
@@ -133,6 +133,7 @@ NOT_PLAIN = {
     "v3 deferred": encode_request(AddEntry(LEDGER, ENTRY, KEY, adds(2)[28:], deferred_sync=True), Dialect.V3, 1),
     "v3 other ids": encode_request(AddEntry(LEDGER, EntryId(1), KEY, adds(2)[28:]), Dialect.V3, 1),
     "v3 short key": encode_request(AddEntry(LEDGER, ENTRY, KEY[:19], adds(2)[28:]), Dialect.V3, 1),
+    "v3 long varint": LONG_VARINT,
     "v2 short entry": framed(adds(2)[4:59]),
     "v2 version 1": framed(b"\x01" + adds(2)[5:]),
     "v2 negative ledger": framed(adds(2)[4:28] + b"\xff" * 8 + adds(2)[36:]),
@@ -304,3 +305,9 @@ def test_our_adds_are_the_official_encoders_bytes(codec: ModuleType, digest: Dig
         entry = framed(body)
         result = codec.split_entries(entry, 0, len(entry), f["ledger_id"], f["entry_id"], digest, mac_key)
         assert (result.payloads, list(result.lacs), list(result.lengths)) == ([payload], [f["lac"]], [f["length"]])
+
+
+def test_a_long_varint_is_read_by_the_general_path() -> None:
+    (body,) = Framer().feed(LONG_VARINT)
+    decoded = Detector().decode(body)
+    assert isinstance(decoded, tuple) and decoded[1] == Detector().decode(adds(3)[4:])[1]  # type: ignore[index]

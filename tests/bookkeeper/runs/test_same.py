@@ -32,7 +32,7 @@ from tests.bookkeeper.runs.codecs import (
 )
 
 pytestmark = needs_native
-often = settings(deadline=None, max_examples=400)
+often = settings(deadline=None, max_examples=200)
 
 
 def same(name: str, *args: object) -> None:
