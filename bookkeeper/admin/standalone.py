@@ -90,12 +90,11 @@ class Standalone:
         return 0
 
     def _bookie(self, name: str) -> int:
-        from bookkeeper.bookie.__main__ import serve
+        from bookkeeper.bookie.process import serve
 
         directory = self._plan.directory / name
-        return real.run(
-            serve(config_from({"metadata_uri": self._plan.metadata, "directory": str(directory), "bookie_id": name}))
-        )
+        config = config_from({"metadata_uri": self._plan.metadata, "directory": str(directory), "bookie_id": name})
+        return real.run(serve(config, real.system_seams()))
 
     def _start_gateway(self, port: int) -> None:
         """The gateway comes through the entry points: this package does not know the ones above it."""
