@@ -262,6 +262,15 @@ def test_entries_are_written_back_in_order_with_the_frozen_last_add_confirmed() 
     ]
 
 
+@pytest.mark.rule("R8")
+def test_its_own_progress_does_not_move_the_frozen_last_add_confirmed() -> None:
+    recovery = begun()
+    fence(recovery, "b1=5 b2=-")
+    read(recovery, "6:b1=80")
+    written(recovery, "6:b1 6:b2")
+    assert {e.lac for e in read(recovery, "7:b2=90") if isinstance(e, WriteBack)} == {5}
+
+
 @pytest.mark.rule("R7")
 def test_the_ledger_is_closed_when_all_is_on_ack_quorums() -> None:
     recovery = begun()
