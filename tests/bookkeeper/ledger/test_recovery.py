@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from bookkeeper.errors import (
     BookieUnavailableError,
-    ConfigError,
     DigestMismatchError,
     InvariantError,
     MetadataUnavailableError,
@@ -430,9 +427,3 @@ def test_a_striped_ledger_is_read_by_write_sets() -> None:
     assert fence(recovery, "b1=- b2=-") == []
     effects = fence(recovery, "b3=-")
     assert reads(effects) == [("b1", 0), ("b2", 1), ("b3", 2), ("b4", 3)]
-
-
-@pytest.mark.parametrize("name", RecoveryConfig.__dataclass_fields__)
-def test_limits_are_positive(name: str) -> None:
-    with pytest.raises(ConfigError, match=name):
-        replace(RecoveryConfig(), **{name: 0})

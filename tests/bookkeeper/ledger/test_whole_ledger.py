@@ -160,7 +160,7 @@ for _machine in (WriterAgainstTheWorld, RecoveryAgainstTheWorld, TheWholeOfOneLe
     _machine.TestCase.settings = _SETTINGS
 
 
-@pytest.mark.rule("R3", "R5", "R8", "R11", "R12", "R15", "W1", "W4", "V1", "V2")
+@pytest.mark.rule("R3", "R5", "R8", "R11", "R12", "R15", "W1", "W4", "V1", "V2", "L2", "L6")
 @pytest.mark.parametrize("block", range(8))
 def test_seeded_walks_lose_nothing_and_end(block: int) -> None:
     closed = confirmed = recovered = 0

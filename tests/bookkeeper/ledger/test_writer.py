@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from bookkeeper.errors import (
     AddTimeoutError,
     BookieFailedError,
     BookieUnavailableError,
-    ConfigError,
     InvariantError,
     LedgerClosedError,
     LedgerFencedError,
@@ -591,9 +588,3 @@ def test_a_writer_can_be_printed(writer: LedgerWriter) -> None:
     acks(writer, "1:b1")
     writer.on_bookie_failed(B2, BookieFailedError("I/O"), 0.0)
     assert repr(writer) == "<open, changing, lac=-1, next=3, b1<0 1..1 b2!<0 b3<0>"
-
-
-@pytest.mark.parametrize("name", WriterConfig.__dataclass_fields__)
-def test_limits_are_positive(name: str) -> None:
-    with pytest.raises(ConfigError, match=name):
-        replace(WriterConfig(), **{name: 0})
