@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from bookkeeper import runs, wire
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.ids import Address, BookieId, EntryId
+from bookkeeper.ids import Address, BookieId, EntryId, LedgerId
 from bookkeeper.ledger import HEADER, DigestScheme
 from bookkeeper.meta import MemoryCluster, Metadata, ServiceInfo, init_cluster_in
 from bookkeeper.net import FrameProtocol
@@ -269,3 +269,11 @@ def payload_of(entry: bytes, digest: str = "crc32c", password: bytes = b"") -> b
 def connection_of(bookie: ScriptedBookie) -> FrameProtocol:
     """A server's side of one connection, for nets without a world."""
     return _Connection(bookie)
+
+
+async def written(bk: BookKeeper, count: int = 50, size: int = 1, **shape: int) -> LedgerId:
+    """A closed ledger of ``count`` entries, on all their bookies."""
+    async with await bk.create_ledger(**shape) as ledger:  # type: ignore[arg-type]
+        await ledger.append_many([b"%d" % i * size for i in range(count)])
+    await asyncio.sleep(1)
+    return ledger.id

@@ -1,0 +1,86 @@
+"""Stand-ins: found, recorded, waited for; and the close, which is the same kind of write."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper.errors import (
+    LedgerFencedError,
+)
+from bookkeeper.wire import Status
+from tests.bookkeeper.client.scripted import ScriptedBookie, ScriptedCluster
+
+
+@pytest.mark.rule("D11")
+def test_without_a_spare_appends_go_on_with_the_ack_quorum_and_the_absent_copy_is_marked_at_close() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            await ledger.append(b"three copies")
+            cluster.world.node("b3").crash()
+            for _ in range(5):
+                await ledger.append(b"two copies")
+            assert ledger.failed_bookies == ("b3",)
+            store, root = bk.metadata_store.store, bk.metadata_store.paths.root
+            await ledger.close()
+            from bookkeeper.client.underreplicated import mark_path, marked_bookies
+
+            assert marked_bookies((await store.get(mark_path(root, ledger.id))).value) == ["b3"]
+            assert (await bk.metadata(ledger.id)).last_entry == 5
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("D11")
+def test_a_spare_that_appears_later_takes_the_place() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            await ledger.append(b"a")
+            cluster.world.node("b3").crash()
+            await ledger.append(b"b")
+            await cluster.add(ScriptedBookie("b4"))
+            await asyncio.sleep(5)
+            await ledger.append(b"c")
+            assert set(ledger.metadata.last_fragment.ensemble) == {"b1", "b2", "b4"}
+            await asyncio.sleep(1)
+            assert 2 in cluster["b4"].entries[ledger.id]
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("Z12")
+def test_appends_go_on_while_the_metadata_store_is_away_and_a_change_waits_for_it() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            await ledger.append(b"a")
+            cluster.store.begin_outage()
+            for _ in range(5):
+                await ledger.append(b"b")
+            victim = ledger.metadata.last_fragment.ensemble[0]
+            cluster[victim].refuse_adds = Status.IO_ERROR
+            for _ in range(5):
+                await ledger.append(b"c")
+            assert ledger.failed_bookies == (victim,)
+            cluster.store.end_outage()
+            for _ in range(20):
+                await ledger.append(b"d")
+                await asyncio.sleep(0.5)
+            assert victim not in ledger.metadata.last_fragment.ensemble
+
+    ScriptedCluster(bookies=4).run(story)
+
+
+@pytest.mark.rule("R13")
+def test_an_owner_that_finds_its_ledger_in_recovery_does_not_close_it() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"kept")
+            stored = await bk.metadata_store.ledgers.read(ledger.id)
+            await bk.metadata_store.ledgers.write(ledger.id, stored.value.begin_recovery(), stored.version)
+            with pytest.raises(LedgerFencedError):
+                await ledger.close()
+            assert not (await bk.metadata(ledger.id)).is_closed
+
+    ScriptedCluster().run(story)

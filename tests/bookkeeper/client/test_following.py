@@ -1,0 +1,108 @@
+"""How far one may read: asking, long polls, the end of the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper.errors import (
+    NoSuchLedgerError,
+)
+from tests.bookkeeper.client.scripted import ScriptedCluster
+
+
+@pytest.mark.rule("L9", "L3")
+def test_a_tail_hears_of_an_entry_as_soon_as_it_is_confirmed_and_ends_with_the_ledger() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await bk.create_ledger()
+            async with await other.open_ledger(ledger.id, recovery=False) as reader:
+                seen: list[tuple[float, int]] = []
+                loop = asyncio.get_running_loop()
+
+                async def tail() -> None:
+                    async for entry in reader.tail():
+                        seen.append((loop.time(), entry.entry_id))
+
+                tailing = asyncio.ensure_future(tail())
+                for i in range(10):
+                    await asyncio.sleep(1.7)
+                    await ledger.append(b"x")
+                    began = loop.time()
+                    await asyncio.sleep(0.1)
+                    assert seen[-1][1] == i and seen[-1][0] - began < 0.1
+                await ledger.close()
+                await asyncio.wait_for(tailing, 3)
+                assert [entry_id for _, entry_id in seen] == list(range(10))
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L8")
+def test_a_tail_survives_the_metadata_store_and_a_lost_watch() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await bk.create_ledger()
+            async with await other.open_ledger(ledger.id, recovery=False) as reader:
+
+                async def tail() -> list[int]:
+                    return [entry.entry_id async for entry in reader.tail()]
+
+                tailing = asyncio.ensure_future(tail())
+                await ledger.append(b"a")
+                cluster.store.expire(other.metadata_store.store)  # type: ignore[arg-type]
+                cluster.store.begin_outage()
+                await ledger.append(b"b")
+                await asyncio.sleep(5)
+                cluster.store.end_outage()
+                await ledger.append(b"c")
+                await ledger.close()
+                assert await asyncio.wait_for(tailing, 20) == [0, 1, 2]
+
+    ScriptedCluster().run(story)
+
+
+def test_a_tail_of_a_deleted_ledger_ends_with_the_reason_and_one_that_is_closed_here_ends_quietly() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"a")
+            async with await other.open_ledger(ledger.id, recovery=False) as reader:
+
+                async def tail() -> list[int]:
+                    return [entry.entry_id async for entry in reader.tail()]
+
+                ends_quietly = asyncio.ensure_future(tail())
+                await asyncio.sleep(0.5)
+            assert await ends_quietly == [0]
+            async with await other.open_ledger(ledger.id, recovery=False) as reader:
+                told = asyncio.ensure_future(tail())
+                await asyncio.sleep(0.5)
+                await bk.delete_ledger(ledger.id)
+                with pytest.raises(NoSuchLedgerError):
+                    await told
+            await ledger.abandon()
+
+    ScriptedCluster().run(story)
+
+
+def test_read_last_add_confirmed_asks_those_who_know() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"a")
+            async with await other.open_ledger(ledger.id, recovery=False) as reader:
+                await ledger.append_many([b"b"] * 9)
+                await asyncio.sleep(0.1)
+                assert await reader.read_last_add_confirmed() == 9  # by an explicit one (D14)
+                cluster["b1"].silent = True
+                await ledger.append(b"c")
+                await asyncio.sleep(0.1)
+                assert await reader.read_last_add_confirmed() == 10
+                await ledger.close()
+                assert await reader.read_last_add_confirmed() == 10
+                assert reader.closed
+                assert reader.length == 11
+
+    ScriptedCluster().run(story)

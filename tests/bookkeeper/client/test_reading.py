@@ -1,0 +1,116 @@
+"""Runs of entries: batches, single reads, bad copies, missing ones, silent bookies."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper.errors import (
+    BookieFailedError,
+    DataMissingError,
+    DigestMismatchError,
+)
+from bookkeeper.wire import Status
+from tests.bookkeeper.client.scripted import ScriptedCluster, written
+
+
+@pytest.mark.rule("L5")
+def test_a_damaged_copy_is_reported_and_another_is_read() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await written(bk)
+            for entry in (0, 10, 11, 49):
+                for bookie in cluster.bookies[:2]:
+                    packet = bytearray(bookie.entries[ledger_id][entry])
+                    packet[-1] ^= 1
+                    bookie.entries[ledger_id][entry] = bytes(packet)
+            async with await bk.open_ledger(ledger_id) as reader:
+                assert [int(e.payload) async for e in reader.read(0, 49)] == list(range(50))
+                assert await reader.read_entry(10) == b"10"
+            counters = {name: metric for name, _, _, metric in bk.metrics}
+            assert counters["bookkeeper_client_corrupt_copies"].value > 0  # type: ignore[union-attr]
+            packet = bytearray(cluster.bookies[2].entries[ledger_id][10])
+            packet[-1] ^= 1
+            cluster.bookies[2].entries[ledger_id][10] = bytes(packet)
+            async with await bk.open_ledger(ledger_id) as reader:
+                with pytest.raises(DigestMismatchError):
+                    await reader.read_entry(10)
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L5")
+def test_another_entry_than_the_one_asked_for_is_not_handed_out() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await written(bk)
+            for bookie in cluster.bookies[:2]:
+                stored = bookie.entries[ledger_id]
+                stored[3], stored[4] = stored[4], stored[3]
+            async with await bk.open_ledger(ledger_id) as reader:
+                assert [int(e.payload) async for e in reader.read(0, 49)] == list(range(50))
+                assert await reader.read_entry(3) == b"3"
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L7")
+def test_an_entry_that_no_bookie_has_is_data_missing_not_the_end() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await written(bk)
+            for bookie in cluster.bookies:
+                del bookie.entries[ledger_id][20]
+            async with await bk.open_ledger(ledger_id) as reader:
+                seen = []
+                with pytest.raises(DataMissingError, match="entry 20 is confirmed, and on none of its bookies"):
+                    async for entry in reader.read(0, 49):
+                        seen.append(entry.entry_id)
+                assert seen == list(range(20)) or seen == []
+                assert [e.entry_id async for e in reader.read(21, 49)] == list(range(21, 50))
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L1")
+def test_while_no_good_copy_can_be_had_the_error_is_a_transient_one() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await written(bk)
+            async with await bk.open_ledger(ledger_id) as reader:
+                for bookie in cluster.bookies:
+                    bookie.refuse_reads = Status.IO_ERROR
+                with pytest.raises(BookieFailedError):
+                    await reader.read_entry(0)
+                with pytest.raises(BookieFailedError):
+                    async for _ in reader.read(0, 49):
+                        pass
+                cluster["b2"].refuse_reads = None
+                assert len([e async for e in reader.read(0, 49)]) == 50
+
+    ScriptedCluster().run(story)
+
+
+def test_a_bookie_that_refuses_batches_is_asked_for_single_entries() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        for bookie in cluster.bookies:
+            bookie.batches = False
+        async with cluster.connect() as bk, await bk.open_ledger(await written(bk)) as reader:
+            assert [int(e.payload) async for e in reader.read(0, 49)] == list(range(50))
+
+    ScriptedCluster().run(story)
+
+
+def test_a_silent_bookie_costs_a_reader_the_hedging_time_only() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await written(bk)
+            async with await bk.open_ledger(ledger_id) as reader:
+                for bookie in cluster.bookies[:2]:
+                    bookie.silent = True
+                began = asyncio.get_running_loop().time()
+                assert len([e async for e in reader.read(0, 49)]) == 50
+                assert asyncio.get_running_loop().time() - began < 1.5
+
+    ScriptedCluster().run(story)

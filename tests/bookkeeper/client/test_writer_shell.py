@@ -1,0 +1,150 @@
+"""Effects performed, events reported: a writer among bookies that fail, refuse and hang."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper.errors import (
+    AddTimeoutError,
+    LedgerFencedError,
+    UnauthorizedError,
+)
+from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster, payload_of
+
+
+@pytest.mark.rule("W9", "W6")
+def test_one_fenced_reply_ends_the_writer_and_its_pending_appends_are_unknown() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"kept")
+            fenced, *others = ledger.metadata.last_fragment.ensemble
+            cluster[fenced].fenced.add(ledger.id)
+            for name in others:
+                cluster[name].silent = True
+            with pytest.raises(LedgerFencedError):
+                await ledger.append(b"unknown")
+            with pytest.raises(LedgerFencedError):
+                ledger.append_nowait(b"refused")
+            with pytest.raises(LedgerFencedError):
+                await ledger.close()
+            assert ledger.closed and ledger.last_add_confirmed == 0
+            assert len((await bk.metadata(ledger.id)).fragments) == 1  # never an ensemble change
+
+    ScriptedCluster(bookies=4).run(story)
+
+
+def test_another_password_than_the_bookies_hold_is_told_as_such() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger(password=b"right")
+            for bookie in cluster.bookies:
+                bookie.keys[ledger.id] = b"k" * 20
+            with pytest.raises(UnauthorizedError):
+                await ledger.append(b"x")
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("W5", "W1")
+def test_a_bookie_that_dies_is_replaced_and_the_caller_sees_nothing() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            ids = [await ledger.append(b"a") for _ in range(10)]
+            victim = ledger.metadata.last_fragment.ensemble[1]
+            cluster.world.node(victim).crash()
+            ids += [await ledger.append(b"b") for _ in range(10)]
+            assert ids == list(range(20))
+            last = ledger.metadata.last_fragment
+            assert victim not in last.ensemble and 10 <= last.first_entry <= 20
+        assert ledger.metadata.is_closed and ledger.metadata.last_entry == 19
+        for entry in range(last.first_entry, 20):
+            assert sum(entry in b.entries.get(ledger.id, {}) for b in cluster.bookies) >= 2
+
+    ScriptedCluster(bookies=4).run(story)
+
+
+@pytest.mark.rule("V1", "W6")
+def test_with_all_bookies_gone_appends_end_within_the_time_limit_and_say_why() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"kept")
+            for name in ("b1", "b2", "b3"):
+                cluster.world.node(name).crash(power=False)
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(AddTimeoutError, match=r"no ack quorum of 2 within 4000 ms; failed bookies: "):
+                await ledger.append(b"lost")
+            assert asyncio.get_running_loop().time() - began < 4.5
+            await ledger.close()  # nobody else decided: the writer may still close it at what was confirmed
+            assert (await bk.metadata(ledger.id)).last_entry == 0
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("D13")
+def test_a_bookie_that_hangs_neither_blocks_the_appender_nor_fails_the_ledger() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            await ledger.append(b"x")
+            cluster["b1"].silent = True
+            loop = asyncio.get_running_loop()
+            for _ in range(100):
+                began = loop.time()
+                await ledger.append(b"y")
+                assert loop.time() - began < 0.1
+                await asyncio.sleep(0.02)
+            assert ledger.failed_bookies == ("b1",)
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.parametrize("shape", [(4, 3, 2), (4, 2, 2), (3, 2, 1), (1, 1, 1)], ids=str)
+def test_every_bookie_gets_its_stripe_and_only_that(shape: tuple[int, int, int]) -> None:
+    ensemble, write_quorum, ack_quorum = shape
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with (
+            cluster.connect() as bk,
+            await bk.create_ledger(ensemble=ensemble, write_quorum=write_quorum, ack_quorum=ack_quorum) as ledger,
+        ):
+            futures = [ledger.append_nowait(b"%d" % i) for i in range(100)]
+            assert [await f for f in futures] == list(range(100))
+            assert await ledger.append_many([b"x"] * 50) == range(100, 150)
+            await asyncio.sleep(1)
+            for entry in range(150):
+                holders = [b.id for b in cluster.bookies if entry in b.entries.get(ledger.id, {})]
+                assert sorted(holders) == sorted(ledger.metadata.write_set(entry))
+
+    ScriptedCluster(bookies=4).run(story)
+
+
+@pytest.mark.parametrize("digest", ["crc32", "hmac", "dummy"])
+@pytest.mark.parametrize("protocol", ["v2", "v3"])
+def test_every_digest_and_both_protocols(digest: str, protocol: str) -> None:
+    config = CONFIG.__class__(protocol=protocol)
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(config) as bk:
+            async with await bk.create_ledger(password=b"pw", digest=digest) as ledger:
+                await ledger.append_many([b"a", b"bc"])
+            assert payload_of(cluster["b1"].entries[ledger.id][1], digest, b"pw") == b"bc"
+            async with await bk.open_ledger(ledger.id, b"pw") as reader:
+                assert [tuple(e) async for e in reader.read(0, 1)] == [(0, b"a"), (1, b"bc")]
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("D14")
+@pytest.mark.parametrize("protocol", ["v2", "v3"])
+def test_an_idle_writer_tells_the_last_add_confirmed_without_another_add(protocol: str) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(CONFIG.__class__(protocol=protocol)) as bk:
+            ledger = await bk.create_ledger()
+            await asyncio.gather(*[ledger.append(b"x") for _ in range(10)])
+            await asyncio.sleep(1)
+            assert [bookie.explicit[ledger.id][0] for bookie in cluster.bookies] == [9, 9, 9]
+
+    ScriptedCluster().run(story)
