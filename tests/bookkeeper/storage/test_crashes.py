@@ -18,7 +18,7 @@ from bookkeeper.storage.group_commit import GroupCommit
 from bookkeeper.storage.ledger_state import Kind, state_record
 from bookkeeper.storage.manifest import Manifest
 from tests.bookkeeper.storage.recording_disk import RecordingDisk, RecordingFile, crash_images
-from tests.bookkeeper.storage.workload import Truth, everything, open_engine, standard_life, violations
+from tests.bookkeeper.storage.workload import Truth, everything, open_engine, random_life, standard_life, violations
 
 
 def boot_and_check(truth: Truth, at: int, files: dict[str, bytes]) -> tuple[list[str], RecordingDisk]:
@@ -37,11 +37,13 @@ def boot_and_check(truth: Truth, at: int, files: dict[str, bytes]) -> tuple[list
     return bad, disk
 
 
-def enumerate_crashes(seed: int, per_point: int, direct: bool) -> Iterator[tuple[str, list[str]]]:
+def enumerate_crashes(
+    seed: int, per_point: int, direct: bool, life: Callable[[RecordingDisk], Truth] = standard_life
+) -> Iterator[tuple[str, list[str]]]:
     """Every image, and what was wrong with it. A tenth crash again inside their start."""
     rng = random.Random(seed)
     disk = RecordingDisk(direct=direct)
-    truth = standard_life(disk)
+    truth = life(disk)
     for at, kept, files in crash_images({}, disk.ops, rng, per_point):
         where = f"after {at} operations ({disk.ops[at - 1].kind} {disk.ops[at - 1].path}), kept {kept}"
         bad, booted = boot_and_check(truth, at, files)
@@ -62,6 +64,16 @@ def test_every_crash_keeps_what_was_acknowledged(direct: bool) -> None:
         seen += 1
     assert seen >= 1000
     print(f"{seen} images")
+
+
+@pytest.mark.rule("B1", "B2", "B3", "K7", "K9", "K13", "K14", "K16", "K17", "G1")
+@pytest.mark.parametrize("seed", range(6))
+def test_every_crash_of_a_random_life(seed: int) -> None:
+    def life(disk: RecordingDisk) -> Truth:
+        return random_life(disk, random.Random(seed))
+
+    for where, bad in enumerate_crashes(seed, 4, bool(seed % 2), life):
+        assert not bad, f"{where}: {bad}"
 
 
 def test_the_life_that_is_cut_short_has_everything_in_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from array import array
 from dataclasses import dataclass, field
@@ -190,6 +191,37 @@ def standard_life(disk: RecordingDisk) -> Truth:
     life.pump()
     life.engine.close(lambda error: None)
     life.pump()
+    return life.truth
+
+
+def random_life(disk: RecordingDisk, rng: random.Random) -> Truth:
+    """Steps in any order; the workers' jobs interleave with what is asked for meanwhile."""
+    life = Life(disk)
+    following = dict.fromkeys((1, 2, 3), 0)
+    for _ in range(60):
+        ledger_id = rng.choice(list(following))
+        chance = rng.random()
+        if chance < 0.45:
+            if ledger_id not in life.truth.dropped and not life.engine.is_fenced(lid(ledger_id)):
+                count = rng.randrange(1, 5)
+                life.add(
+                    ledger_id, *range(following[ledger_id], following[ledger_id] + count), size=rng.choice([9, 900])
+                )
+                following[ledger_id] += count
+        elif chance < 0.8:
+            life.workers.step()
+        elif chance < 0.9:
+            life.checkpoint()
+        elif chance < 0.94:
+            life.fence(rng.choice([3, 7, 8]))
+        elif chance < 0.97 and 2 not in life.truth.dropped:
+            life.explicit_lac(2, following[2])
+        elif chance > 0.985 and not life.truth.dropped:
+            life.collect(1)
+    life.pump()
+    if rng.random() < 0.5:
+        life.engine.close(lambda error: None)
+        life.pump()
     return life.truth
 
 
