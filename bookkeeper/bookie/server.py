@@ -23,7 +23,7 @@ from bookkeeper.bookie.admission import Admission
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.metrics import Metrics
-from bookkeeper.net.protocol import FrameProtocol
+from bookkeeper.net.protocol import RECEIVE_BUFFER_BUSY, FrameProtocol
 from bookkeeper.runs import Adds
 from bookkeeper.wire import Dialect, Status
 
@@ -111,7 +111,8 @@ class ServerConnection(FrameProtocol):
 
     def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
         v2 = self.detector.v2
-        adds = runs.split_adds(buffer, start, end, self.frame_max, v2)
+        adds = runs.split_adds(buffer, start, end, self.frame_max, v2, self.server.scratch)
+        assert not adds.full, "a record is smaller than its frame"
         used = adds.used
         if not adds.slow:
             self.detector.v2 = adds.v2
@@ -253,6 +254,8 @@ class Connections:
         self.counts = ServerMetrics(metrics)
         self.frame_max = frame_max
         self.connections: dict[ServerConnection, None] = {}
+        self.scratch = bytearray(max(frame_max, RECEIVE_BUFFER_BUSY) + 4096)
+        """Where a chunk's records are built; the engine copies them before the next chunk comes."""
         self._connections_max = connections_max
         self._per_host_max = connections_per_host_max
         self._per_host: Counter[str] = Counter()
