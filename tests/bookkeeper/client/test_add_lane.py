@@ -1,0 +1,126 @@
+"""The way of one writer's adds to one bookie."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from bookkeeper import runs
+from bookkeeper.client.add_lane import AddLane
+from bookkeeper.client.bookie_pool import BookiePool
+from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import BookieUnavailableError, BookKeeperError
+from bookkeeper.ids import Address, BookieId, LedgerId
+from bookkeeper.ledger import QuorumSpec
+from bookkeeper.net import AddRun
+from bookkeeper.net.in_process import InProcessNet
+from bookkeeper.wire import Dialect, Status
+from tests.bookkeeper.client.scripted import ScriptedBookie, connection_of
+
+FULL = QuorumSpec(ensemble_size=3, write_quorum=3, ack_quorum=2)
+STRIPED = QuorumSpec(ensemble_size=4, write_quorum=2, ack_quorum=2)
+B1 = BookieId("b1")
+
+
+class Lanes:
+    """Makes lanes to one scripted bookie and collects what they report."""
+
+    def __init__(self, spec: QuorumSpec = FULL) -> None:
+        self.net = InProcessNet()
+        self.bookie = ScriptedBookie("b1")
+        self.spec = spec
+        self.tasks = Tasks("lanes")
+        self.pool = BookiePool(self.net, Random(1), ClientConfig(), self.address_of)
+        self.replies: list[list[AddRun]] = []
+        self.failures: list[BookKeeperError] = []
+
+    async def address_of(self, bookie: BookieId) -> Address:
+        return Address("b1", 1)
+
+    async def listen(self) -> None:
+        await self.net.listen(Address("b1", 1), lambda: connection_of(self.bookie))
+
+    def lane(self, position: int = 0) -> AddLane:
+        return AddLane(
+            self.pool,
+            self.tasks,
+            B1,
+            position,
+            5,
+            LedgerId(7),
+            self.spec,
+            lambda lane, batch: self.replies.append(batch),
+            lambda lane, error: self.failures.append(error),
+        )
+
+    def frames(self, first: int, count: int = 1) -> bytes:
+        payloads = [b"x"] * count
+        frames, _ = runs.encode_adds(
+            Dialect.V3, 7, first, payloads, -1, 0, b"k" * 20, runs.Digest.DUMMY, b"", 5 << runs.STREAM_SHIFT
+        )
+        return frames
+
+
+async def test_what_is_sent_before_the_connection_stands_goes_out_first() -> None:
+    lanes = Lanes()
+    await lanes.listen()
+    lane = lanes.lane()
+    lane.open()
+    lane.send(lanes.frames(0))
+    assert not lanes.replies
+    await asyncio.sleep(0.01)
+    lane.send(lanes.frames(1, 2))
+    await asyncio.sleep(0.01)
+    assert lanes.replies == [[(0, 1, Status.OK)], [(1, 2, Status.OK)]]
+    await lanes.pool.close()
+
+
+async def test_a_bookie_that_is_not_there_and_one_that_goes_are_reported_once() -> None:
+    lanes = Lanes()
+    lanes.lane().open()
+    await asyncio.sleep(0.01)
+    assert [type(error) for error in lanes.failures] == [BookieUnavailableError]
+    await lanes.listen()
+    lanes.pool.forgive(B1)
+    lanes.lane().open()
+    await asyncio.sleep(0.01)
+    lanes.bookie.connections[0].abort()
+    await asyncio.sleep(0.01)
+    assert len(lanes.failures) == 2
+    await lanes.pool.close()
+
+
+@pytest.mark.rule("W10b")
+async def test_after_a_drop_nothing_is_reported_and_the_next_lane_gets_another_connection() -> None:
+    lanes = Lanes()
+    await lanes.listen()
+    lane = lanes.lane()
+    lane.open()
+    await asyncio.sleep(0.01)
+    before = lanes.pool.ready(B1)
+    lane.send(lanes.frames(0))
+    lane.drop()
+    lane.send(lanes.frames(1))
+    await asyncio.sleep(0.01)
+    assert not lanes.replies and not lanes.failures
+    again = lanes.lane()
+    again.open()
+    await asyncio.sleep(0.01)
+    assert lanes.pool.ready(B1) is not before
+    again.send(lanes.frames(1))
+    await asyncio.sleep(0.01)
+    assert lanes.replies == [[(1, 1, Status.OK)]]
+    await lanes.pool.close()
+
+
+async def test_runs_between_which_a_bookie_holds_nothing_are_one() -> None:
+    lanes = Lanes(STRIPED)
+    lane = lanes.lane(position=0)  # holds 0, 3, 4, 7, 8, 11 ...
+    ok, io = Status.OK, Status.IO_ERROR
+    lane._replies([(0, 1, ok), (3, 2, ok), (7, 1, ok), (8, 1, io), (11, 2, ok)])
+    assert lanes.replies == [[(0, 8, ok), (8, 1, io), (11, 2, ok)]]
+    lane._replies([(0, 1, ok), (7, 2, ok)])  # 3 and 4 are missing in between
+    assert lanes.replies[1] == [(0, 1, ok), (7, 2, ok)]

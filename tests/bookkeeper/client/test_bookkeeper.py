@@ -1,0 +1,84 @@
+"""Create, open, delete, list: what is refused, and with which words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bookkeeper.errors import ClientClosedError, ConfigError, LedgerExistsError, NoSuchLedgerError, UnauthorizedError
+from bookkeeper.ledger import DigestType
+from tests.bookkeeper.client.scripted import ScriptedCluster, written
+
+
+@pytest.mark.rule("Q5")
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"ensemble": 2}, "ensemble >= write_quorum >= ack_quorum >= 1"),
+        ({"ack_quorum": 0}, "ensemble >= write_quorum >= ack_quorum >= 1"),
+        ({"digest": "md5"}, "no digest 'md5'; there are crc32, crc32c, dummy, hmac, mac"),
+        ({"when_short": "hope"}, "when_short='hope'; there are fail, name_absent"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_refused_before_anything_is_made(setting: dict[str, Any], message: str) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            with pytest.raises(ConfigError, match=message):
+                await bk.create_ledger(**setting)
+            assert [i async for i in bk.list_ledgers()] == []
+
+    ScriptedCluster().run(story)
+
+
+def test_defaults_are_three_copies_of_which_two_acknowledge_with_crc32c() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger(custom_metadata={"k": b"v"}) as ledger:
+            metadata = await bk.metadata(ledger.id)
+            assert str(metadata.spec) == "E=3 Qw=3 Qa=2"
+            assert metadata.digest_type is DigestType.CRC32C and metadata.custom == {"k": b"v"}
+            assert metadata.ctime_ms is not None
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("M6")
+def test_a_deleted_ledger_is_gone_and_its_id_is_not_given_out_again() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            first, second = await written(bk, 1), await written(bk, 1)
+            assert [i async for i in bk.list_ledgers()] == [first, second]
+            await bk.delete_ledger(second)
+            assert not await bk.exists(second) and await bk.exists(first)
+            with pytest.raises(NoSuchLedgerError):
+                await bk.delete_ledger(second)
+            assert await written(bk, 1) > second
+            with pytest.raises(LedgerExistsError):
+                await bk.create_ledger(ledger_id=first)
+
+    ScriptedCluster().run(story)
+
+
+def test_a_wrong_password_is_refused_before_any_bookie_is_asked() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger(password=b"right") as ledger:
+            await ledger.append(b"x")
+            for bookie in cluster.bookies:
+                bookie.requests.clear()
+            with pytest.raises(UnauthorizedError, match="another password"):
+                await bk.open_ledger(ledger.id, b"wrong")
+            assert not any(bookie.fenced for bookie in cluster.bookies)
+            assert await ledger.append(b"y") == 1
+
+    ScriptedCluster().run(story)
+
+
+def test_a_closed_client_says_so() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            pass
+        with pytest.raises(ClientClosedError, match=r"connect\(\) again"):
+            await bk.create_ledger()
+        await bk.close()
+
+    ScriptedCluster().run(story)

@@ -1,0 +1,55 @@
+"""From an address to a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from bookkeeper import BookKeeper
+from bookkeeper.client import openers
+from bookkeeper.errors import ConfigError, NoClusterError
+from bookkeeper.meta import Metadata, init_cluster
+from bookkeeper.real import system_seams
+from bookkeeper.seams import Net, Seams
+
+URI = "memory:test_openers"
+
+
+@dataclass
+class Other:
+    metadata: Metadata
+    net: Net | None = None
+    closed: bool = False
+
+    async def close(self) -> None:
+        self.closed = True
+        await self.metadata.close()
+
+
+opened: list[tuple[str, Other]] = []
+
+
+async def open_other(uri: str, seams: Seams) -> Other:
+    """What a higher floor would register."""
+    other = Other(await Metadata.connect(URI, seams))
+    opened.append((uri, other))
+    return other
+
+
+async def test_a_store_without_a_cluster_and_a_scheme_nobody_serves_are_told_apart() -> None:
+    with pytest.raises(NoClusterError, match="bk init"):
+        await BookKeeper.connect("memory:nothing-there")
+    with pytest.raises(ConfigError, match="no such kind of metadata store"):
+        await BookKeeper.connect("gopher://x/y")
+
+
+async def test_a_client_closes_what_its_scheme_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openers, "_openers", dict(openers._openers))
+    await init_cluster(URI, system_seams())
+    openers.register("other", f"{__name__}:open_other")
+    async with BookKeeper.connect("other:place") as bk:
+        (uri, other), metadata = opened[-1], bk.metadata_store
+        assert uri == "other:place" and metadata is other.metadata
+        assert [i async for i in bk.list_ledgers()] == []
+    assert other.closed

@@ -1,0 +1,144 @@
+"""Closing someone else's ledger, against bookies that do as they are told."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper import wire
+from bookkeeper.errors import RecoveryInconclusiveError, UnauthorizedError
+from bookkeeper.ids import LedgerId
+from bookkeeper.ledger import HEADER, LedgerState
+from bookkeeper.meta.memory import Fate
+from bookkeeper.wire import Status
+from tests.bookkeeper.client.scripted import ScriptedCluster, payload_of
+
+
+async def left_open(cluster: ScriptedCluster, count: int = 5) -> LedgerId:
+    """A ledger whose writer is gone, with ``count`` entries on every bookie."""
+    async with cluster.connect() as bk:
+        ledger = await bk.create_ledger()
+        for i in range(count):
+            await ledger.append(b"%d" % i)
+        await asyncio.sleep(1)
+        return ledger.id
+
+
+@pytest.mark.rule("R3", "R2")
+def test_every_bookie_is_fenced_and_every_recovery_read_fences_too() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        ledger_id = await left_open(cluster)
+        for bookie in cluster.bookies:
+            bookie.requests.clear()
+        async with cluster.connect() as bk, await bk.open_ledger(ledger_id) as reader:
+            assert reader.closed and reader.last_add_confirmed == 4 and reader.length == 5
+        assert all(ledger_id in bookie.fenced for bookie in cluster.bookies)
+        reads = [r for b in cluster.bookies for r in b.requests if isinstance(r, wire.ReadEntry)]
+        assert reads and all(r.fence and r.master_key for r in reads)
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("R6", "R7", "R8")
+def test_one_good_copy_is_enough_and_is_written_back_with_the_frozen_last_add_confirmed() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        ledger_id = await left_open(cluster)
+        for bookie in cluster.bookies:
+            bookie.explicit.clear()
+        for bookie in cluster.bookies[1:]:
+            del bookie.entries[ledger_id][4]
+        lac = cluster["b1"].lac(ledger_id)
+        async with cluster.connect() as bk, await bk.open_ledger(ledger_id) as reader:
+            assert reader.last_add_confirmed == 4
+        await asyncio.sleep(1)
+        holders = [b for b in cluster.bookies if 4 in b.entries[ledger_id]]
+        assert len(holders) >= 2
+        for bookie in holders:
+            packet = bookie.entries[ledger_id][4]
+            assert payload_of(packet) == b"4" and HEADER.unpack_from(packet)[2] <= lac
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("R6")
+def test_too_few_answers_leave_the_ledger_in_recovery_and_a_later_attempt_closes_it() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        ledger_id = await left_open(cluster)
+        for bookie in cluster.bookies[:2]:
+            bookie.refuse_reads = Status.IO_ERROR
+        async with cluster.connect() as bk:
+            with pytest.raises(RecoveryInconclusiveError):
+                await bk.open_ledger(ledger_id)
+            assert (await bk.metadata(ledger_id)).state is LedgerState.IN_RECOVERY
+            cluster["b1"].refuse_reads = None
+            async with await bk.open_ledger(ledger_id) as reader:
+                assert reader.closed and reader.last_add_confirmed == 4
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("V2")
+def test_a_bookie_that_hangs_does_not_hold_up_a_recovery_for_long() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        ledger_id = await left_open(cluster)
+        cluster["b2"].silent = True
+        began = asyncio.get_running_loop().time()
+        async with cluster.connect() as bk, await bk.open_ledger(ledger_id) as reader:
+            assert reader.last_add_confirmed == 4
+        assert asyncio.get_running_loop().time() - began < 3
+
+    ScriptedCluster().run(story)
+
+
+def test_bookies_that_hold_another_password_refuse_the_fence() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        ledger_id = await left_open(cluster)
+        for bookie in cluster.bookies:
+            bookie.keys[ledger_id] = b"k" * 20
+        async with cluster.connect() as bk:
+            with pytest.raises(UnauthorizedError):
+                await bk.open_ledger(ledger_id)
+
+    ScriptedCluster().run(story)
+
+
+class LosesReplies:
+    """The first writes of one kind are done, and nobody hears of it."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def fate(self, session: int, kind: str, path: str) -> Fate:
+        if kind == "set" and self.times:
+            self.times -= 1
+            return Fate(reply_lost=True)
+        return Fate()
+
+
+@pytest.mark.rule("M8", "R10")
+def test_a_lost_reply_to_beginning_or_closing_is_looked_up_not_guessed() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        ledger_id = await left_open(cluster)
+        cluster.store.interference = LosesReplies(2)
+        async with cluster.connect() as bk, await bk.open_ledger(ledger_id) as reader:
+            assert reader.closed and reader.last_add_confirmed == 4
+            found = await bk.metadata_store.ledgers.read(ledger_id)
+            assert found.version == 2  # begun once, closed once
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("M8", "W5")
+def test_a_lost_reply_to_an_ensemble_change_makes_one_change() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            await ledger.append(b"a")
+            cluster.store.interference = LosesReplies(1)
+            cluster[ledger.metadata.last_fragment.ensemble[0]].refuse_adds = Status.IO_ERROR
+            await ledger.append(b"b")
+            await asyncio.sleep(1)
+            await ledger.append(b"c")
+            assert len(ledger.metadata.fragments) == 2 and not ledger.failed_bookies
+
+    ScriptedCluster(bookies=4).run(story)

@@ -1,0 +1,79 @@
+"""The simulated cluster keeps its own promises: it repeats itself, and it notices what must not happen."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from bookkeeper.errors import InvariantError
+from bookkeeper.ids import LedgerId
+from bookkeeper.ledger import LedgerState
+from bookkeeper.meta import ledger_format
+from bookkeeper.testing.cluster import SimCluster, WitnessedStore
+
+
+def trace_of(seed: int) -> str:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            for i in range(30):
+                await ledger.append(b"%d" % i)
+                if i == 10:
+                    cluster.node("b2").crash()
+                if i == 20:
+                    cluster.node("b2").restart()
+            await cluster.until_up()
+
+    cluster = SimCluster(seed)
+    cluster.run(story)
+    return cluster.world.trace.digest
+
+
+def test_the_same_seed_gives_the_same_trace_and_another_one_another() -> None:
+    assert trace_of(3) == trace_of(3) != trace_of(4)
+
+
+@pytest.mark.rule("M2")
+def test_an_illegal_change_of_metadata_is_noticed_where_it_happens() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            async with await bk.create_ledger() as ledger:
+                await ledger.append(b"x")
+            store, path = bk.metadata_store.store, next(iter(cluster.store.seen))
+            found = await store.get(path)
+            closed = ledger_format.decode(found.value)
+            reopened = replace(closed, state=LedgerState.OPEN, last_entry=type(closed.last_entry)(-1), length=0)
+            with pytest.raises(InvariantError, match="M2 does not hold"):
+                await store.set(path, ledger_format.encode(reopened), found.version)
+
+    SimCluster().run(story)
+
+
+@pytest.mark.rule("L1", "R11")
+def test_an_acknowledged_entry_that_is_gone_or_another_is_noticed() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            await ledger.append(b"x")
+        cluster.acked(ledger.id, 0, b"y")
+        with pytest.raises(InvariantError, match="L1"):
+            await cluster.check_acked()
+        cluster._acked.clear()
+        cluster.acked(LedgerId(ledger.id), 1, b"x")
+        with pytest.raises(InvariantError, match="R11"):
+            await cluster.check_acked()
+
+    SimCluster().run(story)
+
+
+def test_a_session_of_a_crashed_bookie_ends_when_it_times_out_and_not_before() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            cluster.node("b1").crash()
+            await asyncio.sleep(1)
+            assert len(await bk.metadata_store.bookies.writable()) == 3
+            await asyncio.sleep(2)
+            assert len(await bk.metadata_store.bookies.writable()) == 2
+        assert isinstance(cluster.store, WitnessedStore)
+
+    SimCluster().run(story)
