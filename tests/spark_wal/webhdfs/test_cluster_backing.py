@@ -95,8 +95,10 @@ def test_s3_a_gateway_that_was_frozen_shows_nothing_old(seed: int) -> None:
 
         async def write(number: int) -> None:
             path = f"/c/{number}"
-            for _ in range(40):
+            for _ in range(200):
                 for gateway, node in zip(gateways, nodes, strict=True):
+                    if node is frozen:  # a write in progress there would hold back its looks
+                        continue
                     try:
                         await asyncio.wait_for(asyncio.shield(node.run(one(gateway, path, number))), 3)
                     except (NotOwnerError, Refusal, TimeoutError):
@@ -111,27 +113,43 @@ def test_s3_a_gateway_that_was_frozen_shows_nothing_old(seed: int) -> None:
                 raise NotOwnerError
             await atomic(owner, path, b"x", number)
 
-        async def look() -> None:
-            for gateway, node in zip(gateways, nodes, strict=True):
-                before = set(acknowledged)
-                owner = gateway.session
-                if owner is None:
-                    continue
-                listing = asyncio.ensure_future(node.run(file_system.listing(owner, "/c")))
-                try:
-                    shown = {f"/c/{status.name}" for status in await asyncio.wait_for(listing, 3)}
-                except (NotOwnerError, TimeoutError, NoSuchFileError):
-                    continue
-                assert before <= shown, f"{node.name} does not show {sorted(before - shown)}"
+        async def look(gateway: Gateway, node: Node) -> None:
+            before = set(acknowledged)
+            owner = gateway.session
+            if owner is None:
+                return
+            try:
+                shown = {f"/c/{s.name}" for s in await node.run(file_system.listing(owner, "/c"))}
+            except (NotOwnerError, NoSuchFileError):
+                return
+            assert before <= shown, f"{node.name} does not show {sorted(before - shown)}"
 
-        for number in range(30):
-            if number % 10 == 5:
-                frozen = nodes[(number // 10) % 2]
+        looks: list[asyncio.Task[None]] = []
+        frozen: Node | None = None
+
+        def thaw() -> None:
+            nonlocal frozen
+            assert frozen is not None
+            frozen.thaw()
+            frozen = None
+
+        async def keep_looking() -> None:
+            while True:  # on a frozen node they wait, and are the first thing it does when it wakes
+                looks.extend(asyncio.ensure_future(look(*pair)) for pair in zip(gateways, nodes, strict=True))
+                await asyncio.sleep(0.2)
+
+        looking = asyncio.ensure_future(keep_looking())
+        for number in range(24):
+            if number % 6 == 2 and frozen is None:
+                frozen = next(n for g, n in zip(gateways, nodes, strict=True) if g.role is Role.OWNER)
                 frozen.freeze()
-                cluster.world.loop.call_later(1.0 + seed * 0.7, frozen.thaw)
+                cluster.world.loop.call_later(7.0 + seed * 0.3, thaw)
             await write(number)
-            await asyncio.gather(look(), look())
-        assert len(acknowledged) > 20
+            await asyncio.sleep(0.5)
+        await asyncio.sleep(10)
+        looking.cancel()
+        await asyncio.gather(*looks)
+        assert len(acknowledged) == 24
 
     async def started(cluster: SimCluster, node: Node) -> Gateway:
         gateway = await gateway_on(cluster, node)
