@@ -77,13 +77,14 @@ class _Handler(WSGIRequestHandler):
 class HttpServer:
     """Serves until closed. Made with :meth:`start`."""
 
-    def __init__(self, server: WSGIServer, address: Address) -> None:
+    def __init__(self, server: WSGIServer, address: Address, worker: Worker) -> None:
         self._server = server
+        self._worker = worker
         self.address = address
 
     @classmethod
     def start(cls, address: Address, health: Health, metrics: Collector, worker: Worker) -> HttpServer:
-        """Listen at ``address`` and serve in ``worker``, which is used up by it.
+        """Listen at ``address`` and serve in ``worker``, which ends with it.
 
         Raises:
             OSError: the address cannot be had.
@@ -91,14 +92,19 @@ class HttpServer:
         registry = CollectorRegistry(auto_describe=False)
         registry.register(metrics)
         application = _Application(health, make_wsgi_app(registry), address.host)
-        server = make_server(address.host, address.port, application, ThreadingWSGIServer, handler_class=_Handler)
-        worker.submit(lambda: server.serve_forever(poll_interval=0.2), lambda result, error: None)
-        return cls(server, Address(address.host, server.server_address[1]))
+        try:
+            server = make_server(address.host, address.port, application, ThreadingWSGIServer, handler_class=_Handler)
+        except BaseException:
+            worker.close()
+            raise
+        worker.submit(lambda: server.serve_forever(poll_interval=0.05), lambda result, error: None)
+        return cls(server, Address(address.host, server.server_address[1]), worker)
 
     def close(self) -> None:
         """Stop. Idempotent."""
         self._server.shutdown()
         self._server.server_close()
+        self._worker.close()
 
 
 class _Application:

@@ -111,7 +111,8 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._pauses += 1
         if self._pauses == 1 and self._transport is not None and not self.closed:
             self.reading_paused = True
-            self._transport.pause_reading()
+            if not self._transport.is_closing():  # uvloop refuses, asyncio does not mind
+                self._transport.pause_reading()
 
     def resume_reading(self) -> None:
         """Undo one ``pause_reading``. What is in the buffer already is looked at on the next turn of the loop."""
@@ -119,7 +120,8 @@ class FrameProtocol(asyncio.BufferedProtocol):
         assert self._pauses >= 0, "resume_reading without pause_reading"
         if self._pauses == 0 and self._transport is not None and not self.closed and self._loop is not None:
             self.reading_paused = False
-            self._transport.resume_reading()
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
             if self._end > self._start:
                 self._loop.call_soon(self._offer)
 

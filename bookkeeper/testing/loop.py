@@ -60,7 +60,14 @@ class _Handle(events.Handle):
 
 
 class _TimerHandle(events.TimerHandle):
-    __slots__ = ()
+    """Timers due at one moment run in the order of their making, as threads' results and packets do."""
+
+    __slots__ = ("_number",)
+    _number: int
+
+    def __lt__(self, other: object) -> bool:
+        assert isinstance(other, _TimerHandle)
+        return (self.when(), self._number) < (other.when(), other._number)
 
     def _run(self) -> None:
         if not _suppressed(self):
@@ -101,6 +108,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def __init__(self) -> None:
         self._now = 0.0
         self._born = 0
+        self._timers = 0
         super().__init__()
         self._clock_resolution = 1e-9
         self._selector = _Selector(self)
@@ -136,6 +144,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         timer = _TimerHandle(when, callback, args, self, context)
+        self._timers += 1
+        timer._number = self._timers
         heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
         timer._scheduled = True  # type: ignore[attr-defined]
         return timer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,98 +15,19 @@ from bookkeeper.errors import (
     BookKeeperError,
     CookieError,
     DirectoryLockedError,
-    MetadataRolledBackError,
 )
-from bookkeeper.ids import Address, BookieId, EntryId, LedgerId
-from bookkeeper.ledger import DigestType, Fragment, LedgerMetadata, LedgerState
-from bookkeeper.ledger.quorum import QuorumSpec
-from bookkeeper.meta import MemoryCluster, Metadata, init_cluster_in
+from bookkeeper.ids import Address, EntryId, LedgerId
 from bookkeeper.net.connection import AddRun, connect_bookie
-from bookkeeper.seams import Seams
-from bookkeeper.testing import Fault, World
+from bookkeeper.testing import Fault
 from bookkeeper.wire import Status
+from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
 
 KEY = b"k" * 20
 L = LedgerId(7)
-BOOKIE = BookieId("b:3181")
 
 
 def entry(entry_id: int, payload: bytes) -> bytes:
     return runs.encode_adds(2, L, entry_id, [payload], -1, 0, KEY, 3)[0][28:]
-
-
-class Cluster:
-    """A metadata store, a bookie ``b``, and whoever asks it."""
-
-    def __init__(self, world: World, **options: Any) -> None:
-        self.world = world
-        self.metadata = MemoryCluster()
-        self.node = world.node("b")
-        self.options = {
-            "metadata_uri": "memory://test",
-            "directory": "/data",
-            "listen": "b:3181",
-            "insecure": True,
-            "http_listen": "",
-            "storage": {
-                "journal_file_bytes": 64 * 1024,
-                "entry_log_bytes": 64 * 1024,
-                "checkpoint_bytes": 32 * 1024,
-                "reserve_bytes": 0,
-            },
-            **options,
-        }
-        self.server: BookieServer | None = None
-        self.started = asyncio.Event()
-        self.stores: list[Any] = []
-
-    async def bookie(self, seams: Seams) -> None:
-        """The program of node ``b``."""
-        store = self.metadata.connect()
-        self.stores.append(store)
-        self.server = BookieServer(config_from(self.options), seams, await Metadata.over(store, seams))
-        await self.server.start()
-        self.started.set()
-        await self.server.run_until_failure()
-
-    async def up(self) -> Metadata:
-        """Make the cluster, start the bookie; metadata as a client sees it."""
-        self.node.on_crash.append(lambda: self.metadata.expire(self.stores[-1]))
-        seams = self.world.node("client").seams
-        store = self.metadata.connect()
-        await init_cluster_in(store, seams)
-        self.node.start(self.bookie)
-        await self.started.wait()
-        return await Metadata.over(store, seams)
-
-    async def again(self) -> None:
-        self.started.clear()
-        task = self.node.restart()
-        waiting = asyncio.ensure_future(self.started.wait())
-        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            waiting.cancel()
-            await task
-
-    async def ask(self, request: wire.Request) -> Any:
-        return (await self.ask_all([request]))[0]
-
-    async def ask_all(self, requests: Sequence[wire.Request]) -> list[Any]:
-        client = self.world.node("client")
-        connection = await client.run(connect_bookie(client.seams.net, Address("b", 3181), timeout_s=5))
-        try:
-            return await asyncio.gather(*[client.run(connection.request(request, 10)) for request in requests])
-        finally:
-            connection.close()
-
-
-def run(main: Any, *, seed: int = 0, **options: Any) -> None:
-    with World(seed) as world:
-
-        async def program() -> None:
-            await main(Cluster(world, **options))
-
-        world.run(program())
 
 
 @pytest.mark.rule("B1", "B2", "B3", "F1", "F2")
@@ -266,68 +186,6 @@ def test_each_start_has_a_higher_boot_number_and_the_port_stays() -> None:
         assert len({(name, port) for _, name, port in seen}) == 1
 
     run(main, listen="b:0")
-
-
-def ledger() -> LedgerMetadata:
-    spec = QuorumSpec(ensemble_size=1, write_quorum=1, ack_quorum=1)
-    return LedgerMetadata(
-        spec=spec,
-        state=LedgerState.OPEN,
-        fragments=(Fragment(EntryId(0), (BOOKIE,)),),
-        digest_type=DigestType.CRC32C,
-        password=b"",
-    )
-
-
-@pytest.mark.rule("G1", "M6")
-def test_deleted_ledgers_are_dropped_after_proof_and_stay_dead() -> None:
-    async def main(cluster: Cluster) -> None:
-        metadata = await cluster.up()
-        kept, _ = await metadata.ledgers.create(ledger())
-        gone, _ = await metadata.ledgers.create(ledger())
-        others = [await metadata.ledgers.create(ledger()) for _ in range(5)]
-        assert others
-
-        def add(ledger_id: LedgerId, entry_id: int) -> wire.AddEntry:
-            data = ledger_id.to_bytes(8, "big") + entry_id.to_bytes(8, "big") + bytes(16)
-            return wire.AddEntry(ledger_id, EntryId(entry_id), KEY, data)
-
-        for ledger_id in (kept, gone):
-            assert (await cluster.ask(add(ledger_id, 0))).status is Status.OK
-        server = cluster.server
-        assert server is not None
-        assert await server.collect_garbage() == set()
-        await metadata.ledgers.delete(gone)
-        assert await server.collect_garbage() == set(), "one pass is no proof"
-        await asyncio.sleep(599)
-        assert await server.collect_garbage() == set(), "nor are two in haste"
-        await asyncio.sleep(1)
-        assert await server.collect_garbage() == {gone}
-        assert (await cluster.ask(wire.ReadEntry(kept, EntryId(0)))).status is Status.OK
-        assert (await cluster.ask(wire.ReadEntry(gone, EntryId(0)))).status is Status.NO_LEDGER
-        assert (await cluster.ask(add(gone, 1))).status is Status.FENCED
-
-    run(main, garbage_interval_s=10**6)
-
-
-@pytest.mark.rule("M10", "G1", "G5")
-def test_a_store_that_went_back_in_time_stops_garbage_collection_and_the_next_start() -> None:
-    async def main(cluster: Cluster) -> None:
-        metadata = await cluster.up()
-        backup = cluster.metadata.snapshot()
-        for _ in range(3):
-            await metadata.ledgers.create(ledger())
-        server = cluster.server
-        assert server is not None
-        await server.collect_garbage()
-        cluster.metadata.restore(backup)
-        with pytest.raises(MetadataRolledBackError):
-            await server.collect_garbage()
-        cluster.node.crash(power=False)
-        with pytest.raises(MetadataRolledBackError):
-            await cluster.again()
-
-    run(main, garbage_interval_s=10**6)
 
 
 def test_stopping_waits_for_what_is_in_progress_and_leaves_a_clean_disk() -> None:

@@ -1,12 +1,10 @@
-"""``python -m bookkeeper.bookie``: a real process on a real disk, killed without warning."""
+"""A real process on a real disk, killed without warning."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,48 +12,12 @@ import pytest
 from bookkeeper import real, runs, wire
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import Address, EntryId, LedgerId
-from bookkeeper.meta import init_cluster
 from bookkeeper.net.connection import AddRun, connect_bookie
 from bookkeeper.wire import Status
+from tests.bookkeeper.bookie.processes import Process, new_process
 
 L = LedgerId(7)
 KEY = b"k" * 20
-
-
-class Process:
-    """A bookie in a process of its own."""
-
-    def __init__(self, directory: Path) -> None:
-        self._arguments = [
-            *(sys.executable, "-m", "bookkeeper.bookie"),
-            *("--metadata", f"sqlite:///{directory}/meta.db", "--directory", f"{directory}/bookie"),
-        ]
-        self.address = Address("", 0)
-        self.process: subprocess.Popen[str] | None = None
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(self._arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert " serves at " in line, self.end(signal.SIGKILL)
-        self.address = Address.parse(line.split(" serves at ")[1].split(",")[0].strip())
-
-    def end(self, number: signal.Signals) -> tuple[int, str]:
-        """Send a signal; the exit code and what was written to stderr."""
-        assert self.process is not None
-        self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=30)
-        return self.process.returncode, errors
-
-
-@pytest.fixture
-def process(tmp_path: Path) -> Process:
-    real.run(_init(f"sqlite:///{tmp_path}/meta.db"))
-    return Process(tmp_path)
-
-
-async def _init(uri: str) -> None:
-    await init_cluster(uri, real.system_seams())
 
 
 async def _load(address: Address, first: int, kill: int, process: Process) -> tuple[list[AddRun], int]:
@@ -94,7 +56,8 @@ async def _check(address: Address, acked: list[AddRun]) -> None:
 
 @pytest.mark.integration
 @pytest.mark.rule("B1", "F1", "K7")
-def test_kill_9_under_load_loses_nothing_that_was_acknowledged(process: Process) -> None:
+def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    process = new_process(tmp_path)
     acked: list[AddRun] = []
     following = 0
     process.start()
@@ -110,23 +73,3 @@ def test_kill_9_under_load_loses_nothing_that_was_acknowledged(process: Process)
     assert sum(n for _, n, status in acked if status is Status.OK) >= 9000
     code, errors = process.end(signal.SIGTERM)
     assert (code, errors) == (0, "")
-
-
-@pytest.mark.integration
-@pytest.mark.rule("X1")
-def test_what_is_wrong_is_said_and_the_exit_code_tells(process: Process, tmp_path: Path) -> None:
-    def run(*arguments: str) -> tuple[int, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "bookkeeper.bookie", *arguments], capture_output=True, text=True, check=False
-        )
-        return done.returncode, done.stderr
-
-    code, errors = run("--directory", str(tmp_path))
-    assert (code, "metadata_uri" in errors) == (78, True)
-    good = ("--metadata", f"sqlite:///{tmp_path}/meta.db", "--directory", f"{tmp_path}/bookie")
-    code, errors = run(*good, "--listen", "0.0.0.0:0")
-    assert (code, "insecure" in errors) == (78, True)
-    process.start()
-    code, errors = run(*good)
-    assert (code, "another process" in errors) == (78, True)
-    assert process.end(signal.SIGINT)[0] == 0

@@ -1,18 +1,15 @@
-"""The bindings, against the real system."""
+"""Files of the real system: offsets, alignment, errors that name their path."""
 
 from __future__ import annotations
 
-import asyncio
+import errno
 import mmap
-import threading
+import os
 from pathlib import Path
 
 import pytest
 
-from bookkeeper import real
-from bookkeeper.ids import Address
 from bookkeeper.real.disk import PosixDisk
-from bookkeeper.real.workers import ThreadWorker
 
 
 def test_files_are_read_and_written_at_offsets(tmp_path: Path) -> None:
@@ -85,59 +82,51 @@ def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
     disk.lock(str(tmp_path / "lock")).release()
 
 
-@pytest.mark.rule("P2")
-async def test_jobs_run_in_order_elsewhere_and_report_on_the_loop() -> None:
-    worker = ThreadWorker("w")
-    reports: list[tuple[object, object]] = []
-    loop_thread = threading.get_ident()
-    for i in range(100):
-        worker.submit(
-            lambda i=i: (i, threading.get_ident()),  # type: ignore[misc]
-            lambda result, error: reports.append((result, threading.get_ident())),
-        )
-    assert not reports, "a result came inside submit"
-    assert await worker.call(lambda: 7) == 7
-    with pytest.raises(ZeroDivisionError):
-        await worker.call(lambda: 1 // 0)
-    assert [result[0] for result, _ in reports] == list(range(100))  # type: ignore[index]
-    assert {thread for _, thread in reports} == {loop_thread}
-    assert loop_thread not in {result[1] for result, _ in reports}  # type: ignore[index]
-    worker.close()
-    worker.close()
-    with pytest.raises(RuntimeError):
-        worker.submit(lambda: 1, lambda result, error: None)
+@pytest.mark.rule("K25")
+def test_a_short_write_is_continued_and_one_that_writes_nothing_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = PosixDisk().open(str(tmp_path / "file"), create=True)
+    pwrite = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, offset: pwrite(fd, data[:3], offset))
+    file.pwrite(b"0123456789", 5)
+    assert file.pread(10, 5) == b"0123456789"
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, offset: 0)
+    with pytest.raises(OSError, match="file") as caught:
+        file.pwrite(b"x", 0)
+    assert caught.value.errno == errno.EIO
 
 
-class Echo(asyncio.Protocol):
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
-        self.got = asyncio.get_running_loop().create_future()
+@pytest.mark.rule("K25", "K26")
+def test_a_write_that_ends_in_an_error_says_so_after_the_part_that_fitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = PosixDisk().open(str(tmp_path / "file"), create=True)
+    pwrite = os.pwrite
 
-    def data_received(self, data: bytes) -> None:
-        if not self.got.done():
-            self.got.set_result(data)
-        if data == b"ping":
-            self.transport.write(b"pong")  # type: ignore[attr-defined]
+    def full_after_four(fd: int, data: memoryview, offset: int) -> int:
+        if offset >= 4:
+            raise OSError(errno.ENOSPC, "full")
+        return pwrite(fd, data[:4], offset)
 
-
-def test_tcp_on_the_loop_of_run() -> None:
-    async def main() -> None:
-        net = real.system_seams().net
-        listener = await net.listen(Address("127.0.0.1", 0), Echo)
-        assert listener.address.port > 0
-        caller = await net.connect(listener.address, Echo, timeout_s=5)
-        caller.transport.write(b"ping")  # type: ignore[attr-defined]
-        assert await caller.got == b"pong"
-        caller.transport.close()
-        listener.close()
-        with pytest.raises(OSError):
-            await net.connect(listener.address, Echo, timeout_s=5)
-
-    real.run(main())
+    monkeypatch.setattr(os, "pwrite", full_after_four)
+    with pytest.raises(OSError, match="file") as caught:
+        file.pwrite(b"01234567", 0)
+    assert caught.value.errno == errno.ENOSPC
+    assert file.size() == 4
 
 
-def test_clock_and_chance() -> None:
-    clock = real.SystemClock()
-    assert clock.monotonic() <= clock.monotonic()
-    assert clock.wall_ms() > 1_700_000_000_000
-    assert 0 <= real.SystemRng().random() < 1
+@pytest.mark.rule("K6", "K23")
+@pytest.mark.parametrize(("call", "method"), [("close", "close"), ("fdatasync", "sync")])
+def test_errors_of_close_and_sync_are_not_swallowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, method: str
+) -> None:
+    file = PosixDisk().open(str(tmp_path / "file"), create=True)
+    with monkeypatch.context() as patched:
+
+        def fail(fd: int) -> None:
+            raise OSError(errno.EIO, "bad")
+
+        patched.setattr(os, call, fail)
+        with pytest.raises(OSError, match="file"):
+            getattr(file, method)()

@@ -1,0 +1,91 @@
+"""A metadata store, one bookie on a simulated machine, and whoever asks it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from bookkeeper import wire
+from bookkeeper.bookie import BookieServer, config_from
+from bookkeeper.ids import Address, BookieId
+from bookkeeper.meta import MemoryCluster, Metadata, init_cluster_in
+from bookkeeper.net.connection import connect_bookie
+from bookkeeper.seams import Seams
+from bookkeeper.testing import World
+
+BOOKIE = BookieId("b:3181")
+
+
+class Cluster:
+    """A metadata store, a bookie ``b``, and whoever asks it."""
+
+    def __init__(self, world: World, **options: Any) -> None:
+        self.world = world
+        self.metadata = MemoryCluster()
+        self.node = world.node("b")
+        self.options = {
+            "metadata_uri": "memory://test",
+            "directory": "/data",
+            "listen": "b:3181",
+            "insecure": True,
+            "http_listen": "",
+            "storage": {
+                "journal_file_bytes": 64 * 1024,
+                "entry_log_bytes": 64 * 1024,
+                "checkpoint_bytes": 32 * 1024,
+                "reserve_bytes": 0,
+            },
+            **options,
+        }
+        self.server: BookieServer | None = None
+        self.started = asyncio.Event()
+        self.stores: list[Any] = []
+
+    async def bookie(self, seams: Seams) -> None:
+        """The program of node ``b``."""
+        store = self.metadata.connect()
+        self.stores.append(store)
+        self.server = BookieServer(config_from(self.options), seams, await Metadata.over(store, seams))
+        await self.server.start()
+        self.started.set()
+        await self.server.run_until_failure()
+
+    async def up(self) -> Metadata:
+        """Make the cluster, start the bookie; metadata as a client sees it."""
+        self.node.on_crash.append(lambda: self.metadata.expire(self.stores[-1]))
+        seams = self.world.node("client").seams
+        store = self.metadata.connect()
+        await init_cluster_in(store, seams)
+        self.node.start(self.bookie)
+        await self.started.wait()
+        return await Metadata.over(store, seams)
+
+    async def again(self) -> None:
+        self.started.clear()
+        task = self.node.restart()
+        waiting = asyncio.ensure_future(self.started.wait())
+        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            waiting.cancel()
+            await task
+
+    async def ask(self, request: wire.Request) -> Any:
+        return (await self.ask_all([request]))[0]
+
+    async def ask_all(self, requests: Sequence[wire.Request]) -> list[Any]:
+        client = self.world.node("client")
+        connection = await client.run(connect_bookie(client.seams.net, Address("b", 3181), timeout_s=5))
+        try:
+            return await asyncio.gather(*[client.run(connection.request(request, 10)) for request in requests])
+        finally:
+            connection.close()
+
+
+def run(main: Any, *, seed: int = 0, **options: Any) -> None:
+    with World(seed) as world:
+
+        async def program() -> None:
+            await main(Cluster(world, **options))
+
+        world.run(program())

@@ -1,0 +1,48 @@
+"""Bookies in processes of their own."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from bookkeeper import real
+from bookkeeper.ids import Address
+from bookkeeper.meta import init_cluster
+
+
+class Process:
+    """A bookie in a process of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self._arguments = [
+            *(sys.executable, "-m", "bookkeeper.bookie"),
+            *("--metadata", f"sqlite:///{directory}/meta.db", "--directory", f"{directory}/bookie"),
+        ]
+        self.address = Address("", 0)
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self._arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert " serves at " in line, self.end(signal.SIGKILL)
+        self.address = Address.parse(line.split(" serves at ")[1].split(",")[0].strip())
+
+    def end(self, number: signal.Signals) -> tuple[int, str]:
+        """Send a signal; the exit code and what was written to stderr."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=30)
+        return self.process.returncode, errors
+
+
+def new_process(directory: Path) -> Process:
+    """A bookie, not started, of a new cluster in ``directory``."""
+    real.run(_init(f"sqlite:///{directory}/meta.db"))
+    return Process(directory)
+
+
+async def _init(uri: str) -> None:
+    await init_cluster(uri, real.system_seams())

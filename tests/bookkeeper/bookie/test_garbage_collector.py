@@ -1,0 +1,79 @@
+"""Deleted ledgers go, after proof; nothing else does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper import wire
+from bookkeeper.errors import MetadataRolledBackError
+from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.ledger import DigestType, Fragment, LedgerMetadata, LedgerState
+from bookkeeper.ledger.quorum import QuorumSpec
+from bookkeeper.wire import Status
+from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
+
+KEY = b"k" * 20
+
+
+def ledger() -> LedgerMetadata:
+    spec = QuorumSpec(ensemble_size=1, write_quorum=1, ack_quorum=1)
+    return LedgerMetadata(
+        spec=spec,
+        state=LedgerState.OPEN,
+        fragments=(Fragment(EntryId(0), (BOOKIE,)),),
+        digest_type=DigestType.CRC32C,
+        password=b"",
+    )
+
+
+@pytest.mark.rule("G1", "M6")
+def test_deleted_ledgers_are_dropped_after_proof_and_stay_dead() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        kept, _ = await metadata.ledgers.create(ledger())
+        gone, _ = await metadata.ledgers.create(ledger())
+        others = [await metadata.ledgers.create(ledger()) for _ in range(5)]
+        assert others
+
+        def add(ledger_id: LedgerId, entry_id: int) -> wire.AddEntry:
+            data = ledger_id.to_bytes(8, "big") + entry_id.to_bytes(8, "big") + bytes(16)
+            return wire.AddEntry(ledger_id, EntryId(entry_id), KEY, data)
+
+        for ledger_id in (kept, gone):
+            assert (await cluster.ask(add(ledger_id, 0))).status is Status.OK
+        server = cluster.server
+        assert server is not None
+        assert await server.collect_garbage() == set()
+        await metadata.ledgers.delete(gone)
+        assert await server.collect_garbage() == set(), "one pass is no proof"
+        await asyncio.sleep(599)
+        assert await server.collect_garbage() == set(), "nor are two in haste"
+        await asyncio.sleep(1)
+        assert await server.collect_garbage() == {gone}
+        assert (await cluster.ask(wire.ReadEntry(kept, EntryId(0)))).status is Status.OK
+        assert (await cluster.ask(wire.ReadEntry(gone, EntryId(0)))).status is Status.NO_LEDGER
+        assert (await cluster.ask(add(gone, 1))).status is Status.FENCED
+
+    run(main, garbage_interval_s=10**6)
+
+
+@pytest.mark.rule("M10", "G1", "G5")
+def test_a_store_that_went_back_in_time_stops_garbage_collection_and_the_next_start() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        backup = cluster.metadata.snapshot()
+        for _ in range(3):
+            await metadata.ledgers.create(ledger())
+        server = cluster.server
+        assert server is not None
+        await server.collect_garbage()
+        cluster.metadata.restore(backup)
+        with pytest.raises(MetadataRolledBackError):
+            await server.collect_garbage()
+        cluster.node.crash(power=False)
+        with pytest.raises(MetadataRolledBackError):
+            await cluster.again()
+
+    run(main, garbage_interval_s=10**6)

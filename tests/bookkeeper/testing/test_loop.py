@@ -1,0 +1,50 @@
+"""A loop without a system under it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper.testing import SimDeadlockError, World
+
+
+def test_time_jumps_and_a_wait_for_nothing_is_an_error() -> None:
+    with World(0) as world:
+
+        async def sleep() -> float:
+            await asyncio.sleep(1000)
+            return world.loop.time()
+
+        assert world.run(sleep()) == 1000
+        forever = asyncio.Event()
+        with pytest.raises(TimeoutError):
+            world.run(forever.wait(), within_s=5)
+        with pytest.raises(SimDeadlockError):
+            world.loop.run_until_complete(forever.wait())
+
+
+def test_nothing_of_the_system_is_there() -> None:
+    with World(0) as world:
+
+        async def main() -> None:
+            loop = asyncio.get_running_loop()
+            with pytest.raises(RuntimeError, match="no threads"):
+                await loop.run_in_executor(None, print)
+            with pytest.raises(RuntimeError, match="no names"):
+                await loop.getaddrinfo("localhost", 80)
+
+        world.run(main())
+
+
+def test_timers_due_at_one_moment_run_in_the_order_of_their_making() -> None:
+    with World(0) as world:
+        seen: list[int] = []
+
+        async def main() -> None:
+            for i in range(20):
+                asyncio.get_running_loop().call_at(1.0, seen.append, i)
+            await asyncio.sleep(2)
+
+        world.run(main())
+        assert seen == list(range(20))
