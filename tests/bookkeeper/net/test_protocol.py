@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bookkeeper import real
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.ids import Address
 from bookkeeper.net.in_process import InProcessNet
@@ -60,6 +61,8 @@ async def connected(net: Net) -> tuple[Collector, Collector]:
 
     listener = await net.listen(Address("127.0.0.1", 0), accept)
     one = await net.connect(listener.address, Collector, timeout_s=5)
+    while not accepted or accepted[0]._transport is None:  # noqa: ASYNC110  # on a later turn of the loop
+        await asyncio.sleep(0)
     listener.close()
     return one, accepted[0]
 
@@ -184,3 +187,46 @@ def test_frames_survive_any_cutting_of_the_stream(seed: int) -> None:
         world.run(main())
         assert got[0].frames == bodies
         assert got[0].ended == [None]
+
+
+def test_frames_of_all_sizes_pass_a_real_socket_both_ways() -> None:
+    bodies = [bytes([i]) * size for i, size in enumerate([1, 100, 70_000, 600_000, 1_900_000, 3])] * 3
+
+    async def main() -> None:
+        one, other = await connected(real.system_seams().net)
+        for body in bodies:
+            one.write(frame(body))
+            other.write(frame(body))
+        async with asyncio.timeout(20):
+            while len(one.frames) < len(bodies) or len(other.frames) < len(bodies):  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        assert one.frames == other.frames == bodies
+        one.pause_reading()
+        one.close()
+        one.resume_reading()
+        async with asyncio.timeout(5):
+            while not other.ended:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+
+    real.run(main())
+
+
+@pytest.mark.rule("X32", "P12")
+def test_back_pressure_over_a_real_socket() -> None:
+    async def main() -> None:
+        one, other = await connected(real.system_seams().net)
+        other.pause_reading()
+        chunk, sent = frame(bytes(1_000_000)), 0
+        while one.writable and sent < 100:
+            one.write(chunk)
+            sent += 1
+            await asyncio.sleep(0)
+        assert sent < 100
+        other.resume_reading()
+        async with asyncio.timeout(20):
+            while len(other.frames) < sent:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        assert one.writable
+        one.abort()
+
+    real.run(main())
