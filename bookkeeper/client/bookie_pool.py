@@ -61,7 +61,9 @@ class BookiePool:
         self._backoff = Backoff(
             first_s=config.reconnect_delay_min_ms / 1000, max_s=config.reconnect_delay_max_ms / 1000
         )
-        self._connections: dict[_Key, BookieConnection] = {}
+        self._main: dict[BookieId, BookieConnection] = {}
+        self._batch: dict[BookieId, BookieConnection] = {}
+        self._lac = self._main if self._dialect is Dialect.V3 else {}
         self._connecting: dict[_Key, asyncio.Task[BookieConnection]] = {}
         self._pauses: dict[BookieId, _Pause] = {}
         self._addresses: dict[BookieId, Address] = {}
@@ -71,7 +73,7 @@ class BookiePool:
 
     def ready(self, bookie: BookieId, use: Use = Use.MAIN) -> BookieConnection | None:
         """The connection if it stands now."""
-        connection = self._connections.get(self._key(bookie, use))
+        connection = self._standing(use).get(bookie)
         return connection if connection is not None and not connection.closed else None
 
     async def get(self, bookie: BookieId, use: Use = Use.MAIN) -> BookieConnection:
@@ -101,6 +103,11 @@ class BookiePool:
                 raise ClientClosedError(f"no connection to {bookie}: the client is closed") from None
             raise
 
+    @property
+    def has_pauses(self) -> bool:
+        """Is any bookie left alone now?"""
+        return bool(self._pauses)
+
     def pause_left(self, bookie: BookieId) -> float:
         """Seconds for which this bookie is still left alone; 0 when it may be tried."""
         pause = self._pauses.get(bookie)
@@ -124,9 +131,9 @@ class BookiePool:
 
     def retire(self, bookie: BookieId, connection: BookieConnection) -> None:
         """Nobody gets this connection any more: the next to ask has a new one made. Closed when unused."""
-        for key, current in list(self._connections.items()):
-            if key.bookie == bookie and current is connection:
-                del self._connections[key]
+        for standing in (self._main, self._batch, self._lac):
+            if standing.get(bookie) is connection:
+                del standing[bookie]
                 self._retired.append(connection)
         self._close_unused()
 
@@ -139,8 +146,14 @@ class BookiePool:
     async def close(self) -> None:
         """Close every connection. Idempotent."""
         await self._tasks.close()
-        for connection in [*self._connections.values(), *self._retired]:
+        everything = [*self._main.values(), *self._batch.values(), *self._lac.values(), *self._retired]
+        for connection in everything:
             connection.close()
+
+    def _standing(self, use: Use) -> dict[BookieId, BookieConnection]:
+        if use is Use.MAIN:
+            return self._main
+        return self._batch if use is Use.BATCH else self._lac
 
     def _key(self, bookie: BookieId, use: Use) -> _Key:
         if use is Use.BATCH:
@@ -166,8 +179,9 @@ class BookiePool:
             connection.close()
             raise ClientClosedError(f"no connection to {bookie}: the client is closed")
         self._pauses.pop(bookie, None)
-        self._connections[key] = connection
-        connection.on_closing.append(lambda closed: self._on_closing(key, closed))
+        standing = self._standing(key.purpose)
+        standing[bookie] = connection
+        connection.on_closing.append(lambda closed: self._on_closing(standing, bookie, closed))
         return connection
 
     async def _address(self, bookie: BookieId) -> Address:
@@ -191,6 +205,7 @@ class BookiePool:
         self._pauses[bookie] = _Pause(now + next(delays), delays, error)
         return BookieUnavailableError(f"{bookie}: {error}")
 
-    def _on_closing(self, key: _Key, connection: BookieConnection) -> None:
-        if self._connections.get(key) is connection:
-            del self._connections[key]
+    @staticmethod
+    def _on_closing(standing: dict[BookieId, BookieConnection], bookie: BookieId, connection: BookieConnection) -> None:
+        if standing.get(bookie) is connection:
+            del standing[bookie]

@@ -69,6 +69,11 @@ class BookieWatcher:
         self._rng.shuffle(doubtful)
         return healthy + doubtful
 
+    @property
+    def has_quarantined(self) -> bool:
+        """May any bookie be in quarantine?"""
+        return bool(self._quarantined)
+
     def is_quarantined(self, bookie: BookieId) -> bool:
         return self._quarantined.get(bookie, 0.0) > asyncio.get_running_loop().time()
 

@@ -11,10 +11,14 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from bookkeeper import runs
 from bookkeeper.ledger import QuorumSpec
 from bookkeeper.seams import Buffer
+
+STRIPES_KEPT: Final = 1024
+"""Lists of indices that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,7 @@ class Packets:
     def __init__(self, spec: QuorumSpec) -> None:
         self._spec = spec
         self._runs: deque[_Run] = deque()
+        self._stripes: dict[tuple[int, int, int, int], list[int]] = {}
         self.size = 0
         """Bytes held."""
 
@@ -70,6 +75,19 @@ class Packets:
             start = run.ends[first - run.first - 1] if first > run.first else 0
             yield memoryview(run.frames)[start : run.ends[end - run.first - 1]]
             return
-        held = self._spec.stripe(position, first, end - first)
-        if held:
-            yield runs.gather(run.frames, run.ends, [entry - run.first for entry in held])
+        if held := self._stripe(position, first, end - first, first - run.first):
+            yield runs.gather(run.frames, run.ends, held)
+
+    def _stripe(self, position: int, first: int, count: int, offset: int) -> list[int]:
+        """Which frames of a run the bookie at ``position`` holds: indices, from ``offset`` on.
+
+        They repeat with every turn of the ensemble, and runs of a busy writer are mostly of one size: kept.
+        """
+        key = (position, first % self._spec.ensemble_size, count, offset)
+        held = self._stripes.get(key)
+        if held is None:
+            if len(self._stripes) >= STRIPES_KEPT:
+                self._stripes.clear()
+            stripe = self._spec.stripe(position, first, count)
+            held = self._stripes[key] = [entry - first + offset for entry in stripe]
+        return held

@@ -46,6 +46,7 @@ class EntrySource:
         self.read_config = services.config.reader()
         self.no_batches: set[BookieId] = set()
         """Bookies that refused a batch read: asked for single entries from then on."""
+        self._turn = 0
         self.corrupt = services.metrics.counter("corrupt_copies", "Copies whose digest or ids were wrong")
 
     def read(self, first: int, count: int = 1, *, unconfirmed: bool = False) -> asyncio.Future[list[bytes]]:
@@ -58,9 +59,13 @@ class EntrySource:
         run.start()
         return run.done
 
-    def order(self, ensemble: Sequence[BookieId]) -> list[BookieId]:
-        """The ensemble, best first: those in doubt and those that cannot be reached now come last."""
+    def order(self, ensemble: Sequence[BookieId]) -> Sequence[BookieId]:
+        """The ensemble, best first: runs take turns, those in doubt or out of reach now come last."""
         watcher, pool = self.services.watcher, self.services.pool
+        self._turn = (self._turn + 1) % len(ensemble)
+        ensemble = (*ensemble[self._turn :], *ensemble[: self._turn])
+        if not watcher.has_quarantined and not pool.has_pauses:
+            return ensemble
         return sorted(ensemble, key=lambda bookie: (watcher.is_quarantined(bookie), pool.pause_left(bookie) > 0))
 
 
