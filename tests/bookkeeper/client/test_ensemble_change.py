@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 
 import pytest
 
 from bookkeeper.errors import (
     LedgerFencedError,
 )
+from bookkeeper.meta.memory import Fate
 from bookkeeper.wire import Status
-from tests.bookkeeper.client.scripted import ScriptedBookie, ScriptedCluster
+from tests.bookkeeper.client.scripted import CONFIG, ScriptedBookie, ScriptedCluster
 
 
 @pytest.mark.rule("D11")
@@ -84,3 +86,75 @@ def test_an_owner_that_finds_its_ledger_in_recovery_does_not_close_it() -> None:
             assert not (await bk.metadata(ledger.id)).is_closed
 
     ScriptedCluster().run(story)
+
+
+class GoesAwayWithTheReply:
+    """The first compare-and-set is done; its reply is lost, and so is the store."""
+
+    def __init__(self, cluster: ScriptedCluster) -> None:
+        self.cluster = cluster
+        self.done = False
+
+    def fate(self, session: int, kind: str, path: str) -> Fate:
+        if kind != "set" or self.done:
+            return Fate()
+        self.done = True
+        asyncio.get_running_loop().call_soon(self.cluster.store.begin_outage)
+        return Fate(reply_lost=True)
+
+
+@pytest.mark.rule("M8", "W4")
+def test_while_nobody_knows_whether_a_change_was_made_nothing_is_confirmed() -> None:
+    config = CONFIG.__class__(add_timeout_ms=60_000)
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(config) as bk, await bk.create_ledger() as ledger:
+            await ledger.append(b"a")
+            cluster.store.interference = GoesAwayWithTheReply(cluster)
+            cluster[ledger.metadata.last_fragment.ensemble[0]].refuse_adds = Status.IO_ERROR
+            pending = ledger.append_nowait(b"b")
+            await asyncio.sleep(25)  # long enough for every attempt to settle it to end
+            assert not pending.done()
+            cluster.store.end_outage()
+            assert await pending == 1
+            stored = await bk.metadata(ledger.id)
+            assert stored == ledger.metadata and len(stored.fragments) == 2
+            assert not ledger.failed_bookies
+
+    ScriptedCluster(bookies=4).run(story)
+
+
+@pytest.mark.rule("W5", "M1")
+def test_a_change_that_loses_its_compare_and_set_starts_again_from_what_is_stored() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            await ledger.append(b"a")
+            ledgers = bk.metadata_store.ledgers
+            stored = await ledgers.read(ledger.id)
+            changed = dataclasses.replace(stored.value, custom={"by": b"someone else"})
+            await ledgers.write(ledger.id, changed, stored.version)
+            victim = ledger.metadata.last_fragment.ensemble[0]
+            cluster[victim].refuse_adds = Status.IO_ERROR
+            await ledger.append(b"b")
+            await asyncio.sleep(0.5)
+            found = await bk.metadata(ledger.id)
+            assert found.custom == {"by": b"someone else"} and victim not in found.last_fragment.ensemble
+
+    ScriptedCluster(bookies=4).run(story)
+
+
+@pytest.mark.rule("W6")
+def test_a_change_that_meets_a_ledger_in_recovery_ends_the_writer() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"a")
+            stored = await bk.metadata_store.ledgers.read(ledger.id)
+            await bk.metadata_store.ledgers.write(ledger.id, stored.value.begin_recovery(), stored.version)
+            cluster[ledger.metadata.last_fragment.ensemble[0]].refuse_adds = Status.IO_ERROR
+            with pytest.raises(LedgerFencedError):
+                for _ in range(5):  # the two others may have confirmed some before the refusal arrived
+                    await ledger.append(b"b")
+                    await asyncio.sleep(0.1)
+
+    ScriptedCluster(bookies=4).run(story)
