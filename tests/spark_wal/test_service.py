@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import spark_wal
+from bookkeeper.errors import ConfigError
+from spark_wal.service import file_manager, spark_conf
+
+
+def test_a_service_starts_answers_and_stops(tmp_path: Path) -> None:
+    with spark_wal.checkpoint_service(f"file://{tmp_path}/place", listen="127.0.0.1:0") as wal:
+        with urllib.request.urlopen(f"{wal.url}/health") as reply:
+            assert json.load(reply)["role"] == "owner"
+        assert wal.location("/flights/") == f"webhdfs://{wal.address}/flights"
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(f"{wal.url}/health")
+
+
+def test_a_service_that_cannot_start_says_why_here(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError), spark_wal.checkpoint_service("nonsense"):
+        pass
+
+
+def test_a_running_gateway_is_used_as_it_is() -> None:
+    with spark_wal.checkpoint_service("http://gateway:9870") as wal:
+        assert wal.location("a/b") == "webhdfs://gateway:9870/a/b"
+    with spark_wal.checkpoint_service("https://gateway:9871") as wal:
+        assert wal.location("a") == "swebhdfs://gateway:9871/a"
+        assert wal.url == "https://gateway:9871"
+    with pytest.raises(ConfigError), spark_wal.checkpoint_service("http://"):
+        pass
+
+
+def test_an_exception_in_the_block_ends_the_service_too(tmp_path: Path) -> None:
+    uri = f"file://{tmp_path}/place"
+    with pytest.raises(ZeroDivisionError), spark_wal.checkpoint_service(uri, listen="127.0.0.1:0"):
+        _ = 1 / 0
+    with spark_wal.checkpoint_service(uri, listen="127.0.0.1:0"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("version", "package"), [("4.3.0", ".checkpointing"), ("4.1.1", ".checkpointing"), ("4.0.5", ""), ("3.5.9", "")]
+)
+def test_the_file_manager_has_another_name_in_older_spark(version: str, package: str) -> None:
+    prefix = "org.apache.spark.sql.execution.streaming"
+    assert file_manager(version) == f"{prefix}{package}.FileSystemBasedCheckpointFileManager"
+
+
+def test_the_settings() -> None:
+    settings = spark_conf("webhdfs://h:1/x")
+    assert settings["spark.hadoop.dfs.http.client.retry.policy.enabled"] == "true"
+    assert settings == spark_conf()
+    with pytest.raises(ConfigError):
+        spark_conf("file:///x")
+
+
+def test_the_front_door_has_nothing_else() -> None:
+    assert spark_wal.CheckpointService is not None
+    with pytest.raises(AttributeError):
+        _ = spark_wal.nothing

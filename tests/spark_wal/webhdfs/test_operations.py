@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from spark_wal.webhdfs.gateway import Gateway
+from spark_wal.webhdfs.operations import OPERATIONS, UNSUPPORTED, Reply, Request, operation_name, perform
+from spark_wal.webhdfs.parameters import Query
+from tests.spark_wal.webhdfs.test_gateway import Hall
+from tests.spark_wal.webhdfs.virtual import in_virtual_time
+
+
+async def no_body() -> AsyncIterator[bytes]:
+    for data in ():
+        yield data
+
+
+async def ask(gateway: Gateway, method: str, path: str, query: str) -> Reply:
+    return await perform(gateway, Request(method, path, Query(query), "host:1", no_body()))
+
+
+def test_nothing_is_both_done_and_not() -> None:
+    assert not UNSUPPORTED & OPERATIONS.keys()
+
+
+def test_metrics_have_a_fixed_set_of_names() -> None:
+    def name(method: str, query: str) -> str:
+        return operation_name(Request(method, "/", Query(query), "h", no_body()))
+
+    assert name("GET", "op=open") == "OPEN"
+    assert name("GET", "op=CREATE") == name("GET", "op=X1") == name("GET", "") == "OTHER"
+
+
+@pytest.mark.parametrize(
+    ("method", "query", "status", "says"),
+    [
+        ("GET", "", 400, b"op=NULL is not supported"),
+        ("GET", "op=MKDIRS", 400, b"MKDIRS is not a valid GET operation."),
+        ("POST", "op=TRUNCATE", 400, b"TRUNCATE is not supported"),
+        ("PATCH", "op=OPEN", 500, b"WebApplicationException"),
+        ("GET", "op=GETFILESTATUS", 404, b"File does not exist: /none"),
+    ],
+)
+def test_refusals(method: str, query: str, status: int, says: bytes) -> None:
+    @in_virtual_time
+    async def story() -> None:
+        gateway = Hall().gateway()
+        await gateway.start()
+        reply = await ask(gateway, method, "/none", query)
+        assert reply.status == status
+        assert says in reply.body
+        await gateway.close()
+
+    story()
+
+
+@in_virtual_time
+async def test_a_long_listing_comes_in_pages() -> None:
+    gateway = Hall().gateway()
+    await gateway.start()
+    for number in range(1100):
+        await ask(gateway, "PUT", f"/d/{number:05}", "op=MKDIRS")
+    first = await ask(gateway, "GET", "/d", "op=LISTSTATUS_BATCH")
+    assert first.body.endswith(b'"remainingEntries":100}}')
+    second = await ask(gateway, "GET", "/d", "op=LISTSTATUS_BATCH&startafter=00999")
+    assert second.body.endswith(b'"remainingEntries":0}}')
+    assert second.body.count(b"pathSuffix") == 100
+    await gateway.close()
