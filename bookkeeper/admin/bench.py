@@ -18,8 +18,7 @@ from typing import Any
 
 import click
 
-from bookkeeper import BookKeeper
-from bookkeeper.admin.options import finish, metadata_option, print_json
+from bookkeeper.admin.options import connected, finish, ledger_argument, metadata_option, password_option, print_json
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.ledger_handle import WriteHandle
 from bookkeeper.client.read_handle import ReadHandle
@@ -82,7 +81,7 @@ def add(
 
     async def work() -> dict[str, Any]:
         config = ClientConfig(protocol=protocol)
-        async with BookKeeper.connect(metadata, config=config) as bk:
+        async with connected(metadata, config) as bk:
             writer = await bk.create_ledger(
                 ensemble=ensemble, write_quorum=write_quorum, ack_quorum=ack_quorum, digest=digest
             )
@@ -113,19 +112,27 @@ def add(
 @metadata_option
 @_pids_option
 @_protocol_option
-@click.argument("ledger_id", type=click.IntRange(0), metavar="LEDGER")
+@password_option
+@ledger_argument
 @click.option("--mode", type=click.Choice(["batch", "single"]), default="batch", show_default=True)
 @click.option("--window", type=click.IntRange(1), default=100, show_default=True, help="Single reads in flight.")
 @click.option("--rounds", type=click.IntRange(1), default=1, show_default=True, help="How often to read it all.")
 def read(
-    metadata: str, pids: tuple[int, ...], protocol: str, ledger_id: int, mode: str, window: int, rounds: int
+    metadata: str,
+    pids: tuple[int, ...],
+    protocol: str,
+    password: str,
+    ledger_id: int,
+    mode: str,
+    window: int,
+    rounds: int,
 ) -> None:
     """Read a ledger from front to back."""
 
     async def work() -> dict[str, Any]:
         async with (
-            BookKeeper.connect(metadata, config=ClientConfig(protocol=protocol, read_window=window)) as bk,
-            await bk.open_ledger(ledger_id, recovery=False) as reader,
+            connected(metadata, ClientConfig(protocol=protocol, read_window=window)) as bk,
+            await bk.open_ledger(ledger_id, password.encode(), recovery=False) as reader,
         ):
             last = int(reader.last_add_confirmed)
             if last < 0:

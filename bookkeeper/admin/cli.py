@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points, version
 
 import click
 
-from bookkeeper.errors import BookKeeperError, Outcome
+from bookkeeper.errors import BookKeeperError, UnauthorizedError
 
 COMMAND_GROUP = "bookkeeper.commands"
 
@@ -72,8 +72,11 @@ def main() -> None:
         bk(standalone_mode=False)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
-    except click.ClickException as error:
+    except click.UsageError as error:
         error.show()
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        click.echo(f"bk: {error.format_message()}", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
@@ -89,14 +92,11 @@ def main() -> None:
 
 
 def explain(error: BaseException) -> str:
-    """One sentence for people: what, whether it may have happened, whether trying again may help."""
+    """One sentence for people: what, what the verb has noted about it, whether trying again may help."""
     text = str(error) or type(error).__name__
-    if isinstance(error, BookKeeperError):
-        notes = []
-        if error.outcome is Outcome.UNKNOWN:
-            notes.append("it may or may not have happened")
-        if error.retryable:
-            notes.append("trying again may help")
-        if notes:
-            text += f" ({'; '.join(notes)})"
-    return text
+    notes = list(getattr(error, "__notes__", ()))
+    if isinstance(error, UnauthorizedError):
+        notes.append("--password or BK_PASSWORD gives it")
+    if isinstance(error, BookKeeperError) and error.retryable:
+        notes.append("trying again may help")
+    return f"{text} ({'; '.join(notes)})" if notes else text

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from bookkeeper.admin.options import finish, json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.options import connected, counted, finish, json_option, metadata_option, print_json, print_table
+from bookkeeper.errors import ClusterExistsError
 from bookkeeper.meta import Metadata, init_cluster
 from bookkeeper.real import system_seams
 
@@ -21,10 +22,16 @@ def init(metadata: str, as_json: bool) -> None:
     can join.
     """
 
-    async def work() -> str:
-        return await init_cluster(metadata, system_seams())
+    if metadata.startswith(("embedded:", "memory:")):
+        raise click.UsageError(f"{metadata} needs no init: such a cluster is made when it is first used")
 
-    instance = finish(work())
+    async def work() -> str:
+        try:
+            return await init_cluster(metadata, system_seams())
+        except ClusterExistsError:
+            raise ClusterExistsError(f"there is a cluster at {metadata} already; it was left as it is") from None
+
+    instance = finish(work(), changes=True)
     if as_json:
         print_json({"instance_id": instance, "metadata": metadata})
     else:
@@ -38,17 +45,14 @@ def bookies(metadata: str, as_json: bool) -> None:
     """List the bookies: writable, read-only, and absent (known by their cookie, not registered now)."""
 
     async def work() -> list[dict[str, Any]]:
-        found = await Metadata.connect(metadata, system_seams())
-        try:
-            return await present(found)
-        finally:
-            await found.close()
+        async with connected(metadata) as bk:
+            return await present(bk.metadata_store)
 
     rows = finish(work())
     if as_json:
         print_json(rows)
     else:
-        print_table(f"{len(rows)} bookies", ["bookie", "state", "address"], rows)
+        print_table(counted(len(rows), "bookie"), ["bookie", "state", "address"], rows)
 
 
 async def present(metadata: Metadata) -> list[dict[str, Any]]:

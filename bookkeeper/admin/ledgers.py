@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from bookkeeper import BookKeeper
 from bookkeeper.admin.options import (
+    connected,
+    counted,
     finish,
     json_option,
+    ledger_argument,
     metadata_option,
     password_option,
     print_json,
     print_table,
 )
+from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import NO_ENTRY
 from bookkeeper.ledger import LedgerMetadata
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from bookkeeper.client.bookkeeper import WhenShortName
 
 _RUN = 512
 """Entries handed to the client at once: enough to be cheap, few enough to bound what waits in memory."""
@@ -47,6 +54,13 @@ def ledger() -> None:
 @click.option("--write-quorum", type=click.IntRange(1), default=3, show_default=True, help="Copies of each entry.")
 @click.option("--ack-quorum", type=click.IntRange(1), default=2, show_default=True, help="Copies that must be durable.")
 @click.option("--digest", type=click.Choice(["crc32c", "crc32", "hmac", "dummy"]), default="crc32c", show_default=True)
+@click.option(
+    "--when-short",
+    type=click.Choice(["fail", "name_absent"]),
+    default="fail",
+    show_default=True,
+    help="With fewer bookies up than the ensemble needs: fail, or name absent ones while an ack quorum is up.",
+)
 def append(
     metadata: str,
     password: str,
@@ -58,27 +72,33 @@ def append(
     write_quorum: int,
     ack_quorum: int,
     digest: str,
+    when_short: WhenShortName,
 ) -> None:
     """Create a ledger, write the lines of SOURCE (default: standard input) as entries, close it, print its id."""
 
     async def work() -> tuple[int, int]:
-        async with BookKeeper.connect(metadata) as bk:
+        async with connected(metadata) as bk:
             writer = await bk.create_ledger(
                 ensemble=ensemble,
                 write_quorum=write_quorum,
                 ack_quorum=ack_quorum,
                 password=password.encode(),
                 digest=digest,
+                when_short=when_short,
             )
-            async with writer:
-                entries = _lines(source) if size is None else (bytes(size) for _ in range(count))
-                with _progress(None if size is None else count) as advance:
-                    for run in _runs(entries):
-                        await writer.append_many(run)
-                        advance(len(run))
+            try:
+                async with writer:
+                    entries = _lines(source) if size is None else (bytes(size) for _ in range(count))
+                    with _progress(None if size is None else count) as advance:
+                        for run in _runs(entries):
+                            await writer.append_many(run)
+                            advance(len(run))
+            except BookKeeperError as error:
+                error.add_note(f"ledger {writer.id} has {writer.last_add_confirmed + 1} confirmed entries")
+                raise
             return int(writer.id), int(writer.last_add_confirmed)
 
-    ledger_id, last = finish(work())
+    ledger_id, last = finish(work(), changes=True)
     if as_json:
         print_json({"ledger": ledger_id, "entries": last + 1})
     else:
@@ -89,7 +109,7 @@ def append(
 @metadata_option
 @password_option
 @json_option
-@click.argument("ledger_id", type=click.IntRange(0), metavar="LEDGER")
+@ledger_argument
 @click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="The first entry to print.")
 @click.option("--last", type=click.IntRange(0), help="The last entry to print.  [default: the last one confirmed]")
 def read(metadata: str, password: str, as_json: bool, ledger_id: int, first: int, last: int | None) -> None:
@@ -97,10 +117,13 @@ def read(metadata: str, password: str, as_json: bool, ledger_id: int, first: int
 
     async def work() -> None:
         async with (
-            BookKeeper.connect(metadata) as bk,
+            connected(metadata) as bk,
             await bk.open_ledger(ledger_id, password.encode(), recovery=False) as reader,
         ):
-            end = int(reader.last_add_confirmed) if last is None else last
+            confirmed = int(reader.last_add_confirmed)
+            if last is not None and last > confirmed:
+                raise click.ClickException(f"ledger {ledger_id} has {_span(confirmed)}: --last {last} is beyond")
+            end = confirmed if last is None else last
             if first > end:
                 return
             async for entry in reader.read(first, end):
@@ -113,14 +136,14 @@ def read(metadata: str, password: str, as_json: bool, ledger_id: int, first: int
 @metadata_option
 @password_option
 @json_option
-@click.argument("ledger_id", type=click.IntRange(0), metavar="LEDGER")
+@ledger_argument
 @click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="The first entry to print.")
 def tail(metadata: str, password: str, as_json: bool, ledger_id: int, first: int) -> None:
     """Print a ledger's entries as they are confirmed, until it is closed. Does not fence."""
 
     async def work() -> None:
         async with (
-            BookKeeper.connect(metadata) as bk,
+            connected(metadata) as bk,
             await bk.open_ledger(ledger_id, password.encode(), recovery=False) as reader,
         ):
             async for entry in reader.tail(first):
@@ -132,12 +155,12 @@ def tail(metadata: str, password: str, as_json: bool, ledger_id: int, first: int
 @ledger.command()
 @metadata_option
 @json_option
-@click.argument("ledger_id", type=click.IntRange(0), metavar="LEDGER")
+@ledger_argument
 def show(metadata: str, as_json: bool, ledger_id: int) -> None:
     """Show a ledger: its state, its quorums, and who holds what (ensembles by fragment)."""
 
     async def work() -> tuple[LedgerMetadata, set[str]]:
-        async with BookKeeper.connect(metadata) as bk:
+        async with connected(metadata) as bk:
             bookies = bk.metadata_store.bookies
             up = {*await bookies.writable(), *await bookies.read_only()}
             return await bk.metadata(ledger_id), {str(b) for b in up}
@@ -147,11 +170,20 @@ def show(metadata: str, as_json: bool, ledger_id: int) -> None:
     if as_json:
         print_json(document)
         return
+    ended = f"{_span(document['last_entry'])}, {document['length']} bytes" if found.is_closed else "end not decided yet"
     click.echo(
-        f"ledger {ledger_id}: {document['state']}, last entry {document['last_entry']}, {document['length']} bytes, "
+        f"ledger {ledger_id}: {document['state']}, {ended}, "
         f"E={document['ensemble']} Qw={document['write_quorum']} Qa={document['ack_quorum']}, {document['digest']}"
     )
-    print_table("fragments", ["first_entry", "ensemble", "absent"], document["fragments"])
+    for key, value in document["custom"].items():
+        click.echo(f"  {key} = {value}")
+    print_table(counted(len(found.fragments), "fragment"), ["first_entry", "ensemble", "absent"], document["fragments"])
+    if absent := sorted({bookie for fragment in document["fragments"] for bookie in fragment["absent"]}):
+        click.echo(f"absent now: {', '.join(absent)}. What they hold is not readable from them until they are back.")
+
+
+def _span(last: int | None) -> str:
+    return "no entries" if last is None or last < 0 else f"entries 0..{last}"
 
 
 def describe(ledger_id: int, found: LedgerMetadata, up: set[str]) -> dict[str, Any]:
@@ -164,13 +196,13 @@ def describe(ledger_id: int, found: LedgerMetadata, up: set[str]) -> dict[str, A
         "ensemble": found.spec.ensemble_size,
         "write_quorum": found.spec.write_quorum,
         "ack_quorum": found.spec.ack_quorum,
-        "digest": found.digest_type.name,
+        "digest": found.digest_type.name if found.digest_type else "not recorded",
         "custom": {key: value.decode(errors="backslashreplace") for key, value in found.custom.items()},
         "fragments": [
             {
                 "first_entry": int(fragment.first_entry),
-                "ensemble": " ".join(fragment.ensemble),
-                "absent": " ".join(bookie for bookie in fragment.ensemble if bookie not in up),
+                "ensemble": [str(bookie) for bookie in fragment.ensemble],
+                "absent": [str(bookie) for bookie in fragment.ensemble if bookie not in up],
             }
             for fragment in found.fragments
         ],
@@ -185,7 +217,7 @@ def list_(metadata: str, as_json: bool) -> None:
 
     async def work() -> list[dict[str, Any]]:
         rows = []
-        async with BookKeeper.connect(metadata) as bk:
+        async with connected(metadata) as bk:
             async for ledger_id in bk.list_ledgers():
                 found = describe(int(ledger_id), await bk.metadata(ledger_id), set())
                 rows.append({key: found[key] for key in ("ledger", "state", "last_entry", "length")})
@@ -195,25 +227,25 @@ def list_(metadata: str, as_json: bool) -> None:
     if as_json:
         print_json(rows)
     else:
-        print_table(f"{len(rows)} ledgers", ["ledger", "state", "last_entry", "length"], rows)
+        print_table(counted(len(rows), "ledger"), ["ledger", "state", "last_entry", "length"], rows)
 
 
 @ledger.command()
 @metadata_option
 @password_option
 @json_option
-@click.argument("ledger_id", type=click.IntRange(0), metavar="LEDGER")
+@ledger_argument
 def recover(metadata: str, password: str, as_json: bool, ledger_id: int) -> None:
     """Fence a ledger's writer, find its last entry, close it."""
 
     async def work() -> int:
         async with (
-            BookKeeper.connect(metadata) as bk,
+            connected(metadata) as bk,
             await bk.open_ledger(ledger_id, password.encode(), recovery=True) as reader,
         ):
             return int(reader.last_add_confirmed)
 
-    last = finish(work())
+    last = finish(work(), changes=True)
     if as_json:
         print_json({"ledger": ledger_id, "last_entry": None if last < 0 else last})
     else:
@@ -222,16 +254,16 @@ def recover(metadata: str, password: str, as_json: bool, ledger_id: int) -> None
 
 @ledger.command()
 @metadata_option
-@click.argument("ledger_id", type=click.IntRange(0), metavar="LEDGER")
+@ledger_argument
 @click.confirmation_option("--yes", prompt="Delete the ledger for ever?", help="Do not ask.")
 def delete(metadata: str, ledger_id: int) -> None:
     """Delete a ledger for ever. Its bookies reclaim the space later."""
 
     async def work() -> None:
-        async with BookKeeper.connect(metadata) as bk:
+        async with connected(metadata) as bk:
             await bk.delete_ledger(ledger_id)
 
-    finish(work())
+    finish(work(), changes=True)
 
 
 def _print_entry(entry_id: int, payload: bytes, as_json: bool) -> None:
@@ -268,6 +300,7 @@ class _progress:
         if self._total is None or not sys.stderr.isatty():
             return lambda count: None
         from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._bar = Progress(
             TextColumn("appending"),

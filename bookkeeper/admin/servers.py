@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from bookkeeper.admin.cli import COMMAND_GROUP
-from bookkeeper.admin.standalone import Plan, Standalone
+from bookkeeper.errors import MetadataUnavailableError
 
 
 @click.command()
@@ -24,12 +23,17 @@ def zookeeper(directory: Path, port: int) -> None:
     """
     from bookkeeper.admin.zookeeper import ZooKeeperServer
 
-    server = ZooKeeperServer(directory, port=port).start()
+    server = ZooKeeperServer(directory, port=port)
+    try:
+        server.start()
+    except MetadataUnavailableError:
+        raise click.ClickException(
+            f"ZooKeeper did not begin to serve at {server.address}; what it said is in {server.log}"
+        ) from None
     click.echo(f"ZooKeeper serves at {server.address}; a cluster in it: {server.uri}")
-    stop = signal.sigwait if hasattr(signal, "sigwait") else None
-    assert stop is not None
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
-    while server.pid is not None and stop({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}) == signal.SIGCHLD:
+    awaited = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
+    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    while server.pid is not None and signal.sigwait(awaited) == signal.SIGCHLD:
         pass
     ended = server.pid is None
     server.stop()
@@ -57,6 +61,9 @@ def standalone(bookies: int, directory: Path | None, webhdfs_port: int) -> None:
 
     Each is a process of its own. Started again on the same directory it goes on where it was.
     """
+    from bookkeeper.admin.cli import COMMAND_GROUP
+    from bookkeeper.admin.standalone import Plan, Standalone
+
     home = (directory or Path(tempfile.mkdtemp(prefix="bk-"))).resolve()
     plan = Plan(home, bookies=bookies, webhdfs_port=webhdfs_port or None, command_group=COMMAND_GROUP)
     raise SystemExit(Standalone(plan).run())
