@@ -66,6 +66,8 @@ class WriterShell:
         self._watching: dict[BookieId, tuple[asyncio.Task[None], asyncio.Event]] = {}
         self._returned: dict[BookieId, tuple[float, Iterator[float]]] = {}
         """When a bookie was last found to answer again, and how long to wait if it fails again soon."""
+        self._told: tuple[tuple[BookieId, ...], wish.ChangeFailure] | None = None
+        """The failure of an ensemble change that was logged last."""
         self._timer: asyncio.TimerHandle | None = None
         self._lac_wanted: wish.PublishLac | None = None
         self._ended = False
@@ -291,9 +293,13 @@ class WriterShell:
         now = self._loop.time()
         ledger = self.record.ledger_id
         if isinstance(result, wish.ChangeFailure):
-            _log.warning("ledger %d: %s failed and stays: %s", ledger, ", ".join(change.failed), result.value)
+            news = (change.failed, result) != self._told
+            self._told = (change.failed, result)  # it is tried every second: say it once
+            level = logging.WARNING if news else logging.DEBUG
+            _log.log(level, "ledger %d: %s failed and stays: %s", ledger, ", ".join(change.failed), result.value)
             self._report(self.writer.on_change_failed(result, now))
             return
+        self._told = None
         self._changes.add()
         members = result.last_fragment.ensemble
         _log.info("ledger %d: from entry %d on %s", ledger, change.first_entry, ", ".join(members))

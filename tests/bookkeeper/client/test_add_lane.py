@@ -101,7 +101,10 @@ async def test_after_a_drop_nothing_is_reported_and_the_next_lane_gets_another_c
     lane.open()
     await asyncio.sleep(0.01)
     before = lanes.pool.ready(B1)
+    lanes.bookie.refuse_adds, lanes.bookie.refusal_delay_s = Status.IO_ERROR, 0.05
     lane.send(lanes.frames(0))
+    await asyncio.sleep(0.01)  # it is sent, its reply is on the way
+    lanes.bookie.refuse_adds = None
     lane.drop()
     lane.send(lanes.frames(1))
     await asyncio.sleep(0.01)
@@ -112,7 +115,25 @@ async def test_after_a_drop_nothing_is_reported_and_the_next_lane_gets_another_c
     assert lanes.pool.ready(B1) is not before
     again.send(lanes.frames(1))
     await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
     assert lanes.replies == [[(1, 1, Status.OK)]]
+    await lanes.pool.close()
+
+
+async def test_a_connection_that_takes_nothing_is_ended_with_what_was_written() -> None:
+    lanes = Lanes()
+    await lanes.listen()
+    lane = lanes.lane()
+    lane.open()
+    await asyncio.sleep(0.01)
+    connection = lanes.pool.ready(B1)
+    assert connection is not None
+    lanes.bookie.connections[0].pause_reading()
+    lane.send(lanes.frames(0, 100_000))
+    await asyncio.sleep(0.01)
+    lane.drop()
+    await asyncio.sleep(0.01)
+    assert connection.closed
     await lanes.pool.close()
 
 
