@@ -12,7 +12,7 @@ from tests.spark_wal.webhdfs.virtual import in_virtual_time
 
 
 async def no_body() -> AsyncIterator[bytes]:
-    for data in ():
+    for data in list[bytes]():
         yield data
 
 
