@@ -1,7 +1,11 @@
 """HDFS-style edit logs over pluggable journals.
 
-    log = await EditLog.open("file:///data/edits")
-    snapshots = await open_snapshots("file:///data/edits")
+    log = await EditLog.open("file:///data/edits")          # claim an epoch, fence, recover
+    txid = await log.log(b"an edit")                        # durable, in groups
+    snapshots = await open_snapshots("file:///data/edits")  # state at a txid, so that a replay is bounded
+
+    reader = await open_reader("file:///data/edits")        # beside the writer, disturbing nobody
+    async for op in tail(reader, TxId(1)): ...
 
 Addresses: ``mem:NAME`` (this process), ``file:///DIRECTORY``, ``bk:NAME`` (one ledger per segment; needs the
 option ``client=`` (a BookKeeper) or ``metadata=`` (its URI)). Others by entry points ``journal.backends``.
@@ -38,13 +42,17 @@ from journal_manager.errors import (
     SegmentNotFoundError,
     SnapshotNotFoundError,
     UnknownSchemeError,
+    UnsupportedLayoutError,
 )
 from journal_manager.fencing import FencingToken
 from journal_manager.opening import format_journal, has_data, open_reader, open_snapshots, open_writer
 from journal_manager.ops import Batch, Op
-from journal_manager.registry import JournalURI, backend_for, backends, parse_uri
+from journal_manager.reading import read_ops
+from journal_manager.registry import JournalURI, backend_for, installed_backends, parse_uri
+from journal_manager.retention import RetentionPlan, RetentionPolicy, plan_retention
 from journal_manager.segment import SegmentInfo, SegmentState
 from journal_manager.snapshots import SnapshotInfo, SnapshotStore
+from journal_manager.tailer import tail
 from journal_manager.txid import FIRST_TXID, NOTHING, TxId
 
 __all__ = [
@@ -75,6 +83,8 @@ __all__ = [
     "Op",
     "OpTooLargeError",
     "RecoveryReport",
+    "RetentionPlan",
+    "RetentionPolicy",
     "SegmentExistsError",
     "SegmentInfo",
     "SegmentMismatchError",
@@ -86,12 +96,16 @@ __all__ = [
     "SnapshotStore",
     "TxId",
     "UnknownSchemeError",
+    "UnsupportedLayoutError",
     "backend_for",
-    "backends",
     "format_journal",
     "has_data",
+    "installed_backends",
     "open_reader",
     "open_snapshots",
     "open_writer",
     "parse_uri",
+    "plan_retention",
+    "read_ops",
+    "tail",
 ]

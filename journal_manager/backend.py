@@ -27,7 +27,7 @@ call at a time on a writer, except that ``append`` may be called while earlier a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -88,7 +88,7 @@ class JournalReader(Protocol):
             JournalUnavailableError: the place cannot be asked (never answered by an empty list).
         """
 
-    def read(self, segment: SegmentInfo, start: TxId) -> AsyncIterator[Batch]:
+    def read(self, segment: SegmentInfo, start: TxId) -> AsyncGenerator[Batch, None]:
         """The batches of one segment from the one that holds ``start``; of a segment in progress, as far as it
         is durable now.
 

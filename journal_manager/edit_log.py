@@ -15,7 +15,7 @@ is unknown, and the next ``open`` recovers. Nothing here ends the process.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -187,7 +187,7 @@ class EditLog:
 
         return await self._step_of(roll)
 
-    def read(self, start: TxId, end: TxId | None = None) -> AsyncIterator[Op]:
+    def read(self, start: TxId, end: TxId | None = None) -> AsyncGenerator[Op, None]:
         """The durable edits from ``start`` up to ``end`` (default: ``durable_txid``), in order.
 
         Raises (while iterating):

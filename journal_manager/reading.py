@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from journal_manager.backend import JournalReader
 from journal_manager.errors import JournalCorruptionError, SegmentNotFoundError, check
-from journal_manager.ops import Batch, Op
+from journal_manager.ops import Op
 from journal_manager.segment import SegmentInfo
 from journal_manager.selection import Gap, select
 from journal_manager.txid import TxId, is_txid
@@ -53,19 +53,15 @@ async def read_ops(
 async def _ops_of(reader: JournalReader, segments: Sequence[SegmentInfo], start: TxId) -> AsyncGenerator[Op, None]:
     wanted = start
     for segment in segments:
-        async for op in _segment_ops(reader.read(segment, wanted), wanted):
-            wanted = TxId(op.txid + 1)
-            yield op
+        async with aclosing(reader.read(segment, wanted)) as batches:
+            async for batch in batches:
+                for op in batch.ops():
+                    if op.txid >= start:
+                        wanted = TxId(op.txid + 1)
+                        yield op
         if segment.last is not None and wanted <= segment.last:
             raise JournalCorruptionError(
                 f"segment {segment} ({segment.location}) ends before edit {wanted}",
                 first_missing=wanted,
                 location=segment.location,
             )
-
-
-async def _segment_ops(batches: AsyncIterator[Batch], start: TxId) -> AsyncGenerator[Op, None]:
-    async for batch in batches:
-        for op in batch.ops():
-            if op.txid >= start:
-                yield op

@@ -51,13 +51,16 @@ def parse_uri(text: str) -> JournalURI:
     parts = urlsplit(text)
     if not parts.scheme or not re.match(r"[a-z][a-z0-9+.-]*:", text) or parts.fragment:
         raise JournalConfigError(f"expected SCHEME:PATH[?KEY=VALUE&…], got {text!r}")
-    query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+    try:
+        query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+    except ValueError as error:
+        raise JournalConfigError(f"{text!r}: {error}") from error
     if len(dict(query)) != len(query):
         raise JournalConfigError(f"a key is given twice in {text!r}")
     return JournalURI(parts.scheme, unquote(parts.netloc), unquote(parts.path), dict(query))
 
 
-def backends() -> Mapping[str, EntryPoint]:
+def installed_backends() -> Mapping[str, EntryPoint]:
     """What is installed: scheme -> entry point.
 
     Raises:
@@ -77,7 +80,7 @@ def backend_for(uri: JournalURI) -> Backend:
         UnknownSchemeError: none is installed; the error lists those that are.
         JournalConfigError: it is installed and cannot be loaded (``__cause__`` says why).
     """
-    known = backends()
+    known = installed_backends()
     if uri.scheme not in known:
         raise UnknownSchemeError(
             f"no journal backend for {uri.scheme}:; installed: {', '.join(sorted(known)) or 'none'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from journal_manager.backend import JournalReader
 from journal_manager.ops import Op
@@ -30,10 +31,11 @@ async def tail(
     wanted = start
     while stop is None or not stop.is_set():
         progress = False
-        async for op in read_ops(reader, wanted, in_progress=in_progress):
-            wanted, progress = TxId(op.txid + 1), True
-            yield op
-            if stop is not None and stop.is_set():
-                return
+        async with aclosing(read_ops(reader, wanted, in_progress=in_progress)) as ops:
+            async for op in ops:
+                wanted, progress = TxId(op.txid + 1), True
+                yield op
+                if stop is not None and stop.is_set():
+                    return
         if not progress:
             await reader.changed(poll_s)

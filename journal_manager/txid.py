@@ -14,11 +14,6 @@ FIRST_TXID: Final = TxId(1)
 MAX_TXID: Final = TxId(2**63 - 1)
 
 
-def after(txid: TxId, count: int = 1) -> TxId:
-    """The id ``count`` edits later."""
-    return TxId(txid + count)
-
-
 def is_txid(value: int) -> bool:
     """Whether an edit may have this number."""
     return FIRST_TXID <= value <= MAX_TXID

@@ -7,7 +7,7 @@ writer, so a step that was begun goes on to its end whatever happens to the task
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,7 +69,7 @@ class FileReader(JournalReader):
     async def segments(self) -> tuple[SegmentInfo, ...]:
         return await self._steps.submit(self._place.segments)
 
-    async def read(self, segment: SegmentInfo, start: TxId) -> AsyncIterator[Batch]:
+    async def read(self, segment: SegmentInfo, start: TxId) -> AsyncGenerator[Batch, None]:
         try:
             file = await self._steps.submit(lambda: self._open(segment))
         except JournalUnavailableError as error:

@@ -7,7 +7,7 @@ the event loop, in the call itself, so every step is atomic by nature.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Iterable
 from dataclasses import dataclass, field
 
 from journal_manager.backend import (
@@ -91,7 +91,7 @@ class MemoryReader(JournalReader):
         self._ensure_open()
         return self._place.chain.segments
 
-    async def read(self, segment: SegmentInfo, start: TxId) -> AsyncIterator[Batch]:
+    async def read(self, segment: SegmentInfo, start: TxId) -> AsyncGenerator[Batch, None]:
         self._ensure_open()
         if segment not in self._place.chain.segments:
             raise SegmentNotFoundError(f"segment {segment} is not there any more")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 
 import pytest
 
@@ -79,7 +79,7 @@ class SlowWriter(JournalWriter):
     async def segments(self) -> tuple[SegmentInfo, ...]:
         return ()
 
-    async def read(self, segment: SegmentInfo, start: TxId) -> AsyncIterator[Batch]:
+    async def read(self, segment: SegmentInfo, start: TxId) -> AsyncGenerator[Batch, None]:
         for batch in self.batches:
             yield batch
 

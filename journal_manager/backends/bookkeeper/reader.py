@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from bookkeeper.errors import BookKeeperError
@@ -52,17 +53,18 @@ class LedgerReader(JournalReader):
         with worded(f"reading the record of journal {self._record.name}"):
             return (await self._record.read())[0].segments
 
-    async def read(self, segment: SegmentInfo, start: TxId) -> AsyncIterator[Batch]:
+    async def read(self, segment: SegmentInfo, start: TxId) -> AsyncGenerator[Batch, None]:
         self._ensure_open()
         handle: ReadHandle | None = None
         try:
             handle = await self._open(segment)
             last = await self._last_entry(handle, segment)
             first = await self._entry_of(handle, start, last) if start > segment.first else 0
-            async for payload in payloads(handle, first, last):
-                batch = Batch.of(payload)
-                if batch.last >= start:
-                    yield batch
+            async with aclosing(payloads(handle, first, last)) as entries:
+                async for payload in entries:
+                    batch = Batch.of(payload)
+                    if batch.last >= start:
+                        yield batch
         except BookKeeperError as error:
             raise journal_error(error, f"reading segment {segment} (ledger {segment.location})") from error
         finally:
@@ -128,7 +130,7 @@ class LedgerReader(JournalReader):
             raise JournalClosedError("this journal was closed")
 
 
-async def payloads(handle: ReadHandle, first: int, last: int) -> AsyncIterator[bytes]:
+async def payloads(handle: ReadHandle, first: int, last: int) -> AsyncGenerator[bytes, None]:
     """Entries ``first .. last``, all of which are confirmed, although this handle may not know it yet."""
     known = min(last, handle.last_add_confirmed)
     if first <= known:

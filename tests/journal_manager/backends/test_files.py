@@ -1,0 +1,62 @@
+"""The binding to the system's files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from bookkeeper.testing.disk import SimDisk
+from journal_manager.backends.files import Files, SystemFiles
+
+
+@pytest.mark.rule("K1")
+def test_files_are_written_at_offsets_and_made_once(tmp_path: Path) -> None:
+    files = SystemFiles()
+    directory = f"{tmp_path}/a/b/c"
+    files.make_directories(directory)
+    files.make_directories(directory)
+    path = f"{directory}/file"
+    file = files.open(path, create=True)
+    file.pwrite(b"0123456789", 0)
+    file.pwrite(b"xy", 4)
+    file.sync()
+    assert (file.pread(4, 3), file.pread(99, 8), file.pread(1, 99), file.size()) == (b"3xy6", b"89", b"", 10)
+    file.truncate(5)
+    file.close()
+    file.close()
+    assert files.read_file(path) == b"0123x"
+    with pytest.raises(FileExistsError):
+        files.open(path, create=True)
+    with pytest.raises(FileNotFoundError):
+        files.open(f"{directory}/other")
+    files.rename(path, f"{directory}/moved")
+    files.sync_directory(directory)
+    assert files.list(directory) == ["moved"] and files.exists(f"{directory}/moved")
+    files.unlink(f"{directory}/moved")
+    assert not files.exists(f"{directory}/moved")
+
+
+def test_a_file_opened_for_reading_is_not_written(tmp_path: Path) -> None:
+    files = SystemFiles()
+    files.open(f"{tmp_path}/file", create=True).close()
+    file = files.open(f"{tmp_path}/file", write=False)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.pwrite(b"x", 0)
+    file.close()
+
+
+def test_a_lock_is_exclusive_until_released(tmp_path: Path) -> None:
+    files = SystemFiles()
+    lock = files.lock(f"{tmp_path}/lock")
+    with pytest.raises(BlockingIOError):
+        files.lock(f"{tmp_path}/lock")
+    lock.release()
+    lock.release()
+    files.lock(f"{tmp_path}/lock").release()
+
+
+def test_a_bookies_disk_serves_as_well() -> None:
+    files: Files = SimDisk(Random(1))
+    assert files.list("/") == []

@@ -1,0 +1,128 @@
+"""A journal's record: its only legal transitions, and its bytes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from journal_manager import (
+    FencingToken,
+    JournalCorruptionError,
+    JournalFencedError,
+    NamespaceInfo,
+    SegmentExistsError,
+    SegmentInfo,
+    SegmentMismatchError,
+    SegmentNotFoundError,
+    TxId,
+)
+from journal_manager.chain import Chain, purgeable
+from journal_manager.errors import JournalInvariantError, UnsupportedLayoutError
+
+EMPTY = Chain(NamespaceInfo(1, "c", "p")).claim("me", "n1")
+MINE = EMPTY.token
+
+
+def segment(first: int, last: int | None = None) -> SegmentInfo:
+    return SegmentInfo(TxId(first), None if last is None else TxId(last), 1, 1, f"{first}")
+
+
+def grown(*ends: tuple[int, int]) -> Chain:
+    chain = EMPTY
+    for first, last in ends:
+        chain = chain.begin(MINE, segment(first)).finish(MINE, TxId(first), TxId(last))
+    return chain
+
+
+@pytest.mark.rule("C5")
+def test_an_overtaken_token_changes_nothing() -> None:
+    chain = grown((1, 5)).claim("you")
+    assert chain.token == FencingToken(2, "you")
+    for step in (
+        lambda: chain.begin(MINE, segment(6)),
+        lambda: chain.finish(MINE, TxId(1), TxId(5)),
+        lambda: chain.drop(MINE, TxId(1)),
+        lambda: chain.purge(MINE, TxId(9)),
+        lambda: chain.cleared(MINE, NamespaceInfo()),
+    ):
+        with pytest.raises(JournalFencedError):
+            step()
+
+
+def test_two_claims_of_one_epoch_differ_in_bytes() -> None:
+    assert EMPTY.claim("x", "n2").encode() != EMPTY.claim("x", "n3").encode()
+
+
+@pytest.mark.rule("C3", "C7")
+def test_segments_join_one_by_one() -> None:
+    chain = grown((1, 5), (6, 9))
+    for first in (0, 1, 9, 11):
+        with pytest.raises(SegmentExistsError):
+            chain.begin(MINE, segment(first))
+    chain = chain.begin(MINE, segment(10))
+    assert chain.open_segment == segment(10) and chain.last_txid == 9
+    with pytest.raises(SegmentExistsError):
+        chain.begin(MINE, segment(10))
+
+
+@pytest.mark.rule("C7")
+def test_a_final_segment_keeps_its_end() -> None:
+    chain = grown((1, 5))
+    assert chain.finish(MINE, TxId(1), TxId(5)) == chain
+    with pytest.raises(SegmentMismatchError):
+        chain.finish(MINE, TxId(1), TxId(4))
+    with pytest.raises(SegmentNotFoundError):
+        chain.finish(MINE, TxId(2), TxId(5))
+    with pytest.raises(SegmentNotFoundError):
+        chain.drop(MINE, TxId(1))
+
+
+def test_a_dropped_segment_frees_its_ids() -> None:
+    chain = grown((1, 5)).begin(MINE, segment(6)).drop(MINE, TxId(6))
+    assert chain == grown((1, 5))
+    chain.begin(MINE, segment(6))
+
+
+@pytest.mark.rule("C6")
+@given(st.lists(st.integers(1, 9), max_size=8), st.booleans(), st.integers(1, 60))
+def test_purge_takes_a_prefix_below_and_never_the_newest(sizes: list[int], is_open: bool, below: int) -> None:
+    chain, first = EMPTY, 1
+    for size in sizes:
+        chain = chain.begin(MINE, segment(first)).finish(MINE, TxId(first), TxId(first + size - 1))
+        first += size
+    if is_open:
+        chain = chain.begin(MINE, segment(first))
+    rest, gone = chain.purge(MINE, TxId(below))
+    assert gone + rest.segments == chain.segments
+    assert all(s.last is not None and s.last < below for s in gone)
+    assert bool(rest.segments) == bool(chain.segments)
+    if len(rest.segments) > 1:
+        assert rest.segments[0].last is not None and rest.segments[0].last >= below
+    assert purgeable(rest.segments, TxId(below)) == ()
+
+
+@given(st.lists(st.integers(1, 9), max_size=5), st.text(max_size=5))
+def test_bytes(sizes: list[int], owner: str) -> None:
+    chain, first = EMPTY.claim(owner, owner), 1
+    for size in sizes:
+        chain = chain.begin(chain.token, segment(first)).finish(chain.token, TxId(first), TxId(first + size - 1))
+        first += size
+    assert Chain.decode(chain.encode()) == chain
+
+
+@pytest.mark.rule("C3", "C7")
+def test_bytes_that_are_no_record_or_break_a_rule_are_refused() -> None:
+    for data in (b"", b"{}", b"\xff", b"[1]", EMPTY.encode()[:-2]):
+        with pytest.raises(JournalCorruptionError):
+            Chain.decode(data)
+    newer = json.loads(EMPTY.encode())
+    newer["format"] = 2
+    with pytest.raises(UnsupportedLayoutError, match="format 2"):
+        Chain.decode(json.dumps(newer).encode())
+    for segments in ((segment(1, 5), segment(7, 9)), (segment(1), segment(2, 3))):
+        with pytest.raises(JournalInvariantError):
+            Chain.decode(replace(EMPTY, segments=segments).encode())
