@@ -6,5 +6,6 @@ from tests.architecture import rules
 
 
 def test_every_rule_kept_has_a_test() -> None:
-    found = rules.guarded()
-    assert [rule for rule in rules.KEPT if rule not in found] == []
+    found, kept = rules.guarded(), rules.kept()
+    assert len(kept) > 100, "docs/rules.md was not understood"
+    assert [rule for rule in kept if rule not in found] == []
