@@ -17,6 +17,7 @@ from bookkeeper.client.following import Follower
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.reading import EntrySource
 from bookkeeper.client.services import Services
+from bookkeeper.client.single_reads import SingleReads
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import IllegalOperationError
 from bookkeeper.ids import EntryId, LedgerId
@@ -45,6 +46,7 @@ class ReadHandle:
         self._tasks = Tasks(f"reader of ledger {record.ledger_id}")
         self._follower = Follower(services, record, digest, self._tasks)
         self._source = EntrySource(services, record, digest, self._tasks, self._follower.on_lac)
+        self._singles = SingleReads(self._source, self._run_length)
         self._let_go = False
         metadata = record.metadata
         entries = metadata.last_entry + 1
@@ -98,9 +100,9 @@ class ReadHandle:
                 yield entry
 
     async def read_entry(self, entry_id: int) -> bytes:
-        """The payload of one entry. Raises: as read."""
+        """The payload of one entry. Neighbours that are asked for in one turn are fetched together. Raises: as read."""
         self._require_confirmed(entry_id, entry_id)
-        return (await self._source.read(entry_id))[0]
+        return await self._singles.read(entry_id)
 
     async def read_batches(self, first: int, last: int) -> AsyncIterator[tuple[EntryId, Sequence[bytes]]]:
         """The same entries as runs: (id of the first, payloads). The fastest way through a ledger. Raises: as read."""
