@@ -1,14 +1,22 @@
 """THE CLIENT: what applications hold. Shells around the machines of :mod:`bookkeeper.ledger`.
 
 Read in this order
-    config          what an application may set
-    bookkeeper      connect, create, open, delete, list
-    ledger_handle   appending: a shell around ``ledger.writer``
-    ensemble_change finding stand-ins and recording them by compare-and-set
-    read_handle     reading and following: a shell around ``ledger.reader`` and ``ledger.last_add_confirmed``
-    recover         closing someone else's ledger: a shell around ``ledger.recovery``
-    bookie_pool     connections per bookie, made when needed
-    bookie_watcher  who is there, who is quarantined
+    config, services    what an application may set; what all handles of one client share
+    bookkeeper, openers connect, create, open, delete, list; from an address to a cluster
+    ledger_handle       appending, as applications see it
+    callers, packets    who waits for which entry; frames that may have to be sent again
+    writer_shell        the shell around ``ledger.writer``: effects performed, events reported
+    add_lane            the way of one writer's adds to one bookie
+    ensemble_change, ledger_record, life
+                        stand-ins and closing by compare-and-set; a failed bookie that answers again
+    underreplicated     what is left for those who re-replicate
+    read_handle         reading and tailing, as applications see it
+    reading, single_reads
+                        the shell around ``ledger.reader``: runs, batches, neighbours fetched together
+    following           the shell around ``ledger.last_add_confirmed``: coverage, long poll, metadata
+    recover             the shell around ``ledger.recovery``: closing someone else's ledger
+    asking, bookie_pool, bookie_watcher, tasks
+                        one question to one bookie; connections; who is there; tasks with an owner
 
 No file in here compares quorums, entry ids against a last add confirmed, or ledger states: a file performs
 effects and reports events; what they mean is decided in :mod:`bookkeeper.ledger`.
