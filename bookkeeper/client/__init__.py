@@ -18,8 +18,8 @@ Read in this order
     asking, bookie_pool, bookie_watcher, tasks
                         one question to one bookie; connections; who is there; tasks with an owner
 
-No file in here compares quorums, entry ids against a last add confirmed, or ledger states: a file performs
-effects and reports events; what they mean is decided in :mod:`bookkeeper.ledger`.
+No file in here adds up a quorum, orders acks, or decides what a ledger's state allows: a file performs effects and
+reports events; what they mean is decided in :mod:`bookkeeper.ledger`.
 """
 
 from __future__ import annotations
