@@ -5,8 +5,9 @@
                                                           acquires again when the lease lies vacant
 
 A gateway that starts takes over at once: whoever had the namespace is fenced by the journal's epoch and stops
-answering within its lease. A request that finds no owner here is parked for a while, because the client gives
-up at once where it could wait; then it is refused in a way that the client may retry.
+answering within its lease. A request that comes while nobody is known to be the owner is parked for a while,
+because the client gives up at once where it could wait; then it is refused in a way that the client may retry.
+Where another gateway is known to be the owner, the client is told so at once.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from spark_wal.webhdfs.content import BlobStore
 from spark_wal.webhdfs.events import EventFeed
 from spark_wal.webhdfs.lease import Lease
 from spark_wal.webhdfs.owner import NamespaceLog, NotOwnerError, Owner, OwnerConfig
-from spark_wal.webhdfs.records import SetQuota
+from spark_wal.webhdfs.records import RecordFormatError, SetQuota
 from spark_wal.webhdfs.refusals import RetriableError, StandbyError
 
 logger = logging.getLogger(__name__)
@@ -113,12 +114,14 @@ class Gateway:
         while (left := deadline - loop.time()) > 0 and self.role is not Role.CLOSED:
             if self.session is not None and self.session.is_sure:
                 return self.session
+            if self._lease.is_others:
+                break  # a client that is told at once goes there; one that is parked loses time
             try:
                 async with asyncio.timeout(min(left, 0.05)):
                     await self._changed.wait()
             except TimeoutError:
                 pass
-        if self.role is Role.STANDBY:
+        if self._lease.is_others:
             raise StandbyError("Operation category READ is not supported in state standby")
         raise RetriableError("The gateway does not own its namespace for certain now; try again")
 
@@ -151,7 +154,7 @@ class Gateway:
                 await self._lease.acquire(wait_vacant=wait_vacant)
                 self._set_role(Role.STARTING)
                 await self._begin_session()
-            except (JournalError, BookKeeperError, OSError) as error:
+            except (JournalError, RecordFormatError, BookKeeperError, OSError) as error:
                 self.problem = error
                 logger.warning("the namespace cannot be opened now: %s", error)
                 await self._lease.release()

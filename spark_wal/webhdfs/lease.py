@@ -28,6 +28,9 @@ LEASE_S: Final = 1.0
 DRIFT: Final = 1.1
 """A successor waits this many leases: clocks may run apart by a tenth."""
 
+VACANT_AFTER: Final = 3
+"""One that stands by takes over when the owner has not renewed its lease for so many of its lengths."""
+
 RETRY_S: Final = 0.2
 """Pause after the store could not be asked."""
 
@@ -42,6 +45,10 @@ class Lease(Protocol):
     @property
     def is_held(self) -> bool:
         """Whether it is certain, now, that nobody else has it."""
+
+    @property
+    def is_others(self) -> bool:
+        """Whether somebody else was seen to have it, and to renew it, a moment ago."""
 
     async def acquire(self, *, wait_vacant: bool) -> None:
         """Take it over and wait until nobody else can hold it; with ``wait_vacant``, only from an owner that
@@ -58,6 +65,7 @@ class SoleOwner:
     """For a journal that one process locks: nobody else can be the owner."""
 
     is_held = True
+    is_others = False
 
     async def acquire(self, *, wait_vacant: bool) -> None:
         """At once."""
@@ -106,6 +114,7 @@ class StoreLease:
         self._address = address
         self._lease_s = lease_s
         self._valid_until = float("-inf")
+        self._others_until = float("-inf")
         self._version: Version | None = None
         self._value: LeaseValue | None = None
         self._renewing: asyncio.Task[None] | None = None
@@ -113,6 +122,10 @@ class StoreLease:
     @property
     def is_held(self) -> bool:
         return self._clock.monotonic() < self._valid_until
+
+    @property
+    def is_others(self) -> bool:
+        return self._clock.monotonic() < self._others_until
 
     @property
     def epoch(self) -> int:
@@ -181,6 +194,7 @@ class StoreLease:
             self._version = await settled_set(self._store, self._path, self._value.encode(), self._version)
         except (MetadataConflictError, NoSuchKeyError) as error:
             self._valid_until = float("-inf")
+            self._others_until = self._clock.monotonic() + VACANT_AFTER * self._lease_s
             raise LeaseLostError(str(error)) from error
         self._valid_until = started + self._lease_s
 
@@ -198,7 +212,7 @@ class StoreLease:
                 await asyncio.sleep(min(RETRY_S, self._lease_s / 3))
 
     async def _until_vacant(self) -> None:
-        """Return when the lease has not been renewed for three of its lengths, is released, or does not exist."""
+        """Return when the lease has not been renewed for VACANT_AFTER of its lengths, is released, or is not there."""
         seen: tuple[Version, float] | None = None
         while True:
             try:
@@ -213,8 +227,11 @@ class StoreLease:
             value = LeaseValue.decode(found.value)
             now = self._clock.monotonic()
             if seen is None or seen[0] != found.version:
+                if seen is not None:
+                    self._others_until = now + VACANT_AFTER * value.lease_ms / 1000
                 seen = (found.version, now)
-            if value.released or now - seen[1] > 3 * value.lease_ms / 1000:
+            if value.released or now - seen[1] > VACANT_AFTER * value.lease_ms / 1000:
+                self._others_until = float("-inf")
                 return
             await asyncio.sleep(value.lease_ms / 1000 / 3)
 

@@ -118,9 +118,13 @@ async def test_one_that_was_replaced_says_standby() -> None:
     gateway = Hall().gateway(lease)
     await gateway.start()
     lease.is_held = False
+    lease.is_others = True
     lease.taken.set()
+    began = asyncio.get_running_loop().time()
     with pytest.raises(StandbyError):
         await gateway.owner()
+    assert asyncio.get_running_loop().time() - began < 1, "who knows the owner says so at once"
+    await asyncio.sleep(1)
     assert gateway.role is Role.STANDBY
     assert gateway.session is None
     await gateway.close()

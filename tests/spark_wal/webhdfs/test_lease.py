@@ -46,6 +46,8 @@ async def test_d22_at_no_moment_do_two_hold_it() -> None:
     assert held(new)
     assert not held(old)
     await asyncio.wait_for(old.lost(), 1)
+    assert old.is_others
+    assert not new.is_others
     assert new.epoch == old.epoch + 1
     await old.release()
     await new.release()
@@ -105,6 +107,7 @@ async def test_one_that_stands_by_waits_until_the_owner_renews_no_more() -> None
     waiting = asyncio.ensure_future(standby.acquire(wait_vacant=True))
     await asyncio.sleep(30)
     assert held(owner)
+    assert standby.is_others
     assert not waiting.done()
     cluster.suspend(store)
     await asyncio.wait_for(waiting, 10)

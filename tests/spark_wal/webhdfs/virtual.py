@@ -141,6 +141,7 @@ class Switch:
 
     def __init__(self) -> None:
         self.is_held = True
+        self.is_others = False
 
     async def acquire(self, *, wait_vacant: bool) -> None: ...
 
