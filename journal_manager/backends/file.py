@@ -21,14 +21,14 @@ from journal_manager.backend import (
     SegmentWriter,
 )
 from journal_manager.backends import file_format as form
-from journal_manager.backends.file_place import FilePlace, SegmentFile
+from journal_manager.backends.file_place import STATE, FilePlace, SegmentFile
 from journal_manager.backends.file_snapshots import FileSnapshots
 from journal_manager.backends.files import Files, OpenFile, SystemFiles
 from journal_manager.backends.steps import Steps
 from journal_manager.errors import (
     JournalClosedError,
+    JournalConfigError,
     JournalCorruptionError,
-    JournalNotFormattedError,
     JournalUnavailableError,
     SegmentExistsError,
     SegmentMismatchError,
@@ -282,12 +282,8 @@ class FileBackend(Backend):
         place, steps = _open(uri, options)
 
         def claim() -> RecoveryReport:
-            try:
-                return place.claim(owner, namespace)
-            except JournalNotFormattedError:
-                if not create:
-                    raise
-            place.format(namespace or NamespaceInfo(), force=False)
+            if create and not place.files.exists(place.path(STATE)):
+                place.create_if_absent(namespace or NamespaceInfo())
             return place.claim(owner, namespace)
 
         try:
@@ -308,6 +304,8 @@ class FileBackend(Backend):
 
 def _open(uri: JournalURI, options: Options) -> tuple[FilePlace, Steps]:
     parsed = parse_options(FileOptions, uri, options)
-    directory = "/" + uri.name
+    if uri.authority or not uri.path.startswith("/"):
+        raise JournalConfigError(f"expected file:///DIRECTORY, got {uri}")
+    directory = uri.path.rstrip("/") or "/"
     place = FilePlace(parsed.files or SystemFiles(), directory, lock_timeout_s=parsed.lock_timeout_s)
     return place, Steps(parsed.threads)

@@ -75,12 +75,17 @@ class FilePlace:
         except FileNotFoundError as error:
             raise JournalNotFormattedError(f"there is no journal in {self.directory}") from error
 
-    def format(self, namespace: NamespaceInfo, *, force: bool) -> None:
-        """Make an empty journal. Raises JournalExistsError."""
+    def create_if_absent(self, namespace: NamespaceInfo) -> None:
+        """Make an empty journal if there is none."""
         self.files.make_directories(self.directory)
         with self._locked():
             if not self.files.exists(self.path(STATE)):
-                return self._write_state(Chain(namespace))
+                self._write_state(Chain(namespace))
+
+    def format(self, namespace: NamespaceInfo, *, force: bool) -> None:
+        """Make an empty journal. Raises JournalExistsError."""
+        self.create_if_absent(namespace)
+        with self._locked():
             if not force and self.has_data():
                 raise JournalExistsError(f"there are edits in {self.directory}")
             state = self.state().claim("format")  # whoever writes now is fenced before anything goes
@@ -88,7 +93,7 @@ class FilePlace:
             for name in self.files.list(self.directory):
                 if name.startswith(("edits_", "snapshot_")):
                     self._unlink(name)
-            return self._write_state(replace(state, namespace=namespace))
+            self._write_state(replace(state, namespace=namespace))
 
     def has_data(self) -> bool:
         """Whether there are segments or snapshots."""

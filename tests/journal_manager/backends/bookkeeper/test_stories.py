@@ -12,6 +12,7 @@ from journal_manager import (
     EditLog,
     JournalFailedError,
     JournalFencedError,
+    JournalUnavailableError,
     TxId,
     open_snapshots,
 )
@@ -142,3 +143,42 @@ def test_without_an_ack_quorum_edits_end_as_unknown_and_the_journal_opens_when_b
             await again.close()
 
     SimCluster(seed=3).run(story)
+
+
+def test_while_the_metadata_store_is_away_edits_go_on_and_a_roll_waits() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as client:
+            log = await open_log(client)
+            await log.log(b"1")
+            cluster.store.begin_outage()
+            await log.log(b"2")
+            rolling = asyncio.create_task(log.roll())
+            await asyncio.sleep(1)
+            assert not rolling.done()
+            cluster.store.end_outage()
+            final = await rolling
+            assert final is not None and final.last == 2
+            await log.log(b"3")
+            assert await bodies(log) == [b"1", b"2", b"3"]
+
+    SimCluster(seed=2).run(story)
+
+
+def test_a_store_that_stays_away_ends_the_roll_with_its_reason_and_nothing_is_lost() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as client:
+            log = await open_log(client)
+            await log.log(b"1")
+            cluster.store.begin_outage()
+            with pytest.raises(JournalUnavailableError):
+                await log.roll()
+            with pytest.raises(JournalFailedError):
+                log.log(b"2")
+            cluster.store.end_outage()
+            await log.abort()
+        async with cluster.connect() as client:
+            again = await open_log(client)
+            assert await bodies(again) == [b"1"]
+            await again.log(b"2")
+
+    SimCluster(seed=2).run(story)
