@@ -317,6 +317,8 @@ class WriterShell:
             return
         self._watching.pop(bookie, None)
         self._returned[bookie] = (self._loop.time(), delays)
+        self._told = None
+        _log.info("ledger %d: %s answers again", self.record.ledger_id, bookie)
         ensemble = metadata.last_fragment.ensemble
         if bookie in ensemble and bookie not in self._lanes:
             lane = self._lanes[bookie] = self._new_lane(bookie, ensemble.index(bookie))
