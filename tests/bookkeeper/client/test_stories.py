@@ -408,3 +408,68 @@ def test_nothing_acknowledged_is_lost_whatever_bookies_do(seed: int) -> None:
         await cluster.check_acked()
 
     SimCluster(seed, bookies=3 + seed % 3).run(story)
+
+
+async def trouble(cluster: SimCluster) -> None:
+    """Cuts links, takes the metadata store away, resets connections, crashes and freezes: one thing at a time."""
+    rng, names, network = cluster.world.rng, cluster.names, cluster.world.network
+    while True:
+        await asyncio.sleep(rng.random())
+        kind, name = rng.randrange(0, 4), rng.choice(names)
+        length = rng.random() * 1.5
+        node = cluster.node(name)
+        if kind == 0:
+            network.cut("client", name, both=rng.random() < 0.5)
+            await asyncio.sleep(length)
+            network.mend()
+        elif kind == 1:
+            cluster.store.begin_outage()
+            await asyncio.sleep(length)
+            cluster.store.end_outage()
+        elif kind == 2:
+            node.crash()
+            await asyncio.sleep(length)
+            node.restart()
+        else:
+            node.freeze()
+            await asyncio.sleep(length)
+            node.thaw()
+
+
+@pytest.mark.rule("W1", "W6", "W9", "M1", "M8", "R10", "R11", "R15", "L1")
+@pytest.mark.parametrize("seed", range(200, 204))
+def test_nothing_acknowledged_is_lost_whatever_network_store_and_other_clients_do(seed: int) -> None:
+    async def story(cluster: SimCluster) -> None:
+        rng = cluster.world.rng
+        troubling = asyncio.ensure_future(trouble(cluster))
+
+        async def write(bk: BookKeeper, other: BookKeeper) -> None:
+            ledger = await bk.create_ledger(when_short="name_absent")
+            writing = asyncio.ensure_future(append_until_it_ends(cluster, ledger))
+            await asyncio.sleep(rng.random() * 1.5)
+            try:
+                async with await other.open_ledger(ledger.id) as reader:
+                    assert reader.closed
+            except BookKeeperError:
+                await ledger.abandon()
+            await writing
+            await ledger.abandon()
+
+        async with cluster.connect() as bk, cluster.connect() as other:
+            for _ in range(4):
+                try:
+                    await write(bk, other)
+                except BookKeeperError:
+                    await asyncio.sleep(0.5)
+        troubling.cancel()
+        cluster.world.network.mend()
+        cluster.store.end_outage()
+        for name in cluster.names:
+            cluster.node(name).thaw()
+            if not cluster.node(name).alive:
+                cluster.node(name).restart()
+        await cluster.until_up()
+        await asyncio.sleep(3)
+        await cluster.check_acked()
+
+    SimCluster(seed, bookies=3 + seed % 3).run(story)
