@@ -37,6 +37,10 @@ from bookkeeper.wire import Dialect, Status, WriteLac, error_of
 
 _log = logging.getLogger(__name__)
 
+LAC_TURNS: Final = 5
+"""Turns of the loop (microseconds, when it is idle) before an explicit last add confirmed goes out: a caller that
+appends again from inside a task or ``wait_for`` needs some to be woken, and its entry carries the news for nothing."""
+
 RELAPSE_S: Final = 30.0
 """A bookie that fails again so soon after it came back is tried again later each time."""
 
@@ -158,7 +162,7 @@ class WriterShell:
                     self._encode(effect)
                 case wish.PublishLac():
                     if self._lac_wanted is None:
-                        self._loop.call_soon(self._publish_lac)
+                        self._loop.call_soon(self._publish_lac, LAC_TURNS)
                     self._lac_wanted = effect
                 case wish.WakeAt():
                     if self._timer is not None:
@@ -215,8 +219,11 @@ class WriterShell:
             self._on_lane_failed,
         )
 
-    def _publish_lac(self) -> None:
+    def _publish_lac(self, turns: int) -> None:
         """D14: tell bookies the last add confirmed, if nothing else is about to."""
+        if turns > 1 and self.is_idle():
+            self._loop.call_soon(self._publish_lac, turns - 1)
+            return
         wanted, self._lac_wanted = self._lac_wanted, None
         lac = self.writer.lac_to_publish()
         if wanted is None or lac is None or self._ended or not self.is_idle():

@@ -11,6 +11,7 @@ from bookkeeper.errors import (
     LedgerFencedError,
     UnauthorizedError,
 )
+from bookkeeper.wire import WriteLac
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster, payload_of
 
 
@@ -146,5 +147,18 @@ def test_an_idle_writer_tells_the_last_add_confirmed_without_another_add(protoco
             await asyncio.gather(*[ledger.append(b"x") for _ in range(10)])
             await asyncio.sleep(1)
             assert [bookie.explicit[ledger.id][0] for bookie in cluster.bookies] == [9, 9, 9]
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("D14")
+def test_a_writer_that_goes_on_at_once_sends_no_explicit_last_add_confirmed_in_between() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            for _ in range(20):
+                await ledger.append(b"x")
+                await asyncio.wait_for(ledger.append(b"x"), 5)
+                await asyncio.gather(ledger.append(b"x"), ledger.append(b"x"))
+            assert not any(isinstance(r, WriteLac) for b in cluster.bookies for r in b.requests)
 
     ScriptedCluster().run(story)
