@@ -109,7 +109,10 @@ def _iterate(start: Callable[[], AsyncIterator[tuple[EntryId, Sequence[bytes]]]]
             for index, payload in enumerate(payloads):
                 yield LedgerEntry(EntryId(first + index), payload)
     finally:
-        _run(_aclose(iterator))
+        if _background.is_here():  # the collector runs anywhere, also over there, where waiting would be for ever
+            asyncio.run_coroutine_threadsafe(_aclose(iterator), _background.loop())
+        else:
+            _run(_aclose(iterator))
 
 
 async def _call(function: Callable[[], T]) -> T:

@@ -73,3 +73,17 @@ def test_a_blocking_call_on_the_loop_itself_is_refused_instead_of_hanging(bk: sy
 
     with pytest.raises(IllegalOperationError, match="async client"):
         sync._run(on_the_loop())
+
+
+def test_an_iterator_that_is_collected_on_the_loop_itself_is_let_go_of(bk: sync.BookKeeper) -> None:
+    with bk.create_ledger() as ledger:
+        ledger.append_many([b"x"] * 10)
+    with bk.open_ledger(ledger.id) as reader:
+        entries = [reader.read(0, 9)]
+        next(entries[0])
+
+        async def collect() -> None:
+            entries.clear()
+
+        sync._run(collect())
+        assert reader.read_entry(9) == b"x"
