@@ -32,6 +32,9 @@ BATCH: Final = 1000
 """Entries in one page of LISTSTATUS_BATCH (HDFS's dfs.ls.limit)."""
 
 REPLICATION_MAX: Final = 512
+ENDLESS: Final = 1 << 50
+"""Bytes said to be free where there is no quota."""
+
 STEP_TWO: Final = "namenoderpcaddress"
 
 
@@ -266,8 +269,10 @@ async def _server_defaults(gateway: Gateway, request: Request) -> Reply:
 
 
 async def _fs_status(gateway: Gateway, request: Request) -> Reply:
-    used = (await file_system.summary(await gateway.owner(), "/")).length
-    return Reply(200, replies.fs_status(used, used))
+    """How much the bookies could still hold is not known here: the root's quota, or as good as endless."""
+    summary = await file_system.summary(await gateway.owner(), "/")
+    capacity = summary.length + ENDLESS if summary.quota is None else summary.quota
+    return Reply(200, replies.fs_status(summary.length, capacity))
 
 
 async def _delegation_token(gateway: Gateway, request: Request) -> Reply:
