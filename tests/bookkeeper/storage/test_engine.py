@@ -421,6 +421,37 @@ def test_what_found_no_space_is_written_when_there_is_some(disk: RecordingDisk, 
     assert read_batch(engine, workers, 1, 0) == [make_entry(1, 0), make_entry(1, 1)]
 
 
+@pytest.mark.rule("K26", "K5")
+def test_a_new_entry_log_whose_first_records_found_no_space_is_used_and_synced_by_its_own_file(
+    disk: RecordingDisk,
+) -> None:
+    engine, workers = open_engine(disk)
+    before, writes = disk.before, 0
+
+    def full_behind_the_header(call: str, path: str) -> None:
+        nonlocal writes
+        if call == "write" and path.endswith(".log"):
+            writes += 1
+            if writes == 2:
+                raise OSError(errno.ENOSPC, "no space")
+        before(call, path)
+
+    disk.before = full_behind_the_header  # type: ignore[method-assign]
+    answers: Answers = []
+    add(engine, 1, 0)
+    engine.when_durable(answers.append)
+    workers.pump()
+    assert [type(answer) for answer in answers] == [DiskFullError]
+    engine.check_space()
+    workers.pump()
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert read(engine, workers, 1, 0) == make_entry(1, 0)
+    engine.close(answers.append)
+    workers.pump()
+    assert answers[1:] == [None, None] and state(engine) == "closed"
+
+
 @pytest.mark.rule("K26", "V8", "K11")
 def test_a_full_disk_starts_read_only_on_its_reserve(disk: RecordingDisk) -> None:
     config = replace(CONFIG, reserve_bytes=65536, journal_spares=0)
