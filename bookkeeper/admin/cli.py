@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib.metadata import EntryPoint, entry_points, version
+from typing import Any
 
 import click
 
@@ -35,6 +36,14 @@ class Verbs(click.Group):
         if not isinstance(command, click.Command):
             raise TypeError(f"entry point {found.value} is no click command")
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Whoever read our output has gone (bk ... | head): there is nobody left to tell.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(0) from None
 
 
 def _verbs() -> dict[str, EntryPoint]:
@@ -80,10 +89,6 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read our output has gone (bk ... | head): there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except (BookKeeperError, OSError) as error:
         if os.environ.get("BK_TRACEBACK"):
             raise

@@ -1,0 +1,154 @@
+"""The command itself: verbs, help, and how mistakes end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Coroutine
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from bookkeeper.admin import cli
+from bookkeeper.admin.cli import explain
+from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, NoSuchLedgerError, UnauthorizedError
+from tests.bookkeeper.admin.commands import bk
+
+VERBS = ["bench", "bookie", "bookies", "gateway", "init", "ledger", "standalone", "zookeeper"]
+LEAVES = [
+    *(["ledger", verb] for verb in ("append", "read", "tail", "show", "list", "recover", "delete")),
+    *(["bench", verb] for verb in ("add", "read")),
+    ["gateway", "webhdfs"],
+    *([verb] for verb in ("bookie", "bookies", "init", "standalone", "zookeeper")),
+]
+
+
+def test_help_lists_every_verb_with_a_sentence() -> None:
+    said = bk("--help")
+    assert said.status == 0
+    lines = said.out.splitlines()
+    for verb in VERBS:
+        line = next(line for line in lines if line.startswith(f"  {verb} "))
+        assert len(line.split()) > 3, f"{verb} says nothing about itself"
+
+
+@pytest.mark.parametrize("words", LEAVES, ids=" ".join)
+def test_every_verb_explains_itself_and_each_of_its_options(words: list[str]) -> None:
+    said = bk(*words, "--help")
+    assert said.status == 0
+    assert said.out.startswith(f"Usage: bk {' '.join(words)} [OPTIONS]")
+    assert max(map(len, said.out.splitlines())) <= 100
+    command: click.Command = cli.bk
+    for word in words:
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), word)
+        assert found is not None
+        command = found
+    assert command.help, "no sentence about the verb"
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and not isinstance(parameter.type, click.Choice):
+            assert parameter.help or parameter.show_default, f"{parameter.opts} is not explained"
+
+
+def test_the_version_is_the_distribution_s() -> None:
+    assert bk("--version").out.startswith("bk 0.")
+
+
+def test_what_is_not_there_is_one_sentence_with_status_2() -> None:
+    bk("frobnicate").refused("frobnicate", status=2)
+    bk("ledger", "frobnicate").refused("frobnicate", status=2)
+    bk("bookies", "--frobnicate").refused("--frobnicate", status=2)
+
+
+@pytest.mark.parametrize(
+    "words", [["bookies"], ["init"], ["ledger", "list"], ["ledger", "show", "0"], ["bench", "add"]], ids=" ".join
+)
+def test_without_an_address_it_is_said_how_to_give_one(words: list[str]) -> None:
+    bk(*words).refused("--metadata URI", "BK_METADATA", status=2)
+
+
+def test_our_errors_end_with_a_sentence_and_a_traceback_only_when_asked_for(embedded: str) -> None:
+    bk("ledger", "show", 77, "-m", embedded).refused("there is no ledger 77")
+    with pytest.raises(NoSuchLedgerError):
+        bk("ledger", "show", 77, "-m", embedded, environment={"BK_TRACEBACK": "1"})
+
+
+def test_errors_of_the_system_end_with_a_sentence_too(monkeypatch: pytest.MonkeyPatch, embedded: str) -> None:
+    def refuse(work: Coroutine[Any, Any, Any], **_: object) -> None:
+        work.close()
+        raise PermissionError(13, "Permission denied", "/data")
+
+    monkeypatch.setattr("bookkeeper.admin.ledgers.finish", refuse)
+    bk("ledger", "list", "-m", embedded).refused("Permission denied", "/data")
+
+
+@pytest.mark.parametrize("ends", [click.Abort, KeyboardInterrupt])
+def test_an_interrupted_command_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, ends: Callable[[], BaseException], embedded: str
+) -> None:
+    def interrupt(work: Coroutine[Any, Any, Any], **_: object) -> None:
+        work.close()
+        raise ends()
+
+    monkeypatch.setattr("bookkeeper.admin.ledgers.finish", interrupt)
+    said = bk("ledger", "list", "-m", embedded)
+    assert (said.status, said.out, "Error" in said.err) == (130, "", False)
+
+
+def test_a_verb_whose_package_is_missing_says_so_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = EntryPoint("gateway", "no_such_package_here.commands:gateway", cli.COMMAND_GROUP)
+    monkeypatch.setattr(cli, "_verbs", lambda: {"gateway": absent})
+    assert "Not available" in bk("--help").out
+    bk("gateway").refused("bk gateway needs the Python package 'no_such_package_here'")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (NoSuchLedgerError("there is no ledger 7"), "there is no ledger 7"),
+        (BookKeeperError(), "BookKeeperError"),
+        (MetadataUnavailableError("gone"), "gone (trying again may help)"),
+        (UnauthorizedError("no"), "no (--password or BK_PASSWORD gives it)"),
+        (OSError(2, "No such file", "x"), "[Errno 2] No such file: 'x'"),
+    ],
+)
+def test_an_error_is_explained_in_one_sentence(error: BaseException, text: str) -> None:
+    assert explain(error) == text
+
+
+def test_what_a_verb_notes_is_part_of_the_sentence() -> None:
+    error = MetadataUnavailableError("gone")
+    error.add_note("it may or may not have happened")
+    assert explain(error) == "gone (it may or may not have happened; trying again may help)"
+
+
+def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> None:
+    uri = f"embedded://{tmp_path}/bk"
+    bk("ledger", "append", "-m", uri, stdin=b"a line of some length\n" * 20_000)
+    script = f'"{sys.executable}" -m bookkeeper.admin ledger read 0 -m "{uri}" | head -1; echo "${{PIPESTATUS[0]}}"'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines() == ["a line of some length", "0"]
+    assert done.stderr == ""
+
+
+def test_only_the_verb_that_was_asked_for_is_imported() -> None:
+    script = (
+        "import sys; from bookkeeper.admin.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print(*sorted(sys.modules), file=sys.stderr)"
+    )
+
+    def loaded(*words: str) -> set[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", script, *words], capture_output=True, text=True, check=True, env={**os.environ}
+        )
+        return set(done.stderr.split())
+
+    version = loaded("--version")
+    assert not version & {"asyncio", "rich", "sqlite3", "google.protobuf", "bookkeeper.client", "bookkeeper.storage"}
+    ledger = loaded("ledger", "read", "--help")
+    assert not ledger & {"rich", "kazoo", "aiohttp", "bookkeeper.storage", "bookkeeper.bookie", "prometheus_client"}

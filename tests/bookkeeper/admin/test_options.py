@@ -1,0 +1,83 @@
+"""What verbs share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+
+from bookkeeper.admin.options import LedgerNumber, connected, counted, finish, print_json, print_table
+from bookkeeper.errors import AddTimeoutError, ConfigError, NoSuchLedgerError
+from bookkeeper.meta import init_cluster
+from bookkeeper.real import system_seams
+from tests.bookkeeper.admin.commands import bk
+
+
+@pytest.mark.parametrize("value", ["-1", "abc", "1.5", ""])
+def test_a_ledger_id_is_a_whole_number(value: str) -> None:
+    with pytest.raises(click.BadParameter, match="no ledger id: ids are whole numbers from 0 on"):
+        LedgerNumber(0).convert(value, None, None)
+
+
+def test_the_largest_ledger_id_is_one() -> None:
+    assert LedgerNumber(0).convert(str(2**63 - 1), None, None) == 2**63 - 1
+
+
+def test_a_change_whose_outcome_is_unknown_is_noted_and_a_look_is_not() -> None:
+    async def work(error: Exception) -> None:
+        raise error
+
+    for changes, error, noted in (
+        (True, AddTimeoutError("x"), True),
+        (False, AddTimeoutError("x"), False),
+        (True, NoSuchLedgerError("x"), False),
+    ):
+        with pytest.raises(type(error)):
+            finish(work(error), changes=changes)
+        assert bool(getattr(error, "__notes__", ())) == noted
+
+
+async def test_no_cluster_and_no_store_name_the_address_and_what_to_do(tmp_path: Path) -> None:
+    empty = f"sqlite://{tmp_path}/empty.db"
+    with pytest.raises(click.ClickException, match=f"no cluster at {empty}; `bk init --metadata {empty}` makes one"):
+        async with connected(empty):
+            pass
+    away = f"sqlite://{tmp_path}/no/such/directory.db"
+    with pytest.raises(click.ClickException, match=f"cannot reach {away}: "):
+        async with connected(away):
+            pass
+    with pytest.raises(ConfigError, match="foo"):
+        async with connected("foo://x"):
+            pass
+
+
+async def test_a_cluster_that_is_there_is_connected_to(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/m.db"
+    await init_cluster(uri, system_seams())
+    async with connected(uri) as client:
+        assert [ledger async for ledger in client.list_ledgers()] == []
+
+
+def test_the_address_may_come_from_the_environment(embedded: str) -> None:
+    assert bk("bookies", environment={"BK_METADATA": embedded}).status == 0
+
+
+def test_json_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"a": [1, 2], "where": Path("/x")})
+    said = capsys.readouterr().out
+    assert said.count("\n") == 1
+    assert json.loads(said) == {"a": [1, 2], "where": "/x"}
+
+
+def test_a_table_shows_lists_side_by_side_and_nothing_for_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table("title", ["first_entry", "absent"], [{"first_entry": 7, "absent": ["b1", "b2"]}, {"first_entry": 9}])
+    said = capsys.readouterr().out
+    assert "first entry" in said
+    assert "b1 b2" in said
+    assert "None" not in said
+
+
+def test_nouns_are_counted() -> None:
+    assert [counted(n, "ledger") for n in (0, 1, 2)] == ["0 ledgers", "1 ledger", "2 ledgers"]

@@ -1,0 +1,151 @@
+"""``bk zookeeper`` and ``bk standalone`` as processes: what they print, how they stop, what they leave."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.bookkeeper.admin.commands import bk
+from tests.integration.processes import Process, bk_json, free_port, until
+from tests.integration.processes import bk as run_bk
+
+pytestmark = pytest.mark.integration
+
+
+@contextmanager
+def running(directory: Path, *words: str) -> Iterator[Process]:
+    process = Process("bk", directory, *words).start()
+    try:
+        yield process
+    finally:
+        process.resume()
+        process.stop()
+
+
+def children(pid: int) -> list[int]:
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in found]
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+# -- standalone -------------------------------------------------------------------------------------------
+
+
+def test_standalone_serves_ledgers_and_the_gateway_stops_cleanly_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    port = free_port()
+    words = ("standalone", "--dir", str(tmp_path / "bk"), "--webhdfs-port", str(port))
+    for turn in range(2):
+        with running(tmp_path, *words) as standalone:
+            uri = standalone.until_said(r"export BK_METADATA=(\S+)")[1]
+            assert uri == f"sqlite://{tmp_path}/bk/metadata.db"
+            assert f"checkpointLocation=webhdfs://127.0.0.1:{port}/NAME" in standalone.said
+            assert "everything is in" in standalone.said
+            assert [row["state"] for row in bk_json("bookies", "-m", uri)] == ["writable"] * 3
+            if turn == 0:
+                number = run_bk("ledger", "append", "-m", uri, stdin=b"kept\n")[1].strip()
+            assert run_bk("ledger", "read", number, "-m", uri)[1] == "kept\n"
+            listing = f"http://127.0.0.1:{port}/webhdfs/v1/?op=LISTSTATUS"
+            with urllib.request.urlopen(listing, timeout=20) as reply:
+                assert b"FileStatuses" in reply.read()
+            family = children(standalone.pid)
+            assert len(family) == 4
+            assert standalone.stop(signal.SIGINT if turn == 0 else signal.SIGTERM) == 0, standalone.said
+            assert all(map(gone, family))
+            assert "Traceback" not in standalone.said
+
+
+def test_a_bookie_that_is_killed_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
+    with running(tmp_path, "standalone", "--dir", str(tmp_path / "bk"), "--webhdfs-port", "0") as standalone:
+        uri = standalone.until_said(r"export BK_METADATA=(\S+)")[1]
+        assert "webhdfs" not in standalone.said
+        number = run_bk("ledger", "append", "-m", uri, stdin=b"one\ntwo\n")[1].strip()
+        os.kill(children(standalone.pid)[0], signal.SIGKILL)
+        name = standalone.until_said(r"(b\d) +has ended with status -9; the others go on")[1]
+        until(lambda: {row["bookie"]: row["state"] for row in bk_json("bookies", "-m", uri)}[name] == "absent")
+        assert run_bk("ledger", "read", number, "-m", uri)[1] == "one\ntwo\n"
+        assert standalone.stop() == 1, "one of them ended by itself"
+
+
+def test_the_family_ends_with_its_parent(tmp_path: Path) -> None:
+    with running(tmp_path, "standalone", "--dir", str(tmp_path / "bk"), "--bookies", "1", "--webhdfs-port", "0") as it:
+        it.until_said("ready after")
+        family = children(it.pid)
+        assert family
+        os.kill(it.pid, signal.SIGKILL)
+        until(lambda: all(map(gone, family)), 20, family)
+
+
+def test_a_port_that_is_taken_is_said_and_the_bookies_serve(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        words = ("standalone", "--dir", str(tmp_path / "bk"), "--bookies", "1", "--webhdfs-port", str(port))
+        with running(tmp_path, *words) as standalone:
+            standalone.until_said(rf"gateway +error: .*{port}")
+            standalone.until_said(r"gateway +has ended with status 1; the others go on")
+            standalone.until_said(r"b1 +bookie b1 serves at")
+            assert "Traceback" not in standalone.said
+            assert standalone.stop() == 1
+
+
+def test_a_second_one_on_the_same_directory_says_what_is_wrong(tmp_path: Path) -> None:
+    words = ("standalone", "--dir", str(tmp_path / "bk"), "--bookies", "1", "--webhdfs-port", "0")
+    with running(tmp_path, *words) as first:
+        first.until_said("ready after")
+        status, out, err = run_bk(*words)
+        assert status == 1
+        assert "another process" in out
+        assert "Traceback" not in out + err
+        assert first.running
+
+
+def test_the_directory_must_be_one(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    bk("standalone", "--dir", tmp_path / "file").refused("is a file", status=2)
+    bk("standalone", "--bookies", 0).refused("0", status=2)
+
+
+# -- zookeeper --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.zookeeper
+def test_zookeeper_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    with running(tmp_path, "zookeeper", "--dir", str(tmp_path / "zk"), "--port", "0") as server:
+        uri = server.until_said(r"a cluster in it: (\S+)")[1]
+        assert re.fullmatch(r"zk://127\.0\.0\.1:\d+/ledgers", uri)
+        status, _, err = run_bk("bookies", "-m", uri)
+        assert (status, "no cluster at" in err) == (1, True)
+        assert run_bk("init", "-m", uri)[0] == 0
+        assert bk_json("bookies", "-m", uri) == []
+        assert server.stop(signal.SIGINT) == 0, server.said
+
+
+@pytest.mark.zookeeper
+def test_a_zookeeper_that_ends_by_itself_is_reported(tmp_path: Path) -> None:
+    with running(tmp_path, "zookeeper", "--dir", str(tmp_path / "zk"), "--port", "0") as server:
+        server.until_said("serves at")
+        os.kill(children(server.pid)[0], signal.SIGKILL)
+        assert server.wait() == 1
+        assert "bk: ZooKeeper has ended by itself; what it said is in" in server.said
+
+
+@pytest.mark.zookeeper
+def test_a_zookeeper_that_cannot_serve_names_its_log(tmp_path: Path) -> None:
+    (tmp_path / "zk").mkdir()
+    (tmp_path / "zk" / "data").write_text("not a directory")
+    bk("zookeeper", "--dir", tmp_path / "zk", "--port", "0").refused("did not begin to serve", "zookeeper.out")
