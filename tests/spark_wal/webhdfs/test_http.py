@@ -91,7 +91,7 @@ async def test_s2_an_upload_that_breaks_off_leaves_nothing() -> None:
 
 async def until(condition: object) -> None:
     assert callable(condition)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110  the store has no event to wait for
             await asyncio.sleep(0.005)
 

@@ -102,7 +102,7 @@ async def _send(wire: Wire, request: dict[str, Any]) -> Answer | BaseException:
     chunks = [chunk.encode() for chunk in request["chunks_text"]] if "chunks_text" in request else None
     body = request["body"].encode() if "body" in request else None
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             return await wire.request(request["method"], request["target"], headers=headers, body=body, chunks=chunks)
     except (OSError, EOFError, TimeoutError) as error:
         return error
