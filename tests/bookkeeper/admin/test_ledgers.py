@@ -28,12 +28,16 @@ def written(cluster: Bookies) -> int:
 
 @pytest.fixture
 def left_open(cluster: Bookies) -> int:
-    """A ledger whose writer has gone without closing it, entries ``a`` and ``b``."""
+    """A ledger whose writer has gone without closing it, entries ``a`` and ``b``: confirmed, and told to all."""
 
     async def write() -> int:
         async with BookKeeper.connect(cluster.uri) as client:
             ledger = await client.create_ledger(password=b"pw", custom_metadata={"application": b"tests"})
             await ledger.append_many([b"a", b"b"])
+            async with await client.open_ledger(ledger.id, b"pw", recovery=False) as reader:
+                tailing = reader.tail()
+                assert [(await anext(tailing)).payload for _ in range(2)] == [b"a", b"b"]
+                await tailing.aclose()  # type: ignore[attr-defined]
             return int(ledger.id)
 
     return run(write())
