@@ -35,6 +35,9 @@ READ_CHARGE: Final = 16 * 1024
 UNSENT_HIGH: Final = 4 * 1024 * 1024
 """Bytes of replies a peer may leave unread before its requests are no longer looked at."""
 
+TYPICAL_REPLY: Final = 64 * 1024
+"""Bytes a reply is thought to have before the first one tells; it bounds what may wait for the disk at once."""
+
 SWEEP_S: Final = 5.0
 """Seconds between two looks for peers that are too slow."""
 
@@ -79,6 +82,12 @@ class ServerConnection(FrameProtocol):
         """Since when an unfinished frame is all there is (X34)."""
         self.stalled_since: float | None = None
         """Since when the peer does not take its replies."""
+        self._waiting = 0
+        """Requests (long polls apart) that will be answered later."""
+        self._typical = TYPICAL_REPLY
+        """Bytes a reply to one of them may have, going by the latest."""
+        self._stopped = False
+        """Not read until one of them is answered."""
         self._brought = False
         """This chunk held requests that have no reserve: whoever only fences and recovers is always read (X33)."""
         self._now: Callable[[], float] = lambda: 0.0
@@ -137,10 +146,8 @@ class ServerConnection(FrameProtocol):
         """Runs and other frames in the order in which they came; stop early when too many replies are unread."""
         done = 0
         for (frame_start, frame_end), after in zip(adds.slow, adds.slow_after, strict=True):
-            if self.unsent > UNSENT_HIGH and self._loop is not None:
-                # The rest is cut again on a later turn: when the peer has taken its replies, if it is slow to.
-                self.pause_reading()
-                self._loop.call_soon(self.resume_reading)
+            if self.unsent + self._waiting * self._typical > UNSENT_HIGH and self._loop is not None:
+                self._stop(self._loop)
                 return frame_start - 4
             if after > done:
                 self._take(adds, done, after)
@@ -150,6 +157,22 @@ class ServerConnection(FrameProtocol):
             self._take(adds, done, len(adds.runs))
         self.detector.v2 = adds.v2
         return adds.used
+
+    def _stop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Look at no more requests until replies have left; what is left of the chunk is cut again then."""
+        self.pause_reading()
+        if self._waiting:
+            self._stopped = True
+        else:
+            loop.call_soon(self.resume_reading)  # after the flush: a slow peer is paused again by then
+
+    def _replied(self, size: int) -> None:
+        """One of those that waited is answered with ``size`` bytes."""
+        self._waiting -= 1
+        self._typical = max(size, self._typical - self._typical // 8, 1024)
+        if self._stopped and (not self._waiting or self.unsent + self._waiting * self._typical <= UNSENT_HIGH):
+            self._stopped = False
+            self.resume_reading()
 
     def _take(self, adds: Adds, first_run: int, end_run: int) -> None:
         """Hand runs to the bookie; their replies leave when they are durable, refusals at once."""
@@ -213,26 +236,32 @@ class ServerConnection(FrameProtocol):
             self._answer(header, wire.failure(request, Status.TOO_MANY_REQUESTS))
             return
         answered = False
+        counted = not (isinstance(request, wire.ReadEntry) and request.long_poll)
+        self._waiting += counted
 
         def reply(answer: wire.Reply) -> None:
             nonlocal answered
             assert not answered, "a request was answered twice (B13)"
             answered = True
             self.admission.release(charge)
-            self._answer(header, answer)
+            size = self._answer(header, answer)
+            if counted:
+                self._replied(size)
 
         self.bookie.handle(header, request, reply)
 
-    def _answer(self, header: wire.Header, reply: wire.Reply) -> None:
+    def _answer(self, header: wire.Header, reply: wire.Reply) -> int:
+        """Send a reply; its size in bytes."""
         self.counts.request(header.op, reply.status)
         if self.closed:
-            return
+            return 0
         if reply.status is Status.UNKNOWN_STATE and header.dialect is Dialect.V2:
             reply = replace(reply, status=Status.IO_ERROR)  # as unknown as that; Apache's v2 client knows no 107
         frame = wire.encode_reply(header, reply)
         if len(frame) > self.frame_max:  # an entry that just fitted into an add
             frame = wire.encode_reply(header, _too_large(reply))
         self.write(frame)
+        return len(frame)
 
 
 class Connections:

@@ -237,3 +237,25 @@ def test_v2_and_v3_on_one_connection_as_apaches_server_has_it() -> None:
         assert peer.closed
 
     run(main)
+
+
+@pytest.mark.rule("X32", "X35", "P12")
+def test_of_reads_that_wait_for_the_disk_only_so_many_are_taken_up() -> None:
+    """Hundreds of reads of a large entry, none of it in memory, by a peer that does not read: a few are served."""
+
+    async def main(house: House) -> None:
+        connection = await house.client()
+        connection.open_stream(1, L, lambda batch: None, lambda error: None).send(adds(0, 1, size=1_000_000))
+        await asyncio.sleep(1)
+        house.node.disk.cold_share = 1.0
+        peer = await house.raw()
+        peer.transport.pause_reading()
+        peer.send(wire.encode_request(read(0), Dialect.V3, 1) * 300)
+        await asyncio.sleep(5)
+        server_side = next(c for c in house.connections.connections if c.unsent)
+        assert server_side.unsent < 100 * 1024 * 1024
+        peer.transport.resume_reading()
+        await asyncio.sleep(300)
+        assert len(peer.frames) == 300, "once it reads, all are answered"
+
+    run(main, slow_frame_s=1000.0)
