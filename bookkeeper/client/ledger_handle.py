@@ -190,6 +190,7 @@ class WriteHandle:
         self._flush_queue()
         last = self._writer.next_entry - 1
         if last > self._writer.last_add_confirmed:
+            self._raise_if_ended()  # then nobody will ever confirm or fail them
             future: asyncio.Future[int] = self._loop.create_future()
             self._callers.expect_all(last, future)
             await future

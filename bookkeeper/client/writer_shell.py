@@ -371,4 +371,5 @@ class WriterShell:
         failure.__cause__ = error
         if self.closing is not None and not self.closing.done():
             self.closing.set_exception(failure)
+        self._perform(self.writer.on_broken(failure))  # else it would take appends that nobody sends
         self.stop(failure)

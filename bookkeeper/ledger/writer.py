@@ -437,6 +437,10 @@ class LedgerWriter:
         self._may_close = isinstance(error, AddTimeoutError)
         return self._fail_pending(error)
 
+    def on_broken(self, error: BookKeeperError) -> list[Effect]:
+        """The shell cannot go on: nothing is taken or confirmed any more (W6); a recovery decides the end."""
+        return self._fail(error)
+
     def _fail_pending(self, error: BookKeeperError) -> list[Effect]:
         first, count = EntryId(self.last_add_confirmed + 1), self.next_entry - self.last_add_confirmed - 1
         self._pending.clear()

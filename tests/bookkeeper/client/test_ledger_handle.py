@@ -184,3 +184,22 @@ def test_an_empty_ledger_closes_empty_and_an_error_in_the_block_is_not_hidden() 
             assert (await bk.metadata(ledger.id)).is_closed
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("V1", "W6")
+def test_flush_and_the_end_of_the_block_do_not_wait_on_a_handle_that_has_failed() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"kept")
+            async with asyncio.timeout(30):
+                with pytest.raises(LedgerFencedError):
+                    async with ledger:
+                        for bookie in cluster.bookies:
+                            bookie.fence_at = 1
+                        with pytest.raises(LedgerFencedError):
+                            await ledger.append(b"unknown")
+                        with pytest.raises(LedgerFencedError):
+                            await ledger.flush()
+
+    ScriptedCluster().run(story)

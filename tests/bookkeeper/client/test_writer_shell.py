@@ -8,6 +8,7 @@ import pytest
 
 from bookkeeper.errors import (
     AddTimeoutError,
+    ClientClosedError,
     LedgerFencedError,
     UnauthorizedError,
 )
@@ -162,3 +163,28 @@ def test_a_writer_that_goes_on_at_once_sends_no_explicit_last_add_confirmed_in_b
             assert not any(isinstance(r, WriteLac) for b in cluster.bookies for r in b.requests)
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("V1", "W6")
+def test_after_an_error_nobody_expected_the_handle_takes_nothing_more_and_nobody_waits_for_ever() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"kept")
+
+            async def broken(*details: object) -> None:
+                raise RuntimeError("nobody expects this")
+
+            ledger._shell.record.write = broken  # type: ignore[method-assign, assignment]
+            cluster.world.node(ledger.metadata.last_fragment.ensemble[0]).crash(power=False)
+            await asyncio.sleep(2)
+            async with asyncio.timeout(60):
+                for _ in range(3):
+                    with pytest.raises(ClientClosedError, match="nobody expects this"):
+                        await ledger.append(b"late")
+                with pytest.raises(ClientClosedError):
+                    await ledger.close()
+            assert ledger.closed and ledger.last_add_confirmed == 0
+            assert not (await bk.metadata(ledger.id)).is_closed  # a recovery decides its end
+
+    ScriptedCluster(bookies=4).run(story)
