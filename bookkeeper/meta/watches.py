@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
@@ -12,12 +13,13 @@ K = TypeVar("K")
 
 
 class Subscription:
-    """One callback; several changes before it runs are one call."""
+    """One callback; several changes before it runs are one call. It runs in the context of whoever subscribed."""
 
-    __slots__ = ("_callback", "_forget", "_pending", "closed")
+    __slots__ = ("_callback", "_context", "_forget", "_pending", "closed")
 
     def __init__(self, callback: Callable[[], None], forget: Callable[[Subscription], None]) -> None:
         self._callback = callback
+        self._context = contextvars.copy_context()
         self._forget = forget
         self._pending = False
         self.closed = False
@@ -26,7 +28,7 @@ class Subscription:
         """Call back soon; on the loop's thread."""
         if not self.closed and not self._pending:
             self._pending = True
-            loop.call_soon(self._run)
+            loop.call_soon(self._run, context=self._context)
 
     def close(self) -> None:
         if not self.closed:
@@ -76,7 +78,7 @@ class Registry(Generic[K]):
 class SessionWatch:
     """One callback for session states: every change is told, in order."""
 
-    __slots__ = ("_callback", "_forget", "_loop", "closed")
+    __slots__ = ("_callback", "_context", "_forget", "_loop", "closed")
 
     def __init__(
         self,
@@ -85,12 +87,13 @@ class SessionWatch:
         forget: Callable[[SessionWatch], None],
     ) -> None:
         self._loop = loop
+        self._context = contextvars.copy_context()
         self._callback = callback
         self._forget = forget
         self.closed = False
 
     def tell(self, state: SessionState) -> None:
-        self._loop.call_soon(self._run, state)
+        self._loop.call_soon(self._run, state, context=self._context)
 
     def close(self) -> None:
         if not self.closed:

@@ -172,6 +172,8 @@ class SimDisk:
         self.note = note
         self.capacity = 1 << 40
         """Bytes."""
+        self.direct = True
+        """Does this file system know O_DIRECT?"""
         self.sync_s = 0.0001
         """Virtual seconds a sync takes, when a worker does it."""
         self.slow_sync_share = 0.0
@@ -285,7 +287,7 @@ class SimDisk:
             directory.pending.append(("link", name, inode))
         elif inode is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return SimFile(self, path, inode, direct, write)
+        return SimFile(self, path, inode, direct and self.direct, write)
 
     def read_file(self, path: str) -> bytes:
         file = self.open(path, write=False)

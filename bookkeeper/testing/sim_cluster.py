@@ -1,0 +1,177 @@
+"""The cluster that one seed simulates: processes that end and come back, each with its session, all watched.
+
+A *process* is a node with a program. When its program ends, as a bookie's does whose disk failed, something like
+an init system starts it again a moment later; crashes are the faults' business.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import re
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any, Final
+
+from bookkeeper.bookie.bookie import Bookie
+from bookkeeper.bookie.config import BookieConfig
+from bookkeeper.bookie.lifecycle import BookieServer
+from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.ledger_handle import WriteHandle
+from bookkeeper.errors import BookKeeperError, InvariantError
+from bookkeeper.meta import Metadata
+from bookkeeper.meta.memory import MemoryStore
+from bookkeeper.seams import Seams
+from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.engine import Engine
+from bookkeeper.testing.cluster import CLIENT, SESSION_TIMEOUT_S, SimCluster, WitnessedStore, _Session, bookie_config
+from bookkeeper.testing.sim_history import History
+from bookkeeper.testing.sim_monitor import Monitor
+from bookkeeper.testing.sim_plan import Plan
+from bookkeeper.testing.world import Node
+
+RESTART_S: Final = 1.0
+"""How soon a process whose program ended is started again."""
+
+
+class _WatchedStore(WitnessedStore):
+    """Notes what happens to ledgers; what is illegal becomes a problem, and is done all the same."""
+
+    def __init__(self, wall_ms: Callable[[], int], monitor: Monitor) -> None:
+        super().__init__(wall_ms)
+        self._monitor = monitor
+        self.paths: dict[int, str] = {}
+        """Ledger -> where its metadata is."""
+
+    def _witness(self, path: str) -> None:
+        old = self.seen.get(path)
+        try:
+            super()._witness(path)
+        except (AssertionError, InvariantError) as error:
+            self._monitor.problem("metadata", error)
+        new = self.seen.get(path)
+        if new is None:
+            return
+        ledger = int(re.sub(r"\D", "", path))
+        if old is None:
+            self.paths[ledger] = path
+            self._monitor.count("ledgers")
+        elif new is not old:
+            self._monitor.on_metadata(ledger, old, new)
+
+
+class _WatchedServer(BookieServer):
+    """A production bookie that cannot do anything unseen."""
+
+    def __init__(self, name: str, monitor: Monitor, config: BookieConfig, seams: Seams, metadata: Metadata) -> None:
+        super().__init__(config, seams, metadata)
+        self._name = name
+        self._monitor = monitor
+
+    async def _open_engine(self) -> Engine:
+        engine = await super()._open_engine()
+        self._monitor.watch_engine(self._name, engine)
+        return engine
+
+    def _serve(self) -> None:
+        super()._serve()
+        assert self._connections is not None
+        bookie: Bookie = self._connections.bookie
+        self._monitor.watch_bookie(self._name, bookie)
+
+
+class SwarmCluster(SimCluster):
+    """See the module; made from a plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan.seed, plan.bookies)
+        self.plan = plan
+        self.monitor = Monitor()
+        self.history = History(self.world.loop.time)
+        self.store: _WatchedStore = _WatchedStore(self.client.seams.clock.wall_ms, self.monitor)
+        self.sessions: dict[str, MemoryStore] = {}
+        """Node -> the metadata session of its present life."""
+        self.handles: dict[int, WriteHandle] = {}
+        """Ledger -> its writer's handle, which outlives its writer here: what it had confirmed is the truth (W3)."""
+        self.ledgers: list[int] = []
+        """As they were made: what processes know of each other's ledgers."""
+        self.calm = False
+        """The quiet phase has begun: nobody starts anything new."""
+        self._life_of: dict[str, int] = {}
+
+    # -- processes ----------------------------------------------------------------------------------------
+
+    def launch(self, node: Node, program: Callable[[Seams], Coroutine[Any, Any, Any]]) -> None:
+        """Run a program as a process that is started again when it ends."""
+
+        async def life(seams: Seams) -> None:
+            life_number = node.life
+            try:
+                await program(seams)
+            except (BookKeeperError, OSError, TimeoutError) as error:
+                self.world.trace.add(self.world.loop.time(), "ended", node.name, type(error).__name__)
+            except Exception as error:
+                self.monitor.problem("P7", f"{node.name} ended with {error!r}")
+            outside = contextvars.Context()
+            self.world.loop.call_soon(self._ended, node, life_number, context=outside)
+
+        node.start(life)
+
+    def _ended(self, node: Node, life: int) -> None:
+        if not node.alive or node.life != life:
+            return
+        node.crash(power=False)
+        self.world.loop.call_later(RESTART_S, self.revive, node)
+
+    def revive(self, node: Node) -> None:
+        """Start a process again, unless it runs or is gone for ever."""
+        if not node.alive and node.name not in self.monitor.lost:
+            node.restart()
+
+    async def add_bookie(self, name: str) -> None:
+        """A new bookie process; does not wait for it."""
+        if name not in self.names:
+            self.names.append(name)
+        node = self.node(name)
+        node.disk.direct = self.plan.direct
+        self.launch(node, lambda seams: self._serve(name, seams))
+
+    async def _serve(self, name: str, seams: Seams) -> str:
+        metadata = await Metadata.over(self.session(self.node(name)), seams)
+        config = replace(
+            bookie_config(name),
+            storage=StorageConfig(journal_dir="/data/journal", ledger_dir="/data/ledgers", **self.plan.storage),
+            space_check_s=1.0,
+            long_poll_max_s=2.0,
+        )
+        server = _WatchedServer(name, self.monitor, config, seams, metadata)
+        self.servers[name], self._life_of[name] = server, self.node(name).life
+        await server.start()
+        return await server.run_until_failure()
+
+    def is_up(self, name: str) -> bool:
+        """Does this bookie serve in its present life?"""
+        node, server = self.node(name), self.servers.get(name)
+        if not node.alive or server is None or self._life_of[name] != node.life or server._engine is None:
+            return False
+        return bool(server.health()["status"] == "ok")
+
+    def ledger_path(self, ledger: int) -> str:
+        """Where the store keeps a ledger's metadata."""
+        return self.store.paths[ledger]
+
+    def session(self, node: Node) -> MemoryStore:
+        """A new metadata session for the running process of ``node``."""
+        store = self.sessions[node.name] = self.store.connect()
+        node.on_crash[:] = [lambda: self._session_ends(store)]
+        return store
+
+    def _session_ends(self, store: MemoryStore) -> None:
+        self.world.loop.call_later(
+            SESSION_TIMEOUT_S, self.store.end_session, store.session_id, context=contextvars.Context()
+        )
+
+    async def new_client(self, config: ClientConfig = CLIENT, node: Node | None = None) -> BookKeeper:
+        node = node or self.client
+        metadata = await Metadata.over(self.session(node), node.seams)
+        return await BookKeeper.over(_Session(metadata), config=config, seams=node.seams)

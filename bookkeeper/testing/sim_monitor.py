@@ -1,0 +1,166 @@
+"""What must hold at every step, watched from outside the code that has to keep it.
+
+The monitor knows what each bookie has made durable, because it looks at the groups that the journal reports. From
+that it judges every acknowledgement, every reply and every closed ledger. A violation is noted, never raised: code
+under test handles exceptions, and must not handle this one.
+
+    W1, W4  an acknowledged entry is durable on an ack quorum of its write set, by committed metadata
+    R3, B2  nothing is said to a fencing read before the fence is durable; no recovery read is denied unfenced
+    B3      after a durable fence no regular add is taken, not even after restarts
+    B5      "no such entry" is never said of a durable one
+    Q3, R2  a ledger leaves IN_RECOVERY only when durable fences cover its last fragment
+    L1      a bookie that comes back has everything it made durable, and no doubt of it (K7, K9)
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from bookkeeper import wire
+from bookkeeper.bookie.bookie import Bookie
+from bookkeeper.errors import BookKeeperError
+from bookkeeper.ids import LedgerId
+from bookkeeper.ledger import LedgerMetadata, LedgerState
+from bookkeeper.runs import Adds, Run
+from bookkeeper.storage.engine import Engine
+from bookkeeper.wire import Status
+
+_NEGATIVE = (Status.NO_ENTRY, Status.NO_LEDGER)
+
+
+class Monitor:
+    """See the module. ``problems`` is what was found, in order."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self.counts: dict[str, int] = defaultdict(int)
+        self.durable: dict[str, set[tuple[int, int]]] = defaultdict(set)
+        """Bookie -> entries it once had on stable storage."""
+        self.fences: dict[str, set[int]] = defaultdict(set)
+        self.lost: set[str] = set()
+        """Bookies whose disks are gone."""
+        self.recovering: dict[int, int] = defaultdict(int)
+        """Ledger -> recoveries of it that run now."""
+        self._under_way: dict[int, list[tuple[str, int, int]]] = {}
+
+    def problem(self, rule: str, detail: object) -> None:
+        """Something does not hold."""
+        self.problems.append(f"{rule}: {detail}")
+
+    def count(self, what: str, by: int = 1) -> None:
+        self.counts[what] += by
+
+    # -- one bookie's disk --------------------------------------------------------------------------------
+
+    def watch_engine(self, name: str, engine: Engine) -> None:
+        """From its start on: first, that nothing was forgotten."""
+        self.check_memory(name, engine)
+        commit: Any = engine._commit
+        append, fence, covered = engine.append, engine.fence, commit.hooks.covered
+
+        def watched_append(run: Run, adds: Adds, *, recovery: bool = False) -> None:
+            append(run, adds, recovery=recovery)
+            ledger = run.ledger_id
+            if not recovery and ledger in self.fences[name]:
+                self.problem("B3", f"{name} takes a regular add to ledger {ledger}, which it had fenced durably")
+            entries = [("add", ledger, entry) for entry in adds.entry_ids[run.i0 : run.i1]]
+            self._under_way.setdefault(id(next(commit.groups())), []).extend(entries)
+
+        def watched_fence(ledger_id: LedgerId, master_key: bytes, callback: Callable[[Any], None]) -> None:
+            before = commit.in_flight
+            known = engine.is_fenced(ledger_id)
+            fence(ledger_id, master_key, callback)
+            newest = next(commit.groups(), None)
+            if newest is not None and not known and commit.in_flight > before:
+                self._under_way.setdefault(id(newest), []).append(("fence", ledger_id, -1))
+
+        def watched_covered(group: Any) -> None:
+            for kind, ledger, entry in self._under_way.pop(id(group), ()):
+                if kind == "add":
+                    self.durable[name].add((ledger, entry))
+                else:
+                    self.fences[name].add(ledger)
+                    self.count("fences")
+            covered(group)
+
+        engine.append = watched_append  # type: ignore[method-assign]
+        engine.fence = watched_fence  # type: ignore[method-assign]
+        commit.hooks.covered = watched_covered
+
+    def check_memory(self, name: str, engine: Engine) -> None:
+        """Everything it ever made durable is there, and it has no doubt of it."""
+        report = engine.report
+        if report.limbo_reason or report.quarantined:
+            self.problem("K9", f"{name} starts in doubt: {report.limbo_reason} {report.quarantined}")
+        for ledger in sorted(self.fences[name]):
+            if not engine.is_fenced(LedgerId(ledger)):
+                self.problem("B3", f"{name} has forgotten its fence of ledger {ledger}")
+        kept: dict[int, set[int]] = {ledger: set() for ledger in engine.ledgers()}
+        for ledger, entry in sorted(self.durable[name]):
+            kept.setdefault(ledger, set()).add(entry)
+        for ledger, entries in kept.items():
+            try:
+                here = {e for run in engine.entries(LedgerId(ledger)) for e in range(run.first, run.first + run.count)}
+            except BookKeeperError as error:
+                self.problem("L1", f"{name} had {len(entries)} entries of ledger {ledger}: {error!r}")
+                continue
+            if missing := sorted(entries - here):
+                self.problem("L1", f"{name} has lost entries {missing[:5]} of ledger {ledger}")
+            self.durable[name].update((ledger, entry) for entry in here)  # whatever a start finds, it has synced (K17)
+            if engine.is_fenced(LedgerId(ledger)):
+                self.fences[name].add(ledger)
+
+    # -- one bookie's replies -----------------------------------------------------------------------------
+
+    def watch_bookie(self, name: str, bookie: Bookie) -> None:
+        handle = bookie.handle
+
+        def watched(header: wire.Header, request: wire.Request, reply: Callable[[wire.Reply], None]) -> None:
+            def judged(answer: wire.Reply) -> None:
+                self._judge(name, request, answer)
+                reply(answer)
+
+            handle(header, request, judged)
+
+        bookie.handle = watched  # type: ignore[method-assign]
+
+    def _judge(self, name: str, request: wire.Request, answer: wire.Reply) -> None:
+        match request:
+            case wire.ReadEntry() if answer.status is Status.OK or answer.status in _NEGATIVE:
+                ledger, fenced = request.ledger_id, request.ledger_id in self.fences[name]
+                if request.fence and not fenced:
+                    self.problem("R3", f"{name} answers a fencing read of {ledger} before the fence is durable")
+                if answer.status in _NEGATIVE:
+                    if request.priority and not fenced:
+                        self.problem("R3", f"{name} denies entry {request.entry_id} of {ledger} to a recovery, unfenced")
+                    if (ledger, request.entry_id) in self.durable[name]:
+                        self.problem("B5", f"{name} denies entry {request.entry_id} of {ledger}, which it has")
+            case wire.AddEntry() if answer.status is Status.OK:
+                if (request.ledger_id, request.entry_id) not in self.durable[name]:
+                    self.problem("B1", f"{name} acknowledges entry {request.entry_id}, which is not durable")
+                self.count("recovery_adds", request.recovery)
+            case _:
+                pass
+
+    # -- the cluster --------------------------------------------------------------------------------------
+
+    def on_ack(self, ledger: int, entry: int, metadata: LedgerMetadata) -> None:
+        """A writer's caller was told that ``entry`` is written; ``metadata`` is what is committed now (W1)."""
+        self.count("acks")
+        write_set = metadata.write_set(entry)
+        having = [bookie for bookie in write_set if (ledger, entry) in self.durable[bookie]]
+        if len(having) < metadata.spec.ack_quorum:
+            self.problem("W1", f"entry {entry} of {ledger} is acked and durable on {having} of {write_set}")
+
+    def on_metadata(self, ledger: int, old: LedgerMetadata, new: LedgerMetadata) -> None:
+        """A ledger's metadata was changed."""
+        if len(new.fragments) > len(old.fragments) or new.last_fragment.ensemble != old.last_fragment.ensemble:
+            self.count("ensemble_changes")
+        if new.state is LedgerState.CLOSED and old.state is LedgerState.IN_RECOVERY:
+            self.count("recoveries")
+            ensemble = old.last_fragment.ensemble
+            fenced = {bookie for bookie in ensemble if ledger in self.fences[bookie]}
+            if not old.spec.covers_ensemble(fenced, ensemble):
+                self.problem("R2", f"ledger {ledger} is closed with only {sorted(fenced)} of {ensemble} fenced")

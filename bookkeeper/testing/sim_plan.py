@@ -1,0 +1,142 @@
+"""What one seed simulates: the shape of the cluster, who uses it, and which kinds of faults it meets (a swarm).
+
+Every seed draws a *subset* of the kinds of faults, because a fault that is always there hides what happens
+without it, and tiny files, because everything that rolls and wraps must do so often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from bookkeeper.client.config import ClientConfig
+from bookkeeper.ledger import QuorumSpec
+
+KIB: Final = 1024
+
+SHAPES: Final = ((1, 1, 1), (2, 2, 1), (2, 2, 2), (3, 2, 2), (3, 3, 2), (4, 2, 2), (5, 3, 2))
+"""Ensemble, write quorum, ack quorum."""
+
+FAULTS: Final = (
+    "slow_link",
+    "reset",
+    "partition",
+    "one_way",
+    "crash",
+    "freeze",
+    "disk_full",
+    "fsync_error",
+    "slow_disk",
+    "lose_bookie",
+    "session",
+    "outage",
+    "lost_reply",
+    "client_crash",
+    "clock",
+)
+"""Every kind of fault; :mod:`bookkeeper.testing.sim_faults` has one method for each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Drawn from a seed, and nothing but the seed."""
+
+    seed: int
+    bookies: int
+    writers: int
+    recoverers: int
+    tailers: int
+    shapes: tuple[QuorumSpec, ...]
+    """What new ledgers are drawn from."""
+    faults: tuple[str, ...]
+    chaos_s: float
+    """Virtual seconds of faults; the quiet phase comes after it."""
+    fault_pause_s: float
+    """Mean time between two faults."""
+    down_max: int
+    """How many bookies may be in trouble at once."""
+    append_pause_s: float
+    """Mean pause between two bursts of appends."""
+    ledger_bursts: int
+    """Bursts after which a writer goes on to its next ledger."""
+    direct: bool
+    """Do the file systems know O_DIRECT?"""
+    storage: dict[str, Any]
+    client: ClientConfig
+
+    def __str__(self) -> str:
+        shapes = " ".join(f"{s.ensemble_size}/{s.write_quorum}/{s.ack_quorum}" for s in self.shapes)
+        people = f"{self.writers} writers, {self.recoverers} recoverers, {self.tailers} tailers"
+        return (
+            f"{self.bookies} bookies, {people}, {shapes}, {self.client.protocol}, {self.chaos_s:.0f} s of "
+            f"{' '.join(self.faults)}; at most {self.down_max} down"
+        )
+
+
+def plan(seed: int) -> Plan:
+    """The plan of a seed."""
+    rng = Random(f"plan/{seed}")
+    bookies = rng.choice([3, 3, 4, 4, 5])
+    faults = tuple(fault for fault in FAULTS if rng.random() < 0.4) or (rng.choice(FAULTS),)
+    fitting = [shape for shape in SHAPES if shape[0] <= bookies]
+    if "lose_bookie" in faults:  # F3: up to Qa - 1 copies
+        fitting = [shape for shape in fitting if shape[2] >= 2]
+    shapes = tuple(
+        QuorumSpec(ensemble_size=e, write_quorum=w, ack_quorum=a)
+        for e, w, a in rng.sample(fitting, min(len(fitting), rng.randint(1, 3)))
+    )
+    return Plan(
+        seed=seed,
+        bookies=bookies,
+        writers=rng.randint(1, 3),
+        recoverers=rng.randint(1, 2),
+        tailers=rng.randint(1, 2),
+        shapes=shapes,
+        faults=faults,
+        chaos_s=rng.uniform(8, 25),
+        fault_pause_s=rng.choice([0.3, 0.7, 1.5]),
+        down_max=rng.choice([1, 1, 2, bookies]),
+        append_pause_s=rng.choice([0.02, 0.05, 0.15]),
+        ledger_bursts=rng.choice([5, 20, 60]),
+        direct=rng.random() < 0.5,
+        storage=_storage(rng),
+        client=_client(rng),
+    )
+
+
+def _storage(rng: Random) -> dict[str, Any]:
+    return {
+        "journal_file_bytes": rng.choice([16, 32, 64]) * KIB,
+        "journal_spares": rng.randint(0, 2),
+        "group_bytes": rng.choice([4, 8, 64]) * KIB,
+        "inflight_bytes": 256 * KIB,
+        "entry_log_bytes": rng.choice([8, 32, 128]) * KIB,
+        "checkpoint_bytes": rng.choice([4, 16, 64]) * KIB,
+        "index_segments": rng.randint(2, 4),
+        "page_cache_pages": rng.choice([1, 4, 64]),
+        "reserve_bytes": 32 * KIB,
+    }
+
+
+def _client(rng: Random) -> ClientConfig:
+    """Less patient than one in production: what takes long is waited for in virtual time only, but often."""
+    return ClientConfig(
+        protocol=rng.choice(["v3", "v3", "v2"]),
+        connect_timeout_ms=500,
+        request_timeout_ms=1_500,
+        add_timeout_ms=rng.choice([2_000, 5_000]),
+        bookie_stall_ms=rng.choice([200, 500]),
+        bookie_trail_bytes_max=rng.choice([4, 32 * KIB]) * KIB,
+        pending_entries_max=rng.choice([8, 64, 10_000]),
+        speculative_read_ms=rng.choice([20, 200]),
+        batch_read_bytes=rng.choice([1, 64]) * KIB,
+        long_poll_ms=1_000,
+        metadata_poll_ms=1_000,
+        bookies_poll_ms=3_000,
+        metadata_timeout_ms=3_000,
+        quarantine_ms=rng.choice([500, 5_000]),
+        reconnect_delay_max_ms=500,
+        recovery_attempts=2,
+        recovery_retry_ms=200,
+    )

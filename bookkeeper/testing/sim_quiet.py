@@ -1,0 +1,103 @@
+"""The quiet phase: nothing fails any more, so everything must come to its end, and then everything is looked at.
+
+    V1  every append ends within its deadline
+    V2  every ledger can be recovered within a few attempts
+    V5  bookies are registered again, without anybody's help
+    V7  tail readers reach the ends of their ledgers
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.errors import BookKeeperError, DigestMismatchError
+from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.testing.sim_actors import Actor, Recoverer, Tailer
+from bookkeeper.testing.sim_cluster import SwarmCluster
+from bookkeeper.testing.sim_history import Kind
+
+BOOKIES_S: Final = 40.0
+"""Longest time for all bookies to serve and be registered: restarts, and other sessions' leftovers."""
+PEOPLE_S: Final = 60.0
+RECOVERY_TRIES: Final = 6
+
+
+async def quiet_phase(cluster: SwarmCluster, actors: Sequence[Actor]) -> None:
+    """Wait for everything to end, read everything, compare. What is wrong goes to the monitor."""
+    monitor = cluster.monitor
+    down = await _within(BOOKIES_S, lambda: [name for name in cluster.names if not _serves(cluster, name)])
+    if down:
+        monitor.problem("V5", f"{down} do not serve and register {BOOKIES_S:.0f} s after the last fault")
+        return
+    people = [actor for actor in actors if not isinstance(actor, Tailer)]
+    if late := await _within(PEOPLE_S, lambda: [actor.name for actor in people if not actor.done]):
+        monitor.problem("V1", f"{late} have not come to an end {PEOPLE_S:.0f} s after the last fault")
+    client = await cluster.new_client(cluster.plan.client)
+    auditor = Recoverer(cluster, "client")
+    for ledger in list(cluster.ledgers):
+        await _recover(cluster, client, auditor, ledger)
+    if late := await _within(PEOPLE_S, lambda: [actor.name for actor in actors if not actor.done]):
+        monitor.problem("V7", f"{late} have not reached the ends of closed ledgers after {PEOPLE_S:.0f} s")
+    _check_creations(cluster)
+    for name in list(cluster.names):
+        await _check_bookie(cluster, name)
+    await client.close()
+
+
+async def _within(limit_s: float, remaining: Callable[[], list[Any]]) -> list[Any]:
+    """Wait until nothing remains; what remains when time is up."""
+    for _ in range(int(limit_s / 0.1)):
+        if not (left := remaining()):
+            return []
+        await asyncio.sleep(0.1)
+    return left
+
+
+def _serves(cluster: SwarmCluster, name: str) -> bool:
+    available = cluster.store.read(lambda tree: tree.find(f"/ledgers/available/{name}"))
+    return available is not None and cluster.is_up(name)
+
+
+async def _recover(cluster: SwarmCluster, client: BookKeeper, auditor: Recoverer, ledger: int) -> None:
+    """V2, and a read of the whole ledger."""
+    for _ in range(RECOVERY_TRIES):
+        if await auditor.recover(client, ledger, whole=True):
+            return
+        await asyncio.sleep(0.5)
+    cluster.monitor.problem("V2", f"ledger {ledger} could not be recovered and read in {RECOVERY_TRIES} attempts")
+
+
+def _check_creations(cluster: SwarmCluster) -> None:
+    """M5: a ledger nobody knows of comes from a creation that failed, or whose client died."""
+    counts = cluster.monitor.counts
+    strangers = [ledger for ledger in cluster.store.paths if ledger not in cluster.handles]
+    if len(strangers) > counts["failed_creates"] + counts["client crashes"]:
+        cluster.monitor.problem("M5", f"nobody made ledgers {strangers}")
+
+
+async def _check_bookie(cluster: SwarmCluster, name: str) -> None:
+    """Everything it ever made durable is there, byte by byte (L1, L6), and so are its fences (B3)."""
+    monitor, engine = cluster.monitor, cluster.servers[name].engine
+    monitor.check_memory(name, engine)
+    written: dict[tuple[int, int], bytes] = {}
+    for event in cluster.history.events:
+        if event.kind in (Kind.READ, Kind.ACK):
+            written[event.ledger, event.entry] = event.payload
+    for ledger, entry in sorted(monitor.durable[name]):
+        expected = written.get((ledger, entry))
+        if expected is None or ledger not in cluster.handles:
+            continue  # behind the ledger's end
+        got: asyncio.Future[bytes | BaseException] = asyncio.get_running_loop().create_future()
+        engine.read(LedgerId(ledger), EntryId(entry), got.set_result)
+        found = await got
+        digest = cluster.handles[ledger]._shell._digest
+        try:
+            if isinstance(found, BaseException):
+                raise found
+            if digest.unseal(found, LedgerId(ledger), EntryId(entry)).payload != expected:
+                monitor.problem("L6", f"{name} holds other bytes as entry {entry} of ledger {ledger}")
+        except (BookKeeperError, DigestMismatchError) as error:
+            monitor.problem("L1", f"{name} cannot give entry {entry} of ledger {ledger}: {error!r}")
