@@ -144,11 +144,23 @@ class Upload:
         self._uploads.hold(self, len(data))
 
     async def _stream_out(self) -> None:
-        """Under the lock: memory to a blob, which takes the rest of the upload as well."""
-        if self._writer is None:
-            self._writer = await self._uploads.create_blob()
-        data = b"".join(self._chunks)
-        await self._writer.write(data)
-        if self._finished:
-            await self._writer.finish()
+        """Under the lock: memory to a blob, which takes the rest of the upload as well.
+
+        Until the blob has the bytes (and they are durable, of a finished upload) they stay in memory, and ``pieces``
+        says so: a record must never name a blob that may not come to its end (S2, S9).
+        """
+        assert self._writer is None, "nothing is in memory beside a blob"
+        writer = await self._uploads.create_blob()
+        size = self.size
+        try:
+            await writer.write(b"".join(self._chunks))
+            if self._finished:
+                await writer.finish()
+        except BaseException:
+            await writer.abandon()
+            raise
+        if size and not self.held:  # a record took the bytes meanwhile
+            self._uploads.discard(writer.blob)
+            return
+        self._writer = writer
         self.release()

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from bookkeeper.errors import AddTimeoutError
 from spark_wal.webhdfs.content import BlobWriter, MemoryBlobs
 from spark_wal.webhdfs.inodes import BlobRef
 from spark_wal.webhdfs.uploads import UploadLimits, Uploads
@@ -135,3 +136,74 @@ async def test_a_finished_upload_that_is_streamed_out_later_is_durable_when_read
     await upload.ready()
     await spilling
     assert upload.pieces() == (BlobRef("0", 0, 5),)
+
+
+class Refusing:
+    """A blob that takes no bytes for good."""
+
+    blob = "refusing"
+
+    async def write(self, data: bytes) -> None:
+        raise AddTimeoutError("no ack quorum")
+
+    async def finish(self) -> None: ...
+
+    async def abandon(self) -> None: ...
+
+
+class RefusingBlobs(MemoryBlobs):
+    async def create(self, epoch: int) -> BlobWriter:
+        return Refusing()
+
+
+@pytest.mark.rule("S2", "S9")
+@in_virtual_time
+async def test_s2_bytes_that_could_not_be_streamed_out_stay_in_memory_and_go_into_the_record() -> None:
+    uploads = uploads_on(RefusingBlobs())
+    upload = uploads.begin()
+    await upload.write(b"01234")
+    await upload.finish()
+    with pytest.raises(AddTimeoutError):
+        await upload.spill()
+    assert upload.pieces() == (b"01234",), "never a blob that was not finished"
+    assert uploads.in_memory == 5
+
+
+@pytest.mark.rule("S2", "S9")
+@in_virtual_time
+async def test_s2_while_bytes_are_being_streamed_out_the_record_has_them_and_no_blob_stays() -> None:
+    blobs = MemoryBlobs()
+    uploads = uploads_on(blobs)
+    upload = uploads.begin()
+    await upload.write(b"01234")
+    await upload.finish()
+    gate = asyncio.Event()
+    create = blobs.create
+
+    class Slow:
+        def __init__(self, writer: BlobWriter) -> None:
+            self._writer = writer
+            self.blob = writer.blob
+
+        async def write(self, data: bytes) -> None:
+            await gate.wait()
+            await self._writer.write(data)
+
+        async def finish(self) -> None:
+            await self._writer.finish()
+
+        async def abandon(self) -> None:
+            await self._writer.abandon()
+
+    async def slowly(epoch: int) -> BlobWriter:
+        return Slow(await create(epoch))
+
+    blobs.create = slowly  # type: ignore[method-assign]
+    spilling = asyncio.ensure_future(upload.spill())
+    await turns()
+    assert upload.pieces() == (b"01234",), "the blob is not durable yet"
+    upload.release()  # the record has them
+    gate.set()
+    await spilling
+    await turns()
+    assert uploads.in_memory == 0 and not blobs.blobs
