@@ -24,7 +24,7 @@ from bookkeeper.seams import Clock
 from journal_manager import JournalError, SnapshotStore
 from spark_wal.webhdfs.content import BlobStore
 from spark_wal.webhdfs.events import EventFeed
-from spark_wal.webhdfs.lease import Lease
+from spark_wal.webhdfs.lease import Lease, LeaseLostError
 from spark_wal.webhdfs.owner import NamespaceLog, NotOwnerError, Owner, OwnerConfig
 from spark_wal.webhdfs.records import RecordFormatError, SetQuota
 from spark_wal.webhdfs.refusals import RetriableError, StandbyError
@@ -154,10 +154,12 @@ class Gateway:
                 await self._lease.acquire(wait_vacant=wait_vacant)
                 self._set_role(Role.STARTING)
                 await self._begin_session()
-            except (JournalError, RecordFormatError, BookKeeperError, OSError) as error:
+            except (JournalError, RecordFormatError, BookKeeperError, LeaseLostError, OSError) as error:
                 self.problem = error
                 logger.warning("the namespace cannot be opened now: %s", error)
+                self._set_role(Role.STANDBY)
                 await self._lease.release()
+                wait_vacant = True  # whoever took it meanwhile may be able to; we were not
                 await asyncio.sleep(RETRY_S)
             else:
                 return

@@ -8,6 +8,7 @@ from journal_manager import JournalFencedError, JournalUnavailableError
 from spark_wal.webhdfs import file_system
 from spark_wal.webhdfs.content import MemoryBlobs
 from spark_wal.webhdfs.gateway import Gateway, GatewayConfig, Opened, Role
+from spark_wal.webhdfs.lease import LeaseLostError
 from spark_wal.webhdfs.refusals import QuotaExceededError, RetriableError, StandbyError
 from tests.spark_wal.webhdfs.test_file_system import put
 from tests.spark_wal.webhdfs.virtual import HeldLog, LoopClock, Snapshots, Switch, in_virtual_time
@@ -153,4 +154,54 @@ async def test_quotas_of_the_configuration_are_kept() -> None:
     await put(owner, "/c/a", bytes(10))
     with pytest.raises(QuotaExceededError):
         await put(owner, "/c/b", bytes(1))
+    await gateway.close()
+
+
+class Contested(Switch):
+    """A lease that is snatched away while it is being acquired; tells how it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[bool] = []
+        self.snatched = 0
+
+    async def acquire(self, *, wait_vacant: bool) -> None:
+        self.asked.append(wait_vacant)
+        if self.snatched:
+            self.snatched -= 1
+            raise LeaseLostError("another started meanwhile")
+
+
+@pytest.mark.rule("V6")
+@in_virtual_time
+async def test_one_whose_lease_is_snatched_while_it_comes_back_stands_by_and_comes_back_later() -> None:
+    hall, lease = Hall(), Contested()
+    gateway = hall.gateway(lease)
+    await gateway.start()
+    await put(await gateway.owner(), "/a")
+    session = gateway.session
+    assert session is not None
+    lease.snatched = 1
+    hall.logs[-1].fail(JournalUnavailableError("lost"))
+    session.failed.set()
+    await asyncio.sleep(3)
+    assert gateway.role is Role.OWNER
+    assert lease.asked == [False, False, True], "after it lost a race it waits until the lease lies vacant"
+    await gateway.close()
+
+
+@pytest.mark.rule("V6")
+@in_virtual_time
+async def test_one_that_cannot_open_the_namespace_leaves_it_to_others() -> None:
+    hall, lease = Hall(), Contested()
+    gateway = hall.gateway(lease)
+    await gateway.start()
+    session = gateway.session
+    assert session is not None
+    hall.logs[-1].fail(JournalUnavailableError("no bookie can be reached from here"))
+    hall.closed = True
+    session.failed.set()
+    await asyncio.sleep(5)
+    assert len(lease.asked) > 3
+    assert all(lease.asked[2:]), "it must not snatch the lease from one that can open it, again and again"
     await gateway.close()
