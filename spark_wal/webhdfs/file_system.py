@@ -273,8 +273,8 @@ async def finish_create(owner: Owner, path: str, upload: Upload, options: Create
         Refusal: it does not appear; nothing is left behind.
         NotOwnerError: unknown.
     """
+    await _complete(upload)
     try:
-        await upload.finish()
         if is_temporary(path) and await _keep_as_temp(owner, path, upload, options):
             return
         await upload.ready()
@@ -284,6 +284,15 @@ async def finish_create(owner: Owner, path: str, upload: Upload, options: Create
         raise
     await _drop_temp(owner, path)
     upload.release()
+
+
+async def _complete(upload: Upload) -> None:
+    """The end of an upload; one that cannot be made durable leaves nothing, not even in the budget."""
+    try:
+        await upload.finish()
+    except BaseException:
+        await upload.abandon()
+        raise
 
 
 async def _keep_as_temp(owner: Owner, path: str, upload: Upload, options: CreateOptions) -> bool:
@@ -324,8 +333,8 @@ async def check_append(owner: Owner, path: str) -> None:
 
 async def finish_append(owner: Owner, path: str, upload: Upload) -> None:
     """The bytes of one APPEND become part of the file, all of them or none."""
+    await _complete(upload)
     try:
-        await upload.finish()
         await _settle_temp(owner, path)
         await upload.ready()
         await owner.change(AppendToFile(path, upload.pieces(), owner.clock.wall_ms()))

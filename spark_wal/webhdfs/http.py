@@ -148,7 +148,7 @@ class HttpServer:
             async for data in parts:
                 await response.write(data)
             await response.write_eof()
-        except Refusal as error:
+        except (Refusal, BookKeeperError, OSError) as error:
             logger.warning("%s: %s", request.path, error)
             return _hang_up(request)  # fewer bytes than announced: the client sees an error, not a short file
         return response

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from bookkeeper.errors import AddTimeoutError
 from spark_wal.webhdfs import file_system
-from spark_wal.webhdfs.content import MemoryBlobs
+from spark_wal.webhdfs.content import BlobWriter, MemoryBlobs
 from spark_wal.webhdfs.file_system import CreateOptions, cut
 from spark_wal.webhdfs.inodes import BlobRef
 from spark_wal.webhdfs.owner import Owner, OwnerConfig
@@ -141,6 +142,33 @@ async def test_s2_a_refused_upload_leaves_nothing() -> None:
         with pytest.raises(ParentNotDirectoryError):
             await put(owner, "/a/b", bytes(size))
     await turns()
+    assert owner.uploads.in_memory == 0
+    assert not blobs.blobs
+
+
+class Failing(MemoryBlobs):
+    """Takes bytes, and cannot make them durable."""
+
+    async def create(self, epoch: int) -> BlobWriter:
+        writer = await super().create(epoch)
+
+        async def finish() -> None:
+            raise AddTimeoutError("no ack quorum")
+
+        writer.finish = finish  # type: ignore[method-assign]
+        return writer
+
+
+@pytest.mark.rule("S2")
+@in_virtual_time
+async def test_s2_an_upload_that_cannot_become_durable_leaves_nothing() -> None:
+    blobs = Failing()
+    owner = durable_owner(blobs)
+    for size in (150, 500):
+        with pytest.raises(AddTimeoutError):
+            await put(owner, "/a", bytes(size))
+    await turns()
+    assert owner.namespace.find("/a").node is None
     assert owner.uploads.in_memory == 0
     assert not blobs.blobs
 

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 
 import pytest
 
+from bookkeeper.errors import DataMissingError
 from spark_wal.webhdfs.gateway import GatewayConfig
 from spark_wal.webhdfs.http import KEEP_ALIVE_S
 from spark_wal.webhdfs.owner import OwnerConfig
@@ -221,3 +223,20 @@ async def test_s9_bytes_that_are_gone_are_an_error_and_not_a_missing_file() -> N
         place.blobs.blobs.clear()
         answer = await wire.request("GET", v1("/metadata", "op=OPEN&namenoderpcaddress=x"))
         assert (answer.status, answer.exception) == (403, "IOException")
+
+
+@pytest.mark.rule("S9")
+async def test_s9_a_download_that_fails_half_way_is_no_short_file() -> None:
+    place = Place.empty()
+    async with served(place) as server, connected(server.address) as wire:
+        await wire.request("PUT", v1("/f", CREATE), body=bytes(1_000_000))
+        read = place.blobs.read
+
+        async def fails(blob: str, offset: int, length: int) -> AsyncIterator[bytes]:
+            async for data in read(blob, offset, length):
+                yield data
+                raise DataMissingError("the second entry is on none of its bookies")
+
+        place.blobs.read = fails  # type: ignore[method-assign]
+        with pytest.raises(asyncio.IncompleteReadError):
+            await wire.request("GET", v1("/f", "op=OPEN&namenoderpcaddress=x"))
