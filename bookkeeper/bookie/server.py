@@ -22,6 +22,7 @@ from bookkeeper import runs, wire
 from bookkeeper.bookie.admission import Admission
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.errors import MalformedFrameError
+from bookkeeper.metrics import Counter as Counted
 from bookkeeper.metrics import Metrics
 from bookkeeper.net.protocol import RECEIVE_BUFFER_BUSY, FrameProtocol
 from bookkeeper.runs import Adds
@@ -50,6 +51,7 @@ class ServerMetrics:
 
     def __init__(self, metrics: Metrics) -> None:
         self.metrics = metrics
+        self._requests: dict[tuple[wire.Op, Status], Counted] = {}
         self.adds = metrics.counter("adds_total", "Plain adds accepted.")
         self.add_runs = metrics.counter("add_runs_total", "Runs of consecutive plain adds accepted.")
         self.add_bytes = metrics.counter("add_bytes_total", "Bytes of entries accepted by plain adds.")
@@ -62,9 +64,12 @@ class ServerMetrics:
 
     def request(self, op: wire.Op, status: Status) -> None:
         """Count a request that went the general way."""
-        self.metrics.counter(
-            "requests_total", "Requests that are no plain adds, by outcome.", op=op.name.lower(), status=status.name
-        ).add()
+        counter = self._requests.get((op, status))
+        if counter is None:
+            text = "Requests that are no plain adds, by outcome."
+            counter = self.metrics.counter("requests_total", text, op=op.name.lower(), status=status.name)
+            self._requests[op, status] = counter
+        counter.value += 1
 
 
 class ServerConnection(FrameProtocol):
