@@ -277,7 +277,10 @@ class BookieServer:
         }
 
     def _wants_read_only(self) -> bool:
-        return self.config.read_only or self.engine.state is not EngineState.WRITABLE
+        """By order, by the disk's state, or in limbo: then every ledger counts as fenced here (B3, B9), and a new one
+        that got this bookie into its ensemble would end with its first append."""
+        engine = self.engine
+        return self.config.read_only or engine.in_limbo or engine.state is not EngineState.WRITABLE
 
     def _on_state(self, state: EngineState, reason: str) -> None:
         level = logging.INFO if state is EngineState.CLOSED else logging.WARNING

@@ -402,6 +402,11 @@ class Engine:
             self.stats.dropped_ledgers += 1
         self._house.checkpoint(callback, collect=True)
 
+    @property
+    def in_limbo(self) -> bool:
+        """Acknowledged data may be missing: regular adds are refused as fenced, negatives are unknown (B9)."""
+        return self._house.limbo is not None
+
     def end_limbo(self, ledger_id: LedgerId | None = None) -> None:
         """The data of the ledger (None: of all) is known to be complete again, or it was created later."""
         if ledger_id is None:
