@@ -41,6 +41,8 @@ class Cluster:
         self.server: BookieServer | None = None
         self.started = asyncio.Event()
         self.stores: list[Any] = []
+        self.client: Metadata
+        """After :meth:`up`."""
 
     async def bookie(self, seams: Seams) -> None:
         """The program of node ``b``."""
@@ -59,9 +61,11 @@ class Cluster:
         await init_cluster_in(store, seams)
         self.node.start(self.bookie)
         await self.started.wait()
-        return await Metadata.over(store, seams)
+        self.client = await Metadata.over(store, seams)
+        return self.client
 
-    async def again(self) -> None:
+    async def again(self) -> Metadata:
+        """Restart the bookie; metadata as a client sees it. Raises what its start raises."""
         self.started.clear()
         task = self.node.restart()
         waiting = asyncio.ensure_future(self.started.wait())
@@ -69,6 +73,7 @@ class Cluster:
         if task.done():
             waiting.cancel()
             await task
+        return self.client
 
     async def ask(self, request: wire.Request) -> Any:
         return (await self.ask_all([request]))[0]
