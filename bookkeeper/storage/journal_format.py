@@ -14,7 +14,8 @@ put in the wrong place by the disk, are never taken for a group of this life (K8
 What damage means (K9). A group is *bad* if its header or its records fail their checks. ``durable_below`` says up to
 which sequence everything was durable when the header was made; since groups are written one after the other, any valid
 later group says so of all before it. So a bad or missing group before a valid one is **corruption**: acknowledged
-records may be gone. A bad last group was never acknowledged: a **torn tail**, cut. After a clean stop there is no tail.
+records may be gone; so is one at or below the ``durable_below`` of a later header whose own records are torn. A bad last
+group was never acknowledged: a **torn tail**, cut. After a clean stop there is no tail.
 """
 
 from __future__ import annotations
@@ -137,6 +138,9 @@ class Bad:
     """No valid group follows in this file."""
     begun: bool
     """It begins with a valid header of this file: a group was written here, and its records are not all there."""
+    claims: int = 0
+    """If ``last``: the greatest ``durable_below`` of the headers in it that are valid without their records. Up to
+    there everything was durable, so it must have been read before this (K9)."""
 
 
 def padded(size: int) -> int:
@@ -172,19 +176,26 @@ def read_groups(file: File, file_id: int) -> Iterator[Group | Bad]:
             offset += group.header.padded
             continue
         begun = GroupHeader.decode(file.pread(GROUP_HEADER, offset), file_id, offset) is not None
-        found = _next_group(file, file_id, offset + BLOCK, size)
-        yield Bad(offset, size if found is None else found, found is None, begun)
+        found, claims = _next_group(file, file_id, offset, size)
+        yield Bad(offset, size if found is None else found, found is None, begun, claims if found is None else 0)
         if found is None:
             return
         offset = found
 
 
-def _next_group(file: File, file_id: int, offset: int, size: int) -> int | None:
-    """Where the next valid group begins, at ``offset`` or later."""
+def _next_group(file: File, file_id: int, bad: int, size: int) -> tuple[int | None, int]:
+    """Where the next valid group begins, behind the bad one at ``bad``; and the greatest ``durable_below`` of the
+    valid headers on the way, that one's included."""
+    offset, claims = bad, 0
     while offset < size:
         chunk = file.pread(_CHUNK, offset)
         for at in range(0, len(chunk), BLOCK):
-            if chunk.startswith(_MAGIC_BYTES, at) and read_group(file, file_id, offset + at) is not None:
-                return offset + at
+            if not chunk.startswith(_MAGIC_BYTES, at):
+                continue
+            if offset + at > bad and read_group(file, file_id, offset + at) is not None:
+                return offset + at, claims
+            header = GroupHeader.decode(chunk[at : at + GROUP_HEADER], file_id, offset + at)
+            if header is not None:
+                claims = max(claims, header.durable_below)
         offset += _CHUNK
-    return None
+    return None, claims

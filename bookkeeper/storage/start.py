@@ -269,7 +269,9 @@ class _Starter:
                 self.report.quarantined.append(str(error))
             for item in read_groups(file, file_id):
                 if isinstance(item, Bad):
-                    if item.last and item.begun:
+                    if item.claims > self.last:  # a torn group's header says what was durable before it
+                        self._gap(item.claims + 1, path)
+                    elif item.last and item.begun:
                         self.torn = f"{path} at {item.offset}: the last group is not whole"
                 elif item.header.sequence > self.last:
                     self._gap(item.header.sequence, path)

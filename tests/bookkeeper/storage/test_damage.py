@@ -123,6 +123,19 @@ def test_a_torn_last_group_is_cut_and_nothing_else() -> None:
     assert len(truth.acked) == 13
 
 
+@pytest.mark.rule("K9", "B3")
+def test_a_torn_last_group_still_says_that_those_before_it_were_durable() -> None:
+    files, truth = a_life(checkpoint=False)
+    name = journal_of(files)
+    *_, damaged, last = groups_of(files[name])
+    cut = last.offset + GROUP_HEADER + last.size // 2
+    torn = files[name][:cut] + bytes(len(files[name]) - cut)
+    rng = random.Random(2)
+    for at in [*range(damaged.offset, damaged.offset + GROUP_HEADER), damaged.offset + GROUP_HEADER + 9]:
+        bad, noticed = verdict({**files, name: flipped(torn, at, rng.randrange(8))}, truth)
+        assert not bad and noticed, (at - damaged.offset, bad)
+
+
 @pytest.mark.rule("K8")
 def test_groups_of_another_life_or_place_are_none() -> None:
     header = GroupHeader(0, file_id=5, sequence=9, offset=8192, durable_below=8, records=1, size=100, chain=77)
