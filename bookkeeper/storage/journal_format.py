@@ -14,8 +14,8 @@ put in the wrong place by the disk, are never taken for a group of this life (K8
 What damage means (K9). A group is *bad* if its header or its records fail their checks. ``durable_below`` says up to
 which sequence everything was durable when the header was made; since groups are written one after the other, any valid
 later group says so of all before it. So a bad or missing group before a valid one is **corruption**: acknowledged
-records may be gone; so is one at or below the ``durable_below`` of a later header whose own records are torn. A bad last
-group was never acknowledged: a **torn tail**, cut. After a clean stop there is no tail.
+records may be gone; so is one at or below the ``durable_below`` of a later header whose own records are torn. A bad
+last group was never acknowledged: a **torn tail**, cut. After a clean stop there is no tail.
 """
 
 from __future__ import annotations
