@@ -88,6 +88,10 @@ __all__ = [
     "WriterState",
 ]
 
+_CHANGES_AT_ONCE: Final = 3
+"""Ensemble changes that may follow each other without an entry confirmed in between, before there is a pause:
+stand-ins that fail at once would else be tried in turn, as fast as the store can write."""
+
 _TRAIL_STEPS: Final = 128
 """Into how many steps ``trail_bytes_max`` is cut: how exactly trailing is measured."""
 
@@ -125,6 +129,9 @@ class LedgerWriter:
         self._by_bookie = {seat.bookie: seat for seat in self._seats}
         self._change: ChangeEnsemble | None = None
         self._attempts = 0
+        self._changes_here = 0
+        """Committed changes since the last confirm."""
+        self._no_change_before = 0.0
         self._retry_at: float | None = None
         self._wake_at: float | None = None
         self._lac_told: EntryId = NO_ENTRY
@@ -228,6 +235,7 @@ class LedgerWriter:
         if end == first:
             return effects
         self._drop_pending(end)
+        self._changes_here = 0
         self.last_add_confirmed = EntryId(end - 1)
         effects += (Confirm(EntryId(first), end - first), Release(self.last_add_confirmed))
         if not self._pending:
@@ -337,6 +345,10 @@ class LedgerWriter:
         self._retry_at = None
         if self._change is not None or not failed:
             return
+        if now < self._no_change_before:
+            self._retry_at = self._no_change_before
+            self._wake_by(self._retry_at, effects)
+            return
         keep = tuple(seat.bookie for seat in self._seats if seat.live)
         self._attempts += 1
         self._change = ChangeEnsemble(failed, keep, EntryId(self.last_add_confirmed + 1), self._attempts)
@@ -353,6 +365,9 @@ class LedgerWriter:
         if metadata.state is not LedgerState.OPEN:
             return self._end_of_ledger(metadata)
         effects = self._seat_committed(metadata, now)
+        self._changes_here += 1
+        if self._changes_here >= _CHANGES_AT_ONCE:
+            self._no_change_before = now + self.config.change_retry_ms / 1000
         for seat in self._seats:
             if seat.returned:
                 self._revive(seat, now, effects)
@@ -416,6 +431,7 @@ class LedgerWriter:
         """A bookie appeared that may stand in."""
         effects: list[Effect] = []
         if self.state is WriterState.OPEN:
+            self._no_change_before = now
             self._change_ensemble(now, effects)
         return effects
 

@@ -34,8 +34,12 @@ OWNER: contextvars.ContextVar[Owner | None] = contextvars.ContextVar("owner", de
 """The node on whose behalf the running code runs; None is the test itself."""
 
 
+TURNS_MAX = 20_000
+"""Turns of the loop at one moment of virtual time, before it is called a livelock."""
+
+
 class SimDeadlockError(RuntimeError):
-    """Somebody waits, and nothing is left that could ever happen."""
+    """Somebody waits, and nothing is left that could ever happen; or time stands still and somebody is busy."""
 
 
 def _suppressed(handle: asyncio.Handle) -> bool:
@@ -66,8 +70,10 @@ class _TimerHandle(events.TimerHandle):
     _number: int
 
     def __lt__(self, other: object) -> bool:
-        assert isinstance(other, _TimerHandle)
-        return (self.when(), self._number) < (other.when(), other._number)
+        mine: float = self._when  # type: ignore[attr-defined]
+        theirs: float = other._when  # type: ignore[attr-defined]
+        number: int = other._number  # type: ignore[attr-defined]
+        return mine < theirs or (mine == theirs and self._number < number)
 
     def _run(self) -> None:
         if not _suppressed(self):
@@ -91,12 +97,18 @@ class _Selector:
 
     def __init__(self, loop: SimLoop) -> None:
         self._loop = loop
+        self._turns = 0
 
     def select(self, timeout: float | None = None) -> list[Any]:
         if timeout is None:
             raise SimDeadlockError(f"at {self._loop.time():.6f} s somebody waits and nothing is left to happen")
         if timeout > 0:
+            self._turns = 0
             self._loop.advance(timeout)
+            return []
+        self._turns += 1
+        if self._turns > TURNS_MAX:
+            raise SimDeadlockError(f"at {self._loop.time():.6f} s somebody is busy for ever")
         return []
 
     def close(self) -> None: ...

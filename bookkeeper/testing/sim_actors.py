@@ -159,9 +159,7 @@ class _WriterOf:
     def next_payload(self) -> bytes:
         size = self.rng.choice([0, 1, 20, 20, 100, 100, 600, 3000])
         payload = make_payload(self.handle.id, self.number, self.rng, size)
-        self.cluster.history.add(
-            Kind.INVOKE, self.process, self.handle.id, payload=payload, number=self.number
-        )
+        self.cluster.history.add(Kind.INVOKE, self.process, self.handle.id, payload=payload, number=self.number)
         self.number += 1
         return payload
 
@@ -229,9 +227,18 @@ class Recoverer(Actor):
     kind = "recoverer"
 
     async def work(self, client: BookKeeper) -> None:
-        await self.pause(1.5)
-        ledger = self.some_ledger()
-        if ledger is not None:
+        """Now and then a ledger of one's own choice; often the one that another recoverer has just begun with."""
+        cluster = self.cluster
+        try:
+            async with asyncio.timeout(self.rng.expovariate(1 / 1.2)):
+                await cluster.hunt.wait()
+            await self.pause(0.01)
+        except TimeoutError:
+            cluster.hunted = self.some_ledger() or -1
+            cluster.hunt.set()
+            cluster.hunt = asyncio.Event()
+        ledger = cluster.hunted
+        if ledger >= 0:
             await self.recover(client, ledger, whole=self.rng.random() < 0.5)
 
     async def recover(self, client: BookKeeper, ledger: int, *, whole: bool) -> bool:
@@ -240,15 +247,13 @@ class Recoverer(Actor):
         monitor.recovering[ledger] += 1
         if monitor.recovering[ledger] > 1:
             monitor.count("concurrent_recoveries")
-        life = self.node.life
         try:
             reader = await client.open_ledger(ledger, PASSWORD)
         except BookKeeperError as error:
             monitor.count(f"recoveries ended by {type(error).__name__}")
             return False
         finally:
-            if self.node.life == life:
-                monitor.recovering[ledger] -= 1
+            monitor.recovering[ledger] -= 1
         self.note_lac(process, reader)
         self.note_end(process, reader)
         last = reader.last_add_confirmed

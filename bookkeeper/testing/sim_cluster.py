@@ -6,6 +6,7 @@ an init system starts it again a moment later; crashes are the faults' business.
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import re
 from collections.abc import Callable, Coroutine
@@ -19,6 +20,7 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.ledger_handle import WriteHandle
 from bookkeeper.errors import BookKeeperError, InvariantError
+from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.memory import MemoryStore
 from bookkeeper.seams import Seams
@@ -86,7 +88,7 @@ class SwarmCluster(SimCluster):
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan.seed, plan.bookies)
         self.plan = plan
-        self.monitor = Monitor()
+        self.monitor = Monitor(self.committed)
         self.history = History(self.world.loop.time)
         self.store: _WatchedStore = _WatchedStore(self.client.seams.clock.wall_ms, self.monitor)
         self.sessions: dict[str, MemoryStore] = {}
@@ -97,6 +99,9 @@ class SwarmCluster(SimCluster):
         """As they were made: what processes know of each other's ledgers."""
         self.calm = False
         """The quiet phase has begun: nobody starts anything new."""
+        self.hunt: asyncio.Event = asyncio.Event()
+        self.hunted = -1
+        """The ledger that somebody has just begun to recover: others may join (R15)."""
         self._life_of: dict[str, int] = {}
 
     # -- processes ----------------------------------------------------------------------------------------
@@ -155,6 +160,10 @@ class SwarmCluster(SimCluster):
         if not node.alive or server is None or self._life_of[name] != node.life or server._engine is None:
             return False
         return bool(server.health()["status"] == "ok")
+
+    def committed(self, ledger: int) -> LedgerMetadata | None:
+        """A ledger's metadata as the store has it now."""
+        return self.store.seen.get(self.store.paths.get(ledger, ""))
 
     def ledger_path(self, ledger: int) -> str:
         """Where the store keeps a ledger's metadata."""

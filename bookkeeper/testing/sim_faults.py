@@ -33,6 +33,7 @@ class Nemesis:
         self._number = 0
         self._in_trouble: dict[str, int] = {}
         self._lost = False
+        cluster.store.interference = Distance(Random(0))
 
     async def run(self) -> None:
         """Fault after fault for ``chaos_s`` seconds."""
@@ -53,7 +54,7 @@ class Nemesis:
         cluster = self.cluster
         cluster.world.network.mend()
         cluster.world.network.weather = Weather()
-        cluster.store.interference = None
+        cluster.store.interference = Distance(Random(0))
         for node in cluster.world.nodes.values():
             node.disk.faults.clear()
             cluster.revive(node)
@@ -305,9 +306,19 @@ class Nemesis:
         store.interference = _Losses(Random(self.rng.getrandbits(64)))
 
         def undo() -> None:
-            store.interference = None
+            store.interference = Distance(Random(self._number))
 
         self._for_a_while(undo, 0.5, 4)
+
+
+class Distance:
+    """An Interference that only takes its time: a store is a machine of its own."""
+
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+
+    def fate(self, session: int, kind: str, path: str) -> Fate:
+        return Fate(delay_before_s=0.0002 + self._rng.random() * 0.001, delay_after_s=0.0002)
 
 
 class _Losses:

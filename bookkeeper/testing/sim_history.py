@@ -6,6 +6,7 @@ present or absent, but consistently.
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -62,7 +63,9 @@ class Anomaly:
     witness: tuple[Event, ...]
 
     def __str__(self) -> str:
-        lines = [f"    {e.time:.6f} {e.process} {e.kind.value} {e.entry} {e.number} {e.payload[:32]!r}" for e in self.witness]
+        lines = [
+            f"    {e.time:.6f} {e.process} {e.kind.value} {e.entry} {e.number} {e.payload[:32]!r}" for e in self.witness
+        ]
         return "\n".join([f"{self.what}, ledger {self.ledger}", *lines])
 
 
@@ -135,7 +138,7 @@ class _Ledger:
                 self._anomaly("two owners acked for one id", other, ack)
         known = [(number_of[a.payload].number, a) for a in acks if a.payload in number_of]
         ordered = sorted(known, key=lambda pair: pair[1].entry)
-        for (before, one), (after, other) in zip(ordered, ordered[1:], strict=False):
+        for (before, one), (after, other) in itertools.pairwise(ordered):
             if after < before:
                 self._anomaly("order inversion", one, other)
         ended: dict[str, Event] = {}

@@ -33,7 +33,8 @@ _NEGATIVE = (Status.NO_ENTRY, Status.NO_LEDGER)
 class Monitor:
     """See the module. ``problems`` is what was found, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, metadata_of: Callable[[int], LedgerMetadata | None] = lambda ledger: None) -> None:
+        self._metadata_of = metadata_of
         self.problems: list[str] = []
         self.counts: dict[str, int] = defaultdict(int)
         self.durable: dict[str, set[tuple[int, int]]] = defaultdict(set)
@@ -133,8 +134,10 @@ class Monitor:
                 if request.fence and not fenced:
                     self.problem("R3", f"{name} answers a fencing read of {ledger} before the fence is durable")
                 if answer.status in _NEGATIVE:
-                    if request.priority and not fenced:
-                        self.problem("R3", f"{name} denies entry {request.entry_id} of {ledger} to a recovery, unfenced")
+                    if request.priority and not fenced and self._decides(ledger, request.entry_id):
+                        self.problem(
+                            "R3", f"{name} denies entry {request.entry_id} of {ledger} to a recovery, unfenced"
+                        )
                     if (ledger, request.entry_id) in self.durable[name]:
                         self.problem("B5", f"{name} denies entry {request.entry_id} of {ledger}, which it has")
             case wire.AddEntry() if answer.status is Status.OK:
@@ -143,6 +146,11 @@ class Monitor:
                 self.count("recovery_adds", request.recovery)
             case _:
                 pass
+
+    def _decides(self, ledger: int, entry: int) -> bool:
+        """Would a recovery take the absence of this entry for the ledger's end? Earlier fragments are complete."""
+        metadata = self._metadata_of(ledger)
+        return metadata is not None and not metadata.is_closed and entry >= metadata.last_fragment.first_entry
 
     # -- the cluster --------------------------------------------------------------------------------------
 

@@ -90,7 +90,7 @@ def plan(seed: int) -> Plan:
         seed=seed,
         bookies=bookies,
         writers=rng.randint(1, 3),
-        recoverers=rng.randint(1, 2),
+        recoverers=rng.randint(1, 3),
         tailers=rng.randint(1, 2),
         shapes=shapes,
         faults=faults,

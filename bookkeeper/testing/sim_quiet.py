@@ -1,9 +1,9 @@
 """The quiet phase: nothing fails any more, so everything must come to its end, and then everything is looked at.
 
-    V1  every append ends within its deadline
-    V2  every ledger can be recovered within a few attempts
-    V5  bookies are registered again, without anybody's help
-    V7  tail readers reach the ends of their ledgers
+V1  every append ends within its deadline
+V2  every ledger can be recovered within a few attempts
+V5  bookies are registered again, without anybody's help
+V7  tail readers reach the ends of their ledgers
 """
 
 from __future__ import annotations

@@ -588,3 +588,19 @@ def test_a_writer_can_be_printed(writer: LedgerWriter) -> None:
     acks(writer, "1:b1")
     writer.on_bookie_failed(B2, BookieFailedError("I/O"), 0.0)
     assert repr(writer) == "<open, changing, lac=-1, next=3, b1<0 1..1 b2!<0 b3<0>"
+
+
+def test_stand_ins_that_fail_at_once_are_not_tried_as_fast_as_the_store_can_write(writer: LedgerWriter) -> None:
+    add(writer, 3)
+    changes, now, stand_in = 0, 0.0, B3
+    effects = writer.on_bookie_failed(B3, LOST, now)
+    while any(isinstance(effect, ChangeEnsemble) for effect in effects) and changes < 50:
+        changes += 1
+        stand_in = B5 if stand_in == B4 else B4
+        writer.on_ensemble_changed(writer.metadata.change_ensemble(0, (B1, B2, stand_in)), now)
+        effects = writer.on_bookie_failed(stand_in, LOST, now)
+    assert changes == 3
+    assert any(isinstance(effect, WakeAt) for effect in effects) or writer.on_tick(0.2)
+    assert not any(isinstance(effect, ChangeEnsemble) for effect in writer.on_tick(0.5))
+    assert acks(writer, "0-2:b1 0-2:b2", now=0.6), "meanwhile appends are confirmed by the others"
+    assert any(isinstance(effect, ChangeEnsemble) for effect in writer.on_tick(1.1))
