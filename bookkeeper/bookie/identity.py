@@ -59,8 +59,14 @@ def write_identity(disk: Disk, directory: str, identity: Identity) -> None:
     replace_file(disk, os.path.join(directory, IDENTITY), text.encode() + b"\n")
 
 
-async def settle_cookie(disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str]) -> bool:
+async def settle_cookie(
+    disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str], *, has_served: bool = False
+) -> bool:
     """Make the cookie of a new bookie, or check that of an old one, in all ``directories`` and in the metadata.
+
+    Args:
+        has_served: a bookie of this id has gone beyond this step before. A first start that was left half done here
+            is then not finished: the id has its data on another disk.
 
     Returns:
         True if this is the bookie's first start.
@@ -96,6 +102,11 @@ async def settle_cookie(disk: Disk, cookies: Cookies, cookie: Cookie, directorie
                 raise CookieError(
                     f"{directory} is empty, but {cookie.bookie_id} has joined the cluster before: "
                     "a disk is not mounted, was lost or replaced, or another bookie has this id"
+                )
+            if has_served:
+                raise CookieError(
+                    f"{directory} was prepared for {cookie.bookie_id} and never used; that bookie has served since: "
+                    "its data is on another disk"
                 )
             _finish(disk, directory)
     return False

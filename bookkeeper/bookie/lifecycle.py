@@ -172,11 +172,18 @@ class BookieServer:
             ledger_dirs=(storage.ledger_dir,),
             instance_id=self._metadata.instance_id,
         )
-        return await settle_cookie(disk, self._metadata.cookies, cookie, directories)
+        await self._metadata.store.sync(self._boot_path)
+        has_served = await self._metadata.store.exists(self._boot_path) is not None
+        return await settle_cookie(disk, self._metadata.cookies, cookie, directories, has_served=has_served)
+
+    @property
+    def _boot_path(self) -> str:
+        """Where the store keeps the number of this bookie's starts."""
+        return self._metadata.own("boot", self.bookie_id)
 
     async def _next_boot(self) -> int:
         """A number no earlier start of this bookie had."""
-        store, path = self._metadata.store, self._metadata.own("boot", self.bookie_id)
+        store, path = self._metadata.store, self._boot_path
         if await store.exists(path) is None:
             with contextlib.suppress(KeyExistsError):
                 await settled_create(store, path, b"0", parents=True)

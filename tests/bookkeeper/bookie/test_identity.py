@@ -11,7 +11,8 @@ from bookkeeper.bookie.identity import COOKIE, PENDING, Identity, read_identity,
 from bookkeeper.errors import BookKeeperError, CookieError
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import MemoryCluster, Metadata, init_cluster_in
-from bookkeeper.meta.cookies import Cookie
+from bookkeeper.meta.cookies import Cookie, encode
+from bookkeeper.storage.durable import replace_file
 from bookkeeper.testing import Node, NodeCrashed, World
 
 DIRECTORIES = ["/data/journal", "/data/ledgers"]
@@ -101,6 +102,20 @@ def test_a_directory_with_strangers_in_it_is_not_taken() -> None:
         with pytest.raises(CookieError, match=r"thesis\.doc"):
             await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
         assert node.disk.list("/data/journal") == []
+
+    run(main)
+
+
+@pytest.mark.rule("K21", "B11")
+def test_a_first_start_that_was_left_half_done_is_not_finished_once_the_id_has_served_elsewhere() -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        for directory in DIRECTORIES:  # a start here ended before it reached the metadata
+            replace_file(node.disk, f"{directory}/{PENDING}", encode(cookie()))
+        await metadata.cookies.write(cookie(), None)  # and one on another machine did reach it, and took entries
+        with pytest.raises(CookieError, match="another disk"):
+            await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES, has_served=True)
+        assert not await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+        assert not await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES, has_served=True)
 
     run(main)
 
