@@ -151,12 +151,12 @@ class ServerConnection(FrameProtocol):
         """Runs and other frames in the order in which they came; stop early when too many replies are unread."""
         done = 0
         for (frame_start, frame_end), after in zip(adds.slow, adds.slow_after, strict=True):
+            if after > done:  # first: what is returned below counts them as used
+                self._take(adds, done, after)
+                done = after
             if self.unsent + self._waiting * self._typical > UNSENT_HIGH and self._loop is not None:
                 self._stop(self._loop)
                 return frame_start - 4
-            if after > done:
-                self._take(adds, done, after)
-                done = after
             self._general(bytes(memoryview(buffer)[frame_start:frame_end]))
         if len(adds.runs) > done:
             self._take(adds, done, len(adds.runs))

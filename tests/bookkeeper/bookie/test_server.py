@@ -259,3 +259,22 @@ def test_of_reads_that_wait_for_the_disk_only_so_many_are_taken_up() -> None:
         assert len(peer.frames) == 300, "once it reads, all are answered"
 
     run(main, slow_frame_s=1000.0)
+
+
+@pytest.mark.rule("B13")
+def test_adds_between_reads_whose_replies_are_not_taken_yet_are_answered_too() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        connection.open_stream(1, L, lambda batch: None, lambda error: None).send(adds(0, 1, size=500_000))
+        await asyncio.sleep(1)
+        acked: list[AddRun] = []
+        replies: list[wire.Reply | BookieError] = []
+        stream = connection.open_stream(2, L, acked.extend, lambda error: None)
+        for entry_id in range(1, 41):
+            connection.request_nowait(read(0), 100, replies.append)
+            stream.send(adds(entry_id, 1, stream=2))
+        await asyncio.sleep(30)
+        assert len(replies) == 40
+        assert sum(count for _, count, status in acked if status is Status.OK) == 40
+
+    run(main)
