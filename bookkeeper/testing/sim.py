@@ -30,12 +30,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bookkeeper.meta.cluster import init_cluster_in
+from bookkeeper.testing import sim_plan
 from bookkeeper.testing.sim_actors import MAKERS, Actor
 from bookkeeper.testing.sim_bugs import BUGS, planted
 from bookkeeper.testing.sim_cluster import SwarmCluster
 from bookkeeper.testing.sim_faults import Nemesis
 from bookkeeper.testing.sim_history import check_history
-from bookkeeper.testing.sim_plan import Plan, plan
+from bookkeeper.testing.sim_plan import Plan
 from bookkeeper.testing.sim_quiet import quiet_phase
 
 WITHIN_S = 1200.0
@@ -76,7 +77,7 @@ def run_seed(seed: int, bug: str | None = None) -> Result:
 
 
 def _run(seed: int, bug: str | None, logged: list[str]) -> Result:
-    result = Result(seed, plan(seed), bug)
+    result = Result(seed, sim_plan.plan(seed), bug)
     cluster = SwarmCluster(result.plan)
     world, problems = cluster.world, cluster.monitor.problems
     with world:

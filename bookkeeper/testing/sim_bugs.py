@@ -1,13 +1,450 @@
-"""Bugs planted to test the simulator."""
+"""Bugs, planted to test the simulator (method T15): a simulator that does not find them is too weak.
+
+Each breaks one numbered rule, by replacing a piece of production code for as long as a world runs. No production code
+knows of them.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-BUGS: dict[str, Callable[[], None]] = {}
+import bookkeeper.client.recover as recover_shell
+import bookkeeper.ledger.recovery as recovery_machine
+import bookkeeper.meta.ledgers as ledgers
+import bookkeeper.storage.checkpoint as checkpoint
+import bookkeeper.storage.durable as durable
+import bookkeeper.storage.journal as journal
+import bookkeeper.storage.start as storage_start
+import bookkeeper.testing.sim_plan as sim_plan
+from bookkeeper.bookie.bookie import Bookie
+from bookkeeper.errors import (
+    AddTimeoutError,
+    BookieUnavailableError,
+    BookKeeperError,
+    MetadataUnavailableError,
+    RequestTimedOutError,
+)
+from bookkeeper.ids import NO_ENTRY, BookieId, EntryId, LedgerId
+from bookkeeper.ledger import LedgerMetadata, LedgerRecovery, LedgerState, LedgerWriter, classify
+from bookkeeper.ledger.answer import Answer
+from bookkeeper.ledger.metadata import with_ensemble
+from bookkeeper.ledger.recovery import FindStandIns, WriteBack
+from bookkeeper.ledger.recovery_parts import Reading
+from bookkeeper.meta.memory import MemoryStore
+from bookkeeper.seams import File
+from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.ledger_state import Kind, apply_state, state_record
+from bookkeeper.storage.ledger_state import LedgerState as StoredLedger
+from bookkeeper.testing.disk import SimDisk
+
+Patch = Callable[[Any, str, Any], None]
+"""(owner, name, what to put there)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """A planted bug."""
+
+    name: str
+    breaks: str
+    """The rules."""
+    within: int
+    """It must be found within so many seeds."""
+    what: str
+    plant: Callable[[Patch], None]
+
+
+BUGS: Final[dict[str, Bug]] = {}
+"""By name, in the order of this file."""
 
 
 @contextlib.contextmanager
 def planted(name: str | None) -> Iterator[None]:
-    yield
+    """Plant a bug (None: none) until the end of the block."""
+    kept: list[tuple[Any, str, Any]] = []
+
+    def patch(owner: Any, attribute: str, value: Any) -> None:
+        kept.append((owner, attribute, getattr(owner, attribute)))
+        setattr(owner, attribute, value)
+
+    try:
+        if name is not None:
+            BUGS[name].plant(patch)
+        yield
+    finally:
+        for owner, attribute, value in reversed(kept):
+            setattr(owner, attribute, value)
+
+
+def _bug(name: str, breaks: str, within: int) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    def register(plant: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        BUGS[name] = Bug(name, breaks, within, " ".join((plant.__doc__ or "").split()), plant)
+        return plant
+
+    return register
+
+
+# -- recovery ---------------------------------------------------------------------------------------------
+
+
+@_bug("unfenced-reads", "R3", 300)
+def _unfenced_reads(patch: Patch) -> None:
+    """Recovery reads without the fence flag."""
+
+    def unfenced(entry_id: int, write_set: tuple[BookieId, ...], fence: bool) -> Reading:
+        return Reading(entry_id, write_set, False)
+
+    patch(recovery_machine, "Reading", unfenced)
+
+
+@_bug("negative-before-durable", "R3 B2", 1000)
+def _negative_before_durable(patch: Patch) -> None:
+    """A fencing read of a ledger that is not there is denied before the fence is durable."""
+    fenced = Bookie._fenced
+
+    def early(self: Bookie, request: Any, key: Any, reply: Any, go_on: Callable[[], None]) -> None:
+        if key is None or request.ledger_id in self.engine._states:
+            fenced(self, request, key, reply, go_on)
+        else:
+            self.engine.fence(request.ledger_id, key, lambda error: None)
+            go_on()
+
+    patch(Bookie, "_fenced", early)
+
+
+@_bug("recovery-from-minus-one", "R4", 100)
+def _recovery_from_minus_one(patch: Patch) -> None:
+    """Recovery starts at -1, not at the first id of the last fragment."""
+    on_begun = LedgerRecovery.on_begun
+
+    def begun(self: LedgerRecovery, metadata: LedgerMetadata, now: float) -> Any:
+        effects = on_begun(self, metadata, now)
+        self.lac = NO_ENTRY
+        return effects
+
+    patch(LedgerRecovery, "on_begun", begun)
+
+
+@_bug("reads-follow-new-ensemble", "R5", 300)
+def _reads_follow_new_ensemble(patch: Patch) -> None:
+    """Recovery reads follow recovery's own new ensemble."""
+    on_stand_ins = LedgerRecovery.on_stand_ins
+
+    def followed(self: LedgerRecovery, stand_ins: Any, now: float) -> Any:
+        if self.metadata is not None and stand_ins:
+            last = self.metadata.last_fragment
+            ensemble = [stand_ins.get(bookie, bookie) for bookie in last.ensemble]
+            fragments = with_ensemble(self.metadata.fragments, last.first_entry, ensemble)
+            self.metadata = replace(self.metadata, fragments=fragments)
+        return on_stand_ins(self, stand_ins, now)
+
+    patch(LedgerRecovery, "on_stand_ins", followed)
+
+
+@_bug("timeout-is-negative", "Q2 R6", 50)
+def _timeout_is_negative(patch: Patch) -> None:
+    """A time-out counts as "no such entry"."""
+
+    def hasty(error: BaseException | None) -> Answer:
+        return Answer.NEGATIVE if isinstance(error, RequestTimedOutError | BookieUnavailableError) else classify(error)
+
+    patch(recover_shell, "classify", hasty)
+
+
+@_bug("lac-not-frozen", "R8", 1000)
+def _lac_not_frozen(patch: Patch) -> None:
+    """What recovery writes back carries its own progress as last add confirmed."""
+    send = LedgerRecovery._send
+
+    def thawed(self: LedgerRecovery, writing: Any, bookies: Any, effects: list[Any]) -> None:
+        before = len(effects)
+        send(self, writing, bookies, effects)
+        for at in range(before, len(effects)):
+            assert isinstance(effects[at], WriteBack)
+            effects[at] = replace(effects[at], lac=EntryId(writing.entry_id - 1))
+
+    patch(LedgerRecovery, "_send", thawed)
+
+
+@_bug("ensemble-committed-early", "R9", 500)
+def _ensemble_committed_early(patch: Patch) -> None:
+    """Recovery writes its ensemble changes into the metadata before it closes."""
+    shell = recover_shell._RecoveryShell
+
+    def find(self: Any, wanted: FindStandIns) -> None:
+        watcher = self._services.watcher
+        spec = self._record.metadata.spec
+        stand_ins = self._services.placement.replace(
+            spec, wanted.ensemble, wanted.failed, watcher.candidates(), avoided=[]
+        )
+
+        async def commit() -> None:
+            begun = self._begun
+            ensemble = [stand_ins.get(bookie, bookie) for bookie in wanted.ensemble]
+            fragments = with_ensemble(begun.value.fragments, self._machine._written + 1, ensemble)
+            with contextlib.suppress(BookKeeperError):
+                await self._record.write(replace(begun.value, fragments=fragments), begun)
+                self._begun = self._record.stored
+            self._perform(self._machine.on_stand_ins(stand_ins, self._loop.time()))
+
+        self._tasks.start(commit(), "early")
+
+    patch(shell, "_find_stand_ins", find)
+
+
+@_bug("length-of-nothing", "R12", 200)
+def _length_of_nothing(patch: Patch) -> None:
+    """The length comes from an empty reply when nothing is written back."""
+    begin_reading = LedgerRecovery._begin_reading
+
+    def begun(self: LedgerRecovery, now: float) -> Any:
+        effects = begin_reading(self, now)
+        if self._length is None:
+            self._length = 0
+            self._readings.pop(self.lac, None)
+        return effects
+
+    patch(LedgerRecovery, "_begin_reading", begun)
+
+
+@_bug("too-few-fenced", "R2 Q3", 100)
+def _too_few_fenced(patch: Patch) -> None:
+    """Recovery goes on when an ack quorum is fenced, covered or not."""
+    on_fence_answer = LedgerRecovery.on_fence_answer
+
+    def answered(self: LedgerRecovery, bookie: BookieId, answer: Answer, *args: Any, **named: Any) -> Any:
+        effects = on_fence_answer(self, bookie, answer, *args, **named)
+        fencing = self.state is recovery_machine.RecoveryState.FENCING
+        if fencing and self.spec.write_quorum > 1 and self._fenced:
+            return effects + self._begin_reading(args[1])
+        return effects
+
+    patch(LedgerRecovery, "on_fence_answer", answered)
+
+
+# -- writing ----------------------------------------------------------------------------------------------
+
+
+@_bug("owner-closes-in-recovery", "R13", 1000)
+def _owner_closes_in_recovery(patch: Patch) -> None:
+    """The writer closes a ledger that somebody recovers."""
+    close = LedgerMetadata.close
+
+    def closed(self: LedgerMetadata, last_entry: int, length: int) -> LedgerMetadata:
+        if self.state is LedgerState.IN_RECOVERY:
+            return replace(self, state=LedgerState.CLOSED, last_entry=EntryId(last_entry), length=length)
+        return close(self, last_entry, length)
+
+    patch(LedgerMetadata, "close", closed)
+
+
+@_bug("ack-before-metadata", "W4", 200)
+def _ack_before_metadata(patch: Patch) -> None:
+    """Entries are acknowledged while the change of their ensemble is not committed yet."""
+    confirm = LedgerWriter._confirm
+
+    def confirmed(self: LedgerWriter, now: float) -> Any:
+        change, self._change = self._change, None
+        try:
+            return confirm(self, now)
+        finally:
+            self._change = change or self._change
+
+    patch(LedgerWriter, "_confirm", confirmed)
+
+
+@_bug("first-id-of-the-first-try", "W5", 500)
+def _first_id_of_the_first_try(patch: Patch) -> None:
+    """The new fragment's first id is that of the first attempt, however much was confirmed since."""
+    change_ensemble, changed = LedgerWriter._change_ensemble, LedgerWriter.on_ensemble_changed
+
+    def tried(self: LedgerWriter, now: float, effects: list[Any]) -> None:
+        before = self._change
+        change_ensemble(self, now, effects)
+        if self._change is not None and before is None:
+            first = vars(self).setdefault("first_try", self._change.first_entry)
+            effects[-1] = self._change = replace(self._change, first_entry=first)
+
+    def done(self: LedgerWriter, metadata: LedgerMetadata, now: float) -> Any:
+        vars(self).pop("first_try", None)
+        return changed(self, metadata, now)
+
+    patch(LedgerWriter, "_change_ensemble", tried)
+    patch(LedgerWriter, "on_ensemble_changed", done)
+
+
+@_bug("replaced-still-counts", "W4", 200)
+def _replaced_still_counts(patch: Patch) -> None:
+    """What a replaced bookie acknowledged counts for its stand-in."""
+    seat_committed = LedgerWriter._seat_committed
+
+    def seated(self: LedgerWriter, metadata: LedgerMetadata, now: float) -> Any:
+        before = self._seats
+        effects = seat_committed(self, metadata, now)
+        for old, new in zip(before, self._seats, strict=True):
+            new.acks = old.acks
+        return effects
+
+    patch(LedgerWriter, "_seat_committed", seated)
+
+
+@_bug("acks-out-of-order", "W2", 50)
+def _acks_out_of_order(patch: Patch) -> None:
+    """A high-water mark rises over a gap in a bookie's replies."""
+    on_acks = LedgerWriter.on_acks
+
+    def acked(self: LedgerWriter, bookie: BookieId, first: int, count: int, now: float) -> Any:
+        start = self.last_add_confirmed + 1
+        return on_acks(self, bookie, min(start, first), count + max(0, first - start), now)
+
+    patch(LedgerWriter, "on_acks", acked)
+
+
+@_bug("returned-without-asking", "W10b", 1000)
+def _returned_without_asking(patch: Patch) -> None:
+    """A bookie that was lost counts again as if it had never been away: what it missed is not sent anew."""
+    revive = LedgerWriter._revive
+
+    def revived(self: LedgerWriter, seat: Any, now: float, effects: list[Any]) -> None:
+        acks = seat.acks
+        acks.add(acks.mark, self.next_entry)
+        revive(self, seat, now, [])
+        seat.acks = acks
+
+    patch(LedgerWriter, "_revive", revived)
+
+
+@_bug("blind-create", "M5", 200)
+def _blind_create(patch: Patch) -> None:
+    """A creation whose reply was lost is simply tried again."""
+
+    async def blind(store: Any, path: str, value: bytes, *, parents: bool = False) -> Any:
+        while True:
+            try:
+                return (await store.create(path, value, parents=parents))[1]
+            except MetadataUnavailableError:
+                await asyncio.sleep(0.1)
+
+    patch(ledgers, "settled_create", blind)
+
+
+@_bug("deadline-forgotten", "V1 W6", 200)
+def _deadline_forgotten(patch: Patch) -> None:
+    """An append that is too late is not failed: its handle goes on."""
+    fail = LedgerWriter._fail
+
+    def failed(self: LedgerWriter, error: BookKeeperError) -> Any:
+        return [] if isinstance(error, AddTimeoutError) else fail(self, error)
+
+    patch(LedgerWriter, "_fail", failed)
+
+
+@_bug("watch-not-armed-again", "Z5 L8", 200)
+def _watch_not_armed_again(patch: Patch) -> None:
+    """Readers rely on watches alone, and those say nothing after a lost connection."""
+    plan = sim_plan.plan
+
+    def without_polls(seed: int) -> Any:
+        made = plan(seed)
+        return replace(made, client=replace(made.client, metadata_poll_ms=10**9))
+
+    patch(MemoryStore, "_doubt", lambda self: None)
+    patch(sim_plan, "plan", without_polls)
+
+
+# -- bookies ----------------------------------------------------------------------------------------------
+
+
+@_bug("fence-in-memory", "B2 B3", 50)
+def _fence_in_memory(patch: Patch) -> None:
+    """A fence is not journalled."""
+
+    def fence(self: Engine, ledger_id: LedgerId, master_key: bytes, callback: Any) -> None:
+        state = self._known(ledger_id, master_key)
+        if state is None:
+            state = self._states[ledger_id] = StoredLedger(ledger_id, master_key)
+        state.fenced = True
+        self._commit.when_durable(callback)
+
+    patch(Engine, "fence", fence)
+
+
+@_bug("fence-without-key", "K31 B3", 300)
+def _fence_without_key(patch: Patch) -> None:
+    """The fence of a ledger never seen is journalled without its key, and skipped at replay."""
+    fence = Engine.fence
+
+    def keyless(self: Engine, ledger_id: LedgerId, master_key: bytes, callback: Any) -> None:
+        if ledger_id in self._states or ledger_id in self._dropped:
+            fence(self, ledger_id, master_key, callback)
+            return
+        state = self._states[ledger_id] = StoredLedger(ledger_id, master_key)
+        state.fenced = True
+        self._commit.add_record(ledger_id, state_record(ledger_id, Kind.FENCED, b"?"))
+        self._commit.when_durable(callback)
+
+    def skipping(state: StoredLedger, kind: int, entry: Any) -> None:
+        if not (kind == Kind.FENCED and bytes(entry[-1:]) == b"?"):
+            apply_state(state, kind, entry)
+
+    patch(Engine, "fence", keyless)
+    patch(storage_start, "apply_state", skipping)
+
+
+@_bug("ack-before-sync", "K7", 20)
+def _ack_before_sync(patch: Patch) -> None:
+    """The journal is written and not synced."""
+    opened = SimDisk.open
+
+    def buffered(self: SimDisk, path: str, *, create: bool = False, write: bool = True, direct: bool = False) -> Any:
+        return opened(self, path, create=create, write=write)
+
+    patch(SimDisk, "open", buffered)
+    patch(journal, "sync", lambda file: None)
+
+
+@_bug("second-sync-trusted", "K23", 200)
+def _second_sync_trusted(patch: Patch) -> None:
+    """A sync that failed is tried again, and believed."""
+    sync = durable.sync
+
+    def again(file: File) -> None:
+        try:
+            file.sync()
+        except OSError:
+            sync(file)
+
+    patch(journal, "sync", again)
+
+
+@_bug("no-directory-sync", "K1 K12", 300)
+def _no_directory_sync(patch: Patch) -> None:
+    """A new journal file is used before its name is durable."""
+    sync_directory = SimDisk.sync_directory
+
+    def lazy(self: SimDisk, path: str) -> None:
+        if not path.endswith("/journal"):
+            sync_directory(self, path)
+
+    patch(SimDisk, "sync_directory", lazy)
+
+
+@_bug("mark-before-sync", "K13", 300)
+def _mark_before_sync(patch: Patch) -> None:
+    """The mark passes records whose entry log is not synced."""
+    patch(checkpoint, "sync", lambda file: None)
+
+
+@_bug("fence-ignored", "B3 R3", 50)
+def _fence_ignored(patch: Patch) -> None:
+    """A bookie goes on taking adds to a ledger that it has fenced."""
+    admit = Engine._admit
+
+    def admitted(self: Engine, ledger_id: int, key: bytes, recovery: bool, *, fenced_too: bool = False) -> Any:
+        return admit(self, ledger_id, key, recovery, fenced_too=True)
+
+    patch(Engine, "_admit", admitted)

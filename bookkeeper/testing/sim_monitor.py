@@ -140,6 +140,10 @@ class Monitor:
                         )
                     if (ledger, request.entry_id) in self.durable[name]:
                         self.problem("B5", f"{name} denies entry {request.entry_id} of {ledger}, which it has")
+            case wire.AddEntry() if request.recovery and not self._may_write_back(request.ledger_id, request.entry_id):
+                self.problem(
+                    "R4", f"entry {request.entry_id} of an earlier fragment of {request.ledger_id} is re-written"
+                )
             case wire.AddEntry() if answer.status is Status.OK:
                 if (request.ledger_id, request.entry_id) not in self.durable[name]:
                     self.problem("B1", f"{name} acknowledges entry {request.entry_id}, which is not durable")
@@ -151,6 +155,10 @@ class Monitor:
         """Would a recovery take the absence of this entry for the ledger's end? Earlier fragments are complete."""
         metadata = self._metadata_of(ledger)
         return metadata is not None and not metadata.is_closed and entry >= metadata.last_fragment.first_entry
+
+    def _may_write_back(self, ledger: int, entry: int) -> bool:
+        metadata = self._metadata_of(ledger)
+        return metadata is None or metadata.is_closed or entry >= metadata.last_fragment.first_entry
 
     # -- the cluster --------------------------------------------------------------------------------------
 
@@ -166,6 +174,8 @@ class Monitor:
         """A ledger's metadata was changed."""
         if len(new.fragments) > len(old.fragments) or new.last_fragment.ensemble != old.last_fragment.ensemble:
             self.count("ensemble_changes")
+        if new.state is old.state is LedgerState.IN_RECOVERY and new.fragments != old.fragments:
+            self.problem("R9", f"a recovery of {ledger} changes the ensemble before it closes: {new.fragments}")
         if new.state is LedgerState.CLOSED and old.state is LedgerState.IN_RECOVERY:
             self.count("recoveries")
             ensemble = old.last_fragment.ensemble

@@ -1,0 +1,84 @@
+"""``docs/faultlog.md``: which planted bugs the simulator finds, at which seed, and how.
+
+::
+
+    python -m bookkeeper.testing.sim_faultlog docs/faultlog.md [--jobs 2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from bookkeeper.testing.sim import Result, format_counts, run_seed
+from bookkeeper.testing.sim_bugs import BUGS
+
+SEEDS_WITHOUT_A_BUG = 150
+
+HEAD = """# Fault log
+
+Made by `python -m bookkeeper.testing.sim_faultlog docs/faultlog.md`. How the simulator works: `bookkeeper/testing/sim.py`.
+
+## Planted bugs
+
+Each is a switch that exists only in the simulator (`bookkeeper/testing/sim_bugs.py`). Seeds are tried from 0 on; replay
+one with `python -m bookkeeper.testing.sim --seed SEED --bug NAME`.
+
+| Bug | What it does | Breaks | Within | Found at seed | Seen as |
+|---|---|---|---|---|---|
+"""
+
+
+def find(name: str) -> Result | None:
+    """The first seed at which a planted bug shows; None if it does not within its number."""
+    for seed in range(BUGS[name].within):
+        result = run_seed(seed, name)
+        if result.problems:
+            return result
+    return None
+
+
+def row(name: str, result: Result | None) -> str:
+    """One line of the table."""
+    bug = BUGS[name]
+    seed = "not found" if result is None else str(result.seed)
+    seen = "" if result is None else result.problems[0].split("\n")[0].replace("|", "/")[:90]
+    return f"| `{name}` | {bug.what} | {bug.breaks} | {bug.within} | {seed} | {seen} |"
+
+
+def document(rows: Iterable[str], healthy: Sequence[Result]) -> str:
+    """The whole page."""
+    counts: Counter[str] = Counter()
+    for result in healthy:
+        counts.update(result.counts)
+    failed = [result.seed for result in healthy if result.problems]
+    hours = sum(result.virtual_s for result in healthy) / 3600
+    text = HEAD + "\n".join(rows)
+    text += f"\n\n## Without a planted bug\n\n{len(healthy)} seeds, {hours:.1f} virtual hours, failed: {failed or 'none'}.\n"
+    return text + f"\n```text\n{format_counts(counts)}\n```\n"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m bookkeeper.testing.sim_faultlog")
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--healthy", type=int, default=SEEDS_WITHOUT_A_BUG)
+    options = parser.parse_args(argv)
+    with ProcessPoolExecutor(options.jobs) as pool:
+        rows = []
+        for name, result in zip(BUGS, pool.map(find, BUGS), strict=True):
+            rows.append(row(name, result))
+            sys.stdout.write(rows[-1] + "\n")
+            sys.stdout.flush()
+        healthy = list(pool.map(run_seed, range(options.healthy), chunksize=8))
+    options.path.write_text(document(rows, healthy))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
