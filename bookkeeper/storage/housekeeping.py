@@ -254,7 +254,8 @@ class Housekeeping:
     def index_damaged(self, error: CorruptionError) -> None:
         """An index page is not what was written: unknown until the next start has rebuilt the index (K19, B5)."""
         self.suspect = True
-        self.quarantined.append(str(error))
+        if str(error) not in self.quarantined:  # it is met again with every read
+            self.quarantined.append(str(error))
 
     # -- space --------------------------------------------------------------------------------------------
 
