@@ -18,10 +18,9 @@ from bookkeeper.client.read_handle import ReadHandle
 from bookkeeper.errors import (
     BookKeeperError,
     DataMissingError,
-    LedgerClosedError,
-    LedgerFencedError,
     NoSuchEntryError,
     NoSuchLedgerError,
+    TooManyRequestsError,
 )
 from bookkeeper.seams import Seams
 from bookkeeper.testing.sim_cluster import SwarmCluster
@@ -200,8 +199,8 @@ class _WriterOf:
 
     def note_error(self, error: BaseException) -> None:
         self.cluster.monitor.count(f"appends ended by {type(error).__name__}")
-        if isinstance(error, LedgerFencedError | LedgerClosedError):
-            self.cluster.history.add(Kind.FENCED, self.process, self.handle.id)
+        if isinstance(error, BookKeeperError) and not isinstance(error, TooManyRequestsError):
+            self.cluster.history.add(Kind.FAILED, self.process, self.handle.id)
 
     async def end(self) -> None:
         """Close the ledger, let go of it, or just stop."""
@@ -218,7 +217,7 @@ class _WriterOf:
             elif way < 0.8:
                 await self.handle.abandon()
         except BookKeeperError as error:
-            self.note_error(error)
+            self.cluster.monitor.count(f"closes ended by {type(error).__name__}")
 
 
 class Recoverer(Actor):

@@ -21,7 +21,8 @@ SEEDS_WITHOUT_A_BUG = 150
 
 HEAD = """# Fault log
 
-Made by `python -m bookkeeper.testing.sim_faultlog docs/faultlog.md`. How the simulator works: `bookkeeper/testing/sim.py`.
+Made by `python -m bookkeeper.testing.sim_faultlog docs/faultlog.md`.
+How the simulator works: [bookkeeper/testing/sim.py](../bookkeeper/testing/sim.py).
 
 ## Planted bugs
 
@@ -57,9 +58,9 @@ def document(rows: Iterable[str], healthy: Sequence[Result]) -> str:
         counts.update(result.counts)
     failed = [result.seed for result in healthy if result.problems]
     hours = sum(result.virtual_s for result in healthy) / 3600
-    text = HEAD + "\n".join(rows)
-    text += f"\n\n## Without a planted bug\n\n{len(healthy)} seeds, {hours:.1f} virtual hours, failed: {failed or 'none'}.\n"
-    return text + f"\n```text\n{format_counts(counts)}\n```\n"
+    text = HEAD + "\n".join(rows) + "\n\n## Without a planted bug\n\n"
+    text += f"{len(healthy)} seeds, {hours:.1f} virtual hours, failed: {failed or 'none'}.\n"
+    return f"{text}\n```text\n{format_counts(counts)}\n```\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

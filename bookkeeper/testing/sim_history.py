@@ -25,8 +25,8 @@ class Kind(Enum):
     """A writer appended ``payload``; ``number`` counts its appends to this ledger."""
     ACK = "ack"
     """The append of ``payload`` was acknowledged as ``entry``."""
-    FENCED = "fenced"
-    """``process`` was told that its ledger is fenced or closed."""
+    FAILED = "failed"
+    """An append of ``process`` failed, and with it all later ones (W6); unknown, not absent (W7)."""
     LAC = "lac"
     """``process`` may read up to ``entry``; ``number``: what the writer had confirmed by then (-2: does not matter)."""
     READ = "read"
@@ -80,6 +80,30 @@ def is_whole(payload: bytes) -> bool:
     return len(payload) > _CRC and zlib.crc32(payload[:-_CRC]).to_bytes(_CRC, "big") == payload[-_CRC:]
 
 
+ANOMALIES: Final = (
+    "lost ack",
+    "phantom",
+    "altered bytes",
+    "two payloads for one id",
+    "two owners acked for one id",
+    "order inversion",
+    "gap below LAC",
+    "LAC went back",
+    "LAC ahead of the writer",
+    "read past end",
+    "ack after failure",
+    "ack after close",
+    "closed end changed",
+    "end before an acked entry",
+    "end before a read entry",
+    "non-repeatable read",
+    "wrong negative",
+    "wrong length",
+    "resurrected after delete",
+)
+"""Everything :func:`check_history` can find."""
+
+
 class History:
     """Events in the order in which they happened."""
 
@@ -122,6 +146,7 @@ class _Ledger:
         return [event for event in self.events if event.kind in kinds]
 
     def _anomaly(self, what: str, *witness: Event) -> None:
+        assert what in ANOMALIES, what
         if not any(known.what == what for known in self.found):  # the first of a kind says it
             self.found.append(Anomaly(what, self.ledger, witness))
 
@@ -143,10 +168,10 @@ class _Ledger:
                 self._anomaly("order inversion", one, other)
         ended: dict[str, Event] = {}
         for event in self.events:
-            if event.kind is Kind.FENCED:
+            if event.kind is Kind.FAILED:
                 ended.setdefault(event.process, event)
             elif event.kind is Kind.ACK and event.process in ended:
-                self._anomaly("ack after fence", ended[event.process], event)
+                self._anomaly("ack after failure", ended[event.process], event)
             elif event.kind is Kind.CLOSED or event.kind is Kind.DELETED:
                 ended.setdefault("", event)
             elif event.kind is Kind.INVOKE and "" in ended:

@@ -128,6 +128,7 @@ class Monitor:
         bookie.handle = watched  # type: ignore[method-assign]
 
     def _judge(self, name: str, request: wire.Request, answer: wire.Reply) -> None:
+        self._judge_place(name, request)
         match request:
             case wire.ReadEntry() if answer.status is Status.OK or answer.status in _NEGATIVE:
                 ledger, fenced = request.ledger_id, request.ledger_id in self.fences[name]
@@ -150,6 +151,13 @@ class Monitor:
                 self.count("recovery_adds", request.recovery)
             case _:
                 pass
+
+    def _judge_place(self, name: str, request: wire.Request) -> None:
+        """R5: recovery reads go to the last fragment as it is committed, not to where recovery writes back."""
+        if isinstance(request, wire.ReadEntry) and request.fence and request.entry_id >= 0:
+            metadata = self._metadata_of(request.ledger_id)
+            if metadata is not None and not metadata.is_closed and name not in metadata.last_fragment.ensemble:
+                self.problem("R5", f"a recovery of {request.ledger_id} reads from {name}, which is no member")
 
     def _decides(self, ledger: int, entry: int) -> bool:
         """Would a recovery take the absence of this entry for the ledger's end? Earlier fragments are complete."""
