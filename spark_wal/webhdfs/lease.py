@@ -118,6 +118,9 @@ class StoreLease:
         self._version: Version | None = None
         self._value: LeaseValue | None = None
         self._renewing: asyncio.Task[None] | None = None
+        self._waited = False
+        """Whoever had the lease before our name stood in it has been waited for: only then it is ours to give away,
+        or to take again without waiting. (Our name may stand there by a write whose reply was lost.)"""
 
     @property
     def is_held(self) -> bool:
@@ -147,8 +150,10 @@ class StoreLease:
                 await asyncio.sleep(RETRY_S)
                 continue
             break
-        if before is not None and not before.released and before.owner != self._owner:
+        if before is not None and not before.released and not (before.owner == self._owner and self._waited):
+            self._waited = False
             await asyncio.sleep(before.lease_ms / 1000 * DRIFT)
+        self._waited = True
         await self._renew()
         self._renewing = asyncio.get_running_loop().create_task(self._keep_renewing(), name="lease renewal")
 
@@ -159,7 +164,7 @@ class StoreLease:
     async def release(self) -> None:
         held = self._version is not None and self._value is not None
         await self._stop()
-        if not held:
+        if not held or not self._waited:
             return
         assert self._value is not None and self._version is not None
         value = LeaseValue(self._value.epoch, self._owner, self._address, self._value.lease_ms, released=True)
@@ -189,14 +194,31 @@ class StoreLease:
     async def _renew(self) -> None:
         """Raises LeaseLostError: someone else has it. Other failures: unknown, try again."""
         assert self._version is not None and self._value is not None
-        started = self._clock.monotonic()
+        while True:
+            started = self._clock.monotonic()
+            try:
+                self._version = await settled_set(self._store, self._path, self._value.encode(), self._version)
+            except (MetadataConflictError, NoSuchKeyError) as error:
+                if await self._was_us():
+                    continue
+                self._valid_until = float("-inf")
+                self._others_until = self._clock.monotonic() + VACANT_AFTER * self._lease_s
+                raise LeaseLostError(str(error)) from error
+            self._valid_until = started + self._lease_s
+            return
+
+    async def _was_us(self) -> bool:
+        """Whether what stands there is our own, by a renewal whose reply was lost (M8); then its version is ours."""
+        assert self._value is not None
         try:
-            self._version = await settled_set(self._store, self._path, self._value.encode(), self._version)
-        except (MetadataConflictError, NoSuchKeyError) as error:
-            self._valid_until = float("-inf")
-            self._others_until = self._clock.monotonic() + VACANT_AFTER * self._lease_s
-            raise LeaseLostError(str(error)) from error
-        self._valid_until = started + self._lease_s
+            await self._store.sync(self._path)
+            found = await self._store.get(self._path)
+        except NoSuchKeyError:
+            return False
+        if found.value != self._value.encode() or found.version == self._version:
+            return False
+        self._version = found.version
+        return True
 
     async def _keep_renewing(self) -> None:
         while True:

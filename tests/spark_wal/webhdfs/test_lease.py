@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from bookkeeper.meta import MemoryCluster
+from bookkeeper.errors import MetadataUnavailableError
+from bookkeeper.meta import MemoryCluster, Version
 from bookkeeper.meta.memory import MemoryStore
 from spark_wal.webhdfs.lease import DRIFT, Lease, LeaseValue, SoleOwner, StoreLease
 from tests.spark_wal.webhdfs.virtual import LoopClock, in_virtual_time
@@ -128,6 +129,90 @@ async def test_a_store_that_is_away_for_a_moment_costs_the_right_but_not_the_lea
     cluster.end_outage()
     await asyncio.sleep(15)
     assert held(lease)
+    await lease.release()
+
+
+@pytest.mark.rule("S3")
+@in_virtual_time
+async def test_d22_one_that_gives_up_before_it_had_the_lease_does_not_call_it_free() -> None:
+    cluster = MemoryCluster()
+    partitioned = cluster.connect()
+    old, hasty = lease_on(partitioned, "a"), lease_on(cluster.connect(), "b")
+    await old.acquire(wait_vacant=False)
+    cluster.suspend(partitioned)  # it cannot see that it is replaced, and answers for what is left of its lease
+    taking = asyncio.ensure_future(hasty.acquire(wait_vacant=False))
+    await asyncio.sleep(0.05)
+    assert held(old) and not taking.done()
+    taking.cancel()
+    await asyncio.wait([taking])
+    await hasty.release()
+    third = lease_on(cluster.connect(), "c")
+    taking = asyncio.ensure_future(third.acquire(wait_vacant=False))
+    while not taking.done():
+        await asyncio.sleep(0.01)
+        assert not (held(old) and held(third))
+    cluster.resume(partitioned)
+    await old.release()
+    await third.release()
+
+
+@pytest.mark.rule("S3", "M8")
+@in_virtual_time
+async def test_d22_one_that_took_the_lease_without_knowing_waits_for_the_owner_before_it() -> None:
+    cluster = MemoryCluster()
+    partitioned, store = cluster.connect(), cluster.connect()
+    old, new = lease_on(partitioned, "a"), lease_on(store, "b")
+    await old.acquire(wait_vacant=False)
+    cluster.suspend(partitioned)
+    real, calls = store.set, 0
+
+    async def reply_lost(path: str, value: bytes, expected: Version | None) -> Version:
+        nonlocal calls
+        calls += 1
+        version = await real(path, value, expected)
+        if calls == 1:
+            store.sync = unreachable  # type: ignore[method-assign]
+            raise MetadataUnavailableError("the reply is lost")
+        return version
+
+    sync = store.sync
+
+    async def unreachable(path: str) -> None:
+        store.sync = sync  # type: ignore[method-assign]
+        raise MetadataUnavailableError("not now")
+
+    store.set = reply_lost  # type: ignore[method-assign]
+    taking = asyncio.ensure_future(new.acquire(wait_vacant=False))
+    while not taking.done():
+        await asyncio.sleep(0.01)
+        assert not (held(old) and held(new))
+    assert held(new)
+    cluster.resume(partitioned)
+    await old.release()
+    await new.release()
+
+
+@pytest.mark.rule("M8", "F9")
+@in_virtual_time
+async def test_a_renewal_whose_reply_was_lost_is_not_taken_for_a_successor() -> None:
+    store = MemoryCluster().connect()
+    lease = lease_on(store, "a")
+    await lease.acquire(wait_vacant=False)
+    real, sync = store.set, store.sync
+
+    async def reply_lost(path: str, value: bytes, expected: Version | None) -> Version:
+        await real(path, value, expected)
+        store.set, store.sync = real, unreachable  # type: ignore[method-assign]
+        raise MetadataUnavailableError("the reply is lost")
+
+    async def unreachable(path: str) -> None:
+        store.sync = sync  # type: ignore[method-assign]
+        raise MetadataUnavailableError("not now")
+
+    store.set = reply_lost  # type: ignore[method-assign]
+    for _ in range(30):
+        await asyncio.sleep(0.1)
+        assert held(lease)
     await lease.release()
 
 
