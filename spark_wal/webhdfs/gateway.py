@@ -19,14 +19,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from bookkeeper.errors import BookKeeperError
 from bookkeeper.seams import Clock
 from journal_manager import JournalError, SnapshotStore
 from spark_wal.webhdfs.content import BlobStore
 from spark_wal.webhdfs.events import EventFeed
-from spark_wal.webhdfs.lease import Lease, LeaseLostError
+from spark_wal.webhdfs.lease import Lease
 from spark_wal.webhdfs.owner import NamespaceLog, NotOwnerError, Owner, OwnerConfig
-from spark_wal.webhdfs.records import RecordFormatError, SetQuota
+from spark_wal.webhdfs.records import SetQuota
 from spark_wal.webhdfs.refusals import RetriableError, StandbyError
 
 logger = logging.getLogger(__name__)
@@ -145,7 +144,10 @@ class Gateway:
             await self._until_lost(session)
             lease_lost = not session.failed.is_set()
             self._set_role(Role.STANDBY)
-            await self._end_session(abort=True)
+            try:
+                await self._end_session(abort=True)
+            except Exception as error:  # what it held is lost to it either way
+                logger.warning("the session did not end cleanly: %r", error)
             await self._reopen(wait_vacant=lease_lost or session.fenced)
 
     async def _reopen(self, *, wait_vacant: bool) -> None:
@@ -154,9 +156,9 @@ class Gateway:
                 await self._lease.acquire(wait_vacant=wait_vacant)
                 self._set_role(Role.STARTING)
                 await self._begin_session()
-            except (JournalError, RecordFormatError, BookKeeperError, LeaseLostError, OSError) as error:
+            except Exception as error:  # whatever it was (a lost race for the lease, too): never give up for good
                 self.problem = error
-                logger.warning("the namespace cannot be opened now: %s", error)
+                logger.warning("the namespace cannot be opened now: %r", error)
                 self._set_role(Role.STANDBY)
                 await self._lease.release()
                 wait_vacant = True  # whoever took it meanwhile may be able to; we were not

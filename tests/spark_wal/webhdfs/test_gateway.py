@@ -164,12 +164,16 @@ class Contested(Switch):
         super().__init__()
         self.asked: list[bool] = []
         self.snatched = 0
+        self.odd: Exception | None = None
 
     async def acquire(self, *, wait_vacant: bool) -> None:
         self.asked.append(wait_vacant)
         if self.snatched:
             self.snatched -= 1
             raise LeaseLostError("another started meanwhile")
+        odd, self.odd = self.odd, None
+        if odd is not None:
+            raise odd
 
 
 @pytest.mark.rule("V6")
@@ -204,4 +208,25 @@ async def test_one_that_cannot_open_the_namespace_leaves_it_to_others() -> None:
     await asyncio.sleep(5)
     assert len(lease.asked) > 3
     assert all(lease.asked[2:]), "it must not snatch the lease from one that can open it, again and again"
+    await gateway.close()
+
+
+@pytest.mark.rule("V6")
+@in_virtual_time
+async def test_no_error_however_odd_leaves_a_gateway_that_never_tries_again() -> None:
+    hall, lease = Hall(), Contested()
+    gateway = hall.gateway(lease)
+    await gateway.start()
+    session = gateway.session
+    assert session is not None
+
+    async def odd() -> None:
+        raise ValueError("a connection that cannot even be closed")
+
+    hall.logs[-1].abort = odd  # type: ignore[method-assign]
+    lease.odd = ValueError("what stands in the store is no lease")
+    hall.logs[-1].fail(JournalUnavailableError("lost"))
+    session.failed.set()
+    await asyncio.sleep(5)
+    assert gateway.role is Role.OWNER
     await gateway.close()
