@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,3 +112,15 @@ exec {shlex.quote(str(executable))} "$@"
         fresh.chmod(0o755)
         fresh.rename(wrapper)
     return cache
+
+
+def main() -> None:
+    """``python -m bookkeeper.admin.java``: print what can serve as JAVA_HOME; exit status 1 if there is no Java."""
+    try:
+        sys.stdout.write(f"{find_java().home}\n")
+    except ConfigError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
