@@ -1,0 +1,30 @@
+"""Planted bugs come and go."""
+
+from __future__ import annotations
+
+import pytest
+
+from bookkeeper.bookie.bookie import Bookie
+from bookkeeper.ledger import LedgerRecovery, LedgerWriter
+from bookkeeper.storage.engine import Engine
+from bookkeeper.testing.sim_bugs import BUGS, planted
+
+WATCHED = (Bookie, Engine, LedgerRecovery, LedgerWriter)
+
+
+@pytest.mark.parametrize("name", list(BUGS))
+def test_a_planted_bug_is_gone_afterwards(name: str) -> None:
+    before = [dict(vars(owner)) for owner in WATCHED]
+    with planted(name):
+        pass
+    assert [dict(vars(owner)) for owner in WATCHED] == before
+    bug = BUGS[name]
+    assert bug.breaks
+    assert bug.what.endswith(".")
+    assert 0 < bug.within <= 1000
+
+
+def test_none_is_none() -> None:
+    before = [dict(vars(owner)) for owner in WATCHED]
+    with planted(None):
+        assert [dict(vars(owner)) for owner in WATCHED] == before

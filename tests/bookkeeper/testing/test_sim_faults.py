@@ -1,0 +1,47 @@
+"""Every fault can happen, and is over when it is healed."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from bookkeeper.meta.cluster import init_cluster_in
+from bookkeeper.testing.network import Weather
+from bookkeeper.testing.sim_actors import MAKERS
+from bookkeeper.testing.sim_cluster import SwarmCluster
+from bookkeeper.testing.sim_faults import Distance, Nemesis
+from bookkeeper.testing.sim_plan import FAULTS, plan
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_fault_happens_and_is_healed(kind: str) -> None:
+    cluster = SwarmCluster(plan(3))
+
+    async def main() -> None:
+        nemesis = Nemesis(cluster)
+        await init_cluster_in(cluster.store.connect(), cluster.client.seams)
+        for name in list(cluster.names):
+            await cluster.add_bookie(name)
+        writer = MAKERS["w"](cluster, "w0")
+        cluster.launch(writer.node, writer.program)
+        await asyncio.sleep(5)
+        assert getattr(nemesis, kind)() is not False
+        await asyncio.sleep(0.05)
+        nemesis.heal()
+        await asyncio.sleep(20)
+        assert all(map(cluster.is_up, cluster.names))
+        assert len(cluster.names) == cluster.plan.bookies
+        assert not cluster.store.outage
+        assert cluster.world.network.weather == Weather()
+        assert not any(node.frozen for node in cluster.world.nodes.values())
+        assert all(node.disk.capacity == 1 << 40 and not node.disk.faults for node in cluster.world.nodes.values())
+
+    with cluster.world as world:
+        world.loop.run_until_complete(main())
+    assert cluster.monitor.problems == []
+
+
+def test_a_store_is_never_here() -> None:
+    assert Distance(Random(1)).fate(1, "get", "/x").delay_before_s > 0

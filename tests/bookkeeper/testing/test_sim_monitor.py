@@ -1,0 +1,103 @@
+"""What the monitor notices, one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bookkeeper import wire
+from bookkeeper.ids import BookieId, EntryId, LedgerId
+from bookkeeper.ledger import LedgerMetadata, LedgerState, QuorumSpec
+from bookkeeper.testing.sim_monitor import Monitor
+from bookkeeper.wire import Status
+
+SPEC = QuorumSpec(ensemble_size=3, write_quorum=3, ack_quorum=2)
+OPEN = LedgerMetadata.create(SPEC, [BookieId(name) for name in ("b1", "b2", "b3")])
+RECOVERING = OPEN.change_ensemble(5, [BookieId(name) for name in ("b1", "b2", "b4")]).begin_recovery()
+LEDGER = LedgerId(7)
+
+
+class _Bookie:
+    """Answers everything with one status."""
+
+    def __init__(self, status: Status) -> None:
+        self.status = status
+
+    def handle(self, header: object, request: wire.Request, reply: object) -> None:
+        reply(wire.failure(request, self.status) if self.status is not Status.OK else _ok(request))  # type: ignore[operator]
+
+
+def _ok(request: wire.Request) -> wire.Reply:
+    if isinstance(request, wire.AddEntry):
+        return wire.AddReply(Status.OK, request.ledger_id, request.entry_id)
+    assert isinstance(request, wire.ReadEntry)
+    return wire.ReadReply(Status.OK, request.ledger_id, request.entry_id, b"entry")
+
+
+def answered(monitor: Monitor, name: str, request: wire.Request, status: Status) -> list[str]:
+    bookie = _Bookie(status)
+    monitor.watch_bookie(name, bookie)  # type: ignore[arg-type]
+    bookie.handle(None, request, lambda reply: None)
+    return [problem.split(":")[0] for problem in monitor.problems]
+
+
+@pytest.mark.rule("W1", "W4")
+def test_an_ack_needs_an_ack_quorum_of_the_committed_write_set() -> None:
+    monitor = Monitor()
+    monitor.durable["b1"].add((LEDGER, 0))
+    monitor.durable["b9"].add((LEDGER, 0))
+    monitor.on_ack(LEDGER, 0, OPEN)
+    assert len(monitor.problems) == 1
+    monitor.durable["b3"].add((LEDGER, 0))
+    monitor.on_ack(LEDGER, 0, OPEN)
+    assert len(monitor.problems) == 1
+
+
+@pytest.mark.rule("R3", "B2")
+@pytest.mark.parametrize("status", [Status.OK, Status.NO_ENTRY, Status.NO_LEDGER])
+def test_nothing_is_said_to_a_fencing_read_before_the_fence_is_durable(status: Status) -> None:
+    read = wire.ReadEntry(LEDGER, EntryId(-1), master_key=b"", fence=True)
+    assert answered(Monitor(), "b1", read, status) == ["R3"]
+    fenced = Monitor()
+    fenced.fences["b1"].add(LEDGER)
+    assert answered(fenced, "b1", read, status) == []
+
+
+@pytest.mark.rule("R3", "R4", "R5", "B1", "B5")
+def test_what_recovery_may_be_told_and_where_it_may_read_and_write() -> None:
+    def judge(name: str, request: wire.Request, status: Status, fenced: bool = False) -> list[str]:
+        monitor = Monitor(lambda ledger: RECOVERING)
+        monitor.durable["b1"].add((LEDGER, 6))
+        if fenced:
+            monitor.fences[name].add(LEDGER)
+        return answered(monitor, name, request, status)
+
+    unfenced = wire.ReadEntry(LEDGER, EntryId(8), priority=wire.HIGH_PRIORITY)
+    assert judge("b1", unfenced, Status.NO_ENTRY) == ["R3"]
+    assert judge("b1", unfenced, Status.NO_ENTRY, fenced=True) == []
+    earlier = wire.ReadEntry(LEDGER, EntryId(4), priority=wire.HIGH_PRIORITY)
+    assert judge("b1", earlier, Status.NO_ENTRY) == []
+    fencing = wire.ReadEntry(LEDGER, EntryId(8), master_key=b"", fence=True, priority=wire.HIGH_PRIORITY)
+    assert judge("b3", fencing, Status.OK, fenced=True) == ["R5"]
+    assert judge("b4", fencing, Status.OK, fenced=True) == []
+    assert judge("b1", wire.ReadEntry(LEDGER, EntryId(6)), Status.NO_ENTRY) == ["B5"]
+    add = wire.AddEntry(LEDGER, EntryId(4), b"", b"", recovery=True)
+    assert judge("b1", add, Status.OK) == ["R4"]
+    assert judge("b1", replace(add, entry_id=EntryId(7)), Status.OK) == ["B1"]
+    assert judge("b1", replace(add, entry_id=EntryId(6)), Status.OK) == []
+
+
+@pytest.mark.rule("R2", "R9")
+def test_a_ledger_is_closed_under_cover_and_keeps_its_ensemble_until_then() -> None:
+    monitor = Monitor()
+    closed = RECOVERING.close_recovered(9, 10)
+    monitor.fences["b1"].add(LEDGER)
+    monitor.on_metadata(LEDGER, RECOVERING, closed)
+    assert [problem[:2] for problem in monitor.problems] == ["R2"]
+    monitor.fences["b4"].add(LEDGER)
+    monitor.on_metadata(LEDGER, RECOVERING, closed)
+    assert len(monitor.problems) == 1
+    monitor.on_metadata(LEDGER, replace(OPEN, state=LedgerState.IN_RECOVERY), RECOVERING)
+    assert [problem[:2] for problem in monitor.problems] == ["R2", "R9"]
+    assert monitor.counts["recoveries"] == 2

@@ -1,0 +1,26 @@
+"""Every seed is another world, and the same one each time."""
+
+from __future__ import annotations
+
+from bookkeeper.testing.sim_plan import FAULTS, SHAPES, plan
+
+
+def test_a_plan_depends_on_its_seed_alone() -> None:
+    assert [str(plan(seed)) for seed in range(50)] == [str(plan(seed)) for seed in range(50)]
+    assert len({str(plan(seed)) for seed in range(50)}) == 50
+
+
+def test_swarms_have_and_lack_every_fault_and_draw_every_shape() -> None:
+    plans = [plan(seed) for seed in range(300)]
+    for fault in FAULTS:
+        assert 30 < sum(fault in p.faults for p in plans) < 270
+    drawn = {(s.ensemble_size, s.write_quorum, s.ack_quorum) for p in plans for s in p.shapes}
+    assert drawn == set(SHAPES)
+
+
+def test_no_more_is_destroyed_than_copies_allow() -> None:
+    for seed in range(300):
+        made = plan(seed)
+        assert all(shape.ensemble_size <= made.bookies for shape in made.shapes)
+        if "lose_bookie" in made.faults:
+            assert all(shape.ack_quorum >= 2 for shape in made.shapes), "F3"

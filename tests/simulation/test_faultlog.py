@@ -1,0 +1,29 @@
+"""The simulator finds planted bugs; docs/faultlog.md says at which seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bookkeeper.testing.sim import run_seed
+from bookkeeper.testing.sim_bugs import BUGS
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "faultlog.md"
+ROWS = {
+    cells[0].strip("` "): cells[4].strip()
+    for line in PAGE.read_text().splitlines()
+    if line.startswith("| `") and len(cells := line.strip("| ").split("|")) >= 5
+}
+FAST = [name for name, seed in ROWS.items() if seed.isdigit() and int(seed) <= 1][:8]
+
+
+def test_the_page_names_every_planted_bug_and_all_were_found() -> None:
+    assert list(ROWS) == list(BUGS)
+    assert [name for name, seed in ROWS.items() if not seed.isdigit()] == []
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_fast_ones_are_found(name: str) -> None:
+    seeds = range(int(ROWS[name]) + 3)
+    assert any(run_seed(seed, name).problems for seed in reversed(seeds))
