@@ -60,13 +60,14 @@ def write_identity(disk: Disk, directory: str, identity: Identity) -> None:
 
 
 async def settle_cookie(
-    disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str], *, has_served: bool = False
+    disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str], *, last_start: int = 0
 ) -> bool:
     """Make the cookie of a new bookie, or check that of an old one, in all ``directories`` and in the metadata.
 
     Args:
-        has_served: a bookie of this id has gone beyond this step before. A first start that was left half done here
-            is then not finished: the id has its data on another disk.
+        last_start: the store's transaction with which a bookie of this id last went beyond this step; 0 if none has. If
+            that was after the cookie was made, a first start that was left half done here is not finished: the id has
+            its data on another disk.
 
     Returns:
         True if this is the bookie's first start.
@@ -80,11 +81,15 @@ async def settle_cookie(
     pending = {directory: _read(disk, directory, PENDING) for directory in directories}
     for directory, found in final.items():
         if found is not None and found != cookie:
-            raise CookieError(f"{directory} is not this bookie's: {_difference(found, cookie)}")
+            raise CookieError(
+                f"{directory} is not this bookie's: {_difference(found, cookie)}; "
+                "start each bookie with its own directories and its own id"
+            )
     try:
-        stored = (await cookies.read(cookie.bookie_id)).value
+        found_cookie = await cookies.read(cookie.bookie_id)
+        stored, made = found_cookie.value, found_cookie.transaction
     except NoSuchKeyError:
-        stored = None
+        stored, made = None, 0
     if stored is None:
         for directory, found in final.items():
             if found is not None:
@@ -101,9 +106,9 @@ async def settle_cookie(
             if pending[directory] != cookie:
                 raise CookieError(
                     f"{directory} is empty, but {cookie.bookie_id} has joined the cluster before: "
-                    "a disk is not mounted, was lost or replaced, or another bookie has this id"
+                    "mount its disk; if that is lost, join with empty directories under another --bookie-id"
                 )
-            if has_served:
+            if last_start > made:
                 raise CookieError(
                     f"{directory} was prepared for {cookie.bookie_id} and never used; that bookie has served since: "
                     "its data is on another disk"

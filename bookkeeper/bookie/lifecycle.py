@@ -30,6 +30,7 @@ from bookkeeper.errors import (
     DirectoryLockedError,
     KeyExistsError,
     MetadataFormatError,
+    NoSuchKeyError,
 )
 from bookkeeper.ids import Address, BookieId, LedgerId, bookie_id
 from bookkeeper.meta import Metadata, Registration, ServiceInfo
@@ -172,9 +173,18 @@ class BookieServer:
             ledger_dirs=(storage.ledger_dir,),
             instance_id=self._metadata.instance_id,
         )
-        await self._metadata.store.sync(self._boot_path)
-        has_served = await self._metadata.store.exists(self._boot_path) is not None
-        return await settle_cookie(disk, self._metadata.cookies, cookie, directories, has_served=has_served)
+        return await settle_cookie(
+            disk, self._metadata.cookies, cookie, directories, last_start=await self._last_start()
+        )
+
+    async def _last_start(self) -> int:
+        """The store's transaction of the last start of this id; 0 before the first."""
+        store = self._metadata.store
+        await store.sync(self._boot_path)
+        try:
+            return (await store.get(self._boot_path)).transaction
+        except NoSuchKeyError:
+            return 0
 
     @property
     def _boot_path(self) -> str:

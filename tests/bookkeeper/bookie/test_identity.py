@@ -111,11 +111,16 @@ def test_a_first_start_that_was_left_half_done_is_not_finished_once_the_id_has_s
     async def main(node: Node, metadata: Metadata) -> None:
         for directory in DIRECTORIES:  # a start here ended before it reached the metadata
             replace_file(node.disk, f"{directory}/{PENDING}", encode(cookie()))
-        await metadata.cookies.write(cookie(), None)  # and one on another machine did reach it, and took entries
+        path = metadata.own("boot", "b:1")
+        await metadata.store.create(path, b"7", parents=True)  # of the time before the id was given up
+        before = (await metadata.store.get(path)).transaction
+        await metadata.cookies.write(cookie(), None)  # one on another machine did reach it
+        await metadata.store.set(path, b"8", None)  # and served
+        after = (await metadata.store.get(path)).transaction
         with pytest.raises(CookieError, match="another disk"):
-            await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES, has_served=True)
-        assert not await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
-        assert not await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES, has_served=True)
+            await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES, last_start=after)
+        assert not await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES, last_start=before)
+        assert not await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES, last_start=after)
 
     run(main)
 
