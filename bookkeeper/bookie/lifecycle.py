@@ -159,7 +159,10 @@ class BookieServer:
             identity = Identity(bookie_id(name), self._address.port)
             write_identity(self._seams.disk, config.directory, identity)
         elif config.bookie_id is not None and config.bookie_id != identity.bookie_id:
-            raise CookieError(f"{config.directory} belongs to bookie {identity.bookie_id}, not to {config.bookie_id}")
+            raise CookieError(
+                f"{config.directory} belongs to bookie {identity.bookie_id}, not to {config.bookie_id}; "
+                "start each bookie with its own directories and its own id"
+            )
         self.bookie_id = identity.bookie_id
 
     async def _settle_cookie(self) -> bool:

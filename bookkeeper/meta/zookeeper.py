@@ -80,8 +80,9 @@ _VALUE, _FAMILY = "value", "family"
 class ZooKeeperStore:
     """One session with a ZooKeeper ensemble: a MetadataStore."""
 
-    def __init__(self, client: Any, worker: Worker, *, timeout_s: float) -> None:
+    def __init__(self, client: Any, worker: Worker, *, hosts: str, timeout_s: float) -> None:
         self._client = client
+        self._hosts = hosts
         self._worker = worker
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
@@ -117,7 +118,7 @@ class ZooKeeperStore:
             connection_retry={"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0},
             logger=_log,
         )
-        store = cls(client, seams.workers.worker("zookeeper"), timeout_s=session_timeout_s)
+        store = cls(client, seams.workers.worker("zookeeper"), hosts=hosts, timeout_s=session_timeout_s)
         client.add_listener(store._on_kazoo_state)
         client.start_async()
         if not await store._sessions.connected(connect_timeout_s):
@@ -357,7 +358,7 @@ class ZooKeeperStore:
         if self._broken is not None and not isinstance(self._broken, MetadataRolledBackError):
             raise self._broken
         if not await self._sessions.connected(max(0.0, deadline - self._loop.time())):
-            raise MetadataUnavailableError(f"{what}: no contact with ZooKeeper")
+            raise MetadataUnavailableError(f"no contact with ZooKeeper at {self._hosts} ({what})")
 
     async def _ask(self, what: str, send: Callable[[], Any], deadline: float) -> Any:
         future: asyncio.Future[Any] = self._loop.create_future()

@@ -10,7 +10,6 @@ import ctypes
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -57,7 +56,10 @@ def free_port() -> int:
 
 
 def end_with_parent() -> None:
-    """Run in a child before it becomes the command: no orphans, however the tests end."""
+    """Run in a child before it becomes the command: no orphans, however the tests end.
+
+    The kernel means the *thread* that has started it: start processes from one that lives as long as they shall.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -200,9 +202,28 @@ class Bookies:
     def restart(self, name: str) -> None:
         self.each[name].start().until_said(r"serves at \S+")
 
-    def erase(self, name: str) -> None:
-        """Delete a bookie's directory."""
-        shutil.rmtree(self.home / name)
+    async def up_again(self, name: str) -> None:
+        """The same without holding up the loop."""
+        self.each[name].start()
+        await asyncio.to_thread(self.each[name].until_said, r"serves at \S+")
+
+    async def until_state(self, name: str, state: str, deadline_s: float = 60.0) -> None:
+        """Wait until ``bk bookies`` tells so; without holding up the loop."""
+        await asyncio.to_thread(until, lambda: self.states().get(name) == state, deadline_s, f"{name} {state}")
+
+    def forget(self, name: str) -> None:
+        """End a bookie and take it out of the cluster: nobody knows it any more."""
+        from bookkeeper.ids import BookieId
+        from bookkeeper.meta import Metadata
+
+        async def work() -> None:
+            metadata = await Metadata.connect(self.uri, system_seams())
+            await metadata.cookies.delete(BookieId(name), (await metadata.cookies.read(BookieId(name))).version)
+            await metadata.close()
+
+        self.each.pop(name).kill()
+        run(work())
+        until(lambda: name not in self.states(), 60, self.states)
 
     def all_up(self) -> None:
         """Everyone writable again: what a test that shares the cluster leaves behind."""
@@ -210,7 +231,7 @@ class Bookies:
             process.resume()
             if not process.running:
                 self.restart(name)
-        until(lambda: set(self.states().values()) == {"writable"}, 60, self.states)
+        until(lambda: {self.states()[name] for name in self.each} == {"writable"}, 60, self.states)
 
     def states(self) -> dict[str, str]:
         """Bookie -> writable, read-only or absent, as ``bk bookies`` tells."""
