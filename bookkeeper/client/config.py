@@ -54,10 +54,10 @@ class ClientConfig:
     read_window: int = 128
     """Reads in flight when entries are read one by one."""
 
-    batch_read_bytes: int = 1 * MIB
-    """How much one batch read asks for."""
+    batch_read_bytes: int = 400 * KIB
+    """How much one batch read asks for. A reply that fits into a connection's receive buffer is not copied there."""
 
-    batch_reads_ahead: int = 2
+    batch_reads_ahead: int = 4
     """Batch reads in flight when a ledger is read from front to back."""
 
     long_poll_ms: int = 3_000

@@ -43,7 +43,8 @@ OnLost: TypeAlias = Callable[[BookieError], None]
 Key: TypeAlias = tuple[Op, int, int]
 """(operation, ledger or request id, entry id): what v2 replies are matched by."""
 Callback: TypeAlias = Callable[["wire.Reply | BookieError"], None]
-"""Gets the reply, whatever its status, or why there will be none."""
+"""Gets the reply, whatever its status, or why there will be none. The body of a batch read's reply is a view of the
+receive buffer, good during this call only."""
 
 
 class StreamIds:
@@ -210,6 +211,8 @@ class BookieConnection(FrameProtocol):
                 return
             if isinstance(reply, BookieError):
                 waiter.set_exception(reply)
+            elif isinstance(reply, wire.BatchReply):
+                waiter.set_result(replace(reply, body=bytes(reply.body)))
             else:
                 waiter.set_result(reply)
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.runs.shapes import Dialect
+from bookkeeper.seams import Buffer
 from bookkeeper.wire.status import Status
 
 HIGH_PRIORITY: Final = 100
@@ -188,7 +189,7 @@ class BatchReply:
     ledger_id: LedgerId
     entry_id: EntryId
     request_id: int
-    body: bytes = b""
+    body: Buffer = b""
     """[length u32][entry] ..., as ``runs.pack_entries`` makes and ``runs.split_entries`` reads."""
 
 

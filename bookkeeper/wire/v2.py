@@ -206,7 +206,7 @@ def encode_reply(header: Header, reply: Reply) -> bytes:
 
 
 def decode_reply(body: Buffer) -> tuple[Header, Reply]:
-    """The reply in a frame body.
+    """The reply in a frame body. That of a batch read is not copied: it is a view of ``body``.
 
     Raises:
         MalformedFrameError: close the connection.
@@ -224,8 +224,7 @@ def decode_reply(body: Buffer) -> tuple[Header, Reply]:
         rest = view[_WORD.size + _REPLY.size :]
         if op is Op.BATCH_READ:
             (request_id,) = _REQUEST_ID.unpack_from(rest)
-            packed = bytes(rest[_REQUEST_ID.size :])
-            return header, BatchReply(status, ledger_id, entry_id, request_id, packed)
+            return header, BatchReply(status, ledger_id, entry_id, request_id, rest[_REQUEST_ID.size :])
         if rest and (op is Op.ADD or status is not Status.OK):
             raise MalformedFrameError(f"{len(rest)} bytes after a reply without an entry")
         if op is Op.ADD:
@@ -270,6 +269,6 @@ def _frame(op: Op, flags: int, *parts: bytes) -> bytes:
     return b"".join((_LENGTH.pack(size), _WORD.pack(VERSION, _OPCODES[op], flags), *parts))
 
 
-def _reply_frame(version: int, op: Op, *parts: bytes) -> bytes:
+def _reply_frame(version: int, op: Op, *parts: Buffer) -> bytes:
     word = _WORD.pack(version, _OPCODES[op], 0) if version else _LENGTH.pack(_OPCODES[op])
     return b"".join((_LENGTH.pack(len(word) + sum(map(len, parts))), word, *parts))
