@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from bookkeeper.errors import CorruptionError
 from bookkeeper.seams import Disk, File
 from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable import remove_files, sync
+from bookkeeper.storage.durable import TRANSIENT, remove_files, sync
 from bookkeeper.storage.entry_index import Extent, Tail
 from bookkeeper.storage.entry_log import Usage, finish_log, log_name, read_map, scan_log, usage_of
 from bookkeeper.storage.index_segment import SegmentWriter, merge_segments, plan_merge, segment_name
@@ -54,6 +54,8 @@ class Snapshot:
     quarantined: list[str] = field(default_factory=list)
     spares: int = 0
     """How many journal files to keep for re-use."""
+    published: bool = False
+    """Set by the job: a manifest that names the new segment may be on disk, also if the job failed afterwards."""
 
 
 @dataclass(slots=True)
@@ -101,10 +103,16 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: Snapshot) -> Covered
         limbo=snap.limbo,
         quarantined=snap.quarantined,
     )
+    snap.published = True
     manifest.write(disk, directory, before)
-    passed = [file_id for file_id in journal_ids(disk, config.journal_dir) if file_id < snap.file_id]
-    spares = recycle(disk, config.journal_dir, passed, snap.spares)
-    remove_files(disk, directory, [segment_name(key) for key in merged] + [log_name(key) for key in removed])
+    spares: list[str] = []
+    try:
+        passed = [file_id for file_id in journal_ids(disk, config.journal_dir) if file_id < snap.file_id]
+        recycle(disk, config.journal_dir, passed, snap.spares, spares)
+        remove_files(disk, directory, [segment_name(key) for key in merged] + [log_name(key) for key in removed])
+    except OSError as error:  # the manifest is in place: what is left over goes with a later checkpoint or start
+        if error.errno not in TRANSIENT:
+            raise
     return Covered(manifest, writer.extents, merged, removed, spares)
 
 

@@ -6,7 +6,7 @@ The loop's side: it takes snapshots and adopts results; the jobs are :mod:`~book
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from bookkeeper.errors import BookieFailedError, CorruptionError, DiskFullError, InvariantError
@@ -23,6 +23,7 @@ from bookkeeper.storage.manifest import Manifest
 from bookkeeper.storage.reading import EntryReader
 from bookkeeper.storage.shapes import Done, EngineState, EngineStats
 from bookkeeper.storage.start import DIRTY
+from bookkeeper.storage.write_behind import WriteBehind
 
 T = TypeVar("T")
 RESERVE = "reserve"
@@ -100,6 +101,10 @@ class Housekeeping:
     """Journal bytes since the last checkpoint began."""
     _has_reserve: bool = False
     _making: bool = False
+    _behind: WriteBehind = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._behind = WriteBehind(self.config, self.books, lambda: self.hub.get("checkpoint"), self.commit.fail)
 
     def begin(self) -> None:
         """Blocks; part of the start."""
@@ -121,6 +126,7 @@ class Housekeeping:
     def group_covered(self, group: PendingGroup) -> None:
         """After each group."""
         self._since += group.size
+        self._behind.covered(group)
         if group.file_offset == BLOCK:
             self._make_spare()
         if self._since > self.config.checkpoint_bytes and not self.running:
@@ -174,6 +180,8 @@ class Housekeeping:
                 for log in dirty_logs.values():
                     log.dirty = True
                 self.newly_dropped[:0] = dropped
+                if snap.published:  # the next try must not touch the segment that the manifest on disk may name (K3)
+                    self.manifest = replace(self.manifest, next_segment=snap.segment_id + 1)
                 self._give_back(taken)
                 self._failed(error or BookieFailedError("no result"), callbacks)
             else:

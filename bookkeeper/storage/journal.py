@@ -177,10 +177,13 @@ class JournalWriter:
         self._file_id = file_id
 
     def make_spare(self, number: int) -> str:
-        """A new zeroed file (K11); its name. Also called by the checkpoint's worker."""
+        """A new zeroed file (K11); its name. Also called by the checkpoint's worker.
+
+        Past the page cache where that is possible: pages left there would have to be thrown out by each later write.
+        """
         name = f"{number:016x}{_SPARE}"
         remove_files(self._disk, self._directory, [name])
-        file = self._disk.open(f"{self._directory}/{name}", create=True)
+        file = self._disk.open(f"{self._directory}/{name}", create=True, direct=True)
         try:
             write_zeros(file, self._file_bytes)
             sync(file)
@@ -216,22 +219,21 @@ class JournalWriter:
             self._file = None
 
 
-def recycle(disk: Disk, directory: str, file_ids: list[int], spares: int) -> list[str]:
+def recycle(disk: Disk, directory: str, file_ids: list[int], spares: int, kept: list[str]) -> None:
     """Journal files the mark has passed become spares, as many as wanted; the others go (K13, K12).
 
-    Returns:
-        the names of the new spares.
+    Args:
+        kept: the names of the new spares are added to it, also if this ends in an error.
     """
-    kept: list[str] = []
     for file_id in file_ids:
         name = f"{directory}/{journal_name(file_id)}"
         if not disk.exists(name):
             continue
         if len(kept) < spares:
-            kept.append(f"{file_id:016x}{_SPARE}")
-            disk.rename(name, f"{directory}/{kept[-1]}")
+            spare = f"{file_id:016x}{_SPARE}"
+            disk.rename(name, f"{directory}/{spare}")
+            kept.append(spare)
         else:
             disk.unlink(name)
     if file_ids:
         disk.sync_directory(directory)
-    return kept

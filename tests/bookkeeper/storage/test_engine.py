@@ -495,6 +495,59 @@ def test_a_checkpoint_without_space_loses_nothing(disk: RecordingDisk) -> None:
     assert read_batch(engine, workers, 1, 0) == entries
 
 
+@pytest.mark.rule("K16", "K28")
+@pytest.mark.parametrize("fault", [("rename", ".journal"), ("unlink", ".index"), ("sync_directory", "/journal")])
+def test_what_cannot_be_removed_for_now_behind_a_new_manifest_stops_nobody(
+    disk: RecordingDisk, fault: tuple[str, str]
+) -> None:
+    engine, workers = open_engine(disk)
+    answers: Answers = []
+    entries = []
+    for entry_id in range(12):  # index segments get merged, journal files passed
+        entries.append(add(engine, 1, entry_id, size=3000))
+        engine.checkpoint(answers.append)
+        if entry_id == 6:
+            disk.faults[fault] = OSError(errno.EMFILE, "no descriptor")
+        workers.pump()
+    disk.faults.clear()
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert answers[-1] is None and engine.state is EngineState.WRITABLE
+    assert read_batch(engine, workers, 1, 0) == entries
+    engine, workers = open_engine(disk)
+    assert engine.report.limbo_reason is None and not engine.report.rebuilt
+    assert read_batch(engine, workers, 1, 0) == entries
+
+
+@pytest.mark.rule("K3", "K2")
+def test_a_checkpoint_that_is_tried_again_leaves_alone_what_the_manifest_on_disk_may_name(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    answers: Answers = []
+    entries = [add(engine, 1, entry_id) for entry_id in range(4)]
+    synced = disk.sync_directory
+
+    def fails_behind_the_rename(path: str) -> None:
+        if path == "/ledgers" and disk.ops[-1].kind == "rename":
+            raise OSError(errno.EMFILE, "no descriptor")
+        synced(path)
+
+    disk.sync_directory = fails_behind_the_rename  # type: ignore[method-assign]
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert answers[0] is not None
+    named = [name for name in disk.files() if name.endswith(".index")]
+    assert named
+    disk.sync_directory = synced  # type: ignore[method-assign]
+    before = len(disk.ops)
+    entries.append(add(engine, 1, 4))
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert answers[1:] == [None]
+    assert not [op for op in disk.ops[before:] if op.kind in ("unlink", "write") and op.path in named]
+    engine, workers = open_engine(disk)
+    assert read_batch(engine, workers, 1, 0) == entries
+
+
 @pytest.mark.rule("K27")
 def test_an_io_error_is_no_negative(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk)

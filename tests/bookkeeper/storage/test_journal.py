@@ -91,7 +91,8 @@ def test_a_recycled_file_shows_nothing_of_its_earlier_life() -> None:
     for sequence, offset in ((1, 4096), (2, 8192), (3, 12288)):
         journal.write(a_group(sequence, 1, offset, make_entry(1, sequence)), sequence - 1, None, logs)
     journal.write(a_group(4, 2, 4096, make_entry(1, 4)), 3, None, logs)
-    spares = recycle(disk, "/j", [1], 1)
+    spares: list[str] = []
+    recycle(disk, "/j", [1], 1, spares)
     assert spares == spare_names(disk, "/j") and journal_ids(disk, "/j") == [2]
     written = journal.write(a_group(5, 3, 4096, make_entry(1, 5)), 4, spares[0], logs)
     assert written.spare_used == spares[0] and journal_ids(disk, "/j") == [2, 3]
@@ -99,7 +100,9 @@ def test_a_recycled_file_shows_nothing_of_its_earlier_life() -> None:
     assert make_entry(1, 3) in data, "the bytes are still there"
     found = list(read_groups(disk.open("/j/" + journal_name(3)), 3))
     assert [item.header.sequence for item in found if isinstance(item, Group)] == [5]
-    assert recycle(disk, "/j", [2], 0) == [] and journal_ids(disk, "/j") == [3]
+    none: list[str] = []
+    recycle(disk, "/j", [2], 0, none)
+    assert none == [] and journal_ids(disk, "/j") == [3]
 
 
 def test_a_group_knows_the_places_of_its_records() -> None:
