@@ -113,6 +113,9 @@ class SimFile:
             return None
         return self.pread(size, offset)
 
+    def forget(self, offset: int, size: int) -> None:
+        pass
+
     def sync(self) -> None:
         disk = self._disk
         disk.wait(disk.sync_s + (disk.slow_sync_s if disk.rng.random() < disk.slow_sync_share else 0.0))

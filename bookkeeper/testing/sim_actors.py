@@ -28,6 +28,7 @@ from bookkeeper.testing.sim_history import Kind, make_payload
 from bookkeeper.testing.world import Node
 
 PASSWORD: Final = b"sim"
+DEADLINE_SLACK_S: Final = 0.5
 DIGESTS: Final = ("crc32c", "crc32c", "crc32", "hmac", "dummy")
 
 
@@ -178,13 +179,18 @@ class _WriterOf:
                 await handle.room()
                 payload = self.next_payload()
                 future = handle.append_nowait(payload)
-                future.add_done_callback(partial(self._settled, payload))
+                began = (self.cluster.world.loop.time(), self.cluster.freezes[self.actor.name])
+                future.add_done_callback(partial(self._settled, payload, began))
             if rng.random() < 0.2:
                 await handle.flush()
 
-    def _settled(self, payload: bytes, future: asyncio.Future[Any]) -> None:
+    def _settled(self, payload: bytes, began: tuple[float, int], future: asyncio.Future[Any]) -> None:
         if future.cancelled():
             return
+        took = self.cluster.world.loop.time() - began[0]
+        limit = self.cluster.plan.client.add_timeout_ms / 1000 + DEADLINE_SLACK_S
+        if took > limit and self.cluster.freezes[self.actor.name] == began[1]:
+            self.cluster.monitor.problem("V1", f"an append to ledger {self.handle.id} ended after {took:.1f} s")
         if (error := future.exception()) is not None:
             self.note_error(error)
         else:

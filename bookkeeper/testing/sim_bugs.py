@@ -292,18 +292,6 @@ def _replaced_still_counts(patch: Patch) -> None:
     patch(LedgerWriter, "_seat_committed", seated)
 
 
-@_bug("acks-out-of-order", "W2", 50)
-def _acks_out_of_order(patch: Patch) -> None:
-    """A high-water mark rises over a gap in a bookie's replies."""
-    on_acks = LedgerWriter.on_acks
-
-    def acked(self: LedgerWriter, bookie: BookieId, first: int, count: int, now: float) -> Any:
-        start = self.last_add_confirmed + 1
-        return on_acks(self, bookie, min(start, first), count + max(0, first - start), now)
-
-    patch(LedgerWriter, "on_acks", acked)
-
-
 @_bug("returned-without-asking", "W10b", 1000)
 def _returned_without_asking(patch: Patch) -> None:
     """A bookie that was lost counts again as if it had never been away: what it missed is not sent anew."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import re
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any, Final
@@ -99,6 +100,8 @@ class SwarmCluster(SimCluster):
         """As they were made: what processes know of each other's ledgers."""
         self.calm = False
         """The quiet phase has begun: nobody starts anything new."""
+        self.freezes: Counter[str] = Counter()
+        """How often each node was frozen."""
         self.hunt: asyncio.Event = asyncio.Event()
         self.hunted = -1
         """The ledger that somebody has just begun to recover: others may join (R15)."""

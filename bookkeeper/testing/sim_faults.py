@@ -183,6 +183,7 @@ class Nemesis:
         life, loop = node.life, self.cluster.world.loop
         session, store = self.cluster.sessions.get(node.name), self.cluster.store
         node.freeze()
+        self.cluster.freezes[node.name] += 1
         if session is not None:
             store.suspend(session)
             loop.call_later(SESSION_TIMEOUT_S, lambda: self._session_ends(node, life))
@@ -235,6 +236,8 @@ class Nemesis:
             partial=self.rng.random() < 0.5,
         )
         node.disk.faults.append(fault)
+        if self.rng.random() < 0.4:  # and what is in doubt is lost
+            self.cluster.world.loop.call_later(self.rng.uniform(0.02, 0.6), self._power_off, node)
 
         def undo() -> None:
             if fault in node.disk.faults:
@@ -243,6 +246,11 @@ class Nemesis:
 
         self._for_a_while(undo, 0.5, 5)
         return True
+
+    def _power_off(self, node: Node) -> None:
+        if node.alive and not self.cluster.calm:
+            node.crash(power=True)
+            self._restart_later(node)
 
     def slow_disk(self) -> None:
         node = self.cluster.node(self.rng.choice(self.cluster.names))

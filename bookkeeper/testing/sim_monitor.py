@@ -15,13 +15,13 @@ under test handles exceptions, and must not handle this one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bookkeeper import wire
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.errors import BookKeeperError
-from bookkeeper.ids import LedgerId
+from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.runs import Adds, Run
 from bookkeeper.storage.engine import Engine
@@ -119,6 +119,8 @@ class Monitor:
         handle = bookie.handle
 
         def watched(header: wire.Header, request: wire.Request, reply: Callable[[wire.Reply], None]) -> None:
+            self._judge_place(name, request)
+
             def judged(answer: wire.Reply) -> None:
                 self._judge(name, request, answer)
                 reply(answer)
@@ -128,7 +130,6 @@ class Monitor:
         bookie.handle = watched  # type: ignore[method-assign]
 
     def _judge(self, name: str, request: wire.Request, answer: wire.Reply) -> None:
-        self._judge_place(name, request)
         match request:
             case wire.ReadEntry() if answer.status is Status.OK or answer.status in _NEGATIVE:
                 ledger, fenced = request.ledger_id, request.ledger_id in self.fences[name]
@@ -153,11 +154,21 @@ class Monitor:
                 pass
 
     def _judge_place(self, name: str, request: wire.Request) -> None:
-        """R5: recovery reads go to the last fragment as it is committed, not to where recovery writes back."""
-        if isinstance(request, wire.ReadEntry) and request.fence and request.entry_id >= 0:
-            metadata = self._metadata_of(request.ledger_id)
-            if metadata is not None and not metadata.is_closed and name not in metadata.last_fragment.ensemble:
-                self.problem("R5", f"a recovery of {request.ledger_id} reads from {name}, which is no member")
+        """A recovery read goes to the last fragment as it is committed, not to where recovery writes back (R5), and not
+        before that fragment is covered by fences (R2)."""
+        if not (isinstance(request, wire.ReadEntry) and request.fence and request.entry_id >= 0):
+            return
+        metadata = self._metadata_of(request.ledger_id)
+        if metadata is None or metadata.is_closed:
+            return
+        ensemble = metadata.last_fragment.ensemble
+        if name not in ensemble:
+            self.problem("R5", f"a recovery of {request.ledger_id} reads from {name}, which is no member")
+        if not metadata.spec.covers_ensemble(self._fenced(request.ledger_id, ensemble), ensemble):
+            self.problem("R2", f"a recovery of {request.ledger_id} reads before it has fenced enough")
+
+    def _fenced(self, ledger: int, ensemble: Sequence[BookieId]) -> set[BookieId]:
+        return {bookie for bookie in ensemble if ledger in self.fences[bookie]}
 
     def _decides(self, ledger: int, entry: int) -> bool:
         """Would a recovery take the absence of this entry for the ledger's end? Earlier fragments are complete."""
@@ -187,6 +198,6 @@ class Monitor:
         if new.state is LedgerState.CLOSED and old.state is LedgerState.IN_RECOVERY:
             self.count("recoveries")
             ensemble = old.last_fragment.ensemble
-            fenced = {bookie for bookie in ensemble if ledger in self.fences[bookie]}
+            fenced = self._fenced(ledger, ensemble)
             if not old.spec.covers_ensemble(fenced, ensemble):
                 self.problem("R2", f"ledger {ledger} is closed with only {sorted(fenced)} of {ensemble} fenced")
