@@ -108,7 +108,10 @@ class BookieWatcher:
         self.writable = writable
         if appeared:
             for callback in list(self._listeners.values()):
-                callback(appeared)
+                try:
+                    callback(appeared)
+                except Exception:  # one handle's trouble must not leave all others with an old list (P7)
+                    _log.exception("a ledger handle could not be told of %s", ", ".join(sorted(appeared)))
 
     async def _follow(self) -> None:
         period = self._config.bookies_poll_ms / 1000

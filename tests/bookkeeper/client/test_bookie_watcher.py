@@ -130,3 +130,22 @@ def test_known_and_absent_are_those_with_a_cookie_and_without_a_registration() -
         yield
 
     in_a_world(story)
+
+
+@pytest.mark.rule("P7")
+def test_a_listener_that_breaks_keeps_nobody_else_from_the_news() -> None:
+    async def story(directory: Directory, watcher: BookieWatcher) -> AsyncIterator[None]:
+        heard: list[frozenset[BookieId]] = []
+
+        def breaks(appeared: frozenset[BookieId]) -> None:
+            raise ValueError("nobody expects this")
+
+        watcher.on_appeared(breaks)
+        watcher.on_appeared(heard.append)
+        for name in ("b4", "b5"):
+            directory.change(*directory.there, name)
+            await asyncio.sleep(1)
+        assert heard == [{"b4"}, {"b5"}]
+        yield
+
+    in_a_world(story)
