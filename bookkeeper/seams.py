@@ -101,6 +101,10 @@ class File(Protocol):
     def pread_cached(self, size: int, offset: int) -> bytes | None:
         """Like pread if it need not wait for the disk; None if it would."""
 
+    def forget(self, offset: int, size: int) -> None:
+        """These bytes will hardly be read again: memory that holds them, if they are synced, may serve others. Advice
+        only; never fails."""
+
     def sync(self) -> None:
         """fdatasync: every byte written so far is durable when this returns. A failure is final (K23)."""
 

@@ -6,6 +6,7 @@ final (K23).
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import mmap
@@ -95,6 +96,10 @@ class PosixFile:
         if n == size:
             return bytes(buffer)
         return bytes(buffer[:n]) if offset + n >= self.size() else None
+
+    def forget(self, offset: int, size: int) -> None:
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(self._fd, offset, size, os.POSIX_FADV_DONTNEED)
 
     def sync(self) -> None:
         try:

@@ -26,8 +26,9 @@ class StorageConfig:
     journal_file_bytes: int = 64 * MIB
     """Size of a journal file: written once with zeros, then recycled (K11, K12)."""
 
-    journal_spares: int = 1
-    """How many zeroed journal files are kept ready."""
+    journal_spares: int = 3
+    """How many journal files are kept for re-use once a checkpoint has covered them. With fewer than fill up between
+    two checkpoints, new ones are written with zeros again and again."""
 
     journal_gap_ms: float = 0.0
     """Least time between the starts of two syncs, for disks that are paid or limited by operations. 0 = the
@@ -44,6 +45,15 @@ class StorageConfig:
 
     checkpoint_bytes: int = 128 * MIB
     """After this many journalled bytes a checkpoint starts by itself; it bounds what a restart replays."""
+
+    log_sync_bytes: int = 16 * MIB
+    """Entry logs are synced after so many bytes, in the background: a checkpoint that finds everything unsynced keeps
+    the disk busy at one go while adds wait. 0 = by checkpoints only."""
+
+    cached_bytes: int = 256 * MIB
+    """How much of the newest entries the page cache is to keep; older ones, once synced, are given back to the system
+    (advice, as everything about the page cache). 0 = the kernel decides: right for a machine that does nothing else
+    and whose readers come late."""
 
     index_segments: int = 8
     """With more index segments than this, the small ones are merged."""
@@ -68,6 +78,8 @@ class StorageConfig:
         require(self.inflight_bytes >= self.group_bytes, "inflight_bytes >= group_bytes")
         require(8192 <= self.entry_log_bytes < 2**38, "8192 <= entry_log_bytes < 256 GiB")
         require(self.checkpoint_bytes >= 4096, "checkpoint_bytes >= 4096")
+        require(self.log_sync_bytes >= 0, "log_sync_bytes >= 0")
+        require(self.cached_bytes >= 0, "cached_bytes >= 0")
         require(self.index_segments >= 2, "index_segments >= 2")
         require(self.page_cache_pages >= 1, "page_cache_pages >= 1")
         require(self.reserve_bytes >= 0, "reserve_bytes >= 0")

@@ -10,6 +10,7 @@ crc is checked before the version is believed: a flipped bit is damage, another 
 from __future__ import annotations
 
 import errno
+import mmap
 from posixpath import dirname
 from struct import Struct
 
@@ -19,6 +20,8 @@ from bookkeeper.seams import Buffer, Disk, File
 
 BLOCK = 4096
 """The unit of direct I/O."""
+
+_ZEROS = 4 << 20
 
 _HEAD = Struct(">4sHHI")
 _CRC = Struct(">I")
@@ -125,7 +128,7 @@ def remove_files(disk: Disk, directory: str, names: list[str]) -> None:
 
 
 def write_zeros(file: File, size: int) -> None:
-    """Really write ``size`` zeros, so that later writes need no new space (K11)."""
-    chunk = bytes(min(size, 1 << 20))
-    for offset in range(0, size, len(chunk) or 1):
+    """Really write ``size`` zeros (whole blocks), so that later writes need no new space (K11)."""
+    chunk = memoryview(mmap.mmap(-1, min(size, _ZEROS)))  # aligned: the file may be a direct one
+    for offset in range(0, size, len(chunk)):
         file.pwrite(chunk[: size - offset], offset)

@@ -23,6 +23,7 @@ from bookkeeper.storage.manifest import Manifest
 from bookkeeper.storage.reading import EntryReader
 from bookkeeper.storage.shapes import Done, EngineState, EngineStats
 from bookkeeper.storage.start import DIRTY
+from bookkeeper.storage.write_behind import WriteBehind
 
 T = TypeVar("T")
 RESERVE = "reserve"
@@ -100,6 +101,10 @@ class Housekeeping:
     """Journal bytes since the last checkpoint began."""
     _has_reserve: bool = False
     _making: bool = False
+    _behind: WriteBehind = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._behind = WriteBehind(self.config, self.books, lambda: self.hub.get("checkpoint"), self.commit.fail)
 
     def begin(self) -> None:
         """Blocks; part of the start."""
@@ -121,6 +126,7 @@ class Housekeeping:
     def group_covered(self, group: PendingGroup) -> None:
         """After each group."""
         self._since += group.size
+        self._behind.covered(group)
         if group.file_offset == BLOCK:
             self._make_spare()
         if self._since > self.config.checkpoint_bytes and not self.running:

@@ -220,10 +220,25 @@ class _Starter:
     def _rebuild(self) -> None:
         """The index and all states from the entry logs (K19). Damage means that something may be missing (B5)."""
         self.states.clear()
-        self.dropped.clear()
+        self.dropped = self._still_dropped()
         self.report.rebuilt = not self.report.fresh
         for log_id, log in sorted(self.books.logs.items()):
             self._rebuild_from(log_id, log)
+
+    def _still_dropped(self) -> set[int]:
+        """The deleted ledgers that intact segments name: the log with a ledger's DROPPED record may be gone (M6)."""
+        found: set[int] = set()
+        for name in self.disk.list(self.config.ledger_dir):
+            if not name.endswith(".index"):
+                continue
+            file = self.disk.open(f"{self.config.ledger_dir}/{name}", write=False)
+            try:
+                found.update(row for row in read_segment(file, int(name[:-6], 16)).states if isinstance(row, int))
+            except CorruptionError:
+                continue
+            finally:
+                file.close()
+        return found
 
     def _rebuild_from(self, log_id: int, log: LogState) -> None:
         assert log.file is not None

@@ -67,6 +67,9 @@ class RecordingFile:
     def pread_cached(self, size: int, offset: int) -> bytes | None:
         return self.pread(size, offset) if self._disk.cached else None
 
+    def forget(self, offset: int, size: int) -> None:
+        self._disk.forgotten.append((self.path, offset, size))
+
     def sync(self) -> None:
         assert self._open, f"{self.path} is closed"
         self._disk.before("sync", self.path)
@@ -100,6 +103,8 @@ class RecordingDisk:
         self.names: dict[str, Inode] = {}
         self.ops: list[Op] = []
         self.locks: set[str] = set()
+        self.forgotten: list[tuple[str, int, int]] = []
+        """(path, offset, size): what the page cache was told to let go."""
         self.cached = True
         self.free = 1 << 40
         self.faults: dict[tuple[str, str], OSError] = {}
