@@ -1,0 +1,37 @@
+"""Names: addresses and bookie ids, as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from bookkeeper.ids import Address, bookie_id
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("localhost:3181", Address("localhost", 3181)),
+        ("127.0.0.1:0", Address("127.0.0.1", 0)),
+        ("[::1]:65535", Address("::1", 65535)),
+    ],
+)
+def test_an_address_is_read_and_written_alike(text: str, address: Address) -> None:
+    assert Address.parse(text) == address
+    assert str(address) == text
+
+
+@pytest.mark.parametrize("text", ["", "host", ":3181", "host:", "host:port", "host:-1", "host:65536", "host:3 "])
+def test_anything_else_is_no_address(text: str) -> None:
+    with pytest.raises(ValueError, match="expected HOST:PORT"):
+        Address.parse(text)
+
+
+@pytest.mark.parametrize("text", ["b1", "host.example.org:3181", "A-b_c.9"])
+def test_a_bookie_id_is_taken_as_it_is(text: str) -> None:
+    assert bookie_id(text) == text
+
+
+@pytest.mark.parametrize("text", ["", "a b", "a/b", "ä", "readonly", "ReadOnly", "a\n"])
+def test_what_cannot_be_a_path_s_name_is_no_bookie_id(text: str) -> None:
+    with pytest.raises(ValueError, match="not a bookie id"):
+        bookie_id(text)
