@@ -1,0 +1,78 @@
+"""Two gateways on one namespace: a lease tells whom to ask, the journal's fence keeps it safe."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.processes import Bookies, Process, bookies, free_port, until
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+
+
+class Gateway:
+    """``bk gateway webhdfs`` as a process, asked over HTTP."""
+
+    def __init__(self, cluster: Bookies, name: str) -> None:
+        self.port = free_port()
+        words = ("gateway", "webhdfs", "--metadata", cluster.uri, "--listen", f"127.0.0.1:{self.port}")
+        self.process = Process(name, cluster.home, *words).start()
+
+    def ask(self, path: str, op: str, method: str = "GET", timeout_s: float = 10.0) -> tuple[int, bytes]:
+        """Status and body; status 0: no answer at all."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
+        try:
+            connection.request(method, f"/webhdfs/v1{path}?op={op}")
+            reply = connection.getresponse()
+            return reply.status, reply.read()
+        except OSError:
+            return 0, b""
+        finally:
+            connection.close()
+
+    def make(self, path: str) -> bool:
+        status, body = self.ask(path, "MKDIRS", "PUT")
+        return status == 200 and json.loads(body)["boolean"] is True
+
+    def names(self) -> list[str] | None:
+        """What lies in the root; None: it does not answer that now."""
+        status, body = self.ask("/", "LISTSTATUS")
+        if status != 200:
+            return None
+        return [entry["pathSuffix"] for entry in json.loads(body)["FileStatuses"]["FileStatus"]]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Bookies]:
+    with bookies(tmp_path) as found:
+        yield found
+
+
+@pytest.mark.rule("Z2", "S3")
+def test_a_gateway_that_slept_through_its_lease_shows_and_changes_nothing_old(cluster: Bookies) -> None:
+    first = Gateway(cluster, "first")
+    try:
+        until(lambda: first.make("/a"), 30, lambda: first.process.said)
+        first.process.pause()
+        second = Gateway(cluster, "second")
+        try:
+            until(lambda: second.make("/b"), 60, lambda: second.process.said)
+            assert second.names() == ["a", "b"]
+            first.process.resume()
+            seen = first.names()
+            assert seen in (None, ["a", "b"]), "an old picture was shown"
+            made = first.make("/c")
+            assert second.process.running
+            until(lambda: (second.names() or first.names()) is not None, 30)
+            assert (second.names() or first.names()) == ["a", "b", *(["c"] if made else [])]
+        finally:
+            second.process.kill()
+        until(lambda: first.names() is not None, 60, lambda: first.process.said)
+        assert (first.names() or [])[:2] == ["a", "b"], "the one that is left takes over with all of it"
+    finally:
+        first.process.resume()
+        first.process.kill()
