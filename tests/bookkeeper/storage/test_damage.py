@@ -7,7 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from bookkeeper.errors import BookKeeperError, CorruptionError, DataUnknownError, NoSuchEntryError, NoSuchLedgerError
+from bookkeeper.errors import (
+    BookKeeperError,
+    CorruptionError,
+    DataUnknownError,
+    LedgerFencedError,
+    NoSuchEntryError,
+    NoSuchLedgerError,
+)
 from bookkeeper.storage import StorageConfig
 from bookkeeper.storage.journal_format import GROUP_HEADER, FileHeader, GroupHeader, padded
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
@@ -16,6 +23,7 @@ from tests.bookkeeper.storage.workload import (
     KEY,
     Life,
     Truth,
+    add,
     everything,
     lid,
     make_entry,
@@ -224,6 +232,38 @@ def test_a_damaged_index_page_is_unknown_until_the_next_start_has_rebuilt_it() -
     assert engine.report.rebuilt
     assert [read(engine, workers, *key) for key in truth.sent] == list(truth.sent.values())
     assert isinstance(read(engine, workers, 50, 0), NoSuchLedgerError)
+
+
+@pytest.mark.rule("K19", "M6")
+def test_a_rebuilt_index_still_knows_the_deleted_ledgers_whose_logs_are_gone() -> None:
+    disk = RecordingDisk()
+    engine, workers = open_engine(disk)
+
+    def fill(ledger_id: int) -> None:
+        for entry_id in range(12):
+            add(engine, ledger_id, entry_id, size=1000)
+            engine.when_durable(lambda error: None)
+            workers.pump()
+
+    fill(1)
+    engine.collect([lid(1)], lambda error: None)
+    workers.pump()
+    fill(3)
+    engine.collect([lid(3)], lambda error: None)
+    workers.pump()
+    fill(2)
+    for _ in range(2):
+        engine.collect([], lambda error: None)
+        workers.pump()
+    assert engine.stats.removed_logs >= 2, "and with them the record that ledger 1 was deleted"
+    engine._house.index_damaged(CorruptionError("a page"))
+    engine.checkpoint(lambda error: None)
+    workers.pump()
+    engine, workers = open_engine(disk)
+    assert engine.report.rebuilt and list(engine.ledgers()) == [2]
+    for ledger_id in (1, 3):
+        with pytest.raises(LedgerFencedError):
+            add(engine, ledger_id, 12)
 
 
 @pytest.mark.rule("K19", "B3", "K15", "K20")
