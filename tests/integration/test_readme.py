@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.processes import Process, bk_json, end_with_parent, free_port
+from tests.integration.processes import Process, end_with_parent, free_port
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -29,7 +29,7 @@ def block(language: str, text: str) -> str:
 
 
 class Standalone:
-    """What README starts with ``bk standalone``, somewhere else."""
+    """What README starts with ``bk standalone``, somewhere else. Its commands are the first thing that is run there."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -39,6 +39,9 @@ class Standalone:
         assert bk == "bk"
         self.process = Process("standalone", home, *words, "--webhdfs-port", str(self.port)).start()
         self.process.until_said(r"ready after")
+        commands = self.placed(block("sh", "export BK_METADATA"))
+        self.printed = run(["bash", "-ec", commands]).stdout.splitlines()
+        """What the commands of the next block have printed."""
 
     def placed(self, code: str) -> str:
         """Code with this one's directory in place of README's."""
@@ -53,7 +56,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]
     assert found.process.stop(signal.SIGINT) == 0, found.process.said
 
 
-def run(command: list[str], home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
     """Run to its end; it must end well."""
     done = subprocess.run(
         command,
@@ -72,7 +75,7 @@ def run(command: list[str], home: Path, **environment: str) -> subprocess.Comple
 def run_python(code: str, home: Path, **environment: str) -> str:
     script = home / "pasted.py"
     script.write_text(code)
-    return run([sys.executable, str(script)], home, **environment).stdout
+    return run([sys.executable, str(script)], **environment).stdout
 
 
 def test_standalone_prints_what_the_next_block_needs(standalone: Standalone) -> None:
@@ -83,11 +86,8 @@ def test_standalone_prints_what_the_next_block_needs(standalone: Standalone) -> 
     assert len(re.findall(r"bookie b\d serves at 127\.0\.0\.1:\d+", said)) == 3
 
 
-def test_the_commands_write_read_and_show_a_ledger(standalone: Standalone, tmp_path: Path) -> None:
-    code = standalone.placed(block("sh", "export BK_METADATA"))
-    uri = f"sqlite://{standalone.home}/bk/metadata.db"
-    assert [row["ledger"] for row in bk_json("ledger", "list", "-m", uri)] == [], "this one has to be the first"
-    lines = run(["bash", "-ec", code], tmp_path).stdout.splitlines()
+def test_the_commands_write_read_and_show_a_ledger(standalone: Standalone) -> None:
+    lines = standalone.printed
     assert lines[:4] == ["0", "998", "999", "1000"]
     assert lines[4].startswith("ledger 0: CLOSED, entries 0..999, 2893 bytes")
     assert sum("writable" in line for line in lines) == 3
