@@ -65,7 +65,8 @@ class Covered:
     manifest: Manifest
     extents: dict[int, list[Extent]]
     merged: set[int]
-    """Segments that are gone: what they held is in ``extents``."""
+    """Segments that nobody names any more: what they held is in ``extents``. Whoever adopts those removes the files:
+    until then reads go to them."""
     removed_logs: list[int]
     spares: list[str]
 
@@ -109,7 +110,7 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: Snapshot) -> Covered
     try:
         passed = [file_id for file_id in journal_ids(disk, config.journal_dir) if file_id < snap.file_id]
         recycle(disk, config.journal_dir, passed, snap.spares, spares)
-        remove_files(disk, directory, [segment_name(key) for key in merged] + [log_name(key) for key in removed])
+        remove_files(disk, directory, [log_name(key) for key in removed])
     except OSError as error:  # the manifest is in place: what is left over goes with a later checkpoint or start
         if error.errno not in TRANSIENT:
             raise

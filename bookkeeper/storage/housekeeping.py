@@ -15,6 +15,7 @@ from bookkeeper.storage.checkpoint import Covered, Snapshot, run_checkpoint
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable import BLOCK, NO_SPACE, TRANSIENT, SyncFailedError, create_file, remove_files
 from bookkeeper.storage.group_commit import GroupCommit
+from bookkeeper.storage.index_segment import segment_name
 from bookkeeper.storage.journal import JournalWriter, PendingGroup
 from bookkeeper.storage.journal_format import CLEAN_STOP
 from bookkeeper.storage.ledger_state import LedgerState, dropped_row
@@ -236,6 +237,8 @@ class Housekeeping:
                 closing.append(log_file)
         for file in closing:  # behind the reads that are under way
             self.hub.get("read").submit(file.close, _ignore)
+        if gone := [segment_name(key) for key in sorted(covered.merged)]:
+            self.hub.get("read").submit(lambda: remove_files(self.disk, self.config.ledger_dir, gone), _ignore)
 
     def _of(self, snap: Snapshot) -> list[tuple[int, LedgerState]]:
         return [(key, self.states[key]) for key in snap.tails if key in self.states]

@@ -21,6 +21,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import EntryId
 from bookkeeper.storage import Engine, EngineState
+from bookkeeper.storage.entry_index import PageCache
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import (
     CONFIG,
@@ -718,3 +719,27 @@ def test_ids_are_read_from_the_handle(disk: RecordingDisk) -> None:
     engine.read(lid(1), EntryId(-1), got.append)
     assert isinstance(got[0], NoSuchLedgerError)
     assert engine.space().free > 0
+
+
+@pytest.mark.rule("L1", "K3")
+def test_merged_segments_can_be_read_until_the_loop_knows_the_new_one(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    wanted = {entry_id: add(engine, 1, entry_id) for entry_id in range(5)}
+    engine.checkpoint(lambda error: None)
+    workers.pump()
+    while engine.stats.merges < 2:
+        entry_id = len(wanted)
+        wanted[entry_id] = add(engine, 1, entry_id)
+        engine.checkpoint(lambda error: None)
+        while workers.jobs:
+            name, job, done = workers.jobs.pop(0)
+            result = job()
+            if name == "checkpoint":  # the worker has done its part, the loop has not heard of it yet
+                engine._reader.pages = PageCache(1)
+                engine._reader.segments.clear()
+                answers: list[bytes | BaseException] = []
+                for entry_id in wanted:
+                    engine.read(lid(1), EntryId(entry_id), answers.append)
+                assert answers == list(wanted.values())
+            done(result, None)
+    assert len([name for name in disk.list("/ledgers") if name.endswith(".index")]) <= CONFIG.index_segments
