@@ -228,16 +228,16 @@ class Nemesis:
         if node is None:
             return False
         fault = Fault(
-            operation=self.rng.choice(["sync", "sync", "pwrite", "sync_directory"]),
+            operation=self.rng.choice(["sync", "sync", "sync", "pwrite", "sync_directory"]),
             code=errno.EIO,
-            path=self.rng.choice(["", "journal", "ledgers"]),
+            path=self.rng.choice(["journal", "journal", "ledgers", ""]),
             after=self.rng.randint(0, 5),
             times=self.rng.choice([1, 1, 3]),
             partial=self.rng.random() < 0.5,
         )
         node.disk.faults.append(fault)
-        if self.rng.random() < 0.4:  # and what is in doubt is lost
-            self.cluster.world.loop.call_later(self.rng.uniform(0.02, 0.6), self._power_off, node)
+        if self.rng.random() < 0.6:  # and what is in doubt is lost
+            self.cluster.world.loop.call_later(self.rng.uniform(0.02, 0.3), self._power_off, node)
 
         def undo() -> None:
             if fault in node.disk.faults:
