@@ -90,8 +90,8 @@ async def connected(uri: str, config: ClientConfig | None = None) -> AsyncIterat
 
     try:
         client = await BookKeeper.connect(uri, config=config)
-    except NoClusterError:
-        raise click.ClickException(f"there is no cluster at {uri}; `bk init --metadata {uri}` makes one") from None
+    except NoClusterError as error:
+        raise click.ClickException(str(error)) from error
     except MetadataUnavailableError as error:
         raise click.ClickException(f"cannot reach {uri}: {error}") from error
     async with client:

@@ -46,10 +46,15 @@ class Metadata:
             MetadataUnavailableError: the store does not answer.
         """
         address = service_uri.parse(uri)
+        if not service_uri.may_exist(address, seams):
+            raise _no_cluster(uri)
         store = await service_uri.open_store(address, seams)
         try:
             wanted = layouts.BY_URI_NAME[address.layout] if address.layout else None
             return await cls.over(store, seams, root=address.root, layout=wanted)
+        except NoClusterError as error:
+            await store.close()
+            raise _no_cluster(uri) from error
         except BaseException:
             await store.close()
             raise
@@ -82,6 +87,10 @@ class Metadata:
     async def close(self) -> None:
         """Close the store. Idempotent."""
         await self.store.close()
+
+
+def _no_cluster(uri: str) -> NoClusterError:
+    return NoClusterError(f"there is no cluster at {uri}; `bk init --metadata {uri}` makes one")
 
 
 async def _recorded_layout(store: MetadataStore, paths: Paths, default: Layout) -> Layout:

@@ -95,6 +95,11 @@ async def open_store(uri: str | ServiceUri, seams: Seams) -> MetadataStore:
     return await _OPENERS[address.scheme](address, seams)
 
 
+def may_exist(address: ServiceUri, seams: Seams) -> bool:
+    """False if there is certainly nothing at an address: who only looks for a cluster must not make a file there."""
+    return address.scheme != "sqlite" or seams.disk.exists(address.target)
+
+
 def memory_cluster(name: str, seams: Seams) -> MemoryCluster:
     """The service behind ``memory:NAME``, made at its first use."""
     if name not in _MEMORY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import click
@@ -44,7 +45,9 @@ async def test_no_cluster_and_no_store_name_the_address_and_what_to_do(tmp_path:
     with pytest.raises(click.ClickException, match=f"no cluster at {empty}; `bk init --metadata {empty}` makes one"):
         async with connected(empty):
             pass
-    away = f"sqlite://{tmp_path}/no/such/directory.db"
+    assert os.listdir(tmp_path) == [], "looking for a cluster makes nothing"
+    os.mkdir(tmp_path / "directory")
+    away = f"sqlite://{tmp_path}/directory"
     with pytest.raises(click.ClickException, match=f"cannot reach {away}: "):
         async with connected(away):
             pass

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import random
 import uuid
 from dataclasses import replace
@@ -124,3 +125,12 @@ async def test_another_layout_than_the_clusters_is_refused(memory_service: Memor
     await init_cluster_in(store, seams())
     with pytest.raises(ConfigError, match="flat"):
         await Metadata.over(store, seams(), layout=layouts.Layout.FLAT)
+
+
+async def test_looking_for_a_cluster_in_a_file_that_is_not_there_makes_none_and_names_the_address(
+    tmp_path: Path,
+) -> None:
+    uri = f"sqlite://{tmp_path}/typo.db"
+    with pytest.raises(NoClusterError, match=f"no cluster at {uri}; `bk init --metadata {uri}` makes one"):
+        await Metadata.connect(uri, seams())
+    assert os.listdir(tmp_path) == []
