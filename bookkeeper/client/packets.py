@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,6 +35,7 @@ class Packets:
 
     def __init__(self, spec: QuorumSpec) -> None:
         self._spec = spec
+        self._striped = spec.is_striped
         self._runs: deque[_Run] = deque()
         self._stripes: dict[tuple[int, int, int, int], list[int]] = {}
         self.size = 0
@@ -52,12 +53,12 @@ class Packets:
         while held and held[0].first + held[0].count - 1 <= upto:
             self.size -= len(held.popleft().frames)
 
-    def frames(self, position: int, first: int, count: int) -> Iterator[Buffer]:
+    def frames(self, position: int, first: int, count: int) -> Sequence[Buffer]:
         """The frames of ``first .. first + count - 1`` that the bookie at ``position`` holds, in pieces, in order."""
         newest = self._runs[-1]
         if newest.first == first and newest.count == count:  # nearly always: it was encoded this moment
-            yield from self._cut(newest, position, first, first + count)
-            return
+            return (self._cut(newest, position, first, first + count),) if self._striped else (newest.frames,)
+        pieces: list[Buffer] = []
         end = first + count
         index = bisect_right(self._runs, first, key=lambda run: run.first) - 1
         assert index >= 0, f"entry {first} was released"
@@ -65,18 +66,20 @@ class Packets:
             run = self._runs[number]
             if run.first >= end:
                 break
-            yield from self._cut(run, position, max(first, run.first), min(end, run.first + run.count))
+            piece = self._cut(run, position, max(first, run.first), min(end, run.first + run.count))
+            if piece:
+                pieces.append(piece)
+        return pieces
 
-    def _cut(self, run: _Run, position: int, first: int, end: int) -> Iterator[Buffer]:
-        if not self._spec.is_striped:
-            if end - first == run.count:
-                yield run.frames
-                return
-            start = run.ends[first - run.first - 1] if first > run.first else 0
-            yield memoryview(run.frames)[start : run.ends[end - run.first - 1]]
-            return
-        if held := self._stripe(position, first, end - first, first - run.first):
-            yield runs.gather(run.frames, run.ends, held)
+    def _cut(self, run: _Run, position: int, first: int, end: int) -> Buffer:
+        """Those of the run's frames; nothing if this bookie holds none of them."""
+        if self._striped:
+            held = self._stripe(position, first, end - first, first - run.first)
+            return runs.gather(run.frames, run.ends, held) if held else b""
+        if end - first == run.count:
+            return run.frames
+        start = run.ends[first - run.first - 1] if first > run.first else 0
+        return memoryview(run.frames)[start : run.ends[end - run.first - 1]]
 
     def _stripe(self, position: int, first: int, count: int, offset: int) -> list[int]:
         """Which frames of a run the bookie at ``position`` holds: indices, from ``offset`` on.

@@ -105,15 +105,23 @@ class QuorumSpec:
         ``ends[p]`` says that the bookie at position ``p`` stored every entry it holds of ``first .. ends[p] - 1``
         (``ends[p] <= first``: none).
         """
-        if not self.is_striped:
-            return max(first, sorted(ends, reverse=True)[self.ack_quorum - 1])
-        return min(self._unacknowledged(e, ends) for e in range(first, first + self.ensemble_size))
+        if self.ensemble_size == self.write_quorum:
+            return max(first, sorted(ends)[-self.ack_quorum])
+        lowest = self._unacknowledged(first, ends)
+        for entry_id in range(first + 1, first + self.ensemble_size):
+            if lowest <= entry_id:
+                break  # the others are not below it
+            lowest = min(lowest, self._unacknowledged(entry_id, ends))
+        return lowest
 
     def _unacknowledged(self, entry_id: int, ends: Sequence[int]) -> int:
         """The lowest id, ``entry_id`` or a whole number of turns later, that lacks an ack quorum."""
-        end = sorted((ends[p] for p in self.positions(entry_id)), reverse=True)[self.ack_quorum - 1]
-        turns = -(-(end - entry_id) // self.ensemble_size) if end > entry_id else 0
-        return entry_id + turns * self.ensemble_size
+        size = self.ensemble_size
+        start = entry_id % size
+        stop = start + self.write_quorum
+        of_set = sorted(ends[start:stop] if stop <= size else (*ends[start:], *ends[: stop - size]))
+        end = of_set[-self.ack_quorum]
+        return entry_id - (entry_id - end) // size * size if end > entry_id else entry_id
 
     # -- coverage (Q3) ----------------------------------------------------------------------------------
 

@@ -111,6 +111,7 @@ class LedgerWriter:
     def __init__(self, metadata: LedgerMetadata, config: WriterConfig | None = None) -> None:
         assert metadata.state is LedgerState.OPEN and len(metadata.fragments) == 1, metadata
         self.spec = metadata.spec
+        self._striped = self.spec.is_striped
         self.config = config or WriterConfig()
         self.state = WriterState.OPEN
         self.metadata = metadata
@@ -197,35 +198,31 @@ class LedgerWriter:
     def _send(self, seat: Seat, first: int, effects: list[Effect]) -> None:
         """Send a seat what it holds of everything from ``first`` on."""
         count = self.next_entry - first
-        if count > 0 and self.spec.stripe_size(seat.position, first, count):
+        if count > 0 and (not self._striped or self.spec.stripe_size(seat.position, first, count)):
             effects.append(SendAdds(seat.bookie, EntryId(first), count, seat.position))
 
     def on_acks(self, bookie: BookieId, first: int, count: int, now: float) -> list[Effect]:
         """``bookie`` has stored every entry of ``first .. first + count - 1`` that it holds."""
-        return self._on_acks(bookie, ((first, first + count),), now)
-
-    def on_ack_ids(self, bookie: BookieId, ids: Iterable[int], now: float) -> list[Effect]:
-        """``bookie`` has stored exactly these entries (for E > Qw, where its ids have holes)."""
-        return self._on_acks(bookie, ((e, e + 1) for e in ids), now)
-
-    def _on_acks(self, bookie: BookieId, runs: Iterable[tuple[int, int]], now: float) -> list[Effect]:
         seat = self._by_bookie.get(bookie)
         if self.state is not WriterState.OPEN or seat is None or not seat.live:
             return []  # too late (W6), replaced (W4), or its life is in doubt (W10b)
-        news = False
-        for first, end in runs:
-            news |= seat.acks.add(first, min(end, self.next_entry))
-        if not news:
+        if not seat.acks.add(first, min(first + count, self.next_entry)):
             return []
         seat.progress_at = now
         seat.suspected_at = None
         return self._confirm(now)
 
+    def on_ack_ids(self, bookie: BookieId, ids: Iterable[int], now: float) -> list[Effect]:
+        """``bookie`` has stored exactly these entries (for E > Qw, where its ids have holes)."""
+        effects: list[Effect] = []
+        for entry_id in ids:
+            effects += self.on_acks(bookie, entry_id, 1, now)
+        return effects
+
     def _confirm(self, now: float) -> list[Effect]:
         """Release the acknowledged prefix (W1, W2), unless the line is held (W4)."""
-        effects: list[Effect] = []
-        if self._change is not None or self.state is not WriterState.OPEN:
-            return effects
+        if not self._pending or self._change is not None or self.state is not WriterState.OPEN:
+            return []
         first = end = self.last_add_confirmed + 1
         while end < self.next_entry:
             reached = self.spec.acknowledged_below(end, [seat.acks.end_from(end) for seat in self._seats])
@@ -233,7 +230,8 @@ class LedgerWriter:
                 break
             end = min(reached, self.next_entry)
         if end == first:
-            return effects
+            return []
+        effects: list[Effect] = []
         self._drop_pending(end)
         self._changes_here = 0
         self.last_add_confirmed = EntryId(end - 1)

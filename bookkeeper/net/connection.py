@@ -40,6 +40,9 @@ AddRun: TypeAlias = tuple[int, int, Status]
 
 OnReplies: TypeAlias = Callable[[list[AddRun]], None]
 OnLost: TypeAlias = Callable[[BookieError], None]
+_STATUS: Final[dict[int, Status]] = {int(status): status for status in Status}
+"""Looked up for every run of replies: three times as fast as calling the enum."""
+
 Key: TypeAlias = tuple[Op, int, int]
 """(operation, ledger or request id, entry id): what v2 replies are matched by."""
 Callback: TypeAlias = Callable[["wire.Reply | BookieError"], None]
@@ -135,6 +138,20 @@ class BookieConnection(FrameProtocol):
         self._last_txn = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
+        self._gathers = False
+        """The transport itself sends what is written in one turn in one call."""
+
+    def on_open(self) -> None:
+        kind = type(self._transport)
+        self._gathers = kind.__module__.startswith("uvloop") and kind.__name__ == "TCPTransport"
+
+    def write(self, data: Buffer) -> None:
+        # uvloop gathers by itself, at the end of this turn: through our own list it would leave a turn later
+        if not self._gathers or self._out:
+            super().write(data)
+        elif not self.closed and self._transport is not None and not self._transport.is_closing():
+            self.sent_bytes += len(data)
+            self._transport.write(data)
 
     # -- streams ------------------------------------------------------------------------------------------
 
@@ -272,7 +289,7 @@ class BookieConnection(FrameProtocol):
         v2 = self.dialect is Dialect.V2
         for stream_id, ledger_id, first, count, status in batch:
             if v2 and self._by_key:
-                first, count = self._match_single_adds(LedgerId(ledger_id), first, count, Status(status))
+                first, count = self._match_single_adds(LedgerId(ledger_id), first, count, _STATUS[status])
                 if not count:
                     continue
             stream = self._streams.get(ledger_id if v2 else stream_id)
@@ -280,7 +297,7 @@ class BookieConnection(FrameProtocol):
                 if current is not None:
                     current._replies(collected)
                 current, collected = stream, []
-            collected.append((first, count, Status(status)))
+            collected.append((first, count, _STATUS[status]))
         if current is not None:
             current._replies(collected)
 

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from bookkeeper.real.clock import SystemClock, SystemRng
 from bookkeeper.real.disk import PosixDisk
@@ -27,6 +28,9 @@ __all__ = [
 
 T = TypeVar("T")
 
+YOUNG_OBJECTS: Final = 10_000
+"""How many new objects make the collector look for circles among them. An append in flight is two or three."""
+
 
 def system_seams() -> Seams:
     """The operating system, as seams."""
@@ -34,10 +38,24 @@ def system_seams() -> Seams:
 
 
 def run(main: Coroutine[Any, Any, T], *, debug: bool | None = None) -> T:
-    """``asyncio.run`` on uvloop where it is installed, on asyncio's own loop elsewhere."""
+    """``asyncio.run`` on uvloop where it is installed, on asyncio's own loop elsewhere.
+
+    For the edge of a program: it also tells the process's garbage collector that what was imported stays.
+    """
+    _calm_collector()
     try:
         import uvloop
     except ImportError:
         return asyncio.run(main, debug=debug)
     with asyncio.Runner(debug=debug, loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)
+
+
+def _calm_collector() -> None:
+    """Python's default looks at every 700 new objects: with a thousand appends in flight it sees each twice, in vain.
+
+    That was a tenth of a client's CPU. Once per process: what is frozen is never looked at again.
+    """
+    if gc.get_threshold()[0] < YOUNG_OBJECTS:
+        gc.freeze()
+        gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
