@@ -18,6 +18,7 @@ WITHOUT: dict[str, str] = {
     "bookkeeper/runs/pure.py": _CODEC,
     "bookkeeper/runs/shapes.py": _CODEC,
     "bookkeeper/seams.py": "protocols only; what keeps them is tested in real/ and testing/",
+    "bookkeeper/storage/shapes.py": "data without behaviour: what the engine hands out",
     "bookkeeper/wire/requests.py": _MESSAGES,
     "bookkeeper/wire/v2.py": _MESSAGES,
     "bookkeeper/wire/v3.py": _MESSAGES,
