@@ -28,6 +28,9 @@ from bookkeeper.storage.config import StorageConfig
 
 MIB: Final = 1024 * 1024
 
+INLINE_SYNC_US: Final = 300.0
+"""What a bookie with a process of its own takes for a fast sync, unless it is told otherwise (``storage``)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookieConfig:
@@ -159,6 +162,7 @@ def config_from(options: Mapping[str, Any]) -> BookieConfig:
     options["storage"] = {
         "journal_dir": f"{directory}/journal" if directory else "",
         "ledger_dir": f"{directory}/ledgers" if directory else "",
+        "inline_sync_us": INLINE_SYNC_US,
         **storage,
     }
     try:

@@ -34,6 +34,11 @@ class StorageConfig:
     """Least time between the starts of two syncs, for disks that are paid or limited by operations. 0 = the
     journal clocks itself: while one group is made durable the next one collects."""
 
+    inline_sync_us: float = 0.0
+    """While the average sync takes at most this long, groups are written on the loop's thread, which saves two
+    hand-overs between threads; after the first slow sync they go to the journal's thread again (D7). 0 = never: right
+    where the loop is shared with an application."""
+
     group_bytes: int = 2 * MIB
     """A group is handed to the journal at this size even if the one before it is still being written."""
 
@@ -74,6 +79,7 @@ class StorageConfig:
         require(self.journal_file_bytes % 4096 == 0, "journal_file_bytes is a multiple of 4096")
         require(self.journal_spares >= 0, "journal_spares >= 0")
         require(self.journal_gap_ms >= 0, "journal_gap_ms >= 0")
+        require(self.inline_sync_us >= 0, "inline_sync_us >= 0")
         require(4096 <= self.group_bytes <= 64 * MIB, "4096 <= group_bytes <= 64 MiB")
         require(self.inflight_bytes >= self.group_bytes, "inflight_bytes >= group_bytes")
         require(8192 <= self.entry_log_bytes < 2**38, "8192 <= entry_log_bytes < 256 GiB")

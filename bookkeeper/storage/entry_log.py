@@ -155,19 +155,19 @@ class EntryLogWriter:
     def __init__(self, disk: Disk, directory: str, directory_id: int, boot: int) -> None:
         self._disk, self._directory = disk, directory
         self._directory_id, self._boot = directory_id, boot
-        self._log_id = 0
+        self.log_id = 0
         self._file: File | None = None
         self._created: File | None = None
         """A log that was made by a try that then failed: told when its first write succeeds."""
 
     def write(self, log_id: int, data: Buffer, offset: int) -> File | None:
         """Write without syncing. The log is created if it is a new one, and then returned, also after a failed try."""
-        if log_id != self._log_id:
+        if log_id != self.log_id:
             path = f"{self._directory}/{log_name(log_id)}"
             if self._disk.exists(path):  # left by a try that found no space
                 self._disk.unlink(path)
             created = create_log(self._disk, self._directory, log_id, self._directory_id, self._boot)
-            self._file, self._log_id, self._created = created, log_id, created
+            self._file, self.log_id, self._created = created, log_id, created
         assert self._file is not None
         self._file.pwrite(data, offset)
         created_now, self._created = self._created, None

@@ -16,6 +16,7 @@ from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable import BLOCK, NO_SPACE, TRANSIENT, SyncFailedError
 from bookkeeper.storage.entry_index import place
 from bookkeeper.storage.entry_log import EntryLogWriter
+from bookkeeper.storage.inline_sync import INLINE_BYTES, InlineSync
 from bookkeeper.storage.journal import GroupBuffer, JournalWriter, PendingGroup, Written
 from bookkeeper.storage.journal_format import GROUP_HEADER, padded
 from bookkeeper.storage.log_book import LogBook
@@ -65,6 +66,7 @@ class GroupCommit:
     """Why nothing will be written any more."""
     durable: int = 0
     """The last durable sequence."""
+    inline: InlineSync = field(init=False)
     _writing: PendingGroup | None = None
     _busy: bool = False
     _queue: deque[PendingGroup] = field(default_factory=deque)
@@ -73,6 +75,10 @@ class GroupCommit:
     _paused: bool = False
     _started_at: float = 0.0
     _timer: bool = False
+
+    def __post_init__(self) -> None:
+        timed = self.monotonic is not None and self.call_later is not None
+        self.inline = InlineSync(self.config.inline_sync_us / 1e6 if timed else 0.0)
 
     @property
     def busy(self) -> bool:
@@ -157,11 +163,33 @@ class GroupCommit:
             if not self._queue:
                 if self._collecting is None or self._wait_for_gap():
                     return
+                if self.inline.on and self.call_later is not None:
+                    self._busy = True
+                    self.call_later(0, self._write_here)  # at the end of the turn: all that arrived in it is one group
+                    return
                 self._close()
             self._number(self._queue.popleft())
         self._submit()
 
-    def _number(self, group: PendingGroup) -> None:
+    def _write_here(self) -> None:
+        """Write the next group on this thread, the loop's, unless it is large or needs a new file (D7)."""
+        self._busy = False
+        if self.dead is not None:
+            return
+        self._close()
+        group = self._number(self._queue.popleft())
+        if group.size > INLINE_BYTES or not self.journal.holds(group, self.logs):
+            self._submit()
+            return
+        self._begin()
+        try:
+            written = self._write(group, self.durable, None)
+        except Exception as error:  # judged as a worker's
+            self._written(None, error)
+        else:
+            self._written(written, None)
+
+    def _number(self, group: PendingGroup) -> PendingGroup:
         size = padded(group.size)
         if self.file_offset + size > self.config.journal_file_bytes and self.file_offset > BLOCK:
             self.file_id, self.file_offset = self.file_id + 1, BLOCK
@@ -170,15 +198,28 @@ class GroupCommit:
         group.sequence, group.file_id, group.file_offset = self.sequence, self.file_id, self.file_offset
         self.file_offset += size
         self._writing = group
+        return group
 
     def _submit(self) -> None:
         group = self._writing
         assert group is not None
         spare = self.spares[0] if self.spares else None
         below = self.durable
+        self._begin()
+        self.worker().submit(lambda: self._write(group, below, spare), self._written)
+
+    def _begin(self) -> None:
         self._busy = True
         self._started_at = self.monotonic() if self.monotonic is not None else 0.0
-        self.worker().submit(lambda: self.journal.write(group, below, spare, self.logs), self._written)
+
+    def _write(self, group: PendingGroup, below: int, spare: str | None) -> Written:
+        """On the worker, or on the loop while the worker has nothing."""
+        if self.monotonic is None:
+            return self.journal.write(group, below, spare, self.logs)
+        begun = self.monotonic()
+        written = self.journal.write(group, below, spare, self.logs)
+        written.seconds = self.monotonic() - begun
+        return written
 
     def _written(self, written: Written | None, error: BaseException | None) -> None:
         self._busy = False
@@ -187,6 +228,7 @@ class GroupCommit:
         if error is not None or written is None:
             return self._trouble(error or BookieFailedError("the journal's worker gave no result"))
         self._measure(group)
+        self.inline.note(written.seconds, group.size)
         if written.spare_used is not None:
             self.spares.popleft()
         if written.created_log is not None:

@@ -144,6 +144,8 @@ class Written:
 
     created_log: File | None = None
     spare_used: str | None = None
+    seconds: float = 0.0
+    """What it took; 0 without a clock."""
 
 
 class JournalWriter:
@@ -212,6 +214,10 @@ class JournalWriter:
             data = group.buffer.view[GROUP_HEADER : group.used]
             written.created_log = logs.write(group.log_id, data, group.log_offset)
         return written
+
+    def holds(self, group: PendingGroup, logs: EntryLogWriter) -> bool:
+        """The files ``group`` goes to are open: nothing is to be made. Asked while no write is under way."""
+        return group.file_id == self._file_id and group.log_id == logs.log_id
 
     def close(self) -> None:
         if self._file is not None:

@@ -1,0 +1,136 @@
+"""Groups on the loop's own thread: only while syncs are fast, and with the same promises."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from bookkeeper.storage import Engine, EngineState
+from bookkeeper.storage.inline_sync import INLINE_BYTES, ROW, SLOW, InlineSync
+from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
+from tests.bookkeeper.storage.workload import CONFIG, add
+
+LIMIT = 100e-6
+INLINE = replace(CONFIG, inline_sync_us=100.0, entry_log_bytes=1 << 20, journal_file_bytes=1 << 20)
+
+
+def test_off_until_a_row_of_syncs_was_fast() -> None:
+    policy = InlineSync(LIMIT)
+    for _ in range(ROW - 1):
+        policy.note(LIMIT / 2, 4096)
+        assert not policy.on
+    policy.note(LIMIT / 2, 4096)
+    assert policy.on
+
+
+def test_the_first_slow_sync_ends_it_and_a_new_row_is_needed() -> None:
+    policy = InlineSync(LIMIT, on=True)
+    policy.note(SLOW * LIMIT * 1.01, 4096)
+    assert not policy.on
+    for _ in range(ROW - 1):
+        policy.note(LIMIT / 10, 4096)
+        assert not policy.on
+    policy.note(LIMIT / 10, 4096)
+    assert policy.on
+
+
+def test_a_slow_average_ends_it() -> None:
+    policy = InlineSync(LIMIT, on=True)
+    for _ in range(64):
+        policy.note(3 * LIMIT, 4096)
+    assert not policy.on
+
+
+def test_large_groups_say_nothing_and_no_limit_means_never() -> None:
+    policy = InlineSync(LIMIT, on=True)
+    policy.note(1.0, INLINE_BYTES + 1)
+    assert policy.on
+    never = InlineSync(0.0)
+    for _ in range(2 * ROW):
+        never.note(0.0, 4096)
+    assert not never.on
+
+
+@dataclass
+class Turns:
+    """A loop's call_later(0, ...) and a clock that only syncs move."""
+
+    now: float = 0.0
+    calls: list[Callable[[], None]] = field(default_factory=list)
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> None:
+        assert delay == 0
+        self.calls.append(callback)
+
+    def end(self) -> None:
+        calls, self.calls = self.calls, []
+        for call in calls:
+            call()
+
+
+def opened(disk: RecordingDisk) -> tuple[Engine, QueueWorkers, Turns]:
+    """An engine whose syncs were all fast so far."""
+    workers, turns = QueueWorkers(), Turns()
+    engine = Engine.open(INLINE, disk, workers, monotonic=lambda: turns.now, call_later=turns.call_later)
+    for entry_id in range(ROW):
+        add(engine, 1, entry_id)
+        engine.when_durable(lambda error: None)
+        workers.pump()
+    return engine, workers, turns
+
+
+@pytest.mark.rule("K7", "B1")
+def test_the_answer_comes_after_the_sync_and_not_inside_the_call() -> None:
+    disk = RecordingDisk()
+    engine, _workers, turns = opened(disk)
+    answers: list[BaseException | None] = []
+    add(engine, 1, ROW)
+    engine.when_durable(answers.append)
+    add(engine, 1, ROW + 1)
+    engine.when_durable(answers.append)
+    before = len(disk.ops)
+    assert answers == [] and engine.journal_bytes_in_flight > 0
+    turns.end()
+    assert answers == [None, None], "no worker was needed"
+    kinds = [(op.kind, op.path.rpartition("/")[0]) for op in disk.ops[before:]]
+    assert kinds == [("write", "/journal"), ("sync", "/journal"), ("write", "/ledgers")], "one group"
+    assert engine.journal_bytes_in_flight == 0
+
+
+def test_a_large_group_goes_to_the_worker() -> None:
+    disk = RecordingDisk()
+    engine, workers, turns = opened(disk)
+    answers: list[BaseException | None] = []
+    add(engine, 1, ROW, size=INLINE_BYTES + 1)
+    engine.when_durable(answers.append)
+    turns.end()
+    assert answers == []
+    workers.pump()
+    assert answers == [None]
+
+
+def test_a_checkpoint_between_closes_the_group_and_it_is_written_all_the_same() -> None:
+    engine, workers, turns = opened(RecordingDisk())
+    answers: list[BaseException | None] = []
+    add(engine, 1, ROW)
+    engine.when_durable(answers.append)
+    engine.checkpoint(answers.append)
+    turns.end()
+    workers.pump()
+    assert answers == [None, None]
+
+
+@pytest.mark.rule("K23")
+def test_a_failed_sync_is_final_here_too() -> None:
+    disk = RecordingDisk()
+    engine, workers, turns = opened(disk)
+    answers: list[BaseException | None] = []
+    add(engine, 1, ROW)
+    engine.when_durable(answers.append)
+    disk.faults["sync", ".journal"] = OSError(errno.EIO, "sync")
+    turns.end()
+    assert len(answers) == 1 and answers[0] is not None
+    assert engine.state is EngineState.FAILED
