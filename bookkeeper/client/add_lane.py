@@ -58,10 +58,10 @@ class AddLane:
         else:
             self._connecting = self._tasks.start(self._connect(), f"connect to {self.bookie} for adds")
 
-    def send(self, frames: Buffer) -> None:
-        """Send whole frames, at once or when the connection stands."""
+    def send(self, frames: Buffer, *, alone: bool = False) -> None:
+        """Send whole frames, at once or when the connection stands. ``alone``: nothing else is in flight."""
         if self._stream is not None:
-            self._stream.send(frames)
+            self._stream.send(frames, alone=alone)
         elif not self.closed:
             self._queued.append(frames)
 

@@ -90,10 +90,11 @@ class WriterShell:
 
     def add(self, payloads: Sequence[Buffer]) -> EntryId:
         """Give the machine a run. Raises what ended the handle."""
-        now = self._loop.time()
-        first, effects = self.writer.add(list(map(len, payloads)), now)
+        writer = self.writer
+        alone = not writer.pending_bytes
+        first, effects = writer.add(list(map(len, payloads)), self._loop.time())
         self._unencoded = payloads
-        self._perform(effects)
+        self._perform(effects, alone=alone)
         return first
 
     async def close(self) -> None:
@@ -145,13 +146,13 @@ class WriterShell:
 
     # -- effects ------------------------------------------------------------------------------------------
 
-    def _perform(self, effects: Iterable[wish.Effect]) -> None:
+    def _perform(self, effects: Iterable[wish.Effect], *, alone: bool = False) -> None:
         for effect in effects:
             match effect:
                 case wish.SendAdds():
                     lane = self._lane(effect.bookie, effect.position)
                     for frames in self._packets.frames(effect.position, effect.first, effect.count):
-                        lane.send(frames)
+                        lane.send(frames, alone=alone)
                 case wish.Confirm():
                     self._confirmed.value += effect.count
                     self._callers.confirm(effect.first + effect.count)

@@ -87,10 +87,13 @@ class AddStream:
     def connection(self) -> BookieConnection:
         return self._connection
 
-    def send(self, frames: Buffer) -> None:
-        """Send whole frames; they leave at the end of this turn of the loop. They must not change any more (W8)."""
+    def send(self, frames: Buffer, *, alone: bool = False) -> None:
+        """Send whole frames; they leave at the end of this turn of the loop. They must not change any more (W8).
+
+        ``alone``: nothing that could go with them is expected.
+        """
         if not self.closed:
-            self._connection.write(frames)
+            (self._connection.write_alone if alone else self._connection.write)(frames)
 
     def close(self) -> None:
         """No more replies are reported, and no loss. What was sent may still be stored. Idempotent."""
@@ -145,10 +148,13 @@ class BookieConnection(FrameProtocol):
         kind = type(self._transport)
         self._gathers = kind.__module__.startswith("uvloop") and kind.__name__ == "TCPTransport"
 
-    def write(self, data: Buffer) -> None:
-        # uvloop gathers by itself, at the end of this turn: through our own list it would leave a turn later
+    def write_alone(self, data: Buffer) -> None:
+        """As ``write``, a turn of the loop earlier where the transport does its own gathering.
+
+        For the only message in flight: where there are more, the turn pays, since it makes longer runs.
+        """
         if not self._gathers or self._out:
-            super().write(data)
+            self.write(data)
         elif not self.closed and self._transport is not None and not self._transport.is_closing():
             self.sent_bytes += len(data)
             self._transport.write(data)
