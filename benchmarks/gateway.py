@@ -60,34 +60,41 @@ def _p(spans: list[float]) -> str:
 async def _lanes(port: int, lanes: int) -> list[float]:
     spans: list[float] = []
     until = time.perf_counter() + SECONDS
-    await asyncio.gather(*(_lane(port, number, until, spans) for number in range(lanes)))
+    directory = f"/bench/{uuid.uuid4().hex}"  # of this run alone: a rename onto a file that is there does nothing
+    await asyncio.gather(*(_lane(port, f"{directory}/{number}", until, spans) for number in range(lanes)))
     return spans
 
 
-async def _lane(port: int, lane: int, until: float, spans: list[float]) -> None:
+async def _lane(port: int, directory: str, until: float, spans: list[float]) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     head = f"Host: 127.0.0.1:{port}\r\nUser-Agent: Java/17\r\n"
     number = 0
     while time.perf_counter() < until:
         number += 1
-        final = f"/bench/{lane}/{number}"
-        temporary = f"/bench/{lane}/.{number}.{uuid.uuid4()}.tmp"
+        final = f"{directory}/{number}"
+        temporary = f"{directory}/.{number}.{uuid.uuid4()}.tmp"
         create = f"/webhdfs/v1{temporary}?op=CREATE&user.name=bench&overwrite=true"
         began = time.perf_counter()
-        target = await _request(
+        target, _ = await _request(
             reader, writer, f"PUT {create} HTTP/1.1\r\n{head}Content-Length: 0\r\n\r\n".encode(), 307
         )
         target = "/" + target.split("/", 3)[3]
         put = f"PUT {target} HTTP/1.1\r\n{head}Content-Length: {len(BODY)}\r\n\r\n".encode() + BODY
         await _request(reader, writer, put, 201)
         rename = f"/webhdfs/v1{temporary}?op=RENAME&user.name=bench&destination={final}"
-        await _request(reader, writer, f"PUT {rename} HTTP/1.1\r\n{head}Content-Length: 0\r\n\r\n".encode(), 200)
+        _, done = await _request(
+            reader, writer, f"PUT {rename} HTTP/1.1\r\n{head}Content-Length: 0\r\n\r\n".encode(), 200
+        )
+        if json.loads(done) != {"boolean": True}:
+            raise RuntimeError(f"{temporary} was not renamed: {done.decode(errors='replace')[:200]}")
         spans.append(time.perf_counter() - began)
     writer.close()
 
 
-async def _request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes, expected: int) -> str:
-    """Send one request, read its reply; the Location, if there is one."""
+async def _request(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes, expected: int
+) -> tuple[str, bytes]:
+    """Send one request, read its reply: the Location, if there is one, and the body."""
     writer.write(request)
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     while head.startswith("HTTP/1.1 100"):
@@ -97,7 +104,7 @@ async def _request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, r
     body = await reader.readexactly(int(headers.get("content-length", "0")))
     if int(lines[0].split()[1]) != expected:
         raise RuntimeError(f"{request.split(b' ')[1].decode()}: {lines[0]} {body.decode(errors='replace')[:200]}")
-    return headers.get("location", "")
+    return headers.get("location", ""), body
 
 
 if __name__ == "__main__":

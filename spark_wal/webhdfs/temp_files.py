@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_wal.webhdfs.paths import is_below, name_of, parent_of
+from spark_wal.webhdfs.paths import child_of, is_below, name_of, parent_of
 from spark_wal.webhdfs.records import NewFile
 from spark_wal.webhdfs.uploads import Upload
 
@@ -66,4 +66,5 @@ class TempFiles:
 
     def below(self, path: str) -> list[str]:
         """The paths of those somewhere under a directory, sorted."""
-        return sorted(p for p in self._files if is_below(p, path))
+        directories = [d for d in self._names if d == path or is_below(d, path)]
+        return sorted(child_of(d, name) for d in directories for name in self._names[d])
