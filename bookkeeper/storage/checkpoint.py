@@ -54,6 +54,8 @@ class Snapshot:
     quarantined: list[str] = field(default_factory=list)
     spares: int = 0
     """How many journal files to keep for re-use."""
+    keep_journals: bool = False
+    """After a loss: the journal files behind the mark stay (G4)."""
     published: bool = False
     """Set by the job: a manifest that names the new segment may be on disk, also if the job failed afterwards."""
 
@@ -108,7 +110,8 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: Snapshot) -> Covered
     manifest.write(disk, directory, before)
     spares: list[str] = []
     try:
-        passed = [file_id for file_id in journal_ids(disk, config.journal_dir) if file_id < snap.file_id]
+        files = [] if snap.keep_journals else journal_ids(disk, config.journal_dir)
+        passed = [file_id for file_id in files if file_id < snap.file_id]
         recycle(disk, config.journal_dir, passed, snap.spares, spares)
         remove_files(disk, directory, [log_name(key) for key in removed])
     except OSError as error:  # the manifest is in place: what is left over goes with a later checkpoint or start

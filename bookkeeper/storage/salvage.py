@@ -14,11 +14,9 @@ Files put aside are never touched again; whoever has repaired the bookie may rem
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from bookkeeper.runs.shapes import Scan
 from bookkeeper.seams import Disk
-from bookkeeper.storage.durable import BLOCK
 from bookkeeper.storage.entry_log import Quarantine, log_name, scan_log, usage_of
 from bookkeeper.storage.journal import journal_ids, journal_name
 from bookkeeper.storage.log_book import LogState
@@ -64,8 +62,7 @@ def behind(scan: Scan, offset: int) -> Scan:
     at = next((i for i, begin in enumerate(scan.offsets) if begin >= offset), len(scan.offsets))
     if not at:
         return scan
-    return replace(
-        scan,
+    return scan._replace(
         offsets=scan.offsets[at:],
         ledger_ids=scan.ledger_ids[at:],
         entry_ids=scan.entry_ids[at:],
@@ -82,7 +79,3 @@ def put_journals_aside(disk: Disk, directory: str, before: int) -> None:
         disk.rename(name, name + LOST)
     if passed:
         disk.sync_directory(directory)
-
-
-FIRST = BLOCK
-"""Where the records of a log begin."""

@@ -7,7 +7,8 @@
 3. The journal behind the mark is replayed: its groups are copied into a new entry log. A damaged or missing group
    before a valid one is corruption: limbo, negatives are unknown, everything counts as fenced (K9, K18).
 4. A new journal file is made ready and a checkpoint taken, so that the mark names the new file and nothing has to be
-   replayed twice (K17). Only then are files removed that no manifest names.
+   replayed twice (K17). Only then are files removed that no manifest names; after any damage or loss none is (G4),
+   and what they hold is taken in first (:mod:`~bookkeeper.storage.salvage`).
 
 A crash anywhere in here leaves a state from which the same start works again.
 """
@@ -32,6 +33,7 @@ from bookkeeper.storage.journal_format import CLEAN_STOP, GROUP_HEADER, Bad, Fil
 from bookkeeper.storage.ledger_state import Kind, LedgerState, apply_state, dropped_row
 from bookkeeper.storage.log_book import LogBook, LogState
 from bookkeeper.storage.manifest import LogEntry, Manifest, read_manifest
+from bookkeeper.storage.salvage import logs_on_disk, put_journals_aside, take_in
 from bookkeeper.storage.shapes import OpenReport
 
 DIRTY = "dirty"
@@ -90,13 +92,17 @@ class _Starter:
         self.torn: str | None = None
         self.keep: set[int] = set()
         self.before = self._read_manifest(directory_id)
-        self.books = LogBook(disk, config.ledger_dir, config.entry_log_bytes, self.before.next_log)
+        free = max([self.before.next_log - 1, *logs_on_disk(disk, config.ledger_dir)]) + 1  # G4: none is overwritten
+        self.books = LogBook(disk, config.ledger_dir, config.entry_log_bytes, free)
+        self.made: list[str] = []
+        """Logs of this start: copies of what the journal holds, until a manifest names them."""
+        self.snap: Snapshot | None = None
         self.last = self.before.sequence
         """The last group that is covered or replayed."""
 
     def _read_manifest(self, directory_id: int) -> Manifest:
         names = self.disk.list(self.config.ledger_dir)
-        logs = [int(name[:-4], 16) for name in names if name.endswith(".log")]
+        logs = logs_on_disk(self.disk, self.config.ledger_dir)
         try:
             found = read_manifest(self.disk, self.config.ledger_dir)
         except CorruptionError as error:
@@ -135,7 +141,22 @@ class _Starter:
         self._open_logs()
         if self.before.rebuild or not self._load_segments():
             self._rebuild()
+        try:
+            return self._serveable()
+        except OSError:
+            if self.snap is None or not self.snap.published:  # whoever tries again on a full disk needs the space
+                remove_files(self.disk, self.config.ledger_dir, self.made)
+            raise
+
+    @property
+    def damaged(self) -> bool:
+        """Something is not as it was left: nothing may be removed (G4)."""
+        return bool(self.lost or self.report.quarantined)
+
+    def _serveable(self) -> Started:
         self._replay()
+        if self.damaged:
+            self._take_in()
         journal = JournalWriter(
             self.disk, self.config.journal_dir, self.config.journal_file_bytes, self.before.directory_id, self.boot
         )
@@ -144,7 +165,10 @@ class _Starter:
         file_id = max([self.before.next_file - 1, self.before.file_id, *ids]) + 1  # K10
         journal.begin_file(file_id, self.last + 1, spares.pop() if spares else None)
         covered = self._cover(file_id, len(spares))
-        self._remove_unnamed(covered.manifest)
+        if self.damaged:
+            put_journals_aside(self.disk, self.config.journal_dir, file_id)
+        else:
+            self._remove_unnamed(covered.manifest)
         for log_id, entry in covered.manifest.logs.items():
             self.books.logs[log_id].finished = entry.finished
             self.books.logs[log_id].dirty = False
@@ -262,6 +286,21 @@ class _Starter:
         elif torn:
             log.end = whole
 
+    def _take_in(self) -> None:
+        """G4: the logs may hold the last copy of what the journal has lost."""
+        directory = self.config.ledger_dir
+        for log_id in logs_on_disk(self.disk, directory):
+            log = self.books.logs.setdefault(log_id, LogState())
+            if log.finished or log_name(log_id) in self.made:
+                continue
+            self.keep.add(log_id)
+
+            def found(data: bytes, at: int, scan: Scan, log_id: int = log_id) -> None:
+                self._apply(data, scan, place(log_id, at))
+
+            bad = take_in(self.disk, directory, log_id, log, found)
+            self.report.quarantined += map(str, bad)
+
     # -- the journal --------------------------------------------------------------------------------------
 
     def _replay(self) -> None:
@@ -327,7 +366,7 @@ class _Starter:
         self._apply(group.data, group.scan, place(log_id, offset) - GROUP_HEADER)
 
     def _new_log(self, log_id: int) -> File:
-        remove_files(self.disk, self.config.ledger_dir, [log_name(log_id)])
+        self.made.append(log_name(log_id))
         return create_log(self.disk, self.config.ledger_dir, log_id, self.before.directory_id, self.boot)
 
     def _apply(self, data: bytes, scan: Scan, base: int) -> None:
@@ -361,7 +400,12 @@ class _Starter:
     def _cover(self, file_id: int, spares: int) -> Covered:
         """K17: everything replayed is covered before anyone is served."""
         self.books.current = 0  # this life begins a log of its own
-        snap = Snapshot(self.before, max(self.before.next_segment, 1), self.books.next_log, file_id + 1)
+        segment_id = max(self.before.next_segment, 1)
+        if self.damaged:
+            names = self.disk.list(self.config.ledger_dir)
+            segment_id = max([segment_id - 1, *(int(name[:-6], 16) for name in names if name.endswith(".index"))]) + 1
+        snap = self.snap = Snapshot(self.before, segment_id, self.books.next_log, file_id + 1)
+        snap.keep_journals = self.damaged
         snap.file_id, snap.sequence = file_id, self.last
         snap.tails = {key: state.index.freeze() for key, state in self.states.items() if state.index.tail}
         snap.states = {key: state.encode() for key, state in self.states.items()}
