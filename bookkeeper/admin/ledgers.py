@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -245,6 +246,8 @@ def recover(metadata: str, password: str, as_json: bool, ledger_id: int) -> None
         ):
             return int(reader.last_add_confirmed)
 
+    # The last attempt's reason is the error; those before it would only say the same.
+    logging.getLogger("bookkeeper.client.recover").setLevel(logging.ERROR)
     last = finish(work(), changes=True)
     if as_json:
         print_json({"ledger": ledger_id, "last_entry": None if last < 0 else last})

@@ -14,6 +14,7 @@ from bookkeeper.ids import BookieId
 from bookkeeper.real import run
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import Bookies, Process, until
+from tests.integration.processes import bk as run_bk
 
 SMALL = ("--ensemble", 1, "--write-quorum", 1, "--ack-quorum", 1)
 
@@ -219,6 +220,20 @@ def test_reading_does_not_fence_and_recovery_closes(cluster: Bookies, left_open:
     assert bk("ledger", "recover", left_open, *password).out == f"ledger {left_open} is closed; its last entry is 1\n"
     assert bk("ledger", "recover", left_open, *password, "--json").document == {"ledger": left_open, "last_entry": 1}
     assert bk("ledger", "read", left_open, *password).out == "a\nb\n"
+
+
+def test_a_recovery_that_cannot_be_finished_says_why_in_one_sentence(cluster: Bookies, left_open: int) -> None:
+    for name in ("b1", "b2"):
+        cluster[name].kill()
+    try:
+        until(lambda: sorted(cluster.states().values()) == ["absent", "absent", "writable"], 30, cluster.states)
+        status, out, err = run_bk("ledger", "recover", str(left_open), "-m", cluster.uri, "--password", "pw")
+        assert (status, out, len(err.splitlines())) == (1, "", 1), err
+        assert "too few bookies could be fenced" in err
+        assert "trying again may help" in err
+    finally:
+        cluster.all_up()
+    assert bk("ledger", "recover", left_open, "-m", cluster.uri, "--password", "pw").status == 0
 
 
 def test_a_deleted_ledger_is_gone_and_deleting_asks_first(cluster: Bookies, written: int) -> None:
