@@ -25,5 +25,4 @@ def test_the_page_names_every_planted_bug_and_all_were_found() -> None:
 
 @pytest.mark.parametrize("name", FAST)
 def test_fast_ones_are_found(name: str) -> None:
-    seeds = range(int(ROWS[name]) + 3)
-    assert any(run_seed(seed, name).problems for seed in reversed(seeds))
+    assert any(run_seed(seed, name).problems for seed in range(int(ROWS[name]), int(ROWS[name]) + 10))

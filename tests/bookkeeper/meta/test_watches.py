@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 
 import pytest
 
@@ -69,3 +70,18 @@ async def test_waiting_for_contact_ends_with_it_or_with_the_time() -> None:
     await turn()
     sessions.change(SessionState.CONNECTED)
     assert await waiting
+
+
+async def test_a_callback_runs_in_the_context_of_whoever_subscribed() -> None:
+    owner: contextvars.ContextVar[str] = contextvars.ContextVar("owner", default="nobody")
+    registry: Registry[str] = Registry(asyncio.get_running_loop())
+    watches = SessionWatches(asyncio.get_running_loop(), SessionState.CONNECTED)
+    seen: list[str] = []
+    owner.set("subscriber")
+    registry.add("a", lambda: seen.append(owner.get()))
+    watches.add(lambda state: seen.append(owner.get()))
+    owner.set("someone else")
+    registry.fire(["a"])
+    watches.change(SessionState.LOST)
+    await turn()
+    assert seen == ["subscriber", "subscriber"]

@@ -111,3 +111,11 @@ def test_descriptors_and_locks_end_with_the_process() -> None:
     with pytest.raises(OSError, match="Bad file"):
         file.pread(1, 0)
     d.lock("/d/lock")
+
+
+def test_a_file_system_without_direct_writes_says_so() -> None:
+    disk = SimDisk(Random(1))
+    disk.direct = False
+    file = disk.open("/x", create=True, direct=True)
+    assert not file.direct
+    file.pwrite(b"unaligned", 3)
