@@ -180,9 +180,9 @@ class BookKeeper:
         """Open a ledger for reading; with ``recovery`` close it first if it is open. Raises: as the async one."""
         return ReadHandle(_run(self._client.open_ledger(ledger_id, password, recovery=recovery)))
 
-    def delete_ledger(self, ledger_id: int) -> None:
-        """Delete a ledger for ever. Raises: NoSuchLedgerError."""
-        _run(self._client.delete_ledger(ledger_id))
+    def delete_ledger(self, ledger_id: int, *, force: bool = False) -> None:
+        """Delete a ledger for ever, closing it first. Raises: as the async one."""
+        _run(self._client.delete_ledger(ledger_id, force=force))
 
     def list_ledgers(self) -> list[LedgerId]:
         """Ids of all ledgers, ascending."""

@@ -259,12 +259,13 @@ def recover(metadata: str, password: str, as_json: bool, ledger_id: int) -> None
 @metadata_option
 @ledger_argument
 @click.confirmation_option("--yes", prompt="Delete the ledger for ever?", help="Do not ask.")
-def delete(metadata: str, ledger_id: int) -> None:
-    """Delete a ledger for ever. Its bookies reclaim the space later."""
+@click.option("--force", is_flag=True, help="Also if it is not closed and too few of its bookies answer to close it.")
+def delete(metadata: str, ledger_id: int, force: bool) -> None:
+    """Delete a ledger for ever, closing it first (which stops its writer). Its bookies reclaim the space later."""
 
     async def work() -> None:
         async with connected(metadata) as bk:
-            await bk.delete_ledger(ledger_id)
+            await bk.delete_ledger(ledger_id, force=force)
 
     finish(work(), changes=True)
 

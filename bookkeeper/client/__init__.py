@@ -14,6 +14,7 @@ Read in this order
     reading, single_reads
                         the shell around ``ledger.reader``: runs, batches, neighbours fetched together
     following           the shell around ``ledger.last_add_confirmed``: coverage, long poll, metadata
+    deleting            deleting a ledger, whose writer is stopped first
     recover             the shell around ``ledger.recovery``: closing someone else's ledger
     asking, bookie_pool, bookie_watcher, tasks
                         one question to one bookie; connections; who is there; tasks with an owner

@@ -16,6 +16,7 @@ from bookkeeper.client import openers
 from bookkeeper.client.bookie_pool import BookiePool
 from bookkeeper.client.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.deleting import delete
 from bookkeeper.client.ledger_handle import WriteHandle
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.read_handle import ReadHandle
@@ -212,17 +213,21 @@ class BookKeeper:
             raise
         return handle
 
-    async def delete_ledger(self, ledger_id: int) -> None:
-        """Delete a ledger for ever (M6). Its bookies reclaim the space later.
+    async def delete_ledger(self, ledger_id: int, *, force: bool = False) -> None:
+        """Delete a ledger for ever (M6). One that is not closed is recovered and closed first, which fences its writer.
+        Its bookies reclaim the space later.
+
+        Args:
+            force: delete it also if it cannot be closed, because its bookies do not answer or are gone. A writer
+                that still reaches them may then be acknowledged for a while, and what it appends is lost.
 
         Raises:
             NoSuchLedgerError: there is none.
+            RecoveryInconclusiveError: without ``force``: it is not closed and cannot be closed now; it is not deleted.
             MetadataUnavailableError: unknown; call again.
         """
         self._require_open()
-        ledgers = self._services.metadata.ledgers
-        await ledgers.read(LedgerId(ledger_id))
-        await ledgers.delete(LedgerId(ledger_id))
+        await delete(self._services, LedgerId(ledger_id), force=force)
 
     async def list_ledgers(self) -> AsyncIterator[LedgerId]:
         """Ids of all ledgers, ascending."""

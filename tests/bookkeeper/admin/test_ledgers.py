@@ -236,6 +236,18 @@ def test_a_recovery_that_cannot_be_finished_says_why_in_one_sentence(cluster: Bo
     assert bk("ledger", "recover", left_open, "-m", cluster.uri, "--password", "pw").status == 0
 
 
+def test_a_ledger_that_cannot_be_closed_is_deleted_by_force_only(cluster: Bookies, left_open: int) -> None:
+    for name in ("b1", "b2"):
+        cluster[name].kill()
+    try:
+        until(lambda: sorted(cluster.states().values()) == ["absent", "absent", "writable"], 30, cluster.states)
+        bk("ledger", "delete", left_open, "-m", cluster.uri, "--yes").refused("was not deleted", "force")
+        assert bk("ledger", "delete", left_open, "-m", cluster.uri, "--yes", "--force").status == 0
+    finally:
+        cluster.all_up()
+    bk("ledger", "show", left_open, "-m", cluster.uri).refused("there is no ledger")
+
+
 def test_a_deleted_ledger_is_gone_and_deleting_asks_first(cluster: Bookies, written: int) -> None:
     asked = bk("ledger", "delete", written, "-m", cluster.uri, stdin=b"n\n")
     assert (asked.status, "for ever?" in asked.out) == (130, True)
