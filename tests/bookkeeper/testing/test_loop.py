@@ -48,3 +48,14 @@ def test_timers_due_at_one_moment_run_in_the_order_of_their_making() -> None:
 
         world.run(main())
         assert seen == list(range(20))
+
+
+def test_who_is_busy_for_ever_at_one_moment_is_an_error_too() -> None:
+    with World(9) as world:
+
+        async def spin() -> None:
+            while True:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+
+        with pytest.raises(SimDeadlockError, match="busy for ever"):
+            world.run(spin())

@@ -186,14 +186,3 @@ def test_an_error_nobody_looked_at_fails_the_run() -> None:
 
         with pytest.raises(AssertionError, match="seed 8"):
             world.run(main())
-
-
-def test_who_is_busy_for_ever_at_one_moment_is_an_error_too() -> None:
-    with World(9) as world:
-
-        async def spin() -> None:
-            while True:
-                await asyncio.sleep(0)
-
-        with pytest.raises(SimDeadlockError, match="busy for ever"):
-            world.run(spin())
