@@ -302,7 +302,7 @@ async def _keep_as_temp(owner: Owner, path: str, upload: Upload, options: Create
         return False
     if owner.namespace.find(parent_of(path)).node is None and options.create_parent:
         await owner.change(MakeDirectories(parent_of(path), 0o755, options.owner, owner.clock.wall_ms()))
-    check_create(owner, path, options)
+        check_create(owner, path, options)  # much may have happened meanwhile
     temp = TempFile(
         upload, options.permission, options.owner, options.replication, options.block_size, owner.clock.wall_ms()
     )

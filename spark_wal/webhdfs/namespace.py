@@ -102,16 +102,16 @@ class Namespace:
         """
         node: Node = self.root
         seen = node.changed
-        at = ""
-        for name in names_of(path):
+        names = names_of(path)
+        for depth, name in enumerate(names):
             if isinstance(node, FileNode):
-                raise NotADirectoryRefusal(f"{at} (is not a directory)")
+                raise NotADirectoryRefusal(f"/{'/'.join(names[:depth])} (is not a directory)")
             child = node.children.get(name)
             if child is None:
                 return Found(None, max(seen, node.names_changed))
-            at = f"{at}/{name}"
             node = child
-            seen = max(seen, node.changed)
+            if node.changed > seen:
+                seen = node.changed
         return Found(node, seen)
 
     def seen_listing(self, directory: DirectoryNode) -> int:
