@@ -112,21 +112,27 @@ def test_a_large_group_goes_to_the_worker() -> None:
     assert answers == [None]
 
 
-def test_a_checkpoint_between_closes_the_group_and_it_is_written_all_the_same() -> None:
-    engine, workers, turns = opened(RecordingDisk())
+@pytest.mark.rule("K13")
+def test_a_checkpoint_begins_when_the_group_is_in_its_log() -> None:
+    disk = RecordingDisk()
+    engine, workers, turns = opened(disk)
     answers: list[BaseException | None] = []
+    before = len(disk.ops)
     add(engine, 1, ROW)
     engine.when_durable(answers.append)
     engine.checkpoint(answers.append)
-    turns.end()
-    workers.pump()
+    while turns.calls or workers.jobs:
+        workers.pump()
+        turns.end()
     assert answers == [None, None]
+    ops = [op.kind for op in disk.ops[before:] if op.path.endswith((".log", "/manifest.tmp"))]
+    assert ops[:2] == ["write", "sync"] and "rename" in ops, "records, then their sync, then the mark"
 
 
 @pytest.mark.rule("K23")
 def test_a_failed_sync_is_final_here_too() -> None:
     disk = RecordingDisk()
-    engine, workers, turns = opened(disk)
+    engine, _workers, turns = opened(disk)
     answers: list[BaseException | None] = []
     add(engine, 1, ROW)
     engine.when_durable(answers.append)
