@@ -76,6 +76,7 @@ class Bookie:
         self._long_polls_max = long_polls_max
         self._long_poll_max_s = long_poll_max_s
         self._wake_on_fence: dict[LedgerId, list[Callable[[], None]]] = {}
+        self._polls: dict[Reply, _LongPoll] = {}
 
     # -- adds, in runs ------------------------------------------------------------------------------------
 
@@ -133,6 +134,11 @@ class Bookie:
         for waiting in list(self._wake_on_fence.values()):
             for wake in list(waiting):
                 wake()
+
+    def drop_poll(self, reply: Reply) -> None:
+        """Whoever waits for ``reply`` has gone: if it is a long poll it ends now, and nothing is read for it."""
+        if (poll := self._polls.get(reply)) is not None:
+            poll.drop()
 
     # -- reads --------------------------------------------------------------------------------------------
 
@@ -334,6 +340,7 @@ class _LongPoll:
         self._request = request
         self._reply: Reply | None = reply
         bookie.long_polls += 1
+        bookie._polls[reply] = self
         self._timer = bookie._call_later(wait_s, self._end)
         self._forget = bookie.engine.on_lac(request.ledger_id, self._risen)
         bookie._wake_on_fence.setdefault(request.ledger_id, []).append(self._end)
@@ -346,11 +353,27 @@ class _LongPoll:
         self._end(self._bookie._wall_ms())
 
     def _end(self, stamp_ms: int | None = None) -> None:
+        bookie, request = self._bookie, self._request
+        if (reply := self._over()) is None:
+            return
+        try:
+            bookie._read_polled(request, reply, stamp_ms)
+        except Exception as error:
+            reply(wire.failure(request, bookie._status_of(error)))
+
+    def drop(self) -> None:
+        """Answer, for the books, with nothing: nobody listens."""
+        if (reply := self._over()) is not None:
+            reply(wire.ReadReply(Status.OK, self._request.ledger_id, NO_ENTRY))
+
+    def _over(self) -> Reply | None:
+        """It waits no longer; the reply to give, unless it was given before."""
         reply, self._reply = self._reply, None
         if reply is None:
-            return
+            return None
         bookie, request = self._bookie, self._request
         bookie.long_polls -= 1
+        del bookie._polls[reply]
         self._timer.cancel()
         self._forget()
         waiting = bookie._wake_on_fence.get(request.ledger_id, [])
@@ -358,10 +381,7 @@ class _LongPoll:
             waiting.remove(self._end)
             if not waiting:
                 del bookie._wake_on_fence[request.ledger_id]
-        try:
-            bookie._read_polled(request, reply, stamp_ms)
-        except Exception as error:
-            reply(wire.failure(request, bookie._status_of(error)))
+        return reply
 
 
 def encode_availability(runs: Sequence[AvailabilityRun]) -> bytes:

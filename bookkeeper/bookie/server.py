@@ -87,6 +87,8 @@ class ServerConnection(FrameProtocol):
         """Since when an unfinished frame is all there is (X34)."""
         self.stalled_since: float | None = None
         """Since when the peer does not take its replies."""
+        self._polls: dict[Callable[[wire.Reply], None], None] = {}
+        """Long polls that wait: they end with the connection."""
         self._waiting = 0
         """Requests (long polls apart) that will be answered later."""
         self._typical = TYPICAL_REPLY
@@ -111,6 +113,8 @@ class ServerConnection(FrameProtocol):
     def on_closed(self, error: BaseException | None) -> None:
         self.admission.forget(self)
         self.server.ended(self, error)
+        for reply in list(self._polls):
+            self.bookie.drop_poll(reply)
 
     def on_writable(self, writable: bool) -> None:
         """A peer that does not read its replies is not read either."""
@@ -252,8 +256,12 @@ class ServerConnection(FrameProtocol):
             size = self._answer(header, answer)
             if counted:
                 self._replied(size)
+            else:
+                self._polls.pop(reply, None)
 
         self.bookie.handle(header, request, reply)
+        if not counted and not answered:
+            self._polls[reply] = None
 
     def _answer(self, header: wire.Header, reply: wire.Reply) -> int:
         """Send a reply; its size in bytes."""

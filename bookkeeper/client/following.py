@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from typing import Final
 
 from bookkeeper.client.asking import ask, entry_of, failure_of
 from bookkeeper.client.bookie_pool import Use
@@ -20,12 +22,16 @@ from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger import DigestScheme, Entry, classify
 from bookkeeper.ledger.last_add_confirmed import KnownLac, LacByCoverage, LongPoll, Poll
 from bookkeeper.meta import Watch
+from bookkeeper.net import Backoff
 from bookkeeper.wire import LacReply, ReadEntry, ReadLac, ReadReply, Reply
 
 _log = logging.getLogger(__name__)
 
 PAUSE_S = 0.05
 """After a poll that failed: bookies that are down answer at once, and need not be asked a thousand times a second."""
+
+EARLY: Final = Backoff(first_s=PAUSE_S, max_s=1.0)
+"""After polls that ended early without news: a bookie with too many of them answers at once."""
 
 
 class Follower:
@@ -42,6 +48,8 @@ class Follower:
         self._watch: Watch | None = None
         self._gone: BookKeeperError | None = None
         self._stopped = False
+        self._early: Iterator[float] | None = None
+        """Pauses, while polls end early without news."""
 
     def start(self) -> None:
         """Follow the ledger's metadata until it is closed."""
@@ -188,6 +196,7 @@ class Follower:
         )
         limit_s = poll.timeout_ms / 1000 + self._services.config.request_timeout_ms / 1000
         self._waiters[waiter] = None
+        began = waiter.get_loop().time()
         try:
             ask(self._services, self._tasks, poll.bookie, request, answered, use=Use.LAC, timeout_s=limit_s)
             reply = await waiter
@@ -195,9 +204,30 @@ class Follower:
             self._waiters.pop(waiter, None)
         if reply is None:
             return None
-        return await self._read_poll(poll, reply)
+        early = waiter.get_loop().time() - began < poll.timeout_ms / 2000
+        entry, error = self._read_poll(poll, reply)
+        if error is not None:
+            await self._pause(PAUSE_S)
+        elif early and entry is None and self.known.value <= poll.previous_lac:
+            self._early = self._early or EARLY.delays(self._services.seams.rng)
+            await self._pause(next(self._early))
+        else:
+            self._early = None
+        return entry
 
-    async def _read_poll(self, poll: Poll, reply: Reply | BookKeeperError) -> Entry | None:
+    async def _pause(self, seconds: float) -> None:
+        """Ended by news."""
+        waiter: asyncio.Future[Reply | BookKeeperError | None] = asyncio.get_running_loop().create_future()
+        self._waiters[waiter] = None
+        try:
+            async with asyncio.timeout(seconds):
+                await waiter
+        except TimeoutError:
+            pass
+        finally:
+            self._waiters.pop(waiter, None)
+
+    def _read_poll(self, poll: Poll, reply: Reply | BookKeeperError) -> tuple[Entry | None, BookKeeperError | None]:
         what = f"long poll of ledger {self._record.ledger_id} on {poll.bookie}"
         error = failure_of(reply, what)
         entry: Entry | None = None
@@ -212,5 +242,4 @@ class Follower:
             self.on_lac(reply.max_lac)
         if error is not None:
             _log.debug("%s: %s", what, error)
-            await asyncio.sleep(PAUSE_S)
-        return entry
+        return entry, error

@@ -277,6 +277,28 @@ def test_one_poll_too_many_is_answered_at_once() -> None:
     run(main, long_polls_max=2)
 
 
+@pytest.mark.rule("L9", "X35")
+def test_a_long_poll_ends_with_its_connection() -> None:
+    async def main(house: House) -> None:
+        connection, other = await house.client(), await house.client()
+        await status(connection, add(0))
+        await status(connection, add(1, lac=0))
+        waiting = [asyncio.ensure_future(ask(connection, poll(0, 60_000))) for _ in range(2)]
+        staying = asyncio.ensure_future(ask(other, poll(0, 60_000)))
+        await asyncio.sleep(1)
+        assert house.bookie.long_polls == 3
+        connection.close()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await asyncio.sleep(0.1)
+        assert (house.bookie.long_polls, len(house.bookie._polls), len(house.bookie._wake_on_fence[L])) == (1, 1, 1)
+        await status(other, add(2, lac=1))
+        assert (await staying).entry == entry(1, lac=0)
+        assert house.bookie.long_polls == 0 and not house.bookie._polls
+        assert house.admission.in_progress == 0, "each was answered for the books"
+
+    run(main, long_polls_max=3)
+
+
 # -- the last add confirmed, lists, information --------------------------------------------------------------
 
 

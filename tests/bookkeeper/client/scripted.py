@@ -91,6 +91,8 @@ class ScriptedBookie:
         """Read everything, answer nothing."""
         self.refuse_adds: Status | None = None
         self.refuse_reads: Status | None = None
+        self.polls_wait = True
+        """Otherwise a long poll is answered at once, as by a bookie that has too many of them."""
         self.batches = True
         self.refusal_delay_s = 0.0
         self.fence_at: int | None = None
@@ -158,7 +160,7 @@ class ScriptedBookie:
                 return reply(wire.failure(request, Status.UNAUTHORIZED))
             self.fenced.add(ledger_id)
         if request.long_poll:
-            if self.lac(ledger_id) > (request.previous_lac or 0) or self.refuse_reads:
+            if self.lac(ledger_id) > (request.previous_lac or 0) or self.refuse_reads or not self.polls_wait:
                 return reply(self.poll_reply(request))
             self.pollers.append((request, reply))
             asyncio.get_running_loop().call_later((request.timeout_ms or 0) / 1000, self.expire, request, reply)

@@ -9,6 +9,7 @@ import pytest
 from bookkeeper.errors import (
     NoSuchLedgerError,
 )
+from bookkeeper.wire import ReadEntry
 from tests.bookkeeper.client.scripted import ScriptedCluster
 
 
@@ -35,6 +36,39 @@ def test_a_tail_hears_of_an_entry_as_soon_as_it_is_confirmed_and_ends_with_the_l
                 await ledger.close()
                 await asyncio.wait_for(tailing, 3)
                 assert [entry_id for _, entry_id in seen] == list(range(10))
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L9", "V7")
+def test_polls_that_bring_nothing_early_become_rarer_and_news_makes_them_frequent_again() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await bk.create_ledger()
+            await ledger.append_many([b"a", b"b"])
+            await asyncio.sleep(1)
+            for bookie in cluster.bookies:
+                bookie.polls_wait = False
+
+            def polls() -> int:
+                return sum(isinstance(r, ReadEntry) and r.long_poll for b in cluster.bookies for r in b.requests)
+
+            async with await other.open_ledger(ledger.id, recovery=False) as reader:
+
+                async def tail() -> list[int]:
+                    return [entry.entry_id async for entry in reader.tail()]
+
+                tailing = asyncio.ensure_future(tail())
+                await asyncio.sleep(30)
+                asked = polls()
+                assert asked < 80, "about one a second"
+                for _ in range(3):
+                    await ledger.append(b"x")
+                    await asyncio.sleep(1.1)
+                assert reader.last_add_confirmed >= 3
+                assert polls() - asked < 40
+                await ledger.close()
+                assert await asyncio.wait_for(tailing, 20) == [0, 1, 2, 3, 4]
 
     ScriptedCluster().run(story)
 
