@@ -74,6 +74,8 @@ class WriterShell:
         """The failure of an ensemble change that was logged last."""
         self._timer: asyncio.TimerHandle | None = None
         self._lac_wanted: wish.PublishLac | None = None
+        self._lac_delay_s = services.config.explicit_lac_delay_ms / 1000
+        self._lac_timer: asyncio.TimerHandle | None = None
         self._ended = False
         self._tasks = Tasks(f"ledger {record.ledger_id}", on_error=self._on_broken)
         self._stop_listening = services.watcher.on_appeared(self._on_appeared)
@@ -132,8 +134,9 @@ class WriterShell:
             return
         self._ended = True
         self._stop_listening()
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._lac_timer):
+            if timer is not None:
+                timer.cancel()
         for lane in self._lanes.values():
             lane.leave()
         self._lanes.clear()
@@ -162,7 +165,11 @@ class WriterShell:
                 case wish.Encode():
                     self._encode(effect)
                 case wish.PublishLac():
-                    if self._lac_wanted is None:
+                    if self._lac_wanted is not None:
+                        pass  # it is on its way
+                    elif self._lac_delay_s:
+                        self._lac_timer = self._loop.call_later(self._lac_delay_s, self._publish_lac, LAC_TURNS)
+                    else:
                         self._loop.call_soon(self._publish_lac, LAC_TURNS)
                     self._lac_wanted = effect
                 case wish.WakeAt():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bookkeeper import BookKeeper
+from typing import Final
+
+from bookkeeper import BookKeeper, ClientConfig
 from bookkeeper.seams import Clock, Seams
 from spark_wal.webhdfs.backing import Backing, open_journal
 from spark_wal.webhdfs.gateway import Opened
@@ -10,9 +12,13 @@ from spark_wal.webhdfs.lease import StoreLease
 from spark_wal.webhdfs.ledger_content import LedgerBlobs
 
 
+CLIENT: Final = ClientConfig(explicit_lac_delay_ms=200)
+"""Nobody follows the namespace's journal: a successor recovers it. Files come one by one; none pays for the news."""
+
+
 async def open_cluster_backing(uri: str, seams: Seams, *, namespace: str, owner: str, address: str) -> Backing:
     """Connect to the cluster at a metadata URI. Raises BookKeeperError: it cannot be reached."""
-    client = await BookKeeper.connect(uri, seams=seams)
+    client = await BookKeeper.connect(uri, config=CLIENT, seams=seams)
     return backing_on(client, seams.clock, namespace=namespace, owner=owner, address=address)
 
 

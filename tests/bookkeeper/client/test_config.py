@@ -22,6 +22,7 @@ def test_defaults_fit_together_and_reach_the_machines() -> None:
     [
         ({"protocol": "v4"}, 'protocol is "v2" or "v3"'),
         ({"pending_bytes_max": 0}, "pending_bytes_max > 0"),
+        ({"explicit_lac_delay_ms": -1}, "explicit_lac_delay_ms >= 0"),
         ({"long_poll_ms": 5_000}, "long_poll_ms < request_timeout_ms"),
         ({"bookie_stall_ms": 20_000}, "bookie_stall_ms < add_timeout_ms"),
         ({"reconnect_delay_min_ms": 3_000}, "reconnect_delay_min_ms <= reconnect_delay_max_ms"),

@@ -165,6 +165,29 @@ def test_a_writer_that_goes_on_at_once_sends_no_explicit_last_add_confirmed_in_b
     ScriptedCluster().run(story)
 
 
+@pytest.mark.rule("D14")
+def test_a_writer_that_may_wait_tells_the_last_add_confirmed_once_in_a_while() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        def told() -> list[int]:
+            return [r.lac for r in cluster.bookies[0].requests if isinstance(r, WriteLac)]
+
+        async with cluster.connect(CONFIG.__class__(explicit_lac_delay_ms=400)) as bk:
+            ledger = await bk.create_ledger()
+            for _ in range(9):
+                await ledger.append(b"x")
+                await asyncio.sleep(0.1)
+            assert 1 <= len(told()) <= 3
+            await asyncio.sleep(1)
+            assert told()[-1] == 8
+            await ledger.append(b"x")
+            await ledger.close()
+            count = len(told())
+            await asyncio.sleep(1)
+            assert len(told()) == count, "a handle that ended says nothing more"
+
+    ScriptedCluster().run(story)
+
+
 @pytest.mark.rule("V1", "W6")
 def test_after_an_error_nobody_expected_the_handle_takes_nothing_more_and_nobody_waits_for_ever() -> None:
     async def story(cluster: ScriptedCluster) -> None:
