@@ -44,7 +44,8 @@ class Monitor:
         """Bookies whose disks are gone."""
         self.recovering: dict[int, int] = defaultdict(int)
         """Ledger -> recoveries of it that run now."""
-        self._under_way: dict[int, list[tuple[str, int, int]]] = {}
+        self._under_way: dict[Any, list[tuple[str, int, int]]] = {}
+        """Group (kept alive, so that no other takes its place) -> what it holds."""
 
     def problem(self, rule: str, detail: object) -> None:
         """Something does not hold."""
@@ -67,7 +68,7 @@ class Monitor:
             if not recovery and ledger in self.fences[name]:
                 self.problem("B3", f"{name} takes a regular add to ledger {ledger}, which it had fenced durably")
             entries = [("add", ledger, entry) for entry in adds.entry_ids[run.i0 : run.i1]]
-            self._under_way.setdefault(id(next(commit.groups())), []).extend(entries)
+            self._under_way.setdefault(next(commit.groups()), []).extend(entries)
 
         def watched_fence(ledger_id: LedgerId, master_key: bytes, callback: Callable[[Any], None]) -> None:
             before = commit.in_flight
@@ -75,10 +76,10 @@ class Monitor:
             fence(ledger_id, master_key, callback)
             newest = next(commit.groups(), None)
             if newest is not None and not known and commit.in_flight > before:
-                self._under_way.setdefault(id(newest), []).append(("fence", ledger_id, -1))
+                self._under_way.setdefault(newest, []).append(("fence", ledger_id, -1))
 
         def watched_covered(group: Any) -> None:
-            for kind, ledger, entry in self._under_way.pop(id(group), ()):
+            for kind, ledger, entry in self._under_way.pop(group, ()):
                 if kind == "add":
                     self.durable[name].add((ledger, entry))
                 else:
