@@ -6,7 +6,7 @@ Read in this order
     ledger_handle       appending, as applications see it
     callers, packets    who waits for which entry; frames that may have to be sent again
     writer_shell        the shell around ``ledger.writer``: effects performed, events reported
-    add_lane            the way of one writer's adds to one bookie
+    add_lane, refusals  the way of one writer's adds to one bookie; what it had no room for is sent again
     ensemble_change, ledger_record, life
                         stand-ins and closing by compare-and-set; a failed bookie that answers again
     underreplicated     what is left for those who re-replicate

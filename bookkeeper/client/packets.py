@@ -53,6 +53,11 @@ class Packets:
         while held and held[0].first + held[0].count - 1 <= upto:
             self.size -= len(held.popleft().frames)
 
+    @property
+    def first(self) -> int | None:
+        """The lowest entry that is held; None if none is."""
+        return self._runs[0].first if self._runs else None
+
     def frames(self, position: int, first: int, count: int) -> Sequence[Buffer]:
         """The frames of ``first .. first + count - 1`` that the bookie at ``position`` holds, in pieces, in order."""
         newest = self._runs[-1]

@@ -18,6 +18,7 @@ from bookkeeper.client.ensemble_change import change_ensemble, choose_stand_ins,
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.life import pauses, watch_life
 from bookkeeper.client.packets import Packets
+from bookkeeper.client.refusals import Refusals
 from bookkeeper.client.services import Services
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.underreplicated import Missing, mark
@@ -68,6 +69,7 @@ class WriterShell:
         self._dialect = Dialect.V2 if services.config.protocol == "v2" else Dialect.V3
         self._lanes: dict[BookieId, AddLane] = {}
         self._watching: dict[BookieId, tuple[asyncio.Task[None], asyncio.Event]] = {}
+        self._refusals = Refusals(self._loop, services.seams.rng, self._send_again)
         self._returned: dict[BookieId, tuple[float, Iterator[float]]] = {}
         """When a bookie was last found to answer again, and how long to wait if it fails again soon."""
         self._told: tuple[tuple[BookieId, ...], wish.ChangeFailure] | None = None
@@ -134,6 +136,7 @@ class WriterShell:
             return
         self._ended = True
         self._stop_listening()
+        self._refusals.stop()
         for timer in (self._timer, self._lac_timer):
             if timer is not None:
                 timer.cancel()
@@ -161,7 +164,7 @@ class WriterShell:
                     self._callers.confirm(effect.first + effect.count)
                     self.on_progress()
                 case wish.Release():
-                    self._packets.release(effect.upto)
+                    self._packets.release(self._releasable(effect.upto) if self._refusals else effect.upto)
                 case wish.Encode():
                     self._encode(effect)
                 case wish.PublishLac():
@@ -258,6 +261,7 @@ class WriterShell:
         if (lane := self._lanes.pop(bookie, None)) is not None:
             lane.drop()
         self._unwatch(bookie)
+        self._refusals.forget(bookie)
         self.services.watcher.quarantine(bookie)
         now = self._loop.time()
         returned_at, delays = self._returned.get(bookie, (0.0, None))
@@ -279,13 +283,28 @@ class WriterShell:
         writer = self.writer
         for first, count, status in batch:
             if status is Status.OK:
+                if self._refusals:
+                    self._refusals.taken(lane.bookie, first, count)
                 if effects := writer.on_acks(lane.bookie, first, count, now):
                     self._perform(effects)
+                continue
+            if status is Status.TOO_MANY_REQUESTS:
+                self._refusals.refused(lane.bookie, first, count)
                 continue
             where = f"add of entry {first} to ledger {self.record.ledger_id} on {lane.bookie}"
             self._report(writer.on_bookie_failed(lane.bookie, error_of(status, f"{where}: {status.name}"), now))
             if lane.closed:
                 return
+
+    def _releasable(self, upto: int) -> int:
+        lowest = self._refusals.lowest
+        return upto if lowest is None else min(upto, lowest - 1)
+
+    def _send_again(self, bookie: BookieId, first: int, count: int) -> None:
+        kept_from = self._packets.first
+        if kept_from is None:
+            kept_from = self.writer.next_entry
+        self._report(self.writer.send_again(bookie, first, count, kept_from))
 
     def _on_lane_failed(self, lane: AddLane, error: BookKeeperError) -> None:
         self._report(self.writer.on_bookie_failed(lane.bookie, error, self._loop.time()))
@@ -320,6 +339,7 @@ class WriterShell:
         _log.info("ledger %d: from entry %d on %s", ledger, change.first_entry, ", ".join(members))
         for bookie in [bookie for bookie in self._lanes if bookie not in members]:
             self._lanes.pop(bookie).drop()
+            self._refusals.forget(bookie)
         for bookie in [bookie for bookie in self._watching if bookie not in members]:
             self._unwatch(bookie)
         self._report(self.writer.on_ensemble_changed(result, now))
@@ -342,6 +362,10 @@ class WriterShell:
 
     async def _close_metadata(self, end: wish.CloseMetadata) -> None:
         assert self.closing is not None
+        for bookie, first, last in self._refusals.open():
+            if first <= end.last_entry:
+                self.missing.note(bookie, first, min(last, end.last_entry))
+        self._refusals.stop()
         timeout_s = self.services.config.metadata_timeout_ms / 1000
         try:
             metadata = await close_ledger(self.services, self.record, end.last_entry, end.length, timeout_s)

@@ -219,6 +219,28 @@ class LedgerWriter:
             effects += self.on_acks(bookie, entry_id, 1, now)
         return effects
 
+    def send_again(self, bookie: BookieId, first: int, count: int, kept_from: int) -> list[Effect]:
+        """``bookie`` had no room for these entries a while ago. It has not failed by that: D13 decides.
+
+        Args:
+            kept_from: packets below this entry were released; those the bookie will never have (D12).
+        """
+        seat = self._by_bookie.get(bookie)
+        if self.state is not WriterState.OPEN or seat is None or not seat.live:
+            return []
+        end, effects = min(first + count, self.next_entry), list[Effect]()
+        if first < kept_from:
+            gone = min(end, kept_from)
+            check(gone <= self.last_add_confirmed + 1, "W8", f"entry {gone - 1} is pending and its packet is gone")
+            for low, last in seat.acks.missing(first, gone - 1):
+                if self.spec.stripe_size(seat.position, low, last - low + 1):
+                    effects.append(NoteMissing(bookie, EntryId(low), EntryId(last)))
+            seat.acks.add(first, gone)  # below the line acks decide nothing any more; the mark must not stand here
+            first = gone
+        if first < end and (not self._striped or self.spec.stripe_size(seat.position, first, end - first)):
+            effects.append(SendAdds(bookie, EntryId(first), end - first, seat.position))
+        return effects
+
     def _confirm(self, now: float) -> list[Effect]:
         """Release the acknowledged prefix (W1, W2), unless the line is held (W4)."""
         if not self._pending or self._change is not None or self.state is not WriterState.OPEN:

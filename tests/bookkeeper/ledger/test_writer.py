@@ -604,3 +604,25 @@ def test_stand_ins_that_fail_at_once_are_not_tried_as_fast_as_the_store_can_writ
     assert not any(isinstance(effect, ChangeEnsemble) for effect in writer.on_tick(0.5))
     assert acks(writer, "0-2:b1 0-2:b2", now=0.6), "meanwhile appends are confirmed by the others"
     assert any(isinstance(effect, ChangeEnsemble) for effect in writer.on_tick(1.1))
+
+
+@pytest.mark.rule("D13", "D12", "W8")
+def test_what_a_bookie_had_no_room_for_is_sent_again_as_far_as_it_is_kept(writer: LedgerWriter) -> None:
+    add(writer, 10)
+    acks(writer, "0-9:b1 0-3:b2 6-9:b3")
+    assert writer.last_add_confirmed == 9 or writer.last_add_confirmed == 3
+    again = writer.send_again(B3, 0, 6, kept_from=2)
+    assert again == [NoteMissing(B3, EntryId(0), EntryId(1)), SendAdds(B3, EntryId(2), 4, 2)]
+    assert writer.failed_bookies == (), "it is alive"
+    acks(writer, "2-5:b3")
+    assert writer.last_add_confirmed == 9
+    assert writer.send_again(B3, 0, 2, kept_from=10) == [], "noted once"
+    writer.on_bookie_failed(B3, LOST, 1.0)
+    assert writer.send_again(B3, 0, 6, kept_from=0) == []
+
+
+@pytest.mark.rule("W8", "W1")
+def test_a_packet_that_is_pending_is_never_given_up(writer: LedgerWriter) -> None:
+    add(writer, 3)
+    with pytest.raises(InvariantError, match="W8"):
+        writer.send_again(B1, 0, 3, kept_from=3)

@@ -1,0 +1,140 @@
+"""A bookie without room for adds: asked again, and replaced only if it makes no progress."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.client.refusals import Refusals
+from bookkeeper.client.underreplicated import mark_path, marked_bookies
+from bookkeeper.errors import NoSuchKeyError
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.ledger import HEADER
+from bookkeeper.testing import World
+from bookkeeper.wire import Status
+from tests.bookkeeper.client.scripted import ScriptedBookie, ScriptedCluster
+
+B1 = BookieId("b1")
+
+
+class Crowded(ScriptedBookie):
+    """Has room for every third try of an entry only."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.tries: dict[int, int] = {}
+
+    def add_status(self, ledger_id: int, key: bytes, entry_id: int) -> Status:
+        self.tries[entry_id] = self.tries.get(entry_id, 0) + 1
+        return Status.TOO_MANY_REQUESTS if self.tries[entry_id] % 3 else super().add_status(ledger_id, key, entry_id)
+
+
+async def marked(bk: BookKeeper, ledger_id: LedgerId) -> list[BookieId]:
+    """The bookies that the mark of a ledger names as lacking copies."""
+    metadata = bk.metadata_store
+    try:
+        return marked_bookies((await metadata.store.get(mark_path(metadata.paths.root, ledger_id))).value)
+    except NoSuchKeyError:
+        return []
+
+
+@pytest.mark.rule("D13", "W8")
+@pytest.mark.parametrize("shape", [(3, 3, 2), (4, 3, 2)], ids=str)
+@pytest.mark.parametrize("crowded", [1, 4])
+def test_bookies_without_room_for_a_moment_get_everything_and_keep_their_places(
+    shape: tuple[int, int, int], crowded: int
+) -> None:
+    ensemble, write_quorum, ack_quorum = shape
+    cluster = ScriptedCluster(bookies=5)
+    cluster.bookies[:crowded] = [Crowded(bookie.id) for bookie in cluster.bookies[:crowded]]
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger(ensemble=ensemble, write_quorum=write_quorum, ack_quorum=ack_quorum)
+            for run in range(20):
+                await ledger.append_many([b"%d" % i for i in range(run % 5 + 1)])
+                await asyncio.sleep(0.02)
+            await asyncio.sleep(2)
+            metadata = await bk.metadata(ledger.id)
+            assert len(metadata.fragments) == 1 and ledger.failed_bookies == ()
+            short = 0
+            for entry in range(60):
+                held = [
+                    bookie.entries[ledger.id][entry]
+                    for bookie in cluster.bookies
+                    if entry in bookie.entries.get(ledger.id, {})
+                ]
+                short += len(held) < write_quorum
+                assert len(held) >= ack_quorum
+                assert len(set(held)) == 1 and HEADER.unpack_from(held[0])[1] == entry
+            assert short < 10, "refused after it was confirmed by others"
+            await ledger.close()
+            assert await marked(bk, ledger.id) == [B1] * bool(short)
+
+    cluster.run(story)
+
+
+@pytest.mark.rule("D13")
+def test_one_that_never_has_room_while_others_progress_has_failed_after_the_stall_time() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"x")
+            refusing = ledger.metadata.last_fragment.ensemble[0]
+            cluster[refusing].refuse_adds = Status.TOO_MANY_REQUESTS
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            while refusing in ledger.metadata.last_fragment.ensemble:
+                await ledger.append(b"y")
+                await asyncio.sleep(0.02)
+                assert loop.time() - began < 2
+            assert loop.time() - began > 0.4
+            await ledger.close()
+
+    ScriptedCluster(bookies=4).run(story)
+
+
+@pytest.mark.rule("D12", "D13")
+def test_what_was_refused_and_not_sent_again_by_the_close_is_noted_as_missing() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            cluster["b1"].refuse_adds = Status.TOO_MANY_REQUESTS
+            await ledger.append_many([b"a", b"b"])
+            await ledger.close()
+            assert await marked(bk, ledger.id) == [B1]
+
+    ScriptedCluster().run(story)
+
+
+def test_what_is_needed_again_and_when() -> None:
+    async def story() -> None:
+        sent: list[tuple[str, int, int]] = []
+        refusals = Refusals(asyncio.get_running_loop(), random.Random(1), lambda *what: sent.append(what))
+        assert list(refusals.open()) == []
+        refusals.taken(B1, 0, 9)
+        refusals.refused(B1, 5, 2)
+        refusals.refused(B1, 7, 1)
+        refusals.refused(B1, 3, 1)
+        assert refusals.lowest == 3 and list(refusals.open()) == [(B1, 5, 7), (B1, 3, 3)]
+        await asyncio.sleep(0.02)
+        assert sent == [(B1, 3, 1), (B1, 5, 3)]
+        assert refusals.lowest == 3, "sent, and not answered"
+        refusals.taken(B1, 3, 1)
+        refusals.refused(B1, 5, 3)
+        assert list(refusals.open()) == [(B1, 5, 7)]
+        await asyncio.sleep(0.05)
+        assert sent[2:] == [(B1, 5, 3)]
+        refusals.taken(B1, 5, 3)
+        assert list(refusals.open()) == []
+        refusals.refused(B1, 8, 1)
+        refusals.forget(B1)
+        await asyncio.sleep(1)
+        assert len(sent) == 3
+
+    world = World(1)
+    with world:
+        world.run(story(), within_s=60)
