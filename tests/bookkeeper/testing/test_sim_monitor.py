@@ -64,13 +64,14 @@ def test_nothing_is_said_to_a_fencing_read_before_the_fence_is_durable(status: S
     assert answered(fenced, "b1", read, status) == []
 
 
-@pytest.mark.rule("R3", "R4", "R5", "B1", "B5")
+@pytest.mark.rule("R2", "R3", "R4", "R5", "B1", "B5")
 def test_what_recovery_may_be_told_and_where_it_may_read_and_write() -> None:
     def judge(name: str, request: wire.Request, status: Status, fenced: bool = False) -> list[str]:
         monitor = Monitor(lambda ledger: RECOVERING)
         monitor.durable["b1"].add((LEDGER, 6))
         if fenced:
-            monitor.fences[name].add(LEDGER)
+            for bookie in (name, "b1", "b2", "b4"):
+                monitor.fences[bookie].add(LEDGER)
         return answered(monitor, name, request, status)
 
     unfenced = wire.ReadEntry(LEDGER, EntryId(8), priority=wire.HIGH_PRIORITY)
@@ -79,6 +80,7 @@ def test_what_recovery_may_be_told_and_where_it_may_read_and_write() -> None:
     earlier = wire.ReadEntry(LEDGER, EntryId(4), priority=wire.HIGH_PRIORITY)
     assert judge("b1", earlier, Status.NO_ENTRY) == []
     fencing = wire.ReadEntry(LEDGER, EntryId(8), master_key=b"", fence=True, priority=wire.HIGH_PRIORITY)
+    assert judge("b1", fencing, Status.OK)[0] == "R2"
     assert judge("b3", fencing, Status.OK, fenced=True) == ["R5"]
     assert judge("b4", fencing, Status.OK, fenced=True) == []
     assert judge("b1", wire.ReadEntry(LEDGER, EntryId(6)), Status.NO_ENTRY) == ["B5"]
