@@ -56,6 +56,7 @@ def bookie(
         if journal_dir is not None:
             given["storage"] = {"journal_dir": journal_dir}
         config = load_config(path, **given) if path else config_from(given)
+        real.keep_freed_memory()
         code = real.run(serve(config, real.system_seams()))
     except (ConfigError, CookieError, DirectoryLockedError) as error:
         click.echo(f"error: {error}", err=True)

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from bookkeeper.real.clock import SystemClock, SystemRng
 from bookkeeper.real.disk import PosixDisk
+from bookkeeper.real.memory import keep_freed_memory
 from bookkeeper.real.net import AsyncioNet
 from bookkeeper.real.workers import ThreadWorkers
 from bookkeeper.seams import Seams
@@ -22,6 +23,7 @@ __all__ = [
     "SystemClock",
     "SystemRng",
     "ThreadWorkers",
+    "keep_freed_memory",
     "run",
     "system_seams",
 ]

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import mmap
 import os
+import threading
 from collections.abc import Sequence
 from typing import Final
 
@@ -25,6 +26,20 @@ _NO_DIRECT = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
 def _named(error: OSError, path: str) -> OSError:
     """The same error, with the path in it."""
     return OSError(error.errno, os.strerror(error.errno), path) if error.errno else error
+
+
+_SCRATCH_MAX: Final = 8 * 1024 * 1024
+_kept = threading.local()
+
+
+def _scratch(size: int) -> memoryview:
+    """Memory of this thread to read into, valid until its next call: fresh memory costs more than the read."""
+    if size > _SCRATCH_MAX:
+        return memoryview(bytearray(size))
+    view: memoryview | None = getattr(_kept, "view", None)
+    if view is None or len(view) < size:
+        view = _kept.view = memoryview(bytearray(max(size, 64 * 1024)))
+    return view[:size]
 
 
 class PosixFile:
@@ -83,7 +98,7 @@ class PosixFile:
     def pread_cached(self, size: int, offset: int) -> bytes | None:
         if self.direct or not self._cached_reads:
             return None
-        buffer = bytearray(size)
+        buffer = _scratch(size)
         try:
             n = os.preadv(self._fd, [buffer], offset, os.RWF_NOWAIT)
         except BlockingIOError:

@@ -130,3 +130,16 @@ def test_errors_of_close_and_sync_are_not_swallowed(
         patched.setattr(os, call, fail)
         with pytest.raises(OSError, match="file"):
             getattr(file, method)()
+
+
+def test_cached_reads_of_any_size_do_not_see_each_other(tmp_path: Path) -> None:
+    """They share their thread's memory."""
+    disk = PosixDisk()
+    file = disk.open(str(tmp_path / "f"), create=True)
+    content = bytes(range(256)) * 40_000
+    file.pwrite(content, 0)
+    reads = [(10, 5), (100_000, 77), (3, 9), (len(content), 0), (4096, 4096)]
+    got = [file.pread_cached(size, offset) for size, offset in reads]
+    file.close()
+    for data, (size, offset) in zip(got, reads, strict=True):
+        assert data is None or data == content[offset : offset + size]
