@@ -1,0 +1,237 @@
+"""Group commit: one group with the worker, the next one collecting, and answers only for what is durable."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from bookkeeper.errors import BookieFailedError, DiskFullError
+from bookkeeper.storage import Engine, EngineState
+from bookkeeper.storage.journal_format import Group, padded, read_groups
+from tests.bookkeeper.storage.recording_disk import Op, QueueWorkers, RecordingDisk
+from tests.bookkeeper.storage.workload import CONFIG, KEY, add, everything, lid, make_entry, open_engine, read
+
+Answers = list[tuple[int, BaseException | None]]
+
+
+@pytest.fixture
+def disk() -> RecordingDisk:
+    return RecordingDisk()
+
+
+def add_waiting(engine: Engine, entry_id: int, answers: Answers, size: int = 60) -> bytes:
+    """One add whose answer is noted under its entry id."""
+    entry = add(engine, 1, entry_id, size=size)
+    engine.when_durable(lambda error: answers.append((entry_id, error)))
+    return entry
+
+
+def journal_groups(disk: RecordingDisk) -> list[Group]:
+    """All groups in the journal files that are there, in order."""
+    found: list[Group] = []
+    for name in sorted(name for name in disk.files() if name.endswith(".journal")):
+        found += [item for item in read_groups(disk.open(name), int(name[9:-8], 16)) if isinstance(item, Group)]
+    return found
+
+
+def group_writes(disk: RecordingDisk) -> list[Op]:
+    return [op for op in disk.ops if op.kind == "write" and op.path.endswith(".journal")]
+
+
+def test_while_a_group_is_written_everything_else_becomes_the_next_one(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    answers: Answers = []
+    for entry_id in range(20):
+        add_waiting(engine, entry_id, answers)
+    assert len(workers.jobs) == 1, "one group at a time is with the worker"
+    workers.pump()
+    assert [group.header.records for group in journal_groups(disk)] == [2, 19], "key and entry 0; all the others"
+    assert answers == [(entry_id, None) for entry_id in range(20)], "each once, in order"
+
+
+def test_nothing_is_written_before_someone_wants_it_durable(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    before = len(disk.ops)
+    for entry_id in range(50):
+        add(engine, 1, entry_id, size=1000)
+    workers.pump()
+    assert len(disk.ops) == before and engine.journal_bytes_in_flight > 50_000
+    answers: Answers = []
+    engine.when_durable(lambda error: answers.append((0, error)))
+    workers.pump()
+    assert answers == [(0, None)] and engine.journal_bytes_in_flight == 0
+    assert all(group.header.size <= CONFIG.group_bytes for group in journal_groups(disk)), "cut at the limit"
+
+
+@pytest.mark.rule("K7", "B1")
+def test_an_answer_comes_after_the_sync_of_its_group_and_before_that_of_the_next(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    answered: list[int] = []
+
+    def syncs() -> int:
+        return sum(op.kind == "sync" and op.path.endswith(".journal") for op in disk.ops)
+
+    before = syncs()
+    for entry_id in range(4):
+        add(engine, 1, entry_id)
+        engine.when_durable(lambda error: answered.append(syncs() - before))
+        if entry_id == 2:
+            workers.pump()
+    workers.pump()
+    assert answered == [1, 2, 2, 3], "the second group held two"
+
+
+@pytest.mark.rule("K9", "K10")
+def test_every_header_says_truly_that_all_groups_before_it_are_durable(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk, replace(CONFIG, journal_spares=0))
+    answers: Answers = []
+    for entry_id in range(30):
+        add_waiting(engine, entry_id, answers, size=1500)
+        if entry_id % 3 == 0:
+            workers.step()
+    workers.pump()
+    groups = journal_groups(disk)
+    first = groups[0].header.sequence
+    assert [group.header.sequence for group in groups] == list(range(first, first + len(groups)))
+    assert all(group.header.durable_below == group.header.sequence - 1 for group in groups)
+    assert len({group.header.file_id for group in groups}) >= 3, "over several files"
+    assert all(group.header.offset + group.header.padded <= CONFIG.journal_file_bytes for group in groups)
+
+
+def test_an_entry_larger_than_a_group_and_a_journal_file_is_taken_and_replayed(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    answers: Answers = []
+    wanted = [add_waiting(engine, 0, answers), add_waiting(engine, 1, answers, size=50_000)]
+    wanted.append(add_waiting(engine, 2, answers))
+    assert [read(engine, workers, 1, entry_id) for entry_id in range(3)] == wanted
+    workers.pump()
+    assert answers == [(0, None), (1, None), (2, None)]
+    engine, workers = open_engine(disk)
+    assert engine.report.limbo_reason is None and engine.report.replayed_records == 4
+    assert [read(engine, workers, 1, entry_id) for entry_id in range(3)] == wanted
+
+
+@pytest.mark.rule("P12", "W12")
+def test_callers_are_paused_once_above_the_limit_and_resumed_once_below_half_of_it(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk, replace(CONFIG, inflight_bytes=16384))
+    told: list[tuple[str, int]] = []
+    engine.on_pressure(
+        lambda: told.append(("pause", engine.journal_bytes_in_flight)),
+        lambda: told.append(("resume", engine.journal_bytes_in_flight)),
+    )
+    for entry_id in range(12):
+        add(engine, 1, entry_id, size=3000)
+    engine.when_durable(lambda error: None)
+    workers.pump()
+    (pause, above), (resume, below) = told
+    assert (pause, resume) == ("pause", "resume")
+    assert 16384 < above <= 16384 + 3100 and below <= 8192
+
+
+@pytest.mark.rule("K26", "K28", "K9")
+@pytest.mark.parametrize(
+    ("code", "told"), [(errno.ENOSPC, DiskFullError), (errno.EDQUOT, DiskFullError), (errno.EMFILE, BookieFailedError)]
+)
+def test_a_group_that_finds_no_room_is_tried_again_as_the_same_bytes_at_the_same_place(
+    disk: RecordingDisk, code: int, told: type[BaseException]
+) -> None:
+    engine, workers = open_engine(disk)
+    answers: Answers = []
+    disk.faults["write", ".log"] = OSError(code, "for now")
+    add_waiting(engine, 0, answers)
+    add_waiting(engine, 1, answers)
+    workers.pump()
+    assert [(entry_id, type(error)) for entry_id, error in answers] == [(0, told), (1, told)], "in order, each once"
+    assert read(engine, workers, 1, 1) == make_entry(1, 1), "what was taken is not thrown away"
+    disk.faults.clear()
+    engine.check_space()
+    workers.pump()
+    tries = [op for op in group_writes(disk) if make_entry(1, 0) in op.data]
+    assert len(tries) == 2 and tries[0] == tries[1]
+    engine.when_durable(lambda error: answers.append((9, error)))
+    assert answers[2:] == [(9, None)]
+    engine, workers = open_engine(disk)
+    assert engine.report.limbo_reason is None
+    assert [read(engine, workers, 1, entry_id) for entry_id in (0, 1)] == [make_entry(1, 0), make_entry(1, 1)]
+
+
+@pytest.mark.rule("K23")
+@pytest.mark.parametrize("fault", [("sync", ".journal"), ("write", ".journal"), ("write", ".log")])
+def test_after_a_final_error_everyone_is_told_in_order_and_nothing_is_written(
+    disk: RecordingDisk, fault: tuple[str, str]
+) -> None:
+    engine, workers = open_engine(disk)
+    answers: Answers = []
+    add_waiting(engine, 0, answers)
+    workers.pump()
+    disk.faults[fault] = OSError(errno.EIO, "input/output error")
+    for entry_id in (1, 2, 3):
+        add_waiting(engine, entry_id, answers)
+    workers.pump()
+    assert [entry_id for entry_id, _ in answers] == [0, 1, 2, 3]
+    assert all(isinstance(error, BookieFailedError) for _, error in answers[1:])
+    assert engine.state is EngineState.FAILED
+    disk.faults.clear()
+    done = len(disk.ops)
+    engine.when_durable(lambda error: answers.append((4, error)))
+    engine.force(lid(1), lambda error: answers.append((5, error)))
+    engine.check_space()
+    workers.pump()
+    assert [(entry_id, type(error)) for entry_id, error in answers[4:]] == [
+        (4, BookieFailedError),
+        (5, BookieFailedError),
+    ]
+    assert len(disk.ops) == done, "a disk that came back has lost what it did not sync"
+
+
+@pytest.mark.rule("B2", "R3")
+def test_a_fence_answers_behind_the_adds_before_it_however_many_groups_those_are(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    answers: Answers = []
+    for entry_id in range(12):
+        add_waiting(engine, entry_id, answers, size=3000)
+    engine.fence(lid(1), KEY, lambda error: answers.append((-1, error)))
+    while not answers or answers[-1][0] != -1:
+        assert workers.step()
+    assert answers == [*((entry_id, None) for entry_id in range(12)), (-1, None)]
+    engine, workers = open_engine(RecordingDisk(disk.files()))
+    assert engine.is_fenced(lid(1)) and len(everything(engine, workers)[1][0]) == 12
+
+
+def test_what_is_asked_for_inside_an_answer_belongs_to_a_later_group(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    answers: Answers = []
+
+    def again(entry_id: int, error: BaseException | None) -> None:
+        answers.append((entry_id, error))
+        if entry_id < 5:
+            add(engine, 1, entry_id + 1)
+            engine.when_durable(partial(again, entry_id + 1))
+
+    add(engine, 1, 0)
+    engine.when_durable(partial(again, 0))
+    workers.pump()
+    assert answers == [(entry_id, None) for entry_id in range(6)]
+    assert engine.stats.groups == 6
+
+
+def test_the_counters_say_what_was_written(disk: RecordingDisk) -> None:
+    now = [0.0]
+
+    class Slow(RecordingDisk):
+        def before(self, call: str, path: str) -> None:
+            now[0] += 0.25 if call == "sync" and path.endswith(".journal") else 0.0
+
+    workers = QueueWorkers()
+    engine = Engine.open(CONFIG, Slow(), workers, monotonic=lambda: now[0])
+    for entry_id in range(3):
+        add(engine, 1, entry_id)
+        engine.when_durable(lambda error: None)
+        workers.pump()
+    stats = engine.stats
+    assert (stats.groups, stats.records) == (3, 4), "three entries and a key"
+    assert stats.journal_bytes == 3 * padded(100) > stats.record_bytes > 3 * len(make_entry(1, 0))
+    assert (stats.sync_seconds, stats.slowest_sync_seconds) == (0.75, 0.25)
