@@ -1,7 +1,9 @@
 """Connections to bookies, made when needed and shared by all handles of one client.
 
 One per (bookie, dialect, purpose): adds, single reads and fences share ``Use.MAIN``; batch reads have their v2
-channel (D10) and explicit LACs their v3 one, which is the main one unless the client speaks v2.
+channel (D10) and explicit LACs their v3 one, which is the main one unless the client speaks v2. Replies of protocol v2
+carry ledger and entry only: there the adds of a recovery have a connection of their own, lest they and those of a
+writer of the same ledger take each other's replies.
 
 A bookie that could not be reached is left alone for a while that grows (``reconnect_delay_*``): asking for it
 meanwhile fails at once with what went wrong, so that a read goes on to the next copy without waiting.
@@ -30,6 +32,7 @@ class Use(Enum):
     MAIN = "main"
     BATCH = "batch"
     LAC = "lac"
+    RECOVERY = "recovery"
 
 
 class _Key(NamedTuple):
@@ -64,6 +67,7 @@ class BookiePool:
         self._main: dict[BookieId, BookieConnection] = {}
         self._batch: dict[BookieId, BookieConnection] = {}
         self._lac = self._main if self._dialect is Dialect.V3 else {}
+        self._recovery = self._main if self._dialect is Dialect.V3 else {}
         self._connecting: dict[_Key, asyncio.Task[BookieConnection]] = {}
         self._pauses: dict[BookieId, _Pause] = {}
         self._addresses: dict[BookieId, Address] = {}
@@ -131,7 +135,7 @@ class BookiePool:
 
     def retire(self, bookie: BookieId, connection: BookieConnection) -> None:
         """Nobody gets this connection any more: the next to ask has a new one made. Closed when unused."""
-        for standing in (self._main, self._batch, self._lac):
+        for standing in (self._main, self._batch, self._lac, self._recovery):
             if standing.get(bookie) is connection:
                 del standing[bookie]
                 self._retired.append(connection)
@@ -146,20 +150,30 @@ class BookiePool:
     async def close(self) -> None:
         """Close every connection. Idempotent."""
         await self._tasks.close()
-        everything = [*self._main.values(), *self._batch.values(), *self._lac.values(), *self._retired]
-        for connection in everything:
+        for standing in (self._main, self._batch, self._lac, self._recovery):
+            for connection in list(standing.values()):
+                connection.close()
+        for connection in self._retired:
             connection.close()
 
     def _standing(self, use: Use) -> dict[BookieId, BookieConnection]:
-        if use is Use.MAIN:
-            return self._main
-        return self._batch if use is Use.BATCH else self._lac
+        match use:
+            case Use.MAIN:
+                return self._main
+            case Use.BATCH:
+                return self._batch
+            case Use.LAC:
+                return self._lac
+            case Use.RECOVERY:
+                return self._recovery
 
     def _key(self, bookie: BookieId, use: Use) -> _Key:
         if use is Use.BATCH:
             return _Key(bookie, Dialect.V2, Use.BATCH)
         if use is Use.LAC and self._dialect is Dialect.V2:
             return _Key(bookie, Dialect.V3, Use.LAC)
+        if use is Use.RECOVERY and self._dialect is Dialect.V2:
+            return _Key(bookie, Dialect.V2, Use.RECOVERY)
         return _Key(bookie, self._dialect, Use.MAIN)
 
     async def _connect(self, key: _Key) -> BookieConnection:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from bookkeeper.client.asking import ask, entry_of, failure_of
+from bookkeeper.client.bookie_pool import Use
 from bookkeeper.client.ensemble_change import RETRY_S, STORE_AWAY
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import Services
@@ -174,7 +175,7 @@ class _RecoveryShell:
             else:
                 self._perform(self._machine.on_write_failed(bookie, entry_id, error, now))
 
-        ask(self._services, self._tasks, bookie, request, answered)
+        ask(self._services, self._tasks, bookie, request, answered, use=Use.RECOVERY)
 
     def _forget(self, upto: int) -> None:
         for entry_id in [entry for entry in self._payloads if entry <= upto]:

@@ -54,10 +54,11 @@ async def test_callers_of_one_moment_share_one_connection_and_it_is_kept() -> No
 async def test_each_use_has_its_dialect(protocol: str) -> None:
     house = House(ClientConfig(protocol=protocol))
     await house.listen()
-    main, batch, lac = [await house.pool.get(B1, use) for use in Use]
+    main, batch, lac, recovery = [await house.pool.get(B1, use) for use in Use]
     assert main.dialect is (Dialect.V2 if protocol == "v2" else Dialect.V3)
     assert batch.dialect is Dialect.V2 and batch is not main
     assert lac.dialect is Dialect.V3 and (lac is main) == (protocol == "v3")
+    assert recovery.dialect is main.dialect and (recovery is main) == (protocol == "v3")
     await house.pool.close()
 
 

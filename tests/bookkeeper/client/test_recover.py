@@ -7,6 +7,8 @@ import asyncio
 import pytest
 
 from bookkeeper import wire
+from bookkeeper.client.bookie_pool import Use
+from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import RecoveryInconclusiveError, UnauthorizedError
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import HEADER, LedgerState
@@ -36,6 +38,22 @@ def test_every_bookie_is_fenced_and_every_recovery_read_fences_too() -> None:
         assert all(ledger_id in bookie.fenced for bookie in cluster.bookies)
         reads = [r for b in cluster.bookies for r in b.requests if isinstance(r, wire.ReadEntry)]
         assert reads and all(r.fence and r.master_key for r in reads)
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("R7", "W1")
+def test_adds_of_a_recovery_do_not_meet_those_of_a_writer_whose_replies_look_the_same() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(ClientConfig(protocol="v2")) as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"x")
+            async with await bk.open_ledger(ledger.id) as reader:
+                assert reader.last_add_confirmed == 0
+            pool = bk.services.pool
+            both = [(pool.ready(b.id, Use.MAIN), pool.ready(b.id, Use.RECOVERY)) for b in cluster.bookies]
+            assert sum(recovery is not None for _, recovery in both) >= 2
+            assert all(main is not recovery for main, recovery in both)
 
     ScriptedCluster().run(story)
 
