@@ -1,8 +1,9 @@
-"""What a writer knows to be missing somewhere, and the mark it leaves at close (D12).
+"""What a writer knows to be missing somewhere, and the mark it leaves (D12).
 
-A bookie that was away while a ledger grew lacks what was confirmed without it. At close the ledger is entered into
-the cluster's list of under-replicated ledgers, in Apache BookKeeper's own form, so that whoever re-replicates,
-their workers or ours, finds it. The mark is a hint: repair looks for itself which entries are missing where.
+A bookie that was away while a ledger grew lacks what was confirmed without it. When it is back, or replaced, and once
+more at close, the ledger is entered into the cluster's list of under-replicated ledgers, in Apache BookKeeper's own
+form, so that whoever re-replicates, their workers or ours, finds it, also if the writer never gets to its close. The
+mark is a hint: repair looks for itself which entries are missing where.
 
     <root>/underreplication/ledgers/0000/0000/0000/0005/urL0000000005
         replica: "192.0.2.1:3181"

@@ -79,6 +79,7 @@ class WriterShell:
         self._lac_delay_s = services.config.explicit_lac_delay_ms / 1000
         self._lac_timer: asyncio.TimerHandle | None = None
         self._ended = False
+        self._marking = False
         self._tasks = Tasks(f"ledger {record.ledger_id}", on_error=self._on_broken)
         self._stop_listening = services.watcher.on_appeared(self._on_appeared)
         self._confirmed = services.metrics.counter("entries_confirmed", "Appends that were acknowledged")
@@ -189,6 +190,9 @@ class WriterShell:
                     self._tasks.start(self._close_metadata(effect), "close")
                 case wish.NoteMissing():
                     self.missing.note(effect.bookie, effect.first, effect.last)
+                    if self.closing is None and not self._marking:  # now, for this writer may not live to its close
+                        self._marking = True
+                        self._tasks.start(self._mark_soon(), "mark as under-replicated")
                 case _:
                     assert_never(effect)
 
@@ -375,16 +379,20 @@ class WriterShell:
                 self.closing.set_exception(error)
             return
         self._report(self.writer.on_closed(metadata, self._loop.time()))
-        await self._mark_underreplicated()
+        if self.missing:
+            self._missed.add()
+            _log.warning("ledger %d is closed with copies missing: %s", self.record.ledger_id, self.missing)
+            await self._mark_underreplicated()
         if not self.closing.done():
             self.closing.set_result(None)
 
+    async def _mark_soon(self) -> None:
+        self._marking = False  # what is noted from here on needs another
+        await self._mark_underreplicated()
+
     async def _mark_underreplicated(self) -> None:
-        if not self.missing:
-            return
-        self._missed.add()
+        """D12. What cannot be written while the ledger is open is written at its close."""
         ledger, metadata = self.record.ledger_id, self.services.metadata
-        _log.warning("ledger %d is closed with copies missing: %s", ledger, self.missing)
         try:
             await mark(metadata.store, metadata.paths.root, ledger, self.missing, self.services.seams.clock.wall_ms())
         except MetadataError as error:

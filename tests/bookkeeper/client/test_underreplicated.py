@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from bookkeeper.client.underreplicated import Missing, encode_mark, mark, mark_path, marked_bookies
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import MemoryCluster
+from tests.bookkeeper.client.scripted import ScriptedCluster
 
 
 def missing(*bookies: str) -> Missing:
@@ -52,3 +55,35 @@ async def test_a_second_mark_adds_to_the_first_and_a_repeated_one_writes_nothing
     await mark(store, "/ledgers", LedgerId(5), missing("b2", "b1"), 3)
     found = await store.get(path)
     assert found.value == b'replica: "b1"\nreplica: "b2"\nctime: 3\n' and found.version == 1
+
+
+@pytest.mark.rule("D12")
+@pytest.mark.parametrize("store_away", [False, True])
+def test_what_a_returned_bookie_missed_is_marked_at_once_lest_the_writer_dies(store_away: bool) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"three copies")
+            cluster.world.node("b3").crash(power=False)
+            await ledger.append(b"two copies")
+            cluster.world.node("b3").restart()
+            await asyncio.sleep(5)
+            assert ledger.failed_bookies == ()
+            store, path = bk.metadata_store.store, mark_path(bk.metadata_store.paths.root, ledger.id)
+            assert marked_bookies((await store.get(path)).value) == ["b3"]
+            if store_away:  # a mark that cannot be written stops nobody
+                cluster.world.node("b2").crash(power=False)
+                await ledger.append(b"x")
+                cluster.world.node("b2").restart()
+                await asyncio.sleep(0.01)
+                cluster.store.begin_outage()
+                await asyncio.sleep(5)
+                await ledger.append(b"x")
+                cluster.store.end_outage()
+                await asyncio.sleep(5)
+                await ledger.close()
+                assert set(marked_bookies((await store.get(path)).value)) == {"b2", "b3"}
+            else:
+                await ledger.abandon()
+
+    ScriptedCluster().run(story)
