@@ -7,6 +7,7 @@ nobody changes, and the loop's thread goes on with its result.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -98,7 +99,9 @@ def fetch_batch(plan: list[_Stretch], ledger_id: int, size_max: int, hint: int, 
         while done < len(stretch.offsets):
             at = stretch.offsets[done]
             data = _bytes_of(stretch, at, hint, read)
-            offsets = array("q", [offset - at for offset in stretch.offsets[done:]])
+            offsets = stretch.offsets
+            if done or at:
+                offsets = array("q", [offset - at for offset in offsets[done:]])
             packed = pack_entries(data, offsets, ledger_id, stretch.first + done, size_max - size, 0 if count else 1)
             parts.append(packed.body)
             size, count, done = size + len(packed.body), count + packed.n, done + packed.n
@@ -216,9 +219,12 @@ class EntryReader:
 
     def _plan(self, state: LedgerState, first: int, count_max: int, size_max: int) -> list[_Stretch]:
         """Where the entries from ``first`` on lie, up to the first that is not here."""
-        limit = min(count_max or _BATCH_MAX, _BATCH_MAX, 1 + size_max // 36)
+        likely = 64 + 2 * size_max // max(36, state.read_hint - 512)  # a guess may end a reply early, nothing more
+        limit = min(count_max or _BATCH_MAX, _BATCH_MAX, 1 + size_max // 36, likely)
         places = self._places(state, first, limit)
         near, written = max(_NEAR, 4 * state.read_hint), self.commit.written_below
+        if (dense := _dense(places, size_max, 4 * state.read_hint)) and dense[-1] < written:
+            return [self._stretch(state, first, dense)]
         plan: list[_Stretch] = []
         begin = spent = 0
         for at in range(1, len(places)):
@@ -384,6 +390,20 @@ class EntryReader:
         if isinstance(error, OSError):
             return BookieFailedError(f"reading failed: {error}")
         return error if error is not None else BookieFailedError("reading failed")
+
+
+def _dense(places: array[int], size_max: int, share: int) -> array[int] | None:
+    """Places up to ``size_max`` bytes and one more, if they ascend and have at most ``share`` bytes each on average.
+
+    What a writer's entries look like that came alone; found without a step per entry in Python.
+    """
+    if len(places) < 2:
+        return None
+    dense = places[: bisect_right(places, places[0] + size_max) + 1]  # of places that do not ascend: any number
+    values = dense.tolist()
+    if 0 < values[-1] - values[0] <= min(share * len(values), size_max + _NEAR) and sorted(values) == values:
+        return dense
+    return None
 
 
 def _present(first: int, places: array[int]) -> list[tuple[int, int]]:
