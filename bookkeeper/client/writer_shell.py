@@ -96,7 +96,7 @@ class WriterShell:
     def add(self, payloads: Sequence[Buffer]) -> EntryId:
         """Give the machine a run. Raises what ended the handle."""
         writer = self.writer
-        alone = not writer.pending_bytes
+        alone = len(payloads) == 1 and not writer.pending_bytes
         first, effects = writer.add(list(map(len, payloads)), self._loop.time())
         self._unencoded = payloads
         self._perform(effects, alone=alone)
