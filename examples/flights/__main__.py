@@ -66,7 +66,7 @@ def show(console: Console, verdict: Verdict, told: Told, seconds: float) -> None
             "cold time", f"{time.time() - float(cold) - seconds + told.first_commit_s:.0f} s from `make` to there"
         )
     if megabytes := os.environ.get("BK_DEMO_DOWNLOADED_MB"):
-        table.add_row("installed", f"{megabytes} MB of packages")
+        table.add_row("downloaded", f"{megabytes} MB by pip (what its cache held is not counted)")
     table.add_row("groups compared", f"{verdict.groups:,} (day, carrier, origin)")
     table.add_row("groups or batches that differ", f"{verdict.differing}")
     table.add_row("driver killed between offsets/N and commits/N", f"{told.driver_killed}")
