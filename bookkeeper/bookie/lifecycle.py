@@ -24,6 +24,7 @@ from bookkeeper.bookie.garbage_collector import GarbageCollector, check_metadata
 from bookkeeper.bookie.gate import Gate
 from bookkeeper.bookie.http import HttpServer, MetricsCollector
 from bookkeeper.bookie.identity import Identity, read_identity, settle_cookie, write_identity
+from bookkeeper.bookie.limbo import LimboWatch
 from bookkeeper.bookie.server import Connections
 from bookkeeper.errors import (
     CookieError,
@@ -138,7 +139,8 @@ class BookieServer:
         self._registration = await self._metadata.bookies.register(self.bookie_id, info, read_only=read_only)
         self._running = True
         self._garbage = GarbageCollector(self.engine, self._metadata, config, self._seams, self.metrics)
-        for work in (self._follow_state(), self._watch_space(), self._garbage.run()):
+        limbo = LimboWatch(self.engine, self._metadata, self.bookie_id, self._state_changed.set)
+        for work in (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run()):
             self._tasks.append(asyncio.create_task(work))
         log.info("bookie %s serves at %s, boot %d", self.bookie_id, self.address, self.boot)
 
@@ -292,15 +294,15 @@ class BookieServer:
             "boot": self.boot,
             "state": engine.state.value,
             "read_only": self._wants_read_only(),
-            "limbo": engine.report.limbo_reason,
+            "limbo": engine.report.limbo_reason if engine.in_limbo else None,
             "seconds_since_garbage_pass": None if age is None else round(age, 1),
         }
 
     def _wants_read_only(self) -> bool:
-        """By order, by the disk's state, or in limbo: then every ledger counts as fenced here (B3, B9), and a new one
-        that got this bookie into its ensemble would end with its first append."""
+        """By order, by the disk's state, or while limbo concerns every ledger: all count as fenced here then (B3, B9),
+        and a new one that got this bookie into its ensemble would end with its first append."""
         engine = self.engine
-        return self.config.read_only or engine.in_limbo or engine.state is not EngineState.WRITABLE
+        return self.config.read_only or not engine.takes_new_ledgers or engine.state is not EngineState.WRITABLE
 
     def _on_state(self, state: EngineState, reason: str) -> None:
         level = logging.INFO if state is EngineState.CLOSED else logging.WARNING

@@ -74,6 +74,8 @@ class Engine:
         """Changed since the last checkpoint."""
         self._complete: set[int] = set()
         """Ledgers out of limbo."""
+        self._suspects: frozenset[int] | None = None
+        """The ledgers that limbo may concern; None: any."""
         self._lac_waiters: dict[int, dict[object, Callable[[int], None]]] = {}
         self._closing = False
         self._pause: Callable[[], None] = _nothing
@@ -407,6 +409,18 @@ class Engine:
         """Acknowledged data may be missing: regular adds are refused as fenced, negatives are unknown (B9)."""
         return self._house.limbo is not None
 
+    @property
+    def takes_new_ledgers(self) -> bool:
+        """A ledger that is created now is not in limbo."""
+        return not self.in_limbo or self._suspects is not None
+
+    def narrow_limbo(self, suspects: Iterable[LedgerId]) -> None:
+        """Limbo concerns at most these from now on: no other ledger that existed before this life was ever here.
+
+        The caller has the proof. Holds for this life only.
+        """
+        self._suspects = frozenset(suspects)
+
     def end_limbo(self, ledger_id: LedgerId | None = None) -> None:
         """The data of the ledger (None: of all) is known to be complete again, or it was created later."""
         if ledger_id is None:
@@ -459,7 +473,9 @@ class Engine:
 
     def _in_limbo(self, ledger_id: int) -> bool:
         """Acknowledged records may be gone, a fence of this ledger among them (B3)."""
-        return self._house.limbo is not None and ledger_id not in self._complete
+        if self._house.limbo is None or ledger_id in self._complete:
+            return False
+        return self._suspects is None or ledger_id in self._suspects
 
     def _known(self, ledger_id: int, key: bytes) -> LedgerState | None:
         """The ledger's state, if there is one; its key is compared (B4), or set if none is known."""

@@ -129,27 +129,6 @@ def test_it_turns_read_only_on_a_full_disk_and_writable_again() -> None:
     run(main, storage={"journal_file_bytes": 64 * 1024, "entry_log_bytes": 64 * 1024, "reserve_bytes": 16384})
 
 
-@pytest.mark.rule("B9", "B3")
-def test_a_bookie_that_may_have_lost_data_is_offered_for_reading_only() -> None:
-    async def main(cluster: Cluster) -> None:
-        metadata = await cluster.up()
-        assert (await cluster.ask(wire.AddEntry(L, EntryId(0), KEY, entry(0, b"x")))).status is Status.OK
-        cluster.node.crash()
-        disk = cluster.node.disk
-        for name in [name for name in disk.list("/data/journal") if name.endswith(".journal")]:
-            disk.unlink(f"/data/journal/{name}")
-        disk.sync_directory("/data/journal")
-        await cluster.again()
-        assert cluster.server is not None and cluster.server.engine.report.limbo_reason
-        assert await metadata.bookies.writable() == [], "it answers 'fenced' to every writer: new ledgers must avoid it"
-        assert await metadata.bookies.read_only() == [BOOKIE]
-        assert cluster.server.health()["read_only"]
-        reply = await cluster.ask(wire.ReadEntry(L, EntryId(0), KEY, fence=True))
-        assert reply.status is Status.UNKNOWN_STATE
-
-    run(main)
-
-
 @pytest.mark.rule("K23")
 def test_a_failed_sync_ends_the_bookie() -> None:
     async def main(cluster: Cluster) -> None:

@@ -713,6 +713,27 @@ def test_a_missing_journal_file_is_limbo_not_an_end(disk: RecordingDisk) -> None
         assert open_engine(broken)[0].report.limbo_reason is None
 
 
+@pytest.mark.rule("B9", "B3", "B5")
+def test_limbo_concerns_the_suspects_only_once_they_are_known(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 1, 0)
+    engine.when_durable(lambda error: None)
+    workers.pump()
+    kept = {name: data for name, data in disk.files().items() if not name.endswith(".journal")}
+    engine, workers = open_engine(RecordingDisk(kept))
+    assert engine.in_limbo and not engine.takes_new_ledgers
+    engine.narrow_limbo([lid(1), lid(2)])
+    assert engine.takes_new_ledgers and engine.in_limbo
+    add(engine, 5, 0)
+    assert engine.is_fenced(lid(2)) and not engine.is_fenced(lid(5))
+    assert isinstance(read(engine, workers, 2, 0), DataUnknownError)
+    assert isinstance(read(engine, workers, 6, 0), NoSuchLedgerError)
+    with pytest.raises(LedgerFencedError):
+        add(engine, 1, 1)
+    engine.end_limbo(lid(2))
+    add(engine, 2, 0)
+
+
 def test_ids_are_read_from_the_handle(disk: RecordingDisk) -> None:
     engine, _ = open_engine(disk)
     got: list[object] = []

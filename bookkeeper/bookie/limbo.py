@@ -1,0 +1,136 @@
+"""The way out of limbo (B9): which ledgers the loss may concern, and when each is whole again.
+
+After a start that may have lost acknowledged data every ledger, also one never seen, is in limbo: regular adds are
+refused as fenced, negatives are unknown. What was lost can only be of ledgers that existed then. So
+
+1. All ledgers are listed once, after a sync. Those whose metadata name this bookie, or cannot be read, and those that
+   lie here without being listed, are *suspects*; all others are out of limbo, and so is every ledger that is created
+   from then on: the bookie may be writable again.
+2. A suspect is out when it is closed and everything that its metadata say is here has been read and verified, or when
+   its deletion was proved and its data collected (G1). Somebody else closes it (a recovery), and brings back what
+   is missing (re-replication).
+3. When no suspect is left the limbo is over, durably. A restart before that begins with the first step.
+
+Why that is safe: an acknowledgement, a fence or an entry that was lost here concerns a ledger whose metadata named this
+bookie at the time, and name it still: fragments in which something was acknowledged stay, and a recovery's changes
+enter metadata with the close only (R9).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from bookkeeper.errors import MetadataFormatError, NoSuchLedgerError
+from bookkeeper.ids import BookieId, EntryId, LedgerId
+from bookkeeper.ledger import LedgerMetadata
+from bookkeeper.meta import Metadata
+from bookkeeper.storage.engine import Engine, PackedEntries
+
+log = logging.getLogger(__name__)
+
+PASS_S: Final = 60.0
+"""Seconds between two looks at the suspects."""
+
+BATCH_BYTES: Final = 1 << 20
+"""How much is read at once when a copy is verified."""
+
+
+class LimboWatch:
+    """Of a bookie that started in limbo."""
+
+    def __init__(self, engine: Engine, metadata: Metadata, bookie: BookieId, on_change: Callable[[], None]) -> None:
+        self._engine = engine
+        self._metadata = metadata
+        self._bookie = bookie
+        self._on_change = on_change
+        self._suspects: set[LedgerId] | None = None
+
+    async def run(self) -> None:
+        """Look again and again until the limbo is over; no error ends it."""
+        while self._engine.in_limbo:
+            try:
+                await self.one_pass()
+            except Exception:
+                log.exception("this look at the ledgers in limbo proved nothing")
+            if self._engine.in_limbo:
+                await asyncio.sleep(PASS_S)
+
+    async def one_pass(self) -> frozenset[LedgerId]:
+        """The ledgers that are still in limbo afterwards.
+
+        Raises:
+            MetadataError: the store cannot say, or shows an older state than was seen (M10).
+        """
+        if self._suspects is None:
+            self._suspects = await self._all_suspects()
+            self._engine.narrow_limbo(self._suspects)
+            log.warning("limbo concerns %d ledgers; new ones are taken", len(self._suspects))
+            self._on_change()
+        for ledger in sorted(self._suspects):
+            if await self._is_whole(ledger):
+                self._suspects.discard(ledger)
+                self._engine.end_limbo(ledger)
+        if not self._suspects:
+            self._engine.end_limbo()
+            self._engine.checkpoint(lambda error: None)
+            log.warning("the limbo is over")
+            self._on_change()
+        return frozenset(self._suspects)
+
+    async def _all_suspects(self) -> set[LedgerId]:
+        local = set(self._engine.ledgers())
+        store = self._metadata.store
+        await store.sync(self._metadata.paths.root)  # Z6: a listing of the past would miss the newest ledgers
+        await store.check_not_rolled_back(store.last_transaction)
+        listed = {ledger async for ledger in self._metadata.ledgers.list()}
+        suspects = local - listed
+        for ledger in sorted(listed):
+            try:
+                metadata = (await self._metadata.ledgers.read(ledger)).value
+            except NoSuchLedgerError:
+                continue  # deleted since it was listed
+            except MetadataFormatError:
+                suspects.add(ledger)
+                continue
+            if any(self._bookie in fragment.ensemble for fragment in metadata.fragments):
+                suspects.add(ledger)
+        return suspects
+
+    async def _is_whole(self, ledger: LedgerId) -> bool:
+        try:
+            metadata = (await self._metadata.ledgers.read(ledger, fresh=True)).value
+        except NoSuchLedgerError:
+            return ledger not in self._engine.ledgers()
+        except MetadataFormatError:
+            return False
+        return metadata.is_closed and await self._has_its_share(ledger, metadata)
+
+    async def _has_its_share(self, ledger: LedgerId, metadata: LedgerMetadata) -> bool:
+        """Whether all entries of a closed ledger that are to be here are, and can be read (B7)."""
+        spec = metadata.spec
+        for index, fragment in enumerate(metadata.fragments):
+            if self._bookie not in fragment.ensemble:
+                continue
+            position, end = fragment.ensemble.index(self._bookie), metadata.fragment_end(index)
+            assert end is not None, "it is closed"
+            at = spec.next_held(position, fragment.first_entry)
+            while at <= end:
+                count = await self._count_from(ledger, EntryId(at), end - at + 1)
+                if not count:
+                    return False
+                at = spec.next_held(position, at + count)
+        return True
+
+    async def _count_from(self, ledger: LedgerId, first: EntryId, count: int) -> int:
+        """How many consecutive entries could be read; at most ``count``."""
+        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def got(packed: PackedEntries | BaseException) -> None:
+            if not done.done():
+                done.set_result(0 if isinstance(packed, BaseException) else packed.count)
+
+        self._engine.read_batch(ledger, first, count, BATCH_BYTES, got)
+        return await done
