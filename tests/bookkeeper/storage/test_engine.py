@@ -721,9 +721,9 @@ def test_limbo_concerns_the_suspects_only_once_they_are_known(disk: RecordingDis
     workers.pump()
     kept = {name: data for name, data in disk.files().items() if not name.endswith(".journal")}
     engine, workers = open_engine(RecordingDisk(kept))
-    assert engine.in_limbo and not engine.takes_new_ledgers
+    assert [engine.in_limbo, engine.takes_new_ledgers] == [True, False]
     engine.narrow_limbo([lid(1), lid(2)])
-    assert engine.takes_new_ledgers and engine.in_limbo
+    assert [engine.in_limbo, engine.takes_new_ledgers] == [True, True]
     add(engine, 5, 0)
     assert engine.is_fenced(lid(2)) and not engine.is_fenced(lid(5))
     assert isinstance(read(engine, workers, 2, 0), DataUnknownError)
