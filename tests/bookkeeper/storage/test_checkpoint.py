@@ -188,6 +188,20 @@ def test_a_log_goes_when_nobody_in_it_lives_and_not_before(disk: RecordingDisk, 
     assert 1 not in manifest_of(disk).logs
 
 
+@pytest.mark.rule("G1")
+def test_the_log_that_is_being_filled_stays_though_nobody_in_it_lives(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    fill(engine, workers, 1, 0, 2)
+    engine.collect([lid(1)], lambda error: None)
+    workers.pump()
+    assert disk.exists("/ledgers/000001.log")
+    fill(engine, workers, 2, 0, 2)
+    checkpoint(engine, workers)
+    for _ in range(2):
+        assert read(engine, workers, 2, 1) == make_entry(2, 1)
+        engine, workers = open_engine(disk)
+
+
 @pytest.mark.rule("G4", "G1", "K20")
 def test_a_log_without_a_sound_map_is_scanned_before_it_goes(disk: RecordingDisk) -> None:
     engine, workers, path = two_logs(disk, shared=True)

@@ -187,6 +187,27 @@ def test_after_a_final_error_everyone_is_told_in_order_and_nothing_is_written(
     assert len(disk.ops) == done, "a disk that came back has lost what it did not sync"
 
 
+@pytest.mark.rule("K23")
+def test_a_group_in_hand_when_the_disk_fails_elsewhere_is_the_last_one_and_not_acknowledged(
+    disk: RecordingDisk,
+) -> None:
+    engine, workers = open_engine(disk, replace(CONFIG, log_sync_bytes=4096))
+    answers: Answers = []
+    add_waiting(engine, 0, answers, size=5000)
+    add_waiting(engine, 1, answers)
+    workers.step()
+    add_waiting(engine, 2, answers)
+    assert [name for name, _, _ in workers.jobs] == ["checkpoint", "journal"]
+    disk.faults["sync", ".log"] = OSError(errno.EIO, "input/output error")
+    workers.pump()
+    assert [(entry_id, type(error)) for entry_id, error in answers] == [
+        (0, type(None)),
+        (1, BookieFailedError),
+        (2, BookieFailedError),
+    ]
+    assert not any(make_entry(1, 2) in op.data for op in disk.ops)
+
+
 @pytest.mark.rule("B2", "R3")
 def test_a_fence_answers_behind_the_adds_before_it_however_many_groups_those_are(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk)

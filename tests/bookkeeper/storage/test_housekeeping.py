@@ -15,6 +15,7 @@ from bookkeeper.seams import Space
 from bookkeeper.storage import Engine, EngineState
 from bookkeeper.storage.entry_index import PageCache
 from bookkeeper.storage.housekeeping import WorkerHub
+from bookkeeper.storage.journal_format import CLEAN_STOP, Group, read_groups
 from bookkeeper.storage.manifest import Manifest, read_manifest
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, add, everything, lid, make_entry, open_engine, read
@@ -102,6 +103,47 @@ def test_a_checkpoint_that_fails_again_and_again_forgets_nothing(disk: Recording
     assert answers[-1] is None
     engine, workers = open_engine(disk)
     assert engine.report.replayed_groups == 0 and everything(engine, workers) == wanted
+
+
+@pytest.mark.rule("K16", "G1", "B3")
+def test_a_ledger_dropped_by_a_checkpoint_that_failed_stays_dropped(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    fill(engine, workers, 0, 2)
+    engine.checkpoint(nothing)
+    workers.pump()
+    disk.faults["rename", "manifest"] = OSError(errno.EMFILE, "too many open files")
+    answers: list[BaseException | None] = []
+    engine.collect([lid(1)], answers.append)
+    workers.pump()
+    assert len(answers) == 1 and answers[0] is not None
+    disk.faults.clear()
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert answers[1] is None
+    for _ in range(2):
+        assert list(engine.ledgers()) == [] and engine.is_fenced(lid(1))
+        engine, workers = open_engine(disk)
+
+
+@pytest.mark.rule("K13", "K16")
+def test_logs_that_a_failed_checkpoint_did_not_come_to_sync_are_synced_by_the_next(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk, replace(CONFIG, entry_log_bytes=1 << 20))
+    fill(engine, workers, 0, 2)
+    disk.faults["write", ".journal"] = OSError(errno.ENOSPC, "no space left")
+    answers: list[BaseException | None] = []
+    add(engine, 1, 2)
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert [type(error) for error in answers] == [DiskFullError]
+    disk.faults.clear()
+    engine.check_space()
+    workers.pump()
+    begin = len(disk.ops)
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert answers[1] is None
+    steps = [(op.kind, op.target or op.path) for op in disk.ops[begin:]]
+    assert steps.index(("sync", "/ledgers/000001.log")) < steps.index(("rename", "/ledgers/manifest"))
 
 
 @pytest.mark.rule("B5", "K19")
@@ -221,6 +263,18 @@ def test_the_next_journal_file_is_zeroed_before_the_present_one_is_full(disk: Re
     assert [name for name in disk.list("/journal") if name.endswith(".spare")] != [], "and then the one after it"
 
 
+def test_with_a_recycled_file_at_hand_no_new_one_is_made(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk, replace(CONFIG, journal_spares=2))
+    fill(engine, workers, 0, 10, size=3000)
+    engine.checkpoint(nothing)
+    workers.pump()
+    assert len([name for name in disk.list("/journal") if name.endswith(".spare")]) == 2
+    begin = len(disk.ops)
+    fill(engine, workers, 10, 13, size=3000)
+    steps = [(op.kind, op.path.rpartition(".")[2]) for op in disk.ops[begin:]]
+    assert ("rename", "spare") in steps and ("create", "spare") not in steps
+
+
 @pytest.mark.rule("K26")
 def test_a_spare_that_cannot_be_made_for_now_stops_nobody(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk)
@@ -252,6 +306,11 @@ def test_a_clean_stop_covers_everything_before_it_takes_the_markers_away(disk: R
     assert ops[named + 1].kind == "sync_directory" and named + 1 < min(unmarked)[0]
     assert [op.kind for op in ops[-2:]] == ["unlink", "sync_directory"], "and nothing after them"
     assert manifest_of(disk).clean and not disk.locks
+    name = max(name for name in disk.list("/journal") if name.endswith(".journal"))
+    groups = [
+        item for item in read_groups(disk.open(f"/journal/{name}"), int(name[:-8], 16)) if isinstance(item, Group)
+    ]
+    assert groups[-1].header.flags == CLEAN_STOP and groups[-1].header.sequence == manifest_of(disk).sequence
     engine.close(answers.append)
     assert answers == [None, None], "a second stop is done already"
     engine, workers = open_engine(disk)

@@ -243,6 +243,9 @@ def test_a_batch_goes_on_from_log_to_log(disk: RecordingDisk) -> None:
     for cached in (True, False):
         disk.cached = cached
         assert read_batch(engine, workers, 1, 0) == entries
+        one = 4 + len(entries[0])
+        for count in range(1, 30):
+            assert read_batch(engine, workers, 1, 0, size=(count + 1) * one - 1) == entries[:count]
 
 
 def test_entries_of_other_ledgers_between_them_do_not_come_along(disk: RecordingDisk) -> None:

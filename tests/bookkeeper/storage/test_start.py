@@ -91,6 +91,18 @@ def test_both_directories_say_that_they_are_in_use_before_anything_else_is_writt
 
 
 @pytest.mark.rule("K22")
+def test_a_marker_that_is_there_is_made_durable_before_anything_is_written() -> None:
+    files, _ = a_life()
+    files["/ledgers/dirty"] = b""  # a crash may take its bytes
+    disk = RecordingDisk(files)
+    open_engine(disk)
+    assert [(op.kind, op.path) for op in disk.ops[:2]] == [
+        ("sync_directory", "/ledgers"),
+        ("sync_directory", "/journal"),
+    ]
+
+
+@pytest.mark.rule("K22")
 @pytest.mark.parametrize("lost", ["/ledgers/dirty", "/journal/dirty"])
 def test_one_marker_is_enough_to_know_that_the_last_life_did_not_end(lost: str) -> None:
     files, _ = a_life()
