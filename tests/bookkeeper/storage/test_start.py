@@ -155,6 +155,23 @@ def test_any_number_of_starts_and_crashes_ends_with_the_same() -> None:
         add(engine, 1, 99)
 
 
+@pytest.mark.rule("B3", "M6", "K17")
+def test_a_ledger_whose_removal_was_only_journalled_does_not_come_back(disk: RecordingDisk) -> None:
+    life = Life(disk)
+    life.add(1, 0, 1)
+    life.add(2, 0)
+    life.checkpoint()
+    life.pump()
+    disk.faults["rename", "manifest"] = OSError(errno.EMFILE, "too many open files")
+    life.collect(1)
+    life.pump()
+    disk.faults.clear()
+    assert life.truth.gone == {}, "not acknowledged, but durable"
+    for _ in range(4):
+        engine, workers = open_engine(disk)
+        assert engine.is_fenced(lid(1)) and set(everything(engine, workers)) == {2}
+
+
 class Stop(BaseException):
     """The process ends here."""
 
