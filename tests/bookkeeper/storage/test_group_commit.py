@@ -191,7 +191,7 @@ def test_after_a_final_error_everyone_is_told_in_order_and_nothing_is_written(
 def test_a_group_in_hand_when_the_disk_fails_elsewhere_is_the_last_one_and_not_acknowledged(
     disk: RecordingDisk,
 ) -> None:
-    engine, workers = open_engine(disk, replace(CONFIG, log_sync_bytes=4096))
+    engine, workers = open_engine(disk, replace(CONFIG, log_sync_bytes=4096, entry_log_bytes=1 << 20))
     answers: Answers = []
     add_waiting(engine, 0, answers, size=5000)
     add_waiting(engine, 1, answers)
