@@ -90,8 +90,12 @@ class _Starter:
         self.lost: list[str] = []
         """Reasons for limbo."""
         self.torn: str | None = None
+        self.began = False
+        """Without a mark: where the journal begins is known."""
         self.keep: set[int] = set()
         self.before = self._read_manifest(directory_id)
+        self.known = set(self.lost)
+        """Found by earlier starts, which took in what there was to take in."""
         free = max([self.before.next_log - 1, *logs_on_disk(disk, config.ledger_dir)]) + 1  # G4: none is overwritten
         self.books = LogBook(disk, config.ledger_dir, config.entry_log_bytes, free)
         self.made: list[str] = []
@@ -151,10 +155,12 @@ class _Starter:
     @property
     def damaged(self) -> bool:
         """Something is not as it was left: nothing may be removed (G4)."""
-        return bool(self.lost or self.report.quarantined)
+        return bool(set(self.lost) - self.known or self.report.quarantined)
 
     def _serveable(self) -> Started:
+        whole = len(self.lost) + len(self.report.quarantined)
         self._replay()
+        broken = len(self.lost) + len(self.report.quarantined) > whole  # something is wrong with the journal itself
         if self.damaged:
             self._take_in()
         journal = JournalWriter(
@@ -165,9 +171,9 @@ class _Starter:
         file_id = max([self.before.next_file - 1, self.before.file_id, *ids]) + 1  # K10
         journal.begin_file(file_id, self.last + 1, spares.pop() if spares else None)
         covered = self._cover(file_id, len(spares))
-        if self.damaged:
-            put_journals_aside(self.disk, self.config.journal_dir, file_id)
-        else:
+        if broken or self.known:  # in the second case: those that an unfinished start before this one has left
+            put_journals_aside(self.disk, self.config.journal_dir, file_id if broken else self.before.file_id)
+        if not self.damaged:
             self._remove_unnamed(covered.manifest)
         for log_id, entry in covered.manifest.logs.items():
             self.books.logs[log_id].finished = entry.finished
@@ -335,7 +341,8 @@ class _Starter:
 
     def _gap(self, sequence: int, path: str) -> None:
         """K9: groups between the last one and this are gone, though this one says they were durable."""
-        if self.last == 0 and self.before.rebuild:  # no mark: from the oldest journal on (K15)
+        if self.last == 0 and self.before.rebuild and not self.began:  # no mark: from the oldest journal on (K15)
+            self.began = True
             self.last = sequence - 1
             if self.last and not self.before.logs:  # what the journal's earlier groups were covered by
                 self.lost.append(f"{self.config.ledger_dir} holds no entry logs")
@@ -405,7 +412,7 @@ class _Starter:
             names = self.disk.list(self.config.ledger_dir)
             segment_id = max([segment_id - 1, *(int(name[:-6], 16) for name in names if name.endswith(".index"))]) + 1
         snap = self.snap = Snapshot(self.before, segment_id, self.books.next_log, file_id + 1)
-        snap.keep_journals = self.damaged
+        snap.keep_journals = bool(self.damaged or self.known)
         snap.file_id, snap.sequence = file_id, self.last
         snap.tails = {key: state.index.freeze() for key, state in self.states.items() if state.index.tail}
         snap.states = {key: state.encode() for key, state in self.states.items()}

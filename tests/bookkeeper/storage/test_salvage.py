@@ -49,6 +49,7 @@ def test_what_the_journal_has_lost_is_read_from_logs_that_no_manifest_names(
 ) -> None:
     files, truth = lost_groups(config, checkpoint=checkpoint)
     disk = RecordingDisk(files)
+    aside: list[list[str]] = []
     for _ in range(3):
         engine, workers = open_engine(disk, config)
         assert engine.in_limbo
@@ -59,6 +60,8 @@ def test_what_the_journal_has_lost_is_read_from_logs_that_no_manifest_names(
         engine.append_entry(lid(1), b"k" * 20, make_entry(1, 7), recovery=True)
         engine.when_durable(lambda error: None)
         workers.pump()
+        aside.append([name for name in disk.files() if name.endswith(".lost")])
+    assert aside[0] and aside[1:] == aside[:1] * 2, "a limbo that is known puts nothing more aside"
     engine.end_limbo()
     assert engine.is_fenced(lid(2))
     engine.close(lambda error: None)
