@@ -50,6 +50,8 @@ bk_crc_init()
 _LONGS = array("q")
 _TEMPLATE: carray.array = _LONGS
 _new = tuple.__new__
+_TXN_MASK = cython.declare(cython.ulonglong, (1 << 40) - 1)
+"""As a C variable: a literal of more than 32 bits is a Python object to Cython, made and masked for every reply."""
 _END, _ZERO, _PARTIAL, _DAMAGED, _BUDGET = Stop.END, Stop.ZERO, Stop.PARTIAL, Stop.DAMAGED, Stop.BUDGET
 _NEUTRAL = {v3: neutral for neutral, v3 in V3_STATUS.items()}
 
@@ -699,7 +701,7 @@ def _request_size(ledger: cython.longlong, entry: cython.longlong, body: cython.
 @cython.inline
 @cython.exceptval(check=False)
 def _txn(base: cython.ulonglong, entry: cython.longlong) -> cython.ulonglong:
-    return base | (cython.cast(cython.ulonglong, entry) & 0xFFFFFFFFFF)
+    return base | (cython.cast(cython.ulonglong, entry) & _TXN_MASK)
 
 
 @cython.cfunc
@@ -897,7 +899,7 @@ def _split_replies(p: cython.p_uchar, at: cython.Py_ssize_t, end: cython.Py_ssiz
                 stream = -1
             else:
                 stream = cython.cast(cython.longlong, reply.txn >> 40)
-                if stream == 0 or _txn(0, reply.entry) != (reply.txn & 0xFFFFFFFFFF):
+                if stream == 0 or _txn(0, reply.entry) != (reply.txn & _TXN_MASK):
                     good = False
         if good and (
             n == 0
