@@ -3,6 +3,9 @@
 entry logs synced → index segment written and synced → manifest replaced → journal files below the mark recycled,
 files that nothing names any more removed (disk-format §5, K3, K13-K16). The job runs on the checkpoint's worker, on a
 snapshot that nobody changes.
+
+What it merely looks at stops nothing: a log that cannot be read is kept, a merge that meets a segment that cannot be
+read is left out, and both are named in the manifest (K27, G4).
 """
 
 from __future__ import annotations
@@ -15,7 +18,14 @@ from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable import TRANSIENT, remove_files, sync
 from bookkeeper.storage.entry_index import Extent, Tail
 from bookkeeper.storage.entry_log import Usage, finish_log, log_name, read_map, scan_log, usage_of
-from bookkeeper.storage.index_segment import SegmentWriter, merge_segments, plan_merge, segment_name
+from bookkeeper.storage.index_segment import (
+    SegmentWriter,
+    UnreadableSegmentError,
+    merge_segments,
+    plan_merge,
+    reading_segment,
+    segment_name,
+)
 from bookkeeper.storage.journal import journal_ids, recycle
 from bookkeeper.storage.manifest import LogEntry, Manifest
 
@@ -52,6 +62,7 @@ class Snapshot:
     rebuild: bool = False
     limbo: str | None = None
     quarantined: list[str] = field(default_factory=list)
+    """The job adds what it could not read."""
     spares: int = 0
     """How many journal files to keep for re-use."""
     keep_journals: bool = False
@@ -78,7 +89,7 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: Snapshot) -> Covered
 
     Raises:
         SyncFailedError: final (K23).
-        OSError: nothing was lost, the journal is kept (K16).
+        OSError: on writing, or for now (K28); nothing was lost, the journal is kept (K16).
         InvariantError: the mark would move back (K14).
     """
     directory, before = config.ledger_dir, snap.before
@@ -129,15 +140,14 @@ def _write_segment(disk: Disk, directory: str, config: StorageConfig, snap: Snap
     else:
         merged = set(ids[plan_merge(list(snap.before.segments.values()), config.index_segments) :])
     if merged and not snap.rebuilt:
-        files = [(key, disk.open(f"{directory}/{segment_name(key)}", write=False)) for key in ids if key in merged]
         try:
-            merge_segments(writer, files, snap.tails, snap.alive)
-        except CorruptionError:  # keep what is there: reads of the damaged part say so, a restart rebuilds (K19)
+            _merge(writer, disk, directory, [key for key in ids if key in merged], snap)
+        except (
+            UnreadableSegmentError
+        ) as error:  # keep what is there: reads of that part say so, a restart rebuilds (K19)
             snap.rebuild = True
+            _note(snap, str(error))
             writer, merged = SegmentWriter(snap.segment_id, snap.before.directory_id), set()
-        finally:
-            for _, file in files:
-                file.close()
     if not merged or snap.rebuilt:
         for ledger_id, tail in snap.tails.items():
             writer.add_tail(ledger_id, tail)
@@ -148,18 +158,47 @@ def _write_segment(disk: Disk, directory: str, config: StorageConfig, snap: Snap
     return writer, merged
 
 
+def _merge(writer: SegmentWriter, disk: Disk, directory: str, chosen: list[int], snap: Snapshot) -> None:
+    files: list[tuple[int, File]] = []
+    try:
+        for key in chosen:
+            path = f"{directory}/{segment_name(key)}"
+            with reading_segment(key, path):
+                files.append((key, disk.open(path, write=False)))
+        merge_segments(writer, files, snap.tails, snap.alive)
+    finally:
+        for _, file in files:
+            file.close()
+
+
+def _note(snap: Snapshot, place: str) -> None:
+    if place not in snap.quarantined:  # it is met again by every try
+        snap.quarantined.append(place)
+
+
 def _dead_logs(disk: Disk, directory: str, snap: Snapshot) -> list[int]:
     """Finished logs in which every ledger is known to be dropped. In doubt a log stays (G1, G4)."""
     return [
         log_id
         for log_id, entry in snap.logs.items()
-        if entry.finished and log_id not in snap.keep and _owners(disk, directory, log_id, entry) <= snap.dropped
+        if entry.finished and log_id not in snap.keep and _owners(disk, directory, log_id, entry, snap) <= snap.dropped
     ]
 
 
-def _owners(disk: Disk, directory: str, log_id: int, entry: LogEntry) -> set[int]:
+def _owners(disk: Disk, directory: str, log_id: int, entry: LogEntry, snap: Snapshot) -> set[int]:
     """The ledgers in a log; {-1}, which is nobody's, if that cannot be said."""
-    file = disk.open(f"{directory}/{log_name(log_id)}", write=False)
+    path = f"{directory}/{log_name(log_id)}"
+    try:
+        return _read_owners(disk, path, log_id, entry)
+    except OSError as error:
+        if error.errno in TRANSIENT:
+            raise
+        _note(snap, f"{path}: {error}")
+        return {-1}
+
+
+def _read_owners(disk: Disk, path: str, log_id: int, entry: LogEntry) -> set[int]:
+    file = disk.open(path, write=False)
     try:
         return set(read_map(file, log_id)[1])
     except CorruptionError:

@@ -217,6 +217,7 @@ class Housekeeping:
         self.stats.checkpoints += 1
         self.stats.merges += bool(covered.merged)
         self.manifest = covered.manifest
+        self.quarantined += [place for place in snap.quarantined if place not in self.quarantined]
         self.commit.spares.extend(covered.spares)
         for key, entry in covered.manifest.logs.items():
             log = self.books.logs[key]

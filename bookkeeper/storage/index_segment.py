@@ -16,13 +16,14 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from struct import Struct
 
 from bookkeeper.errors import CorruptionError
 from bookkeeper.runs import crc32c
 from bookkeeper.seams import Disk, File
-from bookkeeper.storage.durable import BLOCK, STAMP_SIZE, create_file, remove_files, stamp, unstamp
+from bookkeeper.storage.durable import BLOCK, STAMP_SIZE, TRANSIENT, create_file, remove_files, stamp, unstamp
 from bookkeeper.storage.entry_index import PAGE, Extent, Tail
 from bookkeeper.storage.ledger_state import LedgerState, decode_rows, dropped_row
 
@@ -35,6 +36,31 @@ _FOOTER_SIZE = STAMP_SIZE + _FOOTER.size
 
 def segment_name(segment_id: int) -> str:
     return f"{segment_id:016x}.index"
+
+
+class UnreadableSegmentError(CorruptionError):
+    """A segment is damaged, missing, or the disk does not give it: what it held is had from the entry logs (K19)."""
+
+    def __init__(self, segment_id: int, reason: str) -> None:
+        super().__init__(reason)
+        self.segment_id = segment_id
+
+
+@contextmanager
+def reading_segment(segment_id: int, path: str) -> Iterator[None]:
+    """Whatever is wrong with reading is said of this segment. What passes by itself (K28) is left as it is.
+
+    Raises:
+        UnreadableSegmentError: names the place.
+    """
+    try:
+        yield
+    except CorruptionError as error:
+        raise UnreadableSegmentError(segment_id, str(error)) from error
+    except OSError as error:
+        if error.errno in TRANSIENT:
+            raise
+        raise UnreadableSegmentError(segment_id, f"{path}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +160,13 @@ def merge_segments(
     Ledgers not in ``alive`` are left out.
 
     Raises:
-        CorruptionError: one of them is damaged.
+        UnreadableSegmentError: one of them is damaged, or cannot be read.
+        OSError: for now (K28).
     """
     sources: dict[int, list[tuple[Extent, File]]] = {}
     for segment_id, file in files:
-        segment = read_segment(file, segment_id)
+        with reading_segment(segment_id, file.path):
+            segment = read_segment(file, segment_id)
         for extent in segment.extents:
             if extent.ledger_id in alive:
                 sources.setdefault(extent.ledger_id, []).append((extent, file))
@@ -176,7 +204,8 @@ def _pages(sources: list[tuple[Extent, File]], tail: Tail | None) -> Iterator[tu
 
 def _read(extent: Extent, file: File | None) -> array[int]:
     assert file is not None
-    return decode_page(file.pread(8 * extent.count, extent.offset), extent, file.path)
+    with reading_segment(extent.segment, file.path):
+        return decode_page(file.pread(8 * extent.count, extent.offset), extent, file.path)
 
 
 def _overlay(page: array[int], origin: int, first: int, places: array[int]) -> None:

@@ -270,3 +270,76 @@ def test_a_segment_of_a_merge_holds_what_the_merged_ones_held(disk: RecordingDis
             page = decode_page(file.pread(8 * extent.count, extent.offset), extent, file.path)
             places.update({(extent.ledger_id, extent.first + n): found for n, found in enumerate(page) if found})
     assert set(places) == {(1, at) for at in range(8)} | {(2 + at, 0) for at in range(8)}
+
+
+@pytest.mark.rule("K27", "K16", "G4", "G1")
+@pytest.mark.parametrize("fault", ["open", "read"])
+def test_a_log_that_cannot_be_read_stays_and_the_bookie_goes_on(disk: RecordingDisk, fault: str) -> None:
+    engine, workers, path = two_logs(disk, shared=False)
+    disk.faults[fault, "000001.log"] = OSError(errno.EIO, "bad sector")
+    answers: Answers = []
+    for _ in range(2):
+        engine.collect([lid(1)], answers.append)
+        workers.pump()
+    assert answers == [None, None] and engine.state is EngineState.WRITABLE
+    assert disk.exists(path) and 1 in manifest_of(disk).logs, "whose it is could not be asked"
+    assert [note for note in manifest_of(disk).quarantined if path in note and "bad sector" in note], "and it is named"
+    assert len(manifest_of(disk).quarantined) == 1, "once"
+    assert not manifest_of(disk).rebuild
+    disk.faults.clear()
+    engine.collect([], answers.append)
+    workers.pump()
+    assert not disk.exists(path), "once it can be read it goes like any other"
+
+
+@pytest.mark.rule("K28", "K16")
+def test_too_few_descriptors_for_a_look_at_a_log_are_a_matter_of_trying_again(disk: RecordingDisk) -> None:
+    engine, workers, path = two_logs(disk, shared=False)
+    disk.faults["open", "000001.log"] = OSError(errno.EMFILE, "too many open files")
+    answers: Answers = []
+    engine.collect([lid(1)], answers.append)
+    workers.pump()
+    assert isinstance(answers[0], OSError) and engine.state is EngineState.WRITABLE
+    assert disk.exists(path) and not manifest_of(disk).quarantined
+    disk.faults.clear()
+    engine.collect([], answers.append)
+    workers.pump()
+    assert answers[1:] == [None] and not disk.exists(path)
+
+
+@pytest.mark.rule("K27", "K16", "K19")
+@pytest.mark.parametrize("fault", ["open", "read"])
+def test_a_merge_that_cannot_read_a_segment_is_left_out_and_the_bookie_goes_on(disk: RecordingDisk, fault: str) -> None:
+    engine, workers = open_engine(disk)
+    fill(engine, workers, 1, 0, 1)
+    checkpoint(engine, workers)
+    (hurt,) = (name for name in disk.list("/ledgers") if name.endswith(".index"))
+    disk.faults[fault, hurt] = OSError(errno.EIO, "bad sector")
+    at = 1
+    while not manifest_of(disk).rebuild:
+        assert at < 15, "a merge must have come by"
+        fill(engine, workers, 1, at, at + 1)
+        assert checkpoint(engine, workers) is None
+        assert engine.state is EngineState.WRITABLE
+        at += 1
+    assert disk.exists(f"/ledgers/{hurt}")
+    assert [note for note in manifest_of(disk).quarantined if hurt in note and "bad sector" in note]
+    disk.faults.clear()
+    engine, workers = open_engine(disk)
+    assert engine.report.rebuilt and engine.report.limbo_reason is None
+    assert everything(engine, workers)[1][0] == {entry_id: make_entry(1, entry_id) for entry_id in range(at)}
+
+
+@pytest.mark.rule("K28", "K16")
+def test_too_few_descriptors_for_a_merge_are_a_matter_of_trying_again(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    for at in range(3):
+        fill(engine, workers, 1, at, at + 1)
+        checkpoint(engine, workers)
+    (first, *_) = (name for name in disk.list("/ledgers") if name.endswith(".index"))
+    disk.faults["open", first] = OSError(errno.EMFILE, "too many open files")
+    fill(engine, workers, 1, 3, 4)
+    assert isinstance(checkpoint(engine, workers), OSError) and engine.state is EngineState.WRITABLE
+    disk.faults.clear()
+    assert checkpoint(engine, workers) is None
+    assert engine.stats.merges == 1 and not manifest_of(disk).rebuild and not manifest_of(disk).quarantined
