@@ -60,6 +60,8 @@ class Snapshot:
     """The tails are the whole index: the old segments go."""
     clean: bool = False
     rebuild: bool = False
+    unreadable: set[int] = field(default_factory=set)
+    """Segments that a merge could not read, now or before. The job adds to them."""
     limbo: str | None = None
     quarantined: list[str] = field(default_factory=list)
     """The job adds what it could not read."""
@@ -134,20 +136,17 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: Snapshot) -> Covered
 def _write_segment(disk: Disk, directory: str, config: StorageConfig, snap: Snapshot) -> tuple[SegmentWriter, set[int]]:
     """The new tails, and the small segments with them if there are too many."""
     writer = SegmentWriter(snap.segment_id, snap.before.directory_id)
-    ids = list(snap.before.segments)
-    if snap.rebuilt:
-        merged = set(ids)
-    else:
-        merged = set(ids[plan_merge(list(snap.before.segments.values()), config.index_segments) :])
-    if merged and not snap.rebuilt:
+    merged = set(snap.before.segments) if snap.rebuilt else set()
+    if not snap.rebuilt and (chosen := _to_merge(config, snap)):
         try:
-            _merge(writer, disk, directory, [key for key in ids if key in merged], snap)
-        except (
-            UnreadableSegmentError
-        ) as error:  # keep what is there: reads of that part say so, a restart rebuilds (K19)
+            _merge(writer, disk, directory, chosen, snap)
+            merged = set(chosen)
+        except UnreadableSegmentError as error:
+            # keep what is there: reads of that part say so, and a restart rebuilds (K19)
             snap.rebuild = True
+            snap.unreadable.add(error.segment_id)
             _note(snap, str(error))
-            writer, merged = SegmentWriter(snap.segment_id, snap.before.directory_id), set()
+            writer = SegmentWriter(snap.segment_id, snap.before.directory_id)
     if not merged or snap.rebuilt:
         for ledger_id, tail in snap.tails.items():
             writer.add_tail(ledger_id, tail)
@@ -156,6 +155,14 @@ def _write_segment(disk: Disk, directory: str, config: StorageConfig, snap: Snap
     if not writer.empty:
         writer.write(disk, directory)
     return writer, merged
+
+
+def _to_merge(config: StorageConfig, snap: Snapshot) -> list[int]:
+    """The newest segments, if there are too many; only those that are newer than all that cannot be read."""
+    ids = list(snap.before.segments)
+    begin = max((at + 1 for at, key in enumerate(ids) if key in snap.unreadable), default=0)
+    sizes = [snap.before.segments[key] for key in ids[begin:]]
+    return ids[begin + plan_merge(sizes, max(config.index_segments - begin, 2)) :]
 
 
 def _merge(writer: SegmentWriter, disk: Disk, directory: str, chosen: list[int], snap: Snapshot) -> None:

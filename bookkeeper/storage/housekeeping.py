@@ -92,6 +92,8 @@ class Housekeeping:
     set_state: Callable[[EngineState, str], None]
     suspect: bool = False
     """Index damage was met in this life: negatives are unknown until the restart has rebuilt it."""
+    unreadable: set[int] = field(default_factory=set)
+    """Index segments that merges of this life could not read."""
     newly_dropped: list[int] = field(default_factory=list)
     _wanted: list[Done] = field(default_factory=list)
     _collect: bool = False
@@ -208,7 +210,8 @@ class Housekeeping:
         snap.alive, snap.dropped = set(self.states), set(self.dropped)
         snap.logs = {key: log.entry() for key, log in self.books.logs.items() if log.end > BLOCK}
         snap.collect, self._collect = self._collect, False
-        snap.rebuild, snap.limbo, snap.quarantined = self.suspect, self.limbo, list(self.quarantined)
+        snap.rebuild = self.suspect or self.manifest.rebuild  # only a start can take that back (K19)
+        snap.limbo, snap.quarantined, snap.unreadable = self.limbo, list(self.quarantined), set(self.unreadable)
         snap.clean = self._stopping
         return snap
 
@@ -217,6 +220,7 @@ class Housekeeping:
         self.stats.checkpoints += 1
         self.stats.merges += bool(covered.merged)
         self.manifest = covered.manifest
+        self.unreadable = snap.unreadable
         self.quarantined += [place for place in snap.quarantined if place not in self.quarantined]
         self.commit.spares.extend(covered.spares)
         for key, entry in covered.manifest.logs.items():

@@ -343,3 +343,32 @@ def test_too_few_descriptors_for_a_merge_are_a_matter_of_trying_again(disk: Reco
     disk.faults.clear()
     assert checkpoint(engine, workers) is None
     assert engine.stats.merges == 1 and not manifest_of(disk).rebuild and not manifest_of(disk).quarantined
+
+
+@pytest.mark.rule("K19")
+@pytest.mark.parametrize("hurt_at", [0, 1])
+def test_damage_that_a_merge_met_is_remembered_until_a_restart_has_rebuilt_the_index(
+    disk: RecordingDisk, hurt_at: int
+) -> None:
+    engine, workers = open_engine(disk)
+    for at in range(2):
+        fill(engine, workers, 1, 300 * at, 300 * at + 300)
+        checkpoint(engine, workers)
+    hurt = list(manifest_of(disk).segments)[hurt_at]
+    disk.names[f"/ledgers/{hurt:016x}.index"].data[4096] ^= 1
+    flags: list[bool] = []
+    for at in range(600, 640):
+        fill(engine, workers, 1, at, at + 1)
+        assert checkpoint(engine, workers) is None
+        flags.append(manifest_of(disk).rebuild)
+        assert hurt in manifest_of(disk).segments
+        assert len(manifest_of(disk).segments) <= CONFIG.index_segments + 1, "newer ones are still merged"
+    assert flags == sorted(flags) and flags[-1], "once it is known it stays known"
+    assert len(manifest_of(disk).quarantined) == 1
+    assert engine.stats.merges
+    engine, workers = open_engine(disk)
+    assert engine.report.rebuilt and not manifest_of(disk).rebuild
+    assert set(everything(engine, workers)[1][0]) == set(range(640))
+    fill(engine, workers, 1, 640, 641)
+    checkpoint(engine, workers)
+    assert not manifest_of(disk).rebuild
