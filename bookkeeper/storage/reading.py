@@ -1,15 +1,17 @@
 """Reading entries: places from the index, records from the logs, every one verified (B7).
 
 Each step is first tried without waiting. Where that would wait, the read worker does just that step, on values that
-nobody changes, and the loop's thread goes on with its result.
+nobody changes, and the loop's thread goes on with its result. A read keeps the index pages that it waited for until
+it is answered: however small the cache, each page is waited for once, so every read ends (V1).
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from bookkeeper.errors import BookieFailedError, CorruptionError, DataUnknownError, NoSuchEntryError
 from bookkeeper.ids import EntryId
@@ -24,6 +26,7 @@ from bookkeeper.storage.ledger_state import LedgerState
 from bookkeeper.storage.log_book import LogBook
 from bookkeeper.storage.shapes import AvailabilityRun, EngineStats, PackedEntries
 
+T = TypeVar("T")
 _BATCH_MAX = 8192
 """The most entries one batch read looks up."""
 
@@ -36,6 +39,9 @@ class _WouldWaitError(Exception):
 
 
 _Read = Callable[[File, int, int], bytes]
+_Held = Mapping[Extent, "array[int]"]
+"""The pages that one read has waited for."""
+_NONE: _Held = {}
 
 
 def _now(file: File, size: int, offset: int) -> bytes:
@@ -142,11 +148,16 @@ class EntryReader:
     # -- one entry ----------------------------------------------------------------------------------------
 
     def read(
-        self, state: LedgerState, entry_id: int, unknown: bool, reply: Callable[[bytes | BaseException], None]
+        self,
+        state: LedgerState,
+        entry_id: int,
+        unknown: bool,
+        reply: Callable[[bytes | BaseException], None],
+        held: _Held = _NONE,
     ) -> None:
         """See :meth:`Engine.read`; ``unknown``: a negative would not be honest (B5)."""
         try:
-            found = self.find(state, entry_id)
+            found = self.find(state, entry_id, held)
             if not found:
                 return reply(absent(state.ledger_id, entry_id, unknown))
             offset = found & OFFSET_MASK
@@ -160,13 +171,13 @@ class EntryReader:
             try:
                 entry = fetch(file, offset, hint, state.ledger_id, entry_id, _now)
             except _WouldWaitError:
-                self._submit(lambda: fetch(file, offset, hint, state.ledger_id, entry_id, _wait), reply)
+                self._submit(state, lambda: fetch(file, offset, hint, state.ledger_id, entry_id, _wait), len, reply)
                 return None
             self._learn(state, len(entry))
             self.stats.reads_inline += 1
             reply(entry)
         except _PageMissing as missing:
-            self._load(missing, lambda: self.read(state, entry_id, unknown, reply), reply)
+            self._load(missing, held, lambda pages: self.read(state, entry_id, unknown, reply, pages), reply)
         except (CorruptionError, OSError) as error:
             reply(self.trouble(error))
 
@@ -193,14 +204,17 @@ class EntryReader:
         size_max: int,
         unknown: bool,
         reply: Callable[[PackedEntries | BaseException], None],
+        held: _Held = _NONE,
     ) -> None:
         """See :meth:`Engine.read_batch`."""
         try:
-            plan = self._plan(state, first, count_max, size_max)
+            plan = self._plan(state, first, count_max, size_max, held)
         except _PageMissing as missing:
-            return self._load(
-                missing, lambda: self.read_batch(state, first, count_max, size_max, unknown, reply), reply
-            )
+
+            def again(pages: _Held) -> None:
+                self.read_batch(state, first, count_max, size_max, unknown, reply, pages)
+
+            return self._load(missing, held, again, reply)
         except (CorruptionError, OSError) as error:
             return reply(self.trouble(error))
         if not plan:
@@ -209,19 +223,20 @@ class EntryReader:
         try:
             packed = fetch_batch(plan, ledger_id, size_max, hint, _now)
         except _WouldWaitError:
-            return self._submit(lambda: fetch_batch(plan, ledger_id, size_max, hint, _wait), reply)
+            return self._submit(state, lambda: fetch_batch(plan, ledger_id, size_max, hint, _wait), _share, reply)
         except (CorruptionError, OSError) as error:
             return reply(self.trouble(error))
         self.stats.reads_inline += 1
-        if packed.count:
-            self._learn(state, len(packed.body) // packed.count)
+        self._learn(state, _share(packed))
         return reply(packed)
 
-    def _plan(self, state: LedgerState, first: int, count_max: int, size_max: int) -> list[_Stretch]:
+    def _plan(
+        self, state: LedgerState, first: int, count_max: int, size_max: int, held: _Held = _NONE
+    ) -> list[_Stretch]:
         """Where the entries from ``first`` on lie, up to the first that is not here."""
         likely = 64 + 2 * size_max // max(36, state.read_hint - 512)  # a guess may end a reply early, nothing more
         limit = min(count_max or _BATCH_MAX, _BATCH_MAX, 1 + size_max // 36, likely)
-        places = self._places(state, first, limit)
+        places = self._places(state, first, limit, held)
         near, written = max(_NEAR, 4 * state.read_hint), self.commit.written_below
         if (dense := _dense(places, size_max, 4 * state.read_hint)) and dense[-1] < written:
             return [self._stretch(state, first, dense)]
@@ -241,7 +256,7 @@ class EntryReader:
             plan.append(self._stretch(state, first + begin, places[begin:]))
         return plan
 
-    def _places(self, state: LedgerState, first: int, limit: int) -> array[int]:
+    def _places(self, state: LedgerState, first: int, limit: int, held: _Held) -> array[int]:
         """Places of the entries from ``first`` on, up to ``limit`` or the first that is not here.
 
         Raises:
@@ -251,7 +266,7 @@ class EntryReader:
         while len(places) < limit:
             entry_id = first + len(places)
             try:
-                more = state.index.recent_run(entry_id, limit - len(places)) or self._page_run(state, entry_id)
+                more = state.index.recent_run(entry_id, limit - len(places)) or self._page_run(state, entry_id, held)
             except _PageMissing:
                 if not places:
                     raise
@@ -261,12 +276,12 @@ class EntryReader:
             places += more
         return places[:limit]
 
-    def _page_run(self, state: LedgerState, entry_id: int) -> array[int]:
+    def _page_run(self, state: LedgerState, entry_id: int, held: _Held) -> array[int]:
         """Like ``recent_run``, of what is in index pages."""
         if not state.index.plain:
-            return array("q", (found,)) if (found := self.find(state, entry_id)) else array("q")
+            return array("q", (found,)) if (found := self.find(state, entry_id, held)) else array("q")
         for extent in state.index.candidates(entry_id):
-            if run := unbroken(self._page(extent), entry_id - extent.first, extent.count):
+            if run := unbroken(self._page(extent, held), entry_id - extent.first, extent.count):
                 return run
         return array("q")
 
@@ -286,7 +301,7 @@ class EntryReader:
 
     # -- places -------------------------------------------------------------------------------------------
 
-    def find(self, state: LedgerState, entry_id: int) -> int:
+    def find(self, state: LedgerState, entry_id: int, held: _Held = _NONE) -> int:
         """The place of an entry, 0 if it is not here.
 
         Raises:
@@ -295,7 +310,7 @@ class EntryReader:
         if found := state.index.get_recent(entry_id):
             return found
         for extent in state.index.candidates(entry_id):
-            if found := self._page(extent)[entry_id - extent.first]:
+            if found := self._page(extent, held)[entry_id - extent.first]:
                 return found
         return 0
 
@@ -329,8 +344,11 @@ class EntryReader:
                 runs.append((first, end))
         return [AvailabilityRun(EntryId(first), end - first) for first, end in runs]
 
-    def _page(self, extent: Extent) -> array[int]:
-        if (page := self.pages.get(extent)) is not None:
+    def _page(self, extent: Extent, held: _Held = _NONE) -> array[int]:
+        page = self.pages.get(extent)
+        if page is None and held:
+            page = held.get(extent)
+        if page is not None:
             return page
         if (file := self.segments.get(extent.segment)) is None:
             file = self.disk.open(f"{self.directory}/{segment_name(extent.segment)}", write=False)
@@ -346,7 +364,14 @@ class EntryReader:
         self.pages.put(extent, page)
         return page
 
-    def _load(self, missing: _PageMissing, again: Callable[[], None], reply: Callable[[BaseException], None]) -> None:
+    def _load(
+        self,
+        missing: _PageMissing,
+        held: _Held,
+        again: Callable[[_Held], None],
+        reply: Callable[[BaseException], None],
+    ) -> None:
+        """``again`` with the missing page and what is held; by the time it looks, the cache may know neither (V1)."""
         extent, file = missing.extent, missing.file
 
         def done(page: array[int] | None, error: BaseException | None) -> None:
@@ -355,7 +380,7 @@ class EntryReader:
             if page is None:
                 return reply(self.trouble(error))
             self.pages.put(extent, page)
-            return again()
+            return again({**held, extent: page})
 
         self.worker().submit(lambda: decode_page(file.pread(8 * extent.count, extent.offset), extent, file.path), done)
 
@@ -370,17 +395,27 @@ class EntryReader:
                 return group
         return None
 
-    def _submit(self, job: Callable[[], object], reply: Callable[..., None]) -> None:
+    def _submit(
+        self,
+        state: LedgerState,
+        job: Callable[[], T],
+        size_of: Callable[[T], int],
+        reply: Callable[[T | BaseException], None],
+    ) -> None:
         self.stats.reads_waited += 1
 
-        def done(result: object, error: BaseException | None) -> None:
-            reply(self.trouble(error) if error is not None else result)
+        def done(result: T | None, error: BaseException | None) -> None:
+            if result is None or error is not None:
+                return reply(self.trouble(error))
+            self._learn(state, size_of(result))
+            return reply(result)
 
         self.worker().submit(job, done)
 
     def _learn(self, state: LedgerState, size: int) -> None:
         """The next read asks for as much as the last one needed, and a little."""
-        state.read_hint = -(-(size + RECORD_HEADER) // 512) * 512
+        if size:
+            state.read_hint = -(-(size + RECORD_HEADER) // 512) * 512
 
     def trouble(self, error: BaseException | None) -> BaseException:
         """What a reader is told. An I/O error is unknown, never a negative (K27)."""
@@ -390,6 +425,11 @@ class EntryReader:
         if isinstance(error, OSError):
             return BookieFailedError(f"reading failed: {error}")
         return error if error is not None else BookieFailedError("reading failed")
+
+
+def _share(packed: PackedEntries) -> int:
+    """Bytes an entry of a batch has on average; 0 if there is none."""
+    return len(packed.body) // packed.count if packed.count else 0
 
 
 def _dense(places: array[int], size_max: int, share: int) -> array[int] | None:
