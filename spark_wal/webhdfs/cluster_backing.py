@@ -11,7 +11,6 @@ from spark_wal.webhdfs.gateway import Opened
 from spark_wal.webhdfs.lease import StoreLease
 from spark_wal.webhdfs.ledger_content import LedgerBlobs
 
-
 CLIENT: Final = ClientConfig(explicit_lac_delay_ms=200)
 """Nobody follows the namespace's journal: a successor recovers it. Files come one by one; none pays for the news."""
 
