@@ -119,7 +119,7 @@ def test_files_and_commands_that_are_named_exist() -> None:
     for link in re.findall(r"\]\(([^)#]+)\)", README):
         assert link.startswith("https://") or (ROOT / link).exists(), f"README links to {link}"
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    for target in re.findall(r"`?make ([a-z]+)", README):
+    for target in re.findall(r"(?:^|`)make ([a-z]+)", README, flags=re.MULTILINE):
         assert target in targets
 
 
