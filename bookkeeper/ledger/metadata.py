@@ -52,6 +52,8 @@ class Fragment:
 
     first_entry: EntryId
     ensemble: tuple[BookieId, ...]
+    unknown: bytes = field(default=b"", repr=False)
+    """Fields of the stored segment that this program does not know, as they were (M7)."""
 
 
 def _no_custom() -> Mapping[str, bytes]:
@@ -86,6 +88,8 @@ class LedgerMetadata:
     """An update keeps the version that the ledger has."""
     unknown: bytes = b""
     """Fields of the stored message that this program does not know, as they were (M7)."""
+    unknown_of_custom: Mapping[str, bytes] = field(default_factory=_no_custom, repr=False)
+    """The same of single entries of :attr:`custom`, by their key; only those that have any."""
 
     def __post_init__(self) -> None:
         problem = self._problem()
@@ -235,7 +239,7 @@ class LedgerMetadata:
             raise LedgerFencedError(f"A3: fragment {first_entry} of a ledger that is {self.state.name} may still grow")
         ensemble = tuple(new if b == old else b for b in self.fragments[index].ensemble)
         fragments = list(self.fragments)
-        fragments[index] = Fragment(EntryId(first_entry), ensemble)
+        fragments[index] = replace(fragments[index], ensemble=ensemble)
         return replace(self, fragments=tuple(fragments))
 
     def _require_open(self) -> None:
@@ -249,10 +253,12 @@ def with_ensemble(
     fragments: Sequence[Fragment], first_entry: int, ensemble: Sequence[BookieId]
 ) -> tuple[Fragment, ...]:
     """``fragments`` with ``ensemble`` from ``first_entry`` on: appended, or in place of the last one (W5)."""
-    last = fragments[-1].first_entry
-    check(first_entry >= last, "W5", f"a fragment at {first_entry} before the last one, which begins at {last}")
-    kept = fragments[:-1] if first_entry == last else fragments
-    return (*kept, Fragment(EntryId(first_entry), tuple(ensemble)))
+    last = fragments[-1]
+    begins = last.first_entry
+    check(first_entry >= begins, "W5", f"a fragment at {first_entry} before the last one, which begins at {begins}")
+    if first_entry == begins:
+        return (*fragments[:-1], replace(last, ensemble=tuple(ensemble)))
+    return (*fragments, Fragment(EntryId(first_entry), tuple(ensemble)))
 
 
 def broken_rule(old: LedgerMetadata, new: LedgerMetadata) -> str:

@@ -4,7 +4,8 @@
 
 Version 3 (what new ledgers get): varint length and a binary LedgerMetadataFormat. Version 2: the same message as
 text. Version 1: lines. All three are read; a ledger keeps the version it has. **M7**: decode(encode(x)) = x, and
-fields of the message that we do not know come back as they were (version 3; version 2 refuses them, as Java does).
+fields that we do not know, of the message, of a segment or of a custom entry, come back as they were (version 3;
+version 2 refuses them, as Java does).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from google.protobuf import text_format
-from google.protobuf.message import DecodeError, EncodeError
+from google.protobuf.message import DecodeError, EncodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from bookkeeper.errors import MetadataFormatError
@@ -94,11 +95,15 @@ def _to_message(metadata: LedgerMetadata) -> pb.LedgerMetadataFormat:
         ackQuorumSize=metadata.spec.ack_quorum,
     )
     for fragment in metadata.fragments:
-        message.segment.add(ensembleMember=fragment.ensemble, firstEntryId=fragment.first_entry)
+        segment = message.segment.add(ensembleMember=fragment.ensemble, firstEntryId=fragment.first_entry)
+        if fragment.unknown:
+            segment.MergeFromString(fragment.unknown)
     if metadata.ctime_ms is not None:
         message.ctime = metadata.ctime_ms
     for key, value in metadata.custom.items():
-        message.customMetadata.add(key=key, value=value)
+        entry = message.customMetadata.add(key=key, value=value)
+        if rest := metadata.unknown_of_custom.get(key):
+            entry.MergeFromString(rest)
     if metadata.format_version == 3:
         message.cToken = metadata.creator_token
     return message
@@ -125,7 +130,11 @@ def _from_message(message: pb.LedgerMetadataFormat, version: int) -> LedgerMetad
         ),
         state=state,
         fragments=tuple(
-            Fragment(EntryId(segment.firstEntryId), tuple(BookieId(member) for member in segment.ensembleMember))
+            Fragment(
+                EntryId(segment.firstEntryId),
+                tuple(BookieId(member) for member in segment.ensembleMember),
+                _unknown(segment),
+            )
             for segment in message.segment
         ),
         length=message.length if state is LedgerState.CLOSED else 0,
@@ -137,12 +146,17 @@ def _from_message(message: pb.LedgerMetadataFormat, version: int) -> LedgerMetad
         creator_token=message.cToken,
         format_version=version,
         unknown=_unknown(message),
+        unknown_of_custom=MappingProxyType(
+            {entry.key: rest for entry in message.customMetadata if (rest := _unknown(entry))}
+        ),
     )
 
 
-def _unknown(message: pb.LedgerMetadataFormat) -> bytes:
-    """The bytes of the fields we do not know."""
-    rest = pb.LedgerMetadataFormat()
+def _unknown(message: Message) -> bytes:
+    """The bytes of the fields of a message, not of those inside it, that we do not know."""
+    if not len(UnknownFieldSet(message)):
+        return b""
+    rest = type(message)()
     rest.CopyFrom(message)
     for field in rest.DESCRIPTOR.fields:
         rest.ClearField(field.name)

@@ -12,6 +12,7 @@ from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger.digest import DigestType
 from bookkeeper.ledger.metadata import Fragment, LedgerMetadata, LedgerState
 from bookkeeper.ledger.quorum import QuorumSpec
+from bookkeeper.meta import metadata_pb2 as pb
 from bookkeeper.meta.ledger_format import decode, encode
 from tests.bookkeeper.meta.services import load
 
@@ -79,6 +80,29 @@ def test_fields_we_do_not_know_survive_a_change() -> None:
     changed = metadata.begin_recovery()
     assert decode(encode(changed)) == changed
     assert encode(changed).endswith(unknown)
+
+
+@pytest.mark.rule("M7")
+def test_fields_inside_segments_and_custom_entries_that_we_do_not_know_survive_every_change() -> None:
+    message = pb.LedgerMetadataFormat()
+    data = encode(replace(new_ledger(), custom={"app": b"x", "plain": b"y"}))
+    message.ParseFromString(data[31:])
+    message.segment[0].MergeFromString(bytes.fromhex("a00607"))  # field 100 = 7
+    message.customMetadata[0].MergeFromString(bytes.fromhex("aa06026869"))  # field 101 = "hi"
+    body = message.SerializeToString()
+    assert len(body) < 128
+    metadata = decode(data[:30] + bytes([len(body)]) + body)
+    replaced = metadata.change_ensemble(0, [BookieId("d:1"), BookieId("e:1"), BookieId("f:1")])
+    grown = replaced.change_ensemble(5, [BookieId("a:1"), BookieId("b:1"), BookieId("c:1")])
+    closed = grown.begin_recovery().close_recovered(9, 90)
+    repaired = closed.swap_bookie(0, BookieId("d:1"), BookieId("g:1"))
+    for changed in (metadata, replaced, grown, closed, repaired):
+        again = pb.LedgerMetadataFormat()
+        again.ParseFromString(encode(changed)[31:] if len(encode(changed)) < 159 else encode(changed)[32:])
+        assert b"\xa0\x06\x07" in again.segment[0].SerializeToString()
+        assert b"\xaa\x06\x02hi" in again.customMetadata[0].SerializeToString()
+        assert b"\xaa\x06\x02hi" not in again.customMetadata[1].SerializeToString()
+        assert decode(encode(changed)) == changed
 
 
 def test_a_digest_type_we_do_not_know_is_not_taken_for_another() -> None:
