@@ -22,8 +22,9 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
+from bookkeeper.client.advanced_handle import AdvancedHandle as AsyncAdvancedHandle
 from bookkeeper.client.bookkeeper import BookKeeper as AsyncBookKeeper
 from bookkeeper.client.bookkeeper import WhenShortName
 from bookkeeper.client.config import ClientConfig
@@ -35,7 +36,7 @@ from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.seams import Buffer, Seams
 
-__all__ = ["BookKeeper", "ReadHandle", "WriteHandle"]
+__all__ = ["AdvancedHandle", "BookKeeper", "ReadHandle", "WriteHandle"]
 
 T = TypeVar("T")
 
@@ -149,6 +150,7 @@ class BookKeeper:
         """The client underneath; its methods run on the background loop only."""
         return self._client
 
+    @overload
     def create_ledger(
         self,
         *,
@@ -160,21 +162,59 @@ class BookKeeper:
         custom_metadata: Mapping[str, bytes] | None = None,
         ledger_id: int | None = None,
         when_short: WhenShortName = "fail",
+        deferred_sync: bool = False,
+        advanced: Literal[False] = False,
+    ) -> WriteHandle: ...
+
+    @overload
+    def create_ledger(
+        self,
+        *,
+        ensemble: int = 3,
+        write_quorum: int = 3,
+        ack_quorum: int = 2,
+        password: bytes = b"",
+        digest: str = "crc32c",
+        custom_metadata: Mapping[str, bytes] | None = None,
+        ledger_id: int | None = None,
+        when_short: WhenShortName = "fail",
+        deferred_sync: bool = False,
+        advanced: Literal[True],
+    ) -> AdvancedHandle: ...
+
+    def create_ledger(
+        self,
+        *,
+        ensemble: int = 3,
+        write_quorum: int = 3,
+        ack_quorum: int = 2,
+        password: bytes = b"",
+        digest: str = "crc32c",
+        custom_metadata: Mapping[str, bytes] | None = None,
+        ledger_id: int | None = None,
+        when_short: WhenShortName = "fail",
+        deferred_sync: bool = False,
+        advanced: bool = False,
     ) -> WriteHandle:
-        """Create a ledger and return its writer. Raises: as the async one."""
-        handle = _run(
-            self._client.create_ledger(
-                ensemble=ensemble,
-                write_quorum=write_quorum,
-                ack_quorum=ack_quorum,
-                password=password,
-                digest=digest,
-                custom_metadata=custom_metadata,
-                ledger_id=ledger_id,
-                when_short=when_short,
-            )
-        )
-        return WriteHandle(handle)
+        """Create a ledger and return its writer: an AdvancedHandle with ``advanced``. Raises: as the async one."""
+
+        async def create() -> WriteHandle:
+            shape: dict[str, Any] = {
+                "ensemble": ensemble,
+                "write_quorum": write_quorum,
+                "ack_quorum": ack_quorum,
+                "password": password,
+                "digest": digest,
+                "custom_metadata": custom_metadata,
+                "ledger_id": ledger_id,
+                "when_short": when_short,
+                "deferred_sync": deferred_sync,
+            }
+            if advanced:
+                return AdvancedHandle(await self._client.create_ledger(**shape, advanced=True))
+            return WriteHandle(await self._client.create_ledger(**shape))
+
+        return _run(create())
 
     def open_ledger(self, ledger_id: int, password: bytes = b"", *, recovery: bool = True) -> ReadHandle:
         """Open a ledger for reading; with ``recovery`` close it first if it is open. Raises: as the async one."""
@@ -257,6 +297,13 @@ class WriteHandle:
         """Wait until everything appended so far is confirmed; return the last add confirmed."""
         return _run(self._handle.flush())
 
+    def force(self, timeout_s: float | None = None) -> EntryId:
+        """Make durable, on every bookie, what was acknowledged so far (W11); return the last add confirmed.
+
+        Raises: as the async one, and TimeoutError.
+        """
+        return _run(self._handle.force(), timeout_s)
+
     def close(self) -> None:
         """Close the ledger at the last add confirmed; pending appends fail first. Raises: as the async one."""
         _run(self._handle.close())
@@ -272,6 +319,32 @@ class WriteHandle:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _run(self._handle.__aexit__(kind, error, trace))
+
+
+class AdvancedHandle(WriteHandle):
+    """The only writer of a ledger whose ids its caller chooses, for threads.
+
+    See :class:`bookkeeper.client.advanced_handle.AdvancedHandle`; append() and its sisters are refused here, too.
+    """
+
+    def __init__(self, handle: AsyncAdvancedHandle) -> None:
+        super().__init__(handle)
+        self._advanced = handle
+
+    def append_at(self, entry_id: int, payload: Buffer, timeout_s: float | None = None) -> EntryId:
+        """Append as entry ``entry_id``; return it once it and all lower ones are durable.
+
+        A thread that appends above a gap waits until another fills it: use append_at_nowait() to do both in one.
+
+        Raises:
+            TimeoutError: not within ``timeout_s``; the outcome is unknown (W7).
+            Others: as the async one.
+        """
+        return _run(self._advanced.append_at(entry_id, payload), timeout_s)
+
+    def append_at_nowait(self, entry_id: int, payload: Buffer) -> concurrent.futures.Future[EntryId]:
+        """Append as entry ``entry_id`` without waiting. What append_at() raises comes through the future, too."""
+        return _submit(self._advanced.append_at(entry_id, payload))
 
 
 class ReadHandle:
@@ -311,6 +384,20 @@ class ReadHandle:
     def read_unconfirmed(self, entry_id: int) -> bytes:
         """One entry that may lie past the last add confirmed (L4)."""
         return _run(self._handle.read_unconfirmed(entry_id))
+
+    def read_batch(self, first: int, *, count_max: int = 0, bytes_max: int = 0) -> list[LedgerEntry]:
+        """Entries from ``first`` on, as many as the limits allow; at least one. Raises: as the async one."""
+        return _run(self._handle.read_batch(first, count_max=count_max, bytes_max=bytes_max))
+
+    def wait_last_add_confirmed(self, past: int, *, timeout_ms: int) -> EntryId:
+        """Wait until more than ``past`` is confirmed, the ledger is closed, or the time is up."""
+        return _run(self._handle.wait_last_add_confirmed(past, timeout_ms=timeout_ms))
+
+    def read_last_add_confirmed_and_entry(
+        self, entry_id: int, *, timeout_ms: int
+    ) -> tuple[EntryId, LedgerEntry | None]:
+        """Wait until ``entry_id`` is confirmed, and read it; None if it is not in time. Raises: as the async one."""
+        return _run(self._handle.read_last_add_confirmed_and_entry(entry_id, timeout_ms=timeout_ms))
 
     def read_last_add_confirmed(self) -> EntryId:
         """Ask how far may be read now."""

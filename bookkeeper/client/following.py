@@ -155,8 +155,11 @@ class Follower:
 
     # -- waiting (long poll) ------------------------------------------------------------------------------
 
-    async def wait_past(self, last: int) -> Entry | None:
+    async def wait_past(self, last: int, timeout_ms: int | None = None) -> Entry | None:
         """Wait until the last add confirmed exceeds ``last`` or the ledger is closed, or for one round (L9).
+
+        A round takes ``long_poll_ms`` unless ``timeout_ms`` says otherwise. A bookie may answer with a newer last add
+        confirmed and no entry (striping): the round goes on to whoever waits for it with what was heard.
 
         Returns the entry that came with the news, if one did.
 
@@ -165,7 +168,7 @@ class Follower:
         """
         loop = asyncio.get_running_loop()
         ensemble = self._record.metadata.last_fragment.ensemble
-        polls = LongPoll(ensemble, self._services.config.long_poll_ms)
+        polls = LongPoll(ensemble, self._services.config.long_poll_ms if timeout_ms is None else timeout_ms)
         began = loop.time()
         while self.known.value <= last and not self._stopped:
             if self._gone is not None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from types import TracebackType
 from typing import Final
 
@@ -19,9 +20,9 @@ from bookkeeper.client.reading import EntrySource
 from bookkeeper.client.services import Services
 from bookkeeper.client.single_reads import SingleReads
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import IllegalOperationError
+from bookkeeper.errors import ClientClosedError, IllegalOperationError
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.ledger import DigestScheme, LedgerMetadata
+from bookkeeper.ledger import DigestScheme, Entry, LedgerMetadata
 
 RUN_ENTRIES_MAX: Final = 8192
 """The longest run that is asked for at once."""
@@ -104,16 +105,17 @@ class ReadHandle:
         self._require_confirmed(entry_id, entry_id)
         return await self._singles.read(entry_id)
 
-    async def read_batches(self, first: int, last: int) -> AsyncIterator[tuple[EntryId, Sequence[bytes]]]:
+    async def read_batches(self, first: int, last: int) -> AsyncGenerator[tuple[EntryId, Sequence[bytes]], None]:
         """The same entries as runs: (id of the first, payloads). The fastest way through a ledger. Raises: as read."""
         self._require_confirmed(first, last)
-        striped = self.metadata.spec.is_striped
-        ahead = self._services.config.read_window if striped else self._services.config.batch_reads_ahead
+        config = self._services.config
         running: deque[tuple[int, asyncio.Future[list[bytes]]]] = deque()
         try:
             while running or first <= last:
-                while first <= last and len(running) < ahead:
+                while first <= last:
                     count = self._run_length(first, last)
+                    if len(running) >= (config.batch_reads_ahead if count > 1 else config.read_window):
+                        break
                     running.append((first, self._source.read(first, count)))
                     first += count
                 start, future = running.popleft()
@@ -135,21 +137,53 @@ class ReadHandle:
         """
         return (await self._source.read(entry_id, unconfirmed=True))[0]
 
+    async def read_batch(self, first: int, *, count_max: int = 0, bytes_max: int = 0) -> list[LedgerEntry]:
+        """Entries from ``first`` on: at least one, at most ``count_max`` of together ``bytes_max`` payload bytes.
+
+        0 means no limit of one's own; then it is about ``batch_read_bytes``. The first entry comes whatever its size.
+        Fewer entries than were asked for are normal: go on after the last one. Works on every ledger; where batch
+        reads do not (E > Qw, old bookies) single ones are sent together.
+
+        Raises: as read; IllegalOperationError also for negative limits.
+        """
+        if count_max < 0 or bytes_max < 0:
+            raise IllegalOperationError(f"a limit is 0 (none) or more: count_max={count_max}, bytes_max={bytes_max}")
+        self._require_confirmed(first, first)
+        limit = bytes_max or self._services.config.batch_read_bytes
+        count = max(1, limit // self._entry_bytes)
+        last = min(self.last_add_confirmed, first + min(count, count_max or count) - 1)
+        found: list[LedgerEntry] = []
+        async with aclosing(self.read_batches(first, last)) as batches:
+            async for start, payloads in batches:
+                for entry_id, payload in enumerate(payloads, start):
+                    limit -= len(payload)
+                    if limit < 0 and found:
+                        return found
+                    found.append(LedgerEntry(EntryId(entry_id), payload))
+        return found
+
     def _run_length(self, first: int, last: int) -> int:
         """How many entries to ask for at once: one fragment's, and about as many as fit into a batch."""
         metadata = self.metadata
-        if metadata.spec.is_striped:
+        if metadata.spec.is_striped or not self._source.reads_batches(metadata.fragment_of(first).ensemble):
             return 1
         ends = [f.first_entry - 1 for f in metadata.fragments if f.first_entry > first]
         fit = self._services.config.batch_read_bytes // (self._entry_bytes + 64)
         return min(last, *ends[:1], first + max(1, min(fit, RUN_ENTRIES_MAX)) - 1) - first + 1
 
     def _require_confirmed(self, first: int, last: int) -> None:
+        self._require_held()
+        if first > last + 1:
+            raise IllegalOperationError(f"entries {first}..{last} of ledger {self.id}: a range ends before it begins")
         if first < 0 or last > self.last_add_confirmed:
             raise IllegalOperationError(
                 f"entries {first}..{last} of ledger {self.id}: the last add confirmed is {self.last_add_confirmed}; "
                 "read_last_add_confirmed() asks again, read_unconfirmed() reads past it"
             )
+
+    def _require_held(self) -> None:
+        if self._let_go:
+            raise ClientClosedError(f"this reader of ledger {self.id} was closed: open the ledger again")
 
     # -- following ----------------------------------------------------------------------------------------
 
@@ -160,11 +194,51 @@ class ReadHandle:
             NoSuchLedgerError: it was deleted.
             MetadataUnavailableError, BookieError: the store, or too many bookies, do not answer.
         """
+        self._require_held()
         if not self.closed:
             await self._follower.refresh()
         if not self.closed:
             await self._follower.ask_all()
         return self.last_add_confirmed
+
+    async def wait_last_add_confirmed(self, past: int, *, timeout_ms: int) -> EntryId:
+        """Wait until the last add confirmed exceeds ``past``, the ledger is closed, or the time is up; what it is then.
+
+        Raises: NoSuchLedgerError when the ledger is deleted. Bookies that do not answer only take time.
+        """
+        await self._wait_past(past, timeout_ms)
+        return self.last_add_confirmed
+
+    async def read_last_add_confirmed_and_entry(
+        self, entry_id: int, *, timeout_ms: int
+    ) -> tuple[EntryId, LedgerEntry | None]:
+        """Long poll: wait until ``entry_id`` is confirmed, and read it; with it comes the last add confirmed.
+
+        The entry is None if it was not confirmed in time, or if the ledger is closed and ends before it. Bookies
+        that hold it send it with the news; otherwise it is read the ordinary way.
+
+        Raises: as read, and as wait_last_add_confirmed.
+        """
+        if entry_id < 0:
+            raise IllegalOperationError(f"entry {entry_id} of ledger {self.id}: entries are numbered from 0")
+        came = await self._wait_past(entry_id - 1, timeout_ms)
+        if self.last_add_confirmed < entry_id:
+            return self.last_add_confirmed, None
+        payload = came.payload if came is not None and came.entry_id == entry_id else await self.read_entry(entry_id)
+        return self.last_add_confirmed, LedgerEntry(EntryId(entry_id), payload)
+
+    async def _wait_past(self, past: int, timeout_ms: int) -> Entry | None:
+        """Round after round until there is news or the time is up; the entry that came last."""
+        self._require_held()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        came: Entry | None = None
+        while self.last_add_confirmed <= past and not self.closed and not self._let_go:
+            left_ms = int((deadline - loop.time()) * 1000)
+            if left_ms <= 0:
+                break
+            came = await self._follower.wait_past(past, min(left_ms, self._services.config.long_poll_ms))
+        return came
 
     async def tail(self, first: int = 0) -> AsyncIterator[LedgerEntry]:
         """Entries from ``first`` on, as they are confirmed; ends when the ledger is closed and read to its end.
@@ -181,7 +255,7 @@ class ReadHandle:
         """The same as runs: whatever is confirmed and not handed out yet."""
         entry = EntryId(first)
         while True:
-            if self.last_add_confirmed >= entry:
+            if self.last_add_confirmed >= entry and not self._let_go:
                 async for start, payloads in self.read_batches(entry, self.last_add_confirmed):
                     yield start, payloads
                     entry = EntryId(start + len(payloads))

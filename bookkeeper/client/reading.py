@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 from bookkeeper import runs
 from bookkeeper.client.asking import ask, entry_of, failure_of
@@ -17,13 +17,22 @@ from bookkeeper.client.bookie_pool import Use
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import Services
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import BadRequestError, BookKeeperError, DigestMismatchError, MalformedFrameError
+from bookkeeper.errors import (
+    BadRequestError,
+    BookieUnavailableError,
+    BookKeeperError,
+    DigestMismatchError,
+    MalformedFrameError,
+)
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger import DigestScheme, EntryReader
 from bookkeeper.ledger import reader as wish
 from bookkeeper.wire import BatchRead, BatchReply, ReadEntry, ReadReply, Reply
 
 _log = logging.getLogger(__name__)
+
+STRIKES: Final = 2
+"""Batch reads that cost the connection, and none that was answered: this bookie does not know them."""
 
 
 class EntrySource:
@@ -46,6 +55,8 @@ class EntrySource:
         self.read_config = services.config.reader()
         self.no_batches: set[BookieId] = set()
         """Bookies that refused a batch read: asked for single entries from then on."""
+        self._strikes: dict[BookieId, int] = {}
+        """Bookie -> batch reads that ended with its connection; a bookie that answered one has none, for good."""
         self._turn = 0
         self.corrupt = services.metrics.counter("corrupt_copies", "Copies whose digest or ids were wrong")
 
@@ -58,6 +69,28 @@ class EntrySource:
         run = _RunRead(self, first, count, unconfirmed)
         run.start()
         return run.done
+
+    def reads_batches(self, ensemble: Sequence[BookieId]) -> bool:
+        """May anybody of ``ensemble`` answer a batch read? If not, the caller keeps single reads in flight."""
+        return not self.no_batches.issuperset(ensemble)
+
+    def on_batch_answered(self, bookie: BookieId) -> None:
+        """This one knows them: a lost connection is no doubt of it."""
+        self._strikes[bookie] = -1
+
+    def doubts_batches(self, bookie: BookieId, error: BookKeeperError) -> bool:
+        """A batch read failed: is it to be asked for a single entry instead? Bookies older than batch reads close the
+        connection, those that have them switched off say so."""
+        if isinstance(error, BadRequestError):
+            self.no_batches.add(bookie)
+            return True
+        strikes = self._strikes.get(bookie, 0)
+        if not isinstance(error, BookieUnavailableError) or strikes < 0:
+            return False
+        self._strikes[bookie] = strikes + 1
+        if strikes + 1 == STRIKES:
+            self.no_batches.add(bookie)
+        return True
 
     def order(self, ensemble: Sequence[BookieId]) -> Sequence[BookieId]:
         """The ensemble, best first: runs take turns, those in doubt or out of reach now come last."""
@@ -135,17 +168,17 @@ class _RunRead:
         if not self.done.done():
             self._perform(self._machine.on_tick(self._loop.time()))
 
-    def _ask(self, wanted: wish.AskBookie) -> None:
+    def _ask(self, wanted: wish.AskBookie, *, batch: bool = True) -> None:
         source = self._source
-        if wanted.count > 1 and wanted.bookie not in source.no_batches:
-            batch = BatchRead(
+        if batch and wanted.count > 1 and wanted.bookie not in source.no_batches:
+            request = BatchRead(
                 source.record.ledger_id, wanted.first, 0, wanted.count, source.services.config.batch_read_bytes
             )
             ask(
                 source.services,
                 source.tasks,
                 wanted.bookie,
-                batch,
+                request,
                 lambda reply: self._on_batch(wanted, reply),
                 use=Use.BATCH,
             )
@@ -176,13 +209,13 @@ class _RunRead:
         source = self._source
         what = f"entries from {wanted.first} of ledger {source.record.ledger_id} on {wanted.bookie}"
         error = failure_of(reply, what)
-        if isinstance(error, BadRequestError):
-            source.no_batches.add(wanted.bookie)
-            self._ask(wanted)
-            return
         if error is not None:
-            self._on_failed(wanted, error)
+            if source.doubts_batches(wanted.bookie, error):
+                self._ask(wanted, batch=False)
+            else:
+                self._on_failed(wanted, error)
             return
+        source.on_batch_answered(wanted.bookie)
         if not isinstance(reply, BatchReply):
             self._on_failed(wanted, MalformedFrameError(f"{what}: a {type(reply).__name__}"))
             return

@@ -87,3 +87,20 @@ def test_an_iterator_that_is_collected_on_the_loop_itself_is_let_go_of(bk: sync.
 
         sync._run(collect())
         assert reader.read_entry(9) == b"x"
+
+
+def test_long_polls_and_batches_from_a_plain_program(bk: sync.BookKeeper) -> None:
+    with (
+        bk.create_ledger() as ledger,
+        bk.open_ledger(ledger.id, recovery=False) as reader,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        entry = threads.submit(reader.read_last_add_confirmed_and_entry, 0, timeout_ms=30_000)
+        moved = threads.submit(reader.wait_last_add_confirmed, 1, timeout_ms=30_000)
+        ledger.append_many([b"zero", b"one", b"two"])
+        ledger.append(b"three")
+        assert entry.result(30)[1] == (0, b"zero")
+        assert moved.result(30) >= 2
+        assert reader.read_last_add_confirmed() == 3
+        assert [e.payload for e in reader.read_batch(1, count_max=2)] == [b"one", b"two"]
+        assert reader.read_last_add_confirmed_and_entry(4, timeout_ms=1) == (3, None)

@@ -68,6 +68,9 @@ class _Connection(FrameProtocol):
         assert not isinstance(decoded, wire.Refused), decoded
         header, request = decoded
         self.bookie.requests.append(request)
+        if self.bookie.batches_end_connections and isinstance(request, wire.BatchRead):
+            self.close()
+            return
 
         def reply(answer: wire.Reply) -> None:
             self.write(wire.encode_reply(header, answer))
@@ -94,6 +97,8 @@ class ScriptedBookie:
         self.polls_wait = True
         """Otherwise a long poll is answered at once, as by a bookie that has too many of them."""
         self.batches = True
+        self.batches_end_connections = False
+        """As a bookie does that is older than batch reads."""
         self.refusal_delay_s = 0.0
         self.fence_at: int | None = None
         """Somebody fences the ledger right before this entry arrives."""

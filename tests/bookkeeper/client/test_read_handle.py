@@ -9,6 +9,7 @@ import pytest
 from bookkeeper import wire
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import (
+    ClientClosedError,
     IllegalOperationError,
     NoSuchEntryError,
 )
@@ -94,5 +95,132 @@ def test_leaving_a_read_early_forgets_what_was_read_ahead() -> None:
                     break
             await entries.aclose()  # type: ignore[attr-defined]
             await asyncio.sleep(1)
+
+    ScriptedCluster().run(story)
+
+
+def test_one_batch_keeps_its_limits_and_the_first_entry_comes_whatever_its_size() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.open_ledger(await written(bk, 300, 20)) as reader:
+            some = await reader.read_batch(10, count_max=5)
+            assert [(e.entry_id, e.payload) for e in some] == [(i, b"%d" % i * 20) for i in range(10, 15)]
+            assert [e.entry_id for e in await reader.read_batch(100, bytes_max=150)] == [100, 101]
+            assert [e.entry_id for e in await reader.read_batch(100, bytes_max=1)] == [100]
+            assert [e.entry_id for e in await reader.read_batch(298)] == [298, 299]
+            assert len(await reader.read_batch(0)) > 100, "without limits it is about one batch"
+            with pytest.raises(IllegalOperationError, match="the last add confirmed is 299"):
+                await reader.read_batch(300)
+            with pytest.raises(IllegalOperationError, match="count_max=-1"):
+                await reader.read_batch(0, count_max=-1)
+
+    ScriptedCluster().run(story)
+
+
+def test_a_batch_of_a_striped_ledger_is_single_reads_sent_together() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await written(bk, 60, 20, ensemble=4, write_quorum=2, ack_quorum=2)
+            async with await bk.open_ledger(ledger_id) as reader:
+                loop = asyncio.get_running_loop()
+                began = loop.time()
+                assert [e.payload for e in await reader.read_batch(0, count_max=50)] == [
+                    b"%d" % i * 20 for i in range(50)
+                ]
+                assert loop.time() - began < 0.05, "one after the other takes a round trip each"
+
+    ScriptedCluster(bookies=4).run(story)
+
+
+def test_where_nobody_knows_batch_reads_single_ones_are_in_flight_together() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await written(bk, 300, 20)
+            for bookie in cluster.bookies:
+                bookie.batches = False
+            async with await bk.open_ledger(ledger_id) as reader:
+                loop = asyncio.get_running_loop()
+                for _ in cluster.bookies:  # each of them has said so
+                    assert len([e async for e in reader.read(0, 99)]) == 100
+                began = loop.time()
+                assert len([e async for e in reader.read(100, 299)]) == 200
+                assert loop.time() - began < 0.05, "one after the other takes a round trip each"
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.parametrize("shape", [{}, {"ensemble": 4, "write_quorum": 2, "ack_quorum": 2}])
+@pytest.mark.rule("L9")
+def test_a_long_poll_for_an_entry_returns_it_with_the_last_add_confirmed(shape: dict[str, int]) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await bk.create_ledger(**shape)  # type: ignore[arg-type]
+            async with await other.open_ledger(ledger.id, recovery=False) as reader:
+                loop = asyncio.get_running_loop()
+                for i in range(8):
+                    waiting = asyncio.ensure_future(reader.read_last_add_confirmed_and_entry(i, timeout_ms=10_000))
+                    await asyncio.sleep(1.3)
+                    assert not waiting.done()
+                    await ledger.append(b"%d" % i)
+                    began = loop.time()
+                    lac, entry = await waiting
+                    assert (lac, entry) == (i, (i, b"%d" % i))
+                    assert loop.time() - began < 1.1, "a round of polls may go by bookies that do not hold it"
+                assert await reader.read_last_add_confirmed_and_entry(3, timeout_ms=1) == (7, (3, b"3"))
+                began = loop.time()
+                assert await reader.read_last_add_confirmed_and_entry(8, timeout_ms=2_500) == (7, None)
+                assert 2.4 < loop.time() - began < 3.5
+                ending = asyncio.ensure_future(reader.read_last_add_confirmed_and_entry(8, timeout_ms=60_000))
+                await asyncio.sleep(1)
+                await ledger.close()
+                began = loop.time()
+                assert await ending == (7, None), "the ledger ends before it"
+                assert loop.time() - began < 3
+                with pytest.raises(IllegalOperationError, match="numbered from 0"):
+                    await reader.read_last_add_confirmed_and_entry(-1, timeout_ms=1)
+
+    ScriptedCluster(bookies=4).run(story)
+
+
+@pytest.mark.rule("L9")
+def test_a_long_poll_for_the_last_add_confirmed_ends_with_news_or_in_time() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await bk.create_ledger()
+            async with await other.open_ledger(ledger.id, recovery=False) as reader:
+                waiting = asyncio.ensure_future(reader.wait_last_add_confirmed(-1, timeout_ms=20_000))
+                await asyncio.sleep(4)
+                await ledger.append_many([b"a", b"b"])
+                assert await waiting >= 0
+                await asyncio.sleep(1)
+                assert await reader.wait_last_add_confirmed(0, timeout_ms=1) == 1
+                for bookie in cluster.bookies:
+                    bookie.silent = True
+                began = asyncio.get_running_loop().time()
+                assert await reader.wait_last_add_confirmed(1, timeout_ms=3_000) == 1
+                assert asyncio.get_running_loop().time() - began < 10
+                for bookie in cluster.bookies:
+                    bookie.silent = False
+
+    ScriptedCluster().run(story)
+
+
+def test_a_reader_that_was_closed_says_so() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            reader = await bk.open_ledger(await written(bk, 5))
+            await reader.close()
+            for call in (reader.read_entry(0), reader.read_batch(0), reader.read_last_add_confirmed()):
+                with pytest.raises(ClientClosedError, match="this reader of ledger 0 was closed"):
+                    await call
+
+    ScriptedCluster().run(story)
+
+
+def test_a_range_that_ends_before_it_begins_is_refused_but_for_the_empty_one() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.open_ledger(await written(bk, 5)) as reader:
+            assert [e async for e in reader.read(3, 2)] == []
+            with pytest.raises(IllegalOperationError, match=r"entries 3\.\.1 of ledger 0"):
+                assert [e async for e in reader.read(3, 1)]
 
     ScriptedCluster().run(story)

@@ -6,8 +6,10 @@ import asyncio
 
 import pytest
 
+from bookkeeper import wire
 from bookkeeper.errors import (
     BookieFailedError,
+    BookieUnavailableError,
     DataMissingError,
     DigestMismatchError,
 )
@@ -112,5 +114,39 @@ def test_a_silent_bookie_costs_a_reader_the_hedging_time_only() -> None:
                 began = asyncio.get_running_loop().time()
                 assert len([e async for e in reader.read(0, 49)]) == 50
                 assert asyncio.get_running_loop().time() - began < 1.5
+
+    ScriptedCluster().run(story)
+
+
+def test_a_bookie_that_ends_the_connection_over_batch_reads_is_asked_for_single_entries() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await written(bk, 30)
+            for bookie in cluster.bookies:
+                bookie.batches_end_connections = True
+            async with await bk.open_ledger(ledger_id) as reader:
+                for _ in range(4):
+                    assert [int(e.payload) async for e in reader.read(0, 29)] == list(range(30))
+        for bookie in cluster.bookies:
+            assert sum(isinstance(r, wire.BatchRead) for r in bookie.requests) <= 2
+
+    ScriptedCluster().run(story)
+
+
+def test_a_bookie_that_has_answered_batch_reads_is_not_doubted_for_a_lost_connection() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.open_ledger(await written(bk, 30)) as reader:
+            for _ in range(4):
+                assert len([e async for e in reader.read(0, 29)]) == 30
+            for bookie in cluster.bookies:
+                bookie.batches_end_connections = True
+            with pytest.raises(BookieUnavailableError):
+                assert [e async for e in reader.read(0, 29)]
+            for bookie in cluster.bookies:
+                bookie.batches_end_connections = False
+                bookie.requests.clear()
+            await asyncio.sleep(3)
+            assert len([e async for e in reader.read(0, 29)]) == 30
+            assert [type(r) for b in cluster.bookies for r in b.requests] == [wire.BatchRead]
 
     ScriptedCluster().run(story)
