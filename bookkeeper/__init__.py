@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bookkeeper import errors
+    from bookkeeper.client.advanced_handle import AdvancedHandle
     from bookkeeper.client.bookkeeper import BookKeeper
     from bookkeeper.client.config import ClientConfig
     from bookkeeper.client.entry import LedgerEntry
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NO_ENTRY",
+    "AdvancedHandle",
     "BookKeeper",
     "BookKeeperError",
     "BookieId",
@@ -51,6 +53,7 @@ __all__ = [
 
 _HOME = {
     "NO_ENTRY": "bookkeeper.ids",
+    "AdvancedHandle": "bookkeeper.client.advanced_handle",
     "BookKeeper": "bookkeeper.client.bookkeeper",
     "BookKeeperError": "bookkeeper.errors",
     "BookieId": "bookkeeper.ids",

@@ -10,9 +10,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Generator, Mapping
 from types import TracebackType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, overload
 
 from bookkeeper.client import openers
+from bookkeeper.client.advanced_handle import AdvancedHandle
 from bookkeeper.client.bookie_pool import BookiePool
 from bookkeeper.client.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
@@ -28,6 +29,7 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
     NotEnoughBookiesError,
     UnauthorizedError,
+    require,
 )
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import DigestScheme, DigestType, LedgerMetadata, QuorumSpec
@@ -144,6 +146,7 @@ class BookKeeper:
 
     # -- ledgers ------------------------------------------------------------------------------------------
 
+    @overload
     async def create_ledger(
         self,
         *,
@@ -155,6 +158,39 @@ class BookKeeper:
         custom_metadata: Mapping[str, bytes] | None = None,
         ledger_id: int | None = None,
         when_short: WhenShortName = "fail",
+        deferred_sync: bool = False,
+        advanced: Literal[False] = False,
+    ) -> WriteHandle: ...
+
+    @overload
+    async def create_ledger(
+        self,
+        *,
+        ensemble: int = 3,
+        write_quorum: int = 3,
+        ack_quorum: int = 2,
+        password: bytes = b"",
+        digest: str = "crc32c",
+        custom_metadata: Mapping[str, bytes] | None = None,
+        ledger_id: int | None = None,
+        when_short: WhenShortName = "fail",
+        deferred_sync: bool = False,
+        advanced: Literal[True],
+    ) -> AdvancedHandle: ...
+
+    async def create_ledger(
+        self,
+        *,
+        ensemble: int = 3,
+        write_quorum: int = 3,
+        ack_quorum: int = 2,
+        password: bytes = b"",
+        digest: str = "crc32c",
+        custom_metadata: Mapping[str, bytes] | None = None,
+        ledger_id: int | None = None,
+        when_short: WhenShortName = "fail",
+        deferred_sync: bool = False,
+        advanced: bool = False,
     ) -> WriteHandle:
         """Create a ledger and return its writer.
 
@@ -163,14 +199,23 @@ class BookKeeper:
             ledger_id: take this id instead of a new one.
             when_short: ``"name_absent"``: with fewer bookies up than the ensemble needs, known but absent ones are
                 named, as long as an ack quorum of at least two is up. No quorum is lowered.
+            deferred_sync: bookies answer appends before they are durable: an append then returns an id that is
+                **written, not yet durable**, and the last add confirmed moves with ``force()`` only (W11). What was
+                not forced may be lost when machines lose power, and ``close()`` does not force it. A bookie that
+                fails ends the writer, for there is no ensemble change in this mode.
+            advanced: the application chooses the entry ids: returns an AdvancedHandle, for ``append_at()``.
 
         Raises:
             NotEnoughBookiesError: names the bookies there are.
             LedgerExistsError: ``ledger_id`` is taken.
-            ConfigError: quorums that do not fit (E >= Qw >= Qa >= 1), or an unknown digest.
+            ConfigError: quorums that do not fit (E >= Qw >= Qa >= 1), or an unknown digest; ``deferred_sync`` with
+                ``protocol="v2"``, which cannot ask for it, or with ``when_short="name_absent"``.
             MetadataUnavailableError: the store is away; nobody else knows of the ledger if it was made.
         """
         self._require_open()
+        if deferred_sync:
+            _require_deferrable(self._config, when_short)
+            raise ConfigError("deferred_sync is not there yet")
         spec, digest_type = _shape(ensemble, write_quorum, ack_quorum), _digest_type(digest)
         chosen = await self._choose(spec, _when_short(when_short))
         metadata = LedgerMetadata.create(
@@ -185,7 +230,8 @@ class BookKeeper:
         new_id, stored = await self._services.metadata.ledgers.create(metadata, wanted)
         self._note_absent(new_id, chosen)
         record = LedgerRecord(self._services.metadata.ledgers, new_id, stored)
-        handle = WriteHandle(self._services, record, DigestScheme(digest_type, password), self._forget)
+        kind = AdvancedHandle if advanced else WriteHandle
+        handle = kind(self._services, record, DigestScheme(digest_type, password), self._forget)
         self._handles[handle] = None
         return handle
 
@@ -320,6 +366,11 @@ def _shape(ensemble: int, write_quorum: int, ack_quorum: int) -> QuorumSpec:
         return QuorumSpec(ensemble_size=ensemble, write_quorum=write_quorum, ack_quorum=ack_quorum)
     except ValueError as error:
         raise ConfigError(f"a ledger needs ensemble >= write_quorum >= ack_quorum >= 1: {error}") from error
+
+
+def _require_deferrable(config: ClientConfig, when_short: str) -> None:
+    require(config.protocol == "v3", 'protocol="v3" for deferred_sync: v2 cannot ask a bookie for it')
+    require(when_short == "fail", 'when_short="fail" with deferred_sync: force() needs every bookie of the ensemble')
 
 
 def _digest_type(name: str) -> DigestType:

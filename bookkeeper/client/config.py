@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import cattrs
 
+from bookkeeper.auth import AuthConfig
 from bookkeeper.errors import ConfigError, require
 from bookkeeper.ledger.reader import ReadConfig
 from bookkeeper.ledger.recovery import RecoveryConfig
 from bookkeeper.ledger.writer import WriterConfig
+from bookkeeper.net.tls import TlsConfig
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
@@ -32,6 +34,12 @@ class ClientConfig:
 
     add_timeout_ms: int = 15_000
     """V1: an append that finds no ack quorum within this ends with AddTimeoutError and ends the handle (W6)."""
+
+    force_timeout_ms: int = 15_000
+    """W11: how long a force() may take until every bookie of the ensemble has answered it."""
+
+    open_timeout_ms: int = 120_000
+    """How long open_ledger may take in all, a recovery with its attempts included."""
 
     bookie_stall_ms: int = 500
     """D13: a bookie without progress for this long, while others make some, has failed for this ledger."""
@@ -94,6 +102,12 @@ class ClientConfig:
     frame_size_max: int = 5 * MIB
     """Frames from bookies above this end the connection."""
 
+    tls: TlsConfig | None = None
+    """With it connections to bookies are encrypted, always: there is no way back to clear text (X2)."""
+
+    auth: AuthConfig = field(default_factory=AuthConfig)
+    """Who we say we are, beyond the certificate in ``tls``."""
+
     def __post_init__(self) -> None:
         require(self.protocol in ("v2", "v3"), 'protocol is "v2" or "v3"')
         for name in _POSITIVE:
@@ -147,7 +161,7 @@ def _strict_int(value: object, _: object) -> int:
 
 
 _POSITIVE: Final = tuple(
-    name for name in ClientConfig.__annotations__ if name not in ("protocol", "explicit_lac_delay_ms")
+    name for name, kind in ClientConfig.__annotations__.items() if kind == "int" and name != "explicit_lac_delay_ms"
 )
 
 _CONVERTER: Final = cattrs.Converter(forbid_extra_keys=True)

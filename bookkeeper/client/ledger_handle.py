@@ -23,6 +23,7 @@ from bookkeeper.errors import (
     BookKeeperError,
     ClientClosedError,
     EntryTooLargeError,
+    IllegalOperationError,
     LedgerClosedError,
     TooManyRequestsError,
 )
@@ -195,6 +196,21 @@ class WriteHandle:
             self._callers.expect_all(last, future)
             await future
         return self._writer.last_add_confirmed
+
+    async def force(self) -> EntryId:
+        """Make durable what was acknowledged so far; return the last add confirmed, which then covers all of that.
+
+        With ``deferred_sync`` this is what moves the last add confirmed: it completes when *every* bookie of the
+        ensemble has synced everything up to the highest id that was acknowledged when this was called (W11). On
+        other ledgers everything acknowledged is durable on an ack quorum already; this waits for all its bookies.
+
+        Raises:
+            BookieError: one bookie could not, or did not within ``force_timeout_ms``. The last add confirmed stays;
+                what was acknowledged stays written and not known to be durable. May be called again.
+            BookieFailedError, LedgerFencedError, LedgerClosedError, ...: what ended this handle.
+            IllegalOperationError: with ``protocol="v2"``, which has no such request.
+        """
+        raise IllegalOperationError(f"ledger {self._id}: force() is not there yet")
 
     # -- the end ------------------------------------------------------------------------------------------
 

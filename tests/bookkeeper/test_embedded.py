@@ -54,9 +54,8 @@ async def test_what_was_written_is_there_after_a_restart_and_bookies_keep_their_
 
 async def test_connections_of_one_loop_share_the_cluster_and_the_last_one_stops_it(tmp_path: Path) -> None:
     uri = f"embedded://{tmp_path}/bk?bookies=1"
-    shape = {"ensemble": 1, "write_quorum": 1, "ack_quorum": 1}
     one, other = await asyncio.gather(BookKeeper.connect(uri)._connect(), BookKeeper.connect(uri)._connect())
-    async with await one.create_ledger(**shape) as ledger:  # type: ignore[arg-type]
+    async with await one.create_ledger(ensemble=1, write_quorum=1, ack_quorum=1) as ledger:
         await ledger.append(b"x")
     await one.close()
     await one.close()
