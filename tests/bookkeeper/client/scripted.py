@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from bookkeeper import runs, wire
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.ledger_handle import WriteHandle
 from bookkeeper.ids import Address, BookieId, EntryId, LedgerId
 from bookkeeper.ledger import HEADER, DigestScheme
 from bookkeeper.meta import MemoryCluster, Metadata, ServiceInfo, init_cluster_in
@@ -278,9 +279,10 @@ def connection_of(bookie: ScriptedBookie) -> FrameProtocol:
     return _Connection(bookie)
 
 
-async def written(bk: BookKeeper, count: int = 50, size: int = 1, **shape: int) -> LedgerId:
+async def written(bk: BookKeeper, count: int = 50, size: int = 1, **shape: Any) -> LedgerId:
     """A closed ledger of ``count`` entries, on all their bookies."""
-    async with await bk.create_ledger(**shape) as ledger:  # type: ignore[arg-type]
+    handle: WriteHandle = await bk.create_ledger(**shape)
+    async with handle as ledger:
         await ledger.append_many([b"%d" % i * size for i in range(count)])
     await asyncio.sleep(1)
     return ledger.id

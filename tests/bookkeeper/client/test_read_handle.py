@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -150,10 +151,10 @@ def test_where_nobody_knows_batch_reads_single_ones_are_in_flight_together() -> 
 
 @pytest.mark.parametrize("shape", [{}, {"ensemble": 4, "write_quorum": 2, "ack_quorum": 2}])
 @pytest.mark.rule("L9")
-def test_a_long_poll_for_an_entry_returns_it_with_the_last_add_confirmed(shape: dict[str, int]) -> None:
+def test_a_long_poll_for_an_entry_returns_it_with_the_last_add_confirmed(shape: dict[str, Any]) -> None:
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk, cluster.connect() as other:
-            ledger = await bk.create_ledger(**shape)  # type: ignore[arg-type]
+            ledger = await bk.create_ledger(**shape)
             async with await other.open_ledger(ledger.id, recovery=False) as reader:
                 loop = asyncio.get_running_loop()
                 for i in range(8):
