@@ -6,7 +6,8 @@ import json
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -15,13 +16,14 @@ from bookkeeper.real import run
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, ClientConfig
+    from bookkeeper.net.tls import TlsConfig
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def metadata_option(function: F) -> F:
-    """``--metadata URI``, or ``BK_METADATA``."""
+    """``--metadata URI``, or ``BK_METADATA``; with it, how bookies are reached (:func:`tls_options`)."""
     return click.option(
         "--metadata",
         "-m",
@@ -29,7 +31,68 @@ def metadata_option(function: F) -> F:
         callback=_given,
         metavar="URI",
         help="The cluster: sqlite:///FILE, zk://HOST:PORT/ledgers, embedded:///DIR?bookies=3. [env: BK_METADATA]",
-    )(function)
+    )(tls_options(function))
+
+
+def tls_options(function: F) -> F:
+    """``--tls-ca``, ``--tls-cert``, ``--tls-key``, ``--tls-identity``, ``--tls-no-verify-host``: how to reach bookies.
+
+    They are not handed to ``function``: :func:`connected` knows them, and :func:`chosen_tls` tells.
+    """
+    file = click.Path(dir_okay=False)
+    for option in (
+        click.option(
+            "--tls-no-verify-host",
+            "tls_verify_host",
+            is_flag=True,
+            flag_value=False,
+            default=True,
+            callback=_note_tls,
+            expose_value=False,
+            help="Take a certificate for any bookie that --tls-ca vouches for.",
+        ),
+        _tls_option(
+            "identity", str, "URI", "What a bookie's certificate names instead of its host; {bookie_id} in it."
+        ),
+        _tls_option("key", file, "FILE", "PEM: our private key. Default: it is in --tls-cert."),
+        _tls_option("cert", file, "FILE", "PEM: our certificate, for bookies that ask for one."),
+        _tls_option("ca", file, "FILE", "PEM: who vouches for bookies. Switches TLS on."),
+    ):
+        function = option(function)
+    return function
+
+
+def _tls_option(name: str, kind: Any, metavar: str, text: str) -> Callable[[F], F]:
+    variable = f"BK_TLS_{name.upper()}"
+    return click.option(
+        f"--tls-{name}",
+        envvar=variable,
+        type=kind,
+        metavar=metavar,
+        callback=_note_tls,
+        expose_value=False,
+        help=f"{text} [env: {variable}]",
+    )
+
+
+_TLS: Final = "bookkeeper.tls"
+
+
+def _note_tls(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    ctx.meta.setdefault(_TLS, {})[str(param.name).removeprefix("tls_")] = value
+
+
+def chosen_tls() -> TlsConfig | None:
+    """What :func:`tls_options` were given to the verb that runs; None: bookies are spoken to in clear.
+
+    Raises:
+        ConfigError: they do not fit together.
+    """
+    from bookkeeper.net.tls import client_tls
+
+    ctx = click.get_current_context(silent=True)
+    given = ctx.meta.get(_TLS) if ctx is not None else None
+    return client_tls(**given) if given else None
 
 
 def _given(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
@@ -86,8 +149,10 @@ async def connected(uri: str, config: ClientConfig | None = None) -> AsyncIterat
         ClickException: there is no cluster, or the store does not answer: nothing has happened.
         ConfigError: not such an address.
     """
-    from bookkeeper import BookKeeper
+    from bookkeeper import BookKeeper, ClientConfig
 
+    if (tls := chosen_tls()) is not None:
+        config = replace(config or ClientConfig(), tls=tls)
     try:
         client = await BookKeeper.connect(uri, config=config)
     except NoClusterError as error:

@@ -22,6 +22,7 @@ from bookkeeper.errors import (
     MetadataUnavailableError,
     StorageError,
 )
+from bookkeeper.net.tls import MODES
 
 
 @click.command()
@@ -38,6 +39,10 @@ from bookkeeper.errors import (
 @click.option("--bookie-id", metavar="ID", help="Its name for ever.  [default: the address of its first start]")
 @click.option("--http", "http_listen", metavar="HOST:PORT", help="/healthz and /metrics.  [default: 127.0.0.1:0]")
 @click.option("--config", "path", type=click.Path(dir_okay=False), help="A TOML file; options given here go before it.")
+@click.option("--tls-cert", metavar="FILE", help="PEM: its certificate, and its chain. Switches TLS on.")
+@click.option("--tls-key", metavar="FILE", help="PEM: the certificate's private key.  [default: it is in --tls-cert]")
+@click.option("--tls-client-ca", metavar="FILE", help="PEM: who vouches for clients; others are not served.")
+@click.option("--tls-mode", type=click.Choice(MODES), help="Refuse clear text or not.  [default: required]")
 @click.option("--insecure", is_flag=True, default=None, help="Listen beyond loopback without authentication.")
 @click.option("--verbose", is_flag=True, help="Log more than warnings.")
 def bookie(
@@ -47,6 +52,7 @@ def bookie(
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    tls = {name: options.pop(f"tls_{name}") for name in ("cert", "key", "client_ca", "mode")}
     given: dict[str, object] = {name: value for name, value in options.items() if value is not None}
     try:
         if port is not None:
@@ -55,6 +61,8 @@ def bookie(
             given["listen"] = f"127.0.0.1:{port}"
         if journal_dir is not None:
             given["storage"] = {"journal_dir": journal_dir}
+        if any(tls.values()):
+            given["tls"] = {name: value for name, value in tls.items() if value is not None}
         config = load_config(path, **given) if path else config_from(given)
         real.keep_freed_memory()
         code = real.run(serve(config, real.system_seams()))

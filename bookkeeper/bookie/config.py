@@ -8,6 +8,11 @@
 
     [storage]                        # see bookkeeper.storage.config
     journal_dir = "/fast/journal"    # default: below `directory`
+
+    [tls]                            # see bookkeeper.net.tls.ServerTls
+    cert = "/etc/bookie/cert.pem"
+    key = "/etc/bookie/key.pem"
+    client_ca = "/etc/bookie/clients.pem"
 """
 
 from __future__ import annotations
@@ -15,14 +20,17 @@ from __future__ import annotations
 import ipaddress
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import cattrs
 from cattrs.gen import make_dict_structure_fn
 
+from bookkeeper.auth import AuthConfig
+from bookkeeper.auth.config import NONE, TLS
 from bookkeeper.errors import ConfigError, require
 from bookkeeper.ids import Address, bookie_id
+from bookkeeper.net.tls import ServerTls
 from bookkeeper.runs import FRAME_MAX
 from bookkeeper.storage.config import StorageConfig
 
@@ -47,13 +55,19 @@ class BookieConfig:
 
     listen: str = "127.0.0.1:0"
     """HOST:PORT. Port 0 chooses a free one with the first start; it is kept in ``directory`` from then on (D18).
-    An address other than loopback needs ``insecure`` until connections can be encrypted (X1)."""
+    An address other than loopback needs ``[tls]`` with client certificates (or ``[auth]``), or ``insecure`` (X1)."""
 
     advertise: str | None = None
     """HOST:PORT under which clients reach this bookie; default: where it listens."""
 
     bookie_id: str | None = None
     """This bookie's name for ever; default: the advertised HOST:PORT of its first start."""
+
+    tls: ServerTls = field(default_factory=lambda: ServerTls(mode="off"))
+    """How connections are encrypted; by default they are not."""
+
+    auth: AuthConfig = field(default_factory=AuthConfig)
+    """How clients are told apart; by default by their certificates, where ``tls`` asks for them."""
 
     insecure: bool = False
     """Serve beyond loopback without authentication and encryption: whoever reaches the port may read and write."""
@@ -115,11 +129,8 @@ class BookieConfig:
                     address = Address.parse(value)
                 except ValueError as error:
                     raise ConfigError(f"required: {name} is HOST:PORT ({error})") from error
-                require(
-                    name == "advertise" or self.insecure or is_loopback(address.host),
-                    f"{name} is a loopback address (127.0.0.1, ::1, localhost), or insecure = true: "
-                    f"{value} would be open to everyone who reaches it, without authentication and encryption",
-                )
+                if name != "advertise" and not self.insecure and not is_loopback(address.host):
+                    self._require_secure(name, value)
         if self.bookie_id is not None:
             try:
                 bookie_id(self.bookie_id)
@@ -138,6 +149,39 @@ class BookieConfig:
         require(self.garbage_grace_s >= 0, "garbage_grace_s >= 0")
         require(0 < self.garbage_shrink_max <= 1, "0 < garbage_shrink_max <= 1")
         require(self.drain_s >= 0, "drain_s >= 0")
+        self._require_authenticable()
+
+    @property
+    def auth_provider(self) -> str:
+        """The provider of authentication that is meant."""
+        if self.auth.provider is None:
+            return TLS if self.tls.mode != "off" and self.tls.client_ca else NONE
+        return self.auth.provider
+
+    def _require_secure(self, name: str, value: str) -> None:
+        """X1: beyond loopback only encrypted and authenticated."""
+        open_to_all = f"{value} would be open to everyone who reaches it, without authentication and encryption"
+        require(
+            name == "listen",
+            f"{name} is a loopback address (127.0.0.1, ::1, localhost), or insecure = true: {open_to_all}",
+        )
+        require(
+            self.tls.mode == "required" and self.auth_provider != NONE,
+            "listen is a loopback address (127.0.0.1, ::1, localhost), or connections are encrypted and clients "
+            'authenticated ([tls] cert, key, client_ca and mode = "required"; bk bookie --tls-cert, --tls-key, '
+            f"--tls-client-ca), or insecure = true: {open_to_all}",
+        )
+
+    def _require_authenticable(self) -> None:
+        """A provider that looks at certificates gets to see some, from everyone."""
+        if self.auth_provider == TLS:
+            require(self.tls.client_ca is not None, 'auth.provider "tls" only with tls.client_ca')
+            require(self.tls.mode == "required", 'auth.provider "tls" only with tls.mode = "required"')
+        elif self.tls.mode != "off":
+            require(
+                not (self.tls.allow or self.tls.roles),
+                f'tls.allow and tls.roles only with auth.provider "tls", not {self.auth_provider!r}',
+            )
 
 
 def is_loopback(host: str) -> bool:
@@ -190,7 +234,7 @@ def _converter() -> cattrs.Converter:
     converter = cattrs.Converter(forbid_extra_keys=True)
     for kind in (int, float, str, bool):
         converter.register_structure_hook(kind, _exactly)
-    for cls in (StorageConfig, BookieConfig):
+    for cls in (StorageConfig, ServerTls, AuthConfig, BookieConfig):
         hook = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
         converter.register_structure_hook(cls, hook)
     return converter

@@ -8,10 +8,21 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from bookkeeper.admin.options import LedgerNumber, connected, counted, finish, print_json, print_table
+from bookkeeper.admin.options import (
+    LedgerNumber,
+    chosen_tls,
+    connected,
+    counted,
+    finish,
+    metadata_option,
+    print_json,
+    print_table,
+)
 from bookkeeper.errors import AddTimeoutError, ConfigError, NoSuchLedgerError
 from bookkeeper.meta import init_cluster
+from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import system_seams
 from tests.bookkeeper.admin.commands import bk
 
@@ -84,3 +95,28 @@ def test_a_table_shows_lists_side_by_side_and_nothing_for_nothing(capsys: pytest
 
 def test_nouns_are_counted() -> None:
     assert [counted(n, "ledger") for n in (0, 1, 2)] == ["0 ledgers", "1 ledger", "2 ledgers"]
+
+
+def _chosen(*arguments: str, env: dict[str, str] | None = None) -> tuple[int, str]:
+    @click.command()
+    @metadata_option
+    def verb(metadata: str) -> None:
+        try:
+            click.echo(chosen_tls())
+        except ConfigError as error:
+            raise click.ClickException(str(error)) from error
+
+    result = CliRunner().invoke(verb, ["-m", "memory://x", *arguments], env=env)
+    return result.exit_code, result.output
+
+
+@pytest.mark.rule("X2")
+def test_a_verb_that_knows_the_cluster_knows_how_to_encrypt() -> None:
+    assert _chosen() == (0, "None\n")
+    given = ["--tls-ca", "/ca", "--tls-cert", "/cert", "--tls-key", "/key"]
+    assert _chosen(*given) == (0, f"{TlsConfig(ca='/ca', cert='/cert', key='/key')}\n")
+    assert _chosen("--tls-no-verify-host", env={"BK_TLS_CA": "/ca"}) == (
+        0,
+        f"{TlsConfig(ca='/ca', verify_host=False)}\n",
+    )
+    assert _chosen(env={"BK_TLS_CERT": "/cert"})[0] == 1

@@ -50,6 +50,52 @@ def test_an_address_beyond_loopback_needs_the_word_insecure(option: str, host: s
     assert isinstance(config_from({**LEAST, option: f"{host}:3181", "insecure": True}), BookieConfig)
 
 
+CERTIFICATE = {"cert": "/c", "client_ca": "/a"}
+
+
+@pytest.mark.rule("X1")
+def test_beyond_loopback_encryption_and_authentication_will_do_as_well() -> None:
+    beyond = {**LEAST, "listen": "0.0.0.0:3181"}
+    assert config_from({**beyond, "tls": CERTIFICATE}).auth_provider == "tls"
+    with_own_provider = {"tls": {"cert": "/c"}, "auth": {"provider": "my.auth:provider"}}
+    assert config_from({**beyond, **with_own_provider}).auth_provider == "my.auth:provider"
+
+
+@pytest.mark.rule("X1")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tls": {"cert": "/c"}},
+        {"tls": {**CERTIFICATE, "mode": "off"}},
+        {"tls": {**CERTIFICATE, "mode": "offered"}, "auth": {"provider": "my.auth:provider"}},
+        {"tls": CERTIFICATE, "auth": {"provider": "none"}},
+        {"auth": {"provider": "my.auth:provider"}},
+        {"tls": CERTIFICATE, "http_listen": "0.0.0.0:0"},
+    ],
+)
+def test_beyond_loopback_one_of_the_two_is_not_enough(options: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match="insecure = true"):
+        config_from({**LEAST, "listen": "0.0.0.0:3181", **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"tls": {"certificate": "/c"}}, "unknown option: tls.certificate"),
+        ({"auth": {"provider": "tls"}}, 'provider "tls" only with tls.client_ca'),
+        ({"tls": {**CERTIFICATE, "mode": "offered"}}, 'only with tls.mode = "required"'),
+        (
+            {"tls": {**CERTIFICATE, "roles": ["spark"]}, "auth": {"provider": "none"}},
+            'tls.roles only with auth.provider "tls"',
+        ),
+    ],
+)
+def test_authentication_that_could_be_passed_by_is_refused(options: dict[str, object], named: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        config_from({**LEAST, **options})
+    assert named in str(error.value)
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "[::1]", "localhost"])
 def test_loopback_needs_nothing(host: str) -> None:
     assert config_from({**LEAST, "listen": f"{host}:3181"}).insecure is False

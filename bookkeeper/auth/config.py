@@ -1,0 +1,36 @@
+"""Which provider of authentication, and what it is told. The same shape on both sides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from bookkeeper.errors import require
+
+NONE: Final = "none"
+TLS: Final = "tls"
+
+_PLACE = re.compile(r"[A-Za-z_][\w.]{0,200}:[A-Za-z_]\w{0,100}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthConfig:
+    """The table ``[auth]``."""
+
+    provider: str | None = None
+    """``none``: nobody is asked, and a client that asks hears that nobody is. ``tls``: the certificate shown in the TLS
+    handshake, by the rules ``allow`` and ``roles`` of the bookie's ``[tls]``. ``MODULE:ATTRIBUTE``: one of your own
+    (:mod:`bookkeeper.auth.provider`). Default: ``tls`` on a bookie that asks for client certificates, else ``none``."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What a provider of your own is told. Secrets belong into files that these options name (X58)."""
+
+    def __post_init__(self) -> None:
+        named = self.provider in (None, NONE, TLS)
+        require(
+            named or _PLACE.fullmatch(str(self.provider)) is not None,
+            f'auth.provider is "none", "tls" or MODULE:ATTRIBUTE, not {self.provider!r}',
+        )
+        require(not (named and self.options), "auth.options only with a provider of your own (MODULE:ATTRIBUTE)")

@@ -1,0 +1,135 @@
+"""How connections are encrypted: the settings of both sides. Files are PEM; nothing is read here.
+
+TLS is negotiated in band: a client sends START_TLS in clear, the answer comes in clear, the next byte is TLS. A client
+that is configured for it sends nothing else in clear and never goes on without it (X2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from bookkeeper.errors import ConfigError, require
+
+RELOAD_S: Final = 300.0
+"""Seconds between two looks for changed certificates (X6)."""
+
+HANDSHAKE_S: Final = 10.0
+"""Seconds a TLS handshake may take, START_TLS included (X7)."""
+
+MODES: Final = ("required", "offered", "off")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsConfig:
+    """A client's side. With it every connection to a bookie is encrypted, or there is none."""
+
+    ca: str
+    """File of the certificate authorities that vouch for bookies; the system's own are not trusted (X4)."""
+
+    cert: str | None = None
+    """File of our certificate, followed by its chain, for bookies that ask for one."""
+
+    key: str | None = None
+    """File of its private key, without a password. Default: it is in ``cert``."""
+
+    verify_host: bool = True
+    """The bookie's certificate must be for the host that was connected to (X4). Only turn it off where ``ca`` vouches
+    for nobody but bookies that may stand in for each other."""
+
+    identity: str | None = None
+    """Instead of the host: what the certificate must name as a DNS name or a URI, for instance
+    ``spiffe://example.org/bookie/{bookie_id}``; ``{bookie_id}`` stands for the bookie's id (X4)."""
+
+    reload_interval_s: float = RELOAD_S
+    """Changed files are used for new connections within this (X6)."""
+
+    handshake_timeout_s: float = HANDSHAKE_S
+    """START_TLS, handshake and authentication take no longer than this, or the connection is given up (X7)."""
+
+    def __post_init__(self) -> None:
+        require(bool(self.ca), "tls.ca names a file")
+        require(self.key is None or self.cert is not None, "tls.key only with tls.cert")
+        require(self.identity is None or "{bookie_id}" in self.identity, "tls.identity contains {bookie_id}")
+        require(self.identity is None or self.verify_host, "tls.identity only with tls.verify_host")
+        require(self.reload_interval_s > 0, "tls.reload_interval_s > 0")
+        require(self.handshake_timeout_s > 0, "tls.handshake_timeout_s > 0")
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> TlsConfig | None:
+        """``BK_TLS_CA``, ``BK_TLS_CERT``, ``BK_TLS_KEY``, ``BK_TLS_IDENTITY``, ``BK_TLS_VERIFY_HOST`` (1 or 0); None
+        without any of them.
+
+        Raises:
+            ConfigError: a certificate without a CA, or a value that breaks a rule.
+        """
+        given = {name: environment.get(f"BK_TLS_{name.upper()}") or None for name in ("ca", "cert", "key", "identity")}
+        if not any(given.values()):
+            return None
+        verify = environment.get("BK_TLS_VERIFY_HOST", "1")
+        if verify not in ("0", "1"):
+            raise ConfigError(f"required: BK_TLS_VERIFY_HOST is 0 or 1, not {verify!r}")
+        return client_tls(**given, verify_host=verify == "1")
+
+
+def client_tls(
+    *, ca: str | None, cert: str | None = None, key: str | None = None, identity: str | None = None, verify_host: bool
+) -> TlsConfig | None:
+    """What was given one by one, as settings; None if nothing was.
+
+    Raises:
+        ConfigError: a certificate without a CA.
+    """
+    if not (ca or cert or key or identity):
+        return None
+    if not ca:
+        raise ConfigError("TLS needs the authorities that vouch for bookies: --tls-ca FILE, or BK_TLS_CA")
+    return TlsConfig(ca=ca, cert=cert, key=key, identity=identity, verify_host=verify_host)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTls:
+    """A bookie's side: its table ``[tls]``."""
+
+    cert: str | None = None
+    """File of the bookie's certificate, followed by its chain."""
+
+    key: str | None = None
+    """File of its private key, without a password, for nobody's eyes but its owner's. Default: it is in ``cert``."""
+
+    client_ca: str | None = None
+    """File of the authorities that vouch for clients. With it a client without a certificate of theirs is not served
+    (X5)."""
+
+    mode: str = "required"
+    """``required``: a connection that does not begin with START_TLS hears one error and is closed (X2). ``offered``:
+    clients that ask for it are encrypted, others are served in clear. ``off``."""
+
+    allow: tuple[str, ...] = ()
+    """The principals that are served: the certificate's subject alternative name (URI, mail, DNS, address), or its
+    common name where it has none. Empty: every one that ``client_ca`` vouches for (X5)."""
+
+    roles: tuple[str, ...] = ()
+    """The roles that are served, as Apache's BookieAuthZFactory reads them: the first of ``0:ROLE,...`` in the
+    certificate's organisational unit. Empty: not looked at (X5)."""
+
+    reload_interval_s: float = RELOAD_S
+    """Changed files are used for new connections within this; those that stand stay (X6)."""
+
+    handshake_timeout_s: float = HANDSHAKE_S
+    """A connection that is not encrypted and authenticated by then is closed (X7, X10)."""
+
+    handshakes_max: int = 256
+    """Handshakes in progress at a time; one more is closed (X7)."""
+
+    def __post_init__(self) -> None:
+        require(self.mode in MODES, f"tls.mode is one of {', '.join(MODES)}, not {self.mode!r}")
+        if self.mode == "off":
+            return
+        require(self.cert is not None, "tls.cert names a file")
+        rules = bool(self.allow or self.roles)
+        require(not rules or self.client_ca is not None, "tls.allow and tls.roles only with tls.client_ca")
+        require(self.reload_interval_s > 0, "tls.reload_interval_s > 0")
+        require(self.handshake_timeout_s > 0, "tls.handshake_timeout_s > 0")
+        require(self.handshakes_max > 0, "tls.handshakes_max > 0")

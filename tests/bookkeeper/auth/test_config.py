@@ -1,0 +1,21 @@
+"""Providers are named, never found."""
+
+from __future__ import annotations
+
+import pytest
+
+from bookkeeper.auth import AuthConfig
+from bookkeeper.errors import ConfigError
+
+
+@pytest.mark.rule("X46")
+@pytest.mark.parametrize("name", ["sasl", "tls ", "", "../evil:x", "a:b:c", "a-b:c", "mod:"])
+def test_a_provider_is_one_of_ours_or_module_and_attribute(name: str) -> None:
+    with pytest.raises(ConfigError, match="MODULE:ATTRIBUTE"):
+        AuthConfig(provider=name)
+
+
+def test_options_are_for_a_provider_of_ones_own() -> None:
+    AuthConfig(provider="my.auth:provider", options={"file": "/secret"})
+    with pytest.raises(ConfigError, match=r"auth\.options only"):
+        AuthConfig(provider="tls", options={"file": "/secret"})
