@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -87,7 +88,7 @@ class ZooKeeperServer:
         command = [java, _HEAP, *_QUICK, *options, "-cp", class_path(), main, str(config)]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-ISc", _END_WITH_PARENT, str(os.getpid()), *command],
+                tied_to_parent(command),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -173,6 +174,11 @@ def class_path() -> str:
     if not any(Path(jar).name.startswith("zookeeper-") for jar in found):
         raise ConfigError(f"no ZooKeeper among the jars of PySpark in {jars}")
     return os.pathsep.join(dict.fromkeys(found))
+
+
+def tied_to_parent(command: Sequence[str]) -> list[str]:
+    """The same command, run so that the kernel ends it when the thread that starts it is gone."""
+    return [sys.executable, "-ISc", _END_WITH_PARENT, str(os.getpid()), *command]
 
 
 def free_port() -> int:
