@@ -3,7 +3,9 @@
 One :class:`Bookie` per process, on the loop's thread. It knows no sockets and no bytes of the wire; the disk is the
 engine's. Each request gets exactly one reply (B13), some at once, some when the disk has done its part:
 
-* an add, an explicit LAC and a force: when it is durable (B1); deferred adds too, which is more than they ask;
+* an add, an explicit LAC and a force: when it is durable (B1);
+* a deferred add: when it is stored and can be read; a crash may take it away again. Only a force that is answered
+  later makes a promise about it (W11). The journal begins to write it at once all the same;
 * anything with a fence, also a negative: when the fence is durable (R3);
 * a negative only if the engine is sure (B5); every doubt is UNKNOWN_STATE or IO_ERROR (Q2).
 """
@@ -127,7 +129,11 @@ class Bookie:
             reply(wire.failure(request, Status.READ_ONLY))
             return
         self.engine.append_entry(request.ledger_id, request.master_key, request.entry, recovery=request.recovery)
-        self.engine.when_durable(lambda error: reply(self._ended(request, error)))
+        if request.deferred_sync and not request.recovery:  # what a recovery writes back is to stay
+            self.engine.start_writing()
+            reply(self._ended(request, None))
+        else:
+            self.engine.when_durable(lambda error: reply(self._ended(request, error)))
 
     def end_polls(self) -> None:
         """Answer every reader that waits, with what there is: the bookie stops."""

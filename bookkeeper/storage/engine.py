@@ -235,6 +235,11 @@ class Engine:
         """
         self._commit.when_durable(callback)
 
+    def start_writing(self) -> None:
+        """Start the journal if it is idle, for adds that nobody waits for (W11): they are not to lie in memory until
+        somebody does."""
+        self._commit.start()
+
     def fence(self, ledger_id: LedgerId, master_key: bytes, callback: Done) -> None:
         """Fence a ledger for ever; a ledger never seen is created fenced, with its key (K31).
 
@@ -275,7 +280,9 @@ class Engine:
         self._commit.when_durable(callback)
 
     def force(self, ledger_id: LedgerId, callback: Done) -> None:
-        """``callback(None)`` when every add accepted so far for the ledger is durable."""
+        """``callback(None)`` when every add accepted so far for the ledger is durable (W11); at once for a ledger that
+        is not here. What an earlier life had accepted and lost is not known here: whoever forces has to know that it
+        spoke with one life only."""
         self._commit.when_durable(callback)
 
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ from bookkeeper.net.connection import AddRun, BookieConnection
 from bookkeeper.storage.engine import AvailabilityRun
 from bookkeeper.testing import Fault
 from bookkeeper.wire import Dialect, Status
-from tests.bookkeeper.bookie.house import KEY, House, run
+from tests.bookkeeper.bookie.house import KEY, House, run, storage_config
 
 L = LedgerId(7)
 OTHER_KEY = b"o" * 20
@@ -74,6 +74,77 @@ def test_no_add_is_answered_before_it_is_durable() -> None:
         house.node.thaw()
         await asyncio.sleep(1)
         assert (replies, got) == ([wire.AddReply(Status.OK, L, EntryId(1))], [(2, 5, Status.OK)])
+
+    run(main)
+
+
+@pytest.mark.rule("W11", "B1", "R3")
+def test_a_deferred_add_is_answered_at_once_and_what_comes_after_it_makes_it_durable() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        assert await status(connection, add(0)) is Status.OK
+        house.node.freeze()
+        for entry_id in (1, 2):
+            assert await status(connection, add(entry_id, deferred_sync=True)) is Status.OK
+        reply = await ask(connection, read(2))
+        assert (reply.entry, reply.max_lac) == (entry(2), -1), "visible, and no LAC has moved"
+        later: list[tuple[str, Any]] = []
+
+        def send(name: str, request: wire.Request) -> None:
+            connection.request_nowait(request, 100, lambda answer: later.append((name, answer)))
+
+        send("plain", add(3))
+        send("deferred", add(4, deferred_sync=True))
+        send("written back", add(5, deferred_sync=True, recovery=True))
+        send("force", wire.ForceLedger(L))
+        send("fence", read(9, fence=True, master_key=KEY))
+        await asyncio.sleep(10)
+        assert [name for name, _ in later] == ["deferred"], "acknowledged plain adds are durable beside deferred ones"
+        house.node.thaw()
+        await asyncio.sleep(1)
+        statuses = {name: answer.status.name for name, answer in later}
+        assert statuses == dict.fromkeys(("plain", "deferred", "written back", "force"), "OK") | {"fence": "NO_ENTRY"}
+        assert await status(connection, add(6, deferred_sync=True)) is Status.FENCED
+
+    run(main)
+
+
+@pytest.mark.rule("W11", "P12")
+def test_deferred_adds_are_written_without_being_asked_for_and_bounded() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        for entry_id in range(3):
+            assert await status(connection, add(entry_id, deferred_sync=True)) is Status.OK
+        await asyncio.sleep(1)
+        assert house.engine.journal_bytes_in_flight == 0, "nobody forced it"
+        house.node.freeze()
+        for entry_id in range(3, 3 + 6):
+            request = add(entry_id, deferred_sync=True, payload=bytes(100_000))
+            connection.request_nowait(request, 100, lambda answer: None)
+        await asyncio.sleep(1)
+        assert house.engine.journal_bytes_in_flight > 300_000
+        assert house.admission.crowded, "what is acknowledged and not written counts: its senders are not read"
+        house.node.thaw()
+        await asyncio.sleep(1)
+        assert not house.admission.crowded
+
+    def prepared(house: House) -> Any:
+        pressure = house.admission.set_pressure
+        house.engine.on_pressure(lambda: pressure(True), lambda: pressure(False))
+        return main(house)
+
+    run(prepared, storage=storage_config(group_bytes=8192, inflight_bytes=300_000))
+
+
+@pytest.mark.rule("W11")
+def test_a_force_whose_sync_failed_is_no_yes() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        await status(connection, add(0))
+        house.node.disk.faults.append(Fault(operation="pwrite", code=errno.EIO, path="journal"))
+        assert await status(connection, add(1, deferred_sync=True)) is Status.OK
+        assert await status(connection, wire.ForceLedger(L)) is Status.IO_ERROR
+        assert await status(connection, add(2, deferred_sync=True)) is Status.IO_ERROR
 
     run(main)
 

@@ -211,3 +211,45 @@ def test_stopping_waits_for_what_is_in_progress_and_leaves_a_clean_disk() -> Non
         assert (await cluster.ask(wire.ReadEntry(L, EntryId(99)))).status is Status.OK
 
     run(main)
+
+
+@pytest.mark.rule("W11", "B1", "K9")
+@pytest.mark.parametrize("seed", range(8))
+def test_a_crash_may_take_deferred_adds_never_plain_or_forced_ones_and_leaves_no_doubt(seed: int) -> None:
+    def add(entry_id: int, *, deferred: bool) -> wire.AddEntry:
+        frames, _ = runs.encode_adds(2, L, entry_id, [b"p" * 50], -1, 0, KEY, 3)
+        return wire.AddEntry(L, EntryId(entry_id), KEY, frames[28:], deferred_sync=deferred)
+
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        await cluster.ask_all([add(entry_id, deferred=True) for entry_id in range(3)])
+        assert (await cluster.ask(wire.ForceLedger(L))).status is Status.OK
+        kept = {0, 1, 2}
+        client = cluster.world.node("client")
+        connection = await client.run(connect_bookie(client.seams.net, Address("b", 3181), timeout_s=5))
+        acked: list[tuple[int, bool, Any]] = []
+        enough = asyncio.Event()
+
+        def send(entry_id: int, *, deferred: bool) -> None:
+            def answered(answer: Any) -> None:
+                acked.append((entry_id, deferred, answer))
+                if len(acked) == 3 + 2 * seed:
+                    enough.set()
+
+            connection.request_nowait(add(entry_id, deferred=deferred), 10, answered)
+
+        for entry_id in range(3, 30):
+            send(entry_id, deferred=bool((entry_id + seed) % 3))
+        await enough.wait()
+        kept |= {entry_id for entry_id, deferred, answer in acked if not deferred and answer.status is Status.OK}
+        cluster.node.crash(power=True)
+        await cluster.again()
+        assert cluster.server is not None
+        report = cluster.server.engine.report
+        assert report.limbo_reason is None and not report.quarantined
+        replies = await cluster.ask_all([wire.ReadEntry(L, EntryId(entry_id)) for entry_id in range(30)])
+        here = {entry_id for entry_id, reply in enumerate(replies) if reply.status is Status.OK}
+        assert kept <= here
+        assert all(reply.status in (Status.OK, Status.NO_ENTRY) for reply in replies)
+
+    run(main, seed=seed)
