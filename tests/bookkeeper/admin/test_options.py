@@ -102,7 +102,7 @@ def _chosen(*arguments: str, env: dict[str, str] | None = None) -> tuple[int, st
     @metadata_option
     def verb(metadata: str) -> None:
         try:
-            click.echo(chosen_tls())
+            click.echo(repr(chosen_tls()))
         except ConfigError as error:
             raise click.ClickException(str(error)) from error
 
