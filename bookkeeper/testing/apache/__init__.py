@@ -21,7 +21,7 @@ with the thread that started it).
 
 from bookkeeper.testing.apache.bookie import ApacheBookie
 from bookkeeper.testing.apache.jars import VERSION, jars, whats_missing
-from bookkeeper.testing.apache.process import QUICK_START, RELEASE, JavaProcess
+from bookkeeper.testing.apache.process import QUICK_START, RELEASE, JavaProcess, java_command, run_to_end
 from bookkeeper.testing.apache.settings import QUICK_ADDS, SMALL, client_settings, java_uri
 from bookkeeper.testing.apache.shell import apache_init, shell
 
@@ -36,7 +36,9 @@ __all__ = [
     "apache_init",
     "client_settings",
     "jars",
+    "java_command",
     "java_uri",
+    "run_to_end",
     "shell",
     "whats_missing",
 ]
