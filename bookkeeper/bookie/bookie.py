@@ -18,6 +18,7 @@ from struct import Struct
 from typing import Final, Protocol
 
 from bookkeeper import wire
+from bookkeeper.bookie.newcomer import Newcomer
 from bookkeeper.errors import (
     BookKeeperError,
     InvariantError,
@@ -69,6 +70,8 @@ class Bookie:
         self.engine = engine
         self.read_only = read_only
         """By order; what the disk says comes on top."""
+        self.newcomer: Newcomer | None = None
+        """Of a bookie with ledgers older than its disk: whom regular adds have to ask first (W10a)."""
         self.long_polls = 0
         """Readers waiting now."""
         self._call_later = call_later
@@ -83,7 +86,9 @@ class Bookie:
     # -- adds, in runs ------------------------------------------------------------------------------------
 
     def add_run(self, run: Run, adds: Adds) -> Status:
-        """Take a run of plain adds. OK: answer it when :meth:`Engine.when_durable` says so; else answer this now."""
+        """Take a run of plain adds. OK: answer it when :meth:`Engine.when_durable` says so; else answer this now.
+
+        If there is a :attr:`newcomer`, it has been asked about the ledger."""
         if self.read_only:
             return Status.READ_ONLY
         try:
@@ -128,6 +133,23 @@ class Bookie:
         if self.read_only and not request.recovery:
             reply(wire.failure(request, Status.READ_ONLY))
             return
+        newcomer = self.newcomer
+        if newcomer is None or request.recovery or not newcomer.must_ask(request.ledger_id):
+            self._store(request, reply)
+            return
+
+        def judged(status: Status) -> None:
+            if status is not Status.OK:
+                reply(wire.failure(request, status))
+                return
+            try:
+                self._store(request, reply)
+            except Exception as error:
+                reply(wire.failure(request, self._status_of(error)))
+
+        newcomer.ask(request.ledger_id, judged)
+
+    def _store(self, request: wire.AddEntry, reply: Reply) -> None:
         self.engine.append_entry(request.ledger_id, request.master_key, request.entry, recovery=request.recovery)
         if request.deferred_sync and not request.recovery:  # what a recovery writes back is to stay
             self.engine.start_writing()

@@ -1,7 +1,7 @@
 """A bookie from start to stop.
 
-Start: listen (closing whoever comes too early) -> who am I -> cookie -> boot number -> open the disk -> serve ->
-register. A client that finds the registration finds a bookie that serves.
+Start: listen (closing whoever comes too early) -> who am I -> cookie -> on an empty disk: which ledgers are there ->
+boot number -> open the disk -> serve -> register. A client that finds the registration finds a bookie that serves.
 
 Running: the registration follows the disk (writable, read-only; V8); deleted ledgers are collected (G1); a disk that
 failed ends the bookie (K23): :meth:`BookieServer.run_until_failure` returns why.
@@ -18,6 +18,7 @@ import os
 from typing import Any
 
 from bookkeeper.bookie.admission import Admission
+from bookkeeper.bookie.birth import BIRTH, Birth, read_birth, survey, write_birth
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.garbage_collector import GarbageCollector, check_metadata
@@ -25,6 +26,7 @@ from bookkeeper.bookie.gate import Gate
 from bookkeeper.bookie.http import HttpServer, MetricsCollector
 from bookkeeper.bookie.identity import Identity, read_identity, settle_cookie, write_identity
 from bookkeeper.bookie.limbo import LimboWatch
+from bookkeeper.bookie.newcomer import Newcomer
 from bookkeeper.bookie.server import Connections
 from bookkeeper.errors import (
     CookieError,
@@ -73,6 +75,8 @@ class BookieServer:
         self._state_changed = asyncio.Event()
         self._failure: asyncio.Future[str] | None = None
         self._garbage: GarbageCollector | None = None
+        self._birth: Birth | None = None
+        self._newcomer: Newcomer | None = None
         self._running = False
 
     @property
@@ -130,8 +134,10 @@ class BookieServer:
         self._identify(identity)
         await check_metadata(self._metadata, self._seams.disk, config.directory)
         self.first_start = await self._settle_cookie()
+        self._birth = await self._settle_birth()
         self.boot = await self._next_boot()
         self._engine = await self._open_engine()
+        self._newcomer = self._new_newcomer()
         self._serve()
         self._start_http()
         info = ServiceInfo.bookie(self.address, http=self.http_address)
@@ -139,8 +145,9 @@ class BookieServer:
         self._registration = await self._metadata.bookies.register(self.bookie_id, info, read_only=read_only)
         self._running = True
         self._garbage = GarbageCollector(self.engine, self._metadata, config, self._seams, self.metrics)
-        limbo = LimboWatch(self.engine, self._metadata, self.bookie_id, self._state_changed.set)
-        for work in (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run()):
+        newcomer = self._newcomer
+        limbo = LimboWatch(self.engine, self._metadata, self.bookie_id, self._state_changed.set, newcomer.cover)
+        for work in (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), newcomer.run()):
             self._tasks.append(asyncio.create_task(work))
         log.info("bookie %s serves at %s, boot %d", self.bookie_id, self.address, self.boot)
 
@@ -181,6 +188,28 @@ class BookieServer:
         return await settle_cookie(
             disk, self._metadata.cookies, cookie, directories, last_start=await self._last_start()
         )
+
+    async def _settle_birth(self) -> Birth | None:
+        """On empty storage, look at the ledgers there are (W10a); later, what was seen then."""
+        disk, directory = self._seams.disk, self.config.directory
+        if disk.exists(os.path.join(directory, OPENED)):
+            return read_birth(disk, directory)
+        birth = await survey(self._metadata, self.bookie_id)
+        if birth == Birth() and not disk.exists(os.path.join(directory, BIRTH)):
+            return None
+        write_birth(disk, directory, birth)
+        if birth.suspects:
+            log.error(
+                "bookie %s starts on an empty disk, but %d ledgers name it: what it had of them is lost, and it "
+                "answers 'unknown' about it until they are closed and whole here again",
+                self.bookie_id,
+                len(birth.suspects),
+            )
+        return birth
+
+    def _new_newcomer(self) -> Newcomer:
+        disk, directory = self._seams.disk, self.config.directory
+        return Newcomer(self.engine, self._metadata, self.bookie_id, disk, directory, self._birth)
 
     async def _last_start(self) -> int:
         """The store's transaction of the last start of this id; 0 before the first."""
@@ -255,6 +284,8 @@ class BookieServer:
             long_polls_max=config.long_polls_max,
             long_poll_max_s=config.long_poll_max_s,
         )
+        if self._birth is not None or self.engine.in_limbo:
+            bookie.newcomer = self._newcomer
         self._connections = Connections(
             bookie,
             self._admission,
@@ -295,6 +326,7 @@ class BookieServer:
             "state": engine.state.value,
             "read_only": self._wants_read_only(),
             "limbo": engine.report.limbo_reason if engine.in_limbo else None,
+            "ledgers_lost_before": self._newcomer.suspects if self._newcomer is not None else 0,
             "seconds_since_garbage_pass": None if age is None else round(age, 1),
         }
 
@@ -392,6 +424,8 @@ class BookieServer:
     async def _abandon(self) -> None:
         """Let go of everything but the disk."""
         await self._end_tasks()
+        if self._newcomer is not None:
+            self._newcomer.close()
         if self._registration is not None:
             await self._registration.unregister()
         if self._gate is not None:

@@ -5,15 +5,16 @@ refused as fenced, negatives are unknown. What was lost can only be of ledgers t
 
 1. All ledgers are listed once, after a sync. Those whose metadata name this bookie, or cannot be read, and those that
    lie here without being listed, are *suspects*; all others are out of limbo, and so is every ledger that is created
-   from then on: the bookie may be writable again.
+   from then on: the bookie may be writable again. (A fence can be lost of a ledger that names this bookie no longer:
+   regular adds to those that were listed are checked as W10a says, :mod:`~bookkeeper.bookie.newcomer`.)
 2. A suspect is out when it is closed and everything that its metadata say is here has been read and verified, or when
    its deletion was proved and its data collected (G1). Somebody else closes it (a recovery), and brings back what
    is missing (re-replication).
 3. When no suspect is left the limbo is over, durably. A restart before that begins with the first step.
 
-Why that is safe: an acknowledgement, a fence or an entry that was lost here concerns a ledger whose metadata named this
-bookie at the time, and name it still: fragments in which something was acknowledged stay, and a recovery's changes
-enter metadata with the close only (R9).
+Why that is safe: an acknowledgement or an entry that was lost here concerns a ledger whose metadata named this bookie
+at the time, and name it still: fragments in which something was acknowledged stay, and a recovery's changes enter
+metadata with the close only (R9).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from bookkeeper.bookie.birth import NO_LEDGER, naming
 from bookkeeper.errors import MetadataFormatError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
@@ -41,11 +43,23 @@ BATCH_BYTES: Final = 1 << 20
 class LimboWatch:
     """Of a bookie that started in limbo."""
 
-    def __init__(self, engine: Engine, metadata: Metadata, bookie: BookieId, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        metadata: Metadata,
+        bookie: BookieId,
+        on_change: Callable[[], None],
+        cover: Callable[[LedgerId], None],
+    ) -> None:
+        """
+        Args:
+            cover: told, before limbo is narrowed, up to which ledger a fence may be lost (W10a).
+        """
         self._engine = engine
         self._metadata = metadata
         self._bookie = bookie
         self._on_change = on_change
+        self._cover = cover
         self._suspects: set[LedgerId] | None = None
 
     async def run(self) -> None:
@@ -70,7 +84,7 @@ class LimboWatch:
             log.warning("limbo concerns %d ledgers; new ones are taken", len(self._suspects))
             self._on_change()
         for ledger in sorted(self._suspects):
-            if await self._is_whole(ledger):
+            if await is_whole(self._engine, self._metadata, self._bookie, ledger):
                 self._suspects.discard(ledger)
                 self._engine.end_limbo(ledger)
         if not self._suspects:
@@ -86,51 +100,50 @@ class LimboWatch:
         await store.sync(self._metadata.paths.root)  # Z6: a listing of the past would miss the newest ledgers
         await store.check_not_rolled_back(store.last_transaction)
         listed = {ledger async for ledger in self._metadata.ledgers.list()}
-        suspects = local - listed
-        for ledger in sorted(listed):
-            try:
-                metadata = (await self._metadata.ledgers.read(ledger)).value
-            except NoSuchLedgerError:
-                continue  # deleted since it was listed
-            except MetadataFormatError:
-                suspects.add(ledger)
-                continue
-            if any(self._bookie in fragment.ensemble for fragment in metadata.fragments):
-                suspects.add(ledger)
+        suspects = (local - listed) | await naming(self._metadata, self._bookie, listed)
+        self._cover(max(listed | local, default=NO_LEDGER))
         return suspects
 
-    async def _is_whole(self, ledger: LedgerId) -> bool:
-        try:
-            metadata = (await self._metadata.ledgers.read(ledger, fresh=True)).value
-        except NoSuchLedgerError:
-            return ledger not in self._engine.ledgers()
-        except MetadataFormatError:
-            return False
-        return metadata.is_closed and await self._has_its_share(ledger, metadata)
 
-    async def _has_its_share(self, ledger: LedgerId, metadata: LedgerMetadata) -> bool:
-        """Whether all entries of a closed ledger that are to be here are, and can be read (B7)."""
-        spec = metadata.spec
-        for index, fragment in enumerate(metadata.fragments):
-            if self._bookie not in fragment.ensemble:
-                continue
-            position, end = fragment.ensemble.index(self._bookie), metadata.fragment_end(index)
-            assert end is not None, "it is closed"
-            at = spec.next_held(position, fragment.first_entry)
-            while at <= end:
-                count = await self._count_from(ledger, EntryId(at), end - at + 1)
-                if not count:
-                    return False
-                at = spec.next_held(position, at + count)
-        return True
+async def is_whole(engine: Engine, metadata: Metadata, bookie: BookieId, ledger: LedgerId) -> bool:
+    """A ledger is closed, and everything that its metadata say is here has been read and verified (B7); or it is
+    deleted and its data collected.
 
-    async def _count_from(self, ledger: LedgerId, first: EntryId, count: int) -> int:
-        """How many consecutive entries could be read; at most ``count``."""
-        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    Raises:
+        MetadataError: the store cannot say.
+    """
+    try:
+        found = (await metadata.ledgers.read(ledger, fresh=True)).value
+    except NoSuchLedgerError:
+        return ledger not in engine.ledgers()
+    except MetadataFormatError:
+        return False
+    return found.is_closed and await _has_its_share(engine, bookie, ledger, found)
 
-        def got(packed: PackedEntries | BaseException) -> None:
-            if not done.done():
-                done.set_result(0 if isinstance(packed, BaseException) else packed.count)
 
-        self._engine.read_batch(ledger, first, count, BATCH_BYTES, got)
-        return await done
+async def _has_its_share(engine: Engine, bookie: BookieId, ledger: LedgerId, metadata: LedgerMetadata) -> bool:
+    spec = metadata.spec
+    for index, fragment in enumerate(metadata.fragments):
+        if bookie not in fragment.ensemble:
+            continue
+        position, end = fragment.ensemble.index(bookie), metadata.fragment_end(index)
+        assert end is not None, "it is closed"
+        at = spec.next_held(position, fragment.first_entry)
+        while at <= end:
+            count = await _count_from(engine, ledger, EntryId(at), end - at + 1)
+            if not count:
+                return False
+            at = spec.next_held(position, at + count)
+    return True
+
+
+async def _count_from(engine: Engine, ledger: LedgerId, first: EntryId, count: int) -> int:
+    """How many consecutive entries could be read; at most ``count``."""
+    done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def got(packed: PackedEntries | BaseException) -> None:
+        if not done.done():
+            done.set_result(0 if isinstance(packed, BaseException) else packed.count)
+
+    engine.read_batch(ledger, first, count, BATCH_BYTES, got)
+    return await done

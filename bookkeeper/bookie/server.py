@@ -13,19 +13,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from array import array
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from bookkeeper import runs, wire
 from bookkeeper.bookie.admission import Admission
 from bookkeeper.bookie.bookie import Bookie
+from bookkeeper.bookie.newcomer import Newcomer
 from bookkeeper.errors import MalformedFrameError
+from bookkeeper.ids import LedgerId
 from bookkeeper.metrics import Counter as Counted
 from bookkeeper.metrics import Metrics
 from bookkeeper.net.protocol import RECEIVE_BUFFER_BUSY, FrameProtocol
-from bookkeeper.runs import Adds
+from bookkeeper.runs import Adds, Run
 from bookkeeper.wire import Dialect, Status
 
 log = logging.getLogger(__name__)
@@ -194,11 +198,43 @@ class ServerConnection(FrameProtocol):
             counts.adds_refused.add(i1 - i0)
             self.write(runs.fail_acks(adds.acks, adds.ack_ends, i0, i1, Status.TOO_MANY_REQUESTS))
             return
+        newcomer = self.bookie.newcomer
+        if newcomer is not None:
+            chosen, charge = self._ask_first(newcomer, adds, chosen, charge)
+        if chosen:
+            self._store(adds, chosen, charge)
+
+    def _ask_first(self, newcomer: Newcomer, adds: Adds, chosen: list[Run], charge: int) -> tuple[list[Run], int]:
+        """Set the runs aside whose ledgers metadata must vouch for (W10a); the others, and their charge."""
+        rest: list[Run] = []
+        for run in chosen:
+            if not newcomer.must_ask(LedgerId(run.ledger_id)):
+                rest.append(run)
+                continue
+            alone = _alone(adds, run)
+            charge -= len(alone.records)
+            newcomer.ask(LedgerId(run.ledger_id), partial(self._vouched, alone))
+        return rest, charge
+
+    def _vouched(self, adds: Adds, status: Status) -> None:
+        """A run that waited: store it, or refuse it."""
+        charge, count = len(adds.records), len(adds.ack_ends)
+        if status is Status.OK:
+            self._store(adds, adds.runs, charge)
+            return
+        self.admission.release(charge)
+        self.counts.adds_refused.add(count)
+        self.write(runs.fail_acks(adds.acks, adds.ack_ends, 0, count, status))
+
+    def _store(self, adds: Adds, chosen: list[Run], charge: int) -> None:
+        """What admission and metadata have let in."""
+        counts = self.counts
         taken: list[tuple[int, int]] = []
-        refused = 0
+        accepted = refused = 0
         for run in chosen:
             status = self.bookie.add_run(run, adds)
             if status is Status.OK:
+                accepted += run.i1 - run.i0
                 if taken and taken[-1][1] == run.i0:
                     taken[-1] = (taken[-1][0], run.i1)
                 else:
@@ -210,7 +246,7 @@ class ServerConnection(FrameProtocol):
         if not taken:
             self.admission.release(charge)
             return
-        counts.adds.add(i1 - i0 - refused)
+        counts.adds.add(accepted)
         counts.add_runs.add(len(chosen))
         counts.add_bytes.add(charge)
         begun = self._now()
@@ -219,7 +255,7 @@ class ServerConnection(FrameProtocol):
             self.admission.release(charge)
             if error is None:
                 self.write(_cut(adds, taken))
-                counts.add_seconds.observe(self._now() - begun, i1 - i0 - refused)
+                counts.add_seconds.observe(self._now() - begun, accepted)
                 return
             for first, last in taken:  # whether they are stored nobody knows
                 self.write(runs.fail_acks(adds.acks, adds.ack_ends, first, last, Status.IO_ERROR))
@@ -376,6 +412,24 @@ class Connections:
             return
         log.warning(text + (f" ({self._unlogged} more of this kind)" if self._unlogged else ""), *details)
         self._last_log, self._unlogged = now, 0
+
+
+def _alone(adds: Adds, run: Run) -> Adds:
+    """One run with bytes of its own, which may wait while the chunk's buffers are used again."""
+    i0, i1 = run.i0, run.i1
+    begin = adds.record_ends[i0 - 1] if i0 else adds.record_start
+    ack_begin = adds.ack_ends[i0 - 1] if i0 else 0
+    return adds._replace(
+        records=bytes(memoryview(adds.records)[begin : adds.record_ends[i1 - 1]]),
+        record_start=0,
+        record_ends=array("q", [end - begin for end in adds.record_ends[i0:i1]]),
+        acks=bytes(memoryview(adds.acks)[ack_begin : adds.ack_ends[i1 - 1]]),
+        ack_ends=array("q", [end - ack_begin for end in adds.ack_ends[i0:i1]]),
+        entry_ids=adds.entry_ids[i0:i1],
+        runs=[run._replace(i0=0, i1=i1 - i0)],
+        slow=[],
+        slow_after=[],
+    )
 
 
 def _cut(adds: Adds, taken: list[tuple[int, int]]) -> bytes | memoryview:

@@ -76,6 +76,8 @@ class Engine:
         """Ledgers out of limbo."""
         self._suspects: frozenset[int] | None = None
         """The ledgers that limbo may concern; None: any."""
+        self._doubted: Container[int] = ()
+        """What was here of these ledgers before this disk is not known."""
         self._lac_waiters: dict[int, dict[object, Callable[[int], None]]] = {}
         self._closing = False
         self._pause: Callable[[], None] = _nothing
@@ -435,6 +437,11 @@ class Engine:
         else:
             self._complete.add(ledger_id)
 
+    def doubt(self, ledgers: Container[int]) -> None:
+        """Negatives about these ledgers are unknown (B5) for as long as ``ledgers`` holds them: this disk is younger
+        than the bookie's name. Holds for this life."""
+        self._doubted = ledgers
+
     def space(self) -> Space:
         """Bytes of the file system that holds the ledger directory."""
         return self._disk.space(self._config.ledger_dir)
@@ -476,7 +483,7 @@ class Engine:
 
     def _unknown(self, ledger_id: int) -> bool:
         """A negative about this ledger would not be honest (B5)."""
-        return self._house.suspect or self._in_limbo(ledger_id)
+        return self._house.suspect or self._in_limbo(ledger_id) or ledger_id in self._doubted
 
     def _in_limbo(self, ledger_id: int) -> bool:
         """Acknowledged records may be gone, a fence of this ledger among them (B3)."""

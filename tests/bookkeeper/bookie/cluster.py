@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 from bookkeeper import wire
@@ -13,6 +14,7 @@ from bookkeeper.meta import MemoryCluster, Metadata, init_cluster_in
 from bookkeeper.net.connection import connect_bookie
 from bookkeeper.seams import Seams
 from bookkeeper.testing import World
+from bookkeeper.testing.disk import SimDisk
 
 BOOKIE = BookieId("b:3181")
 
@@ -74,6 +76,14 @@ class Cluster:
             waiting.cancel()
             await task
         return self.client
+
+    async def wiped(self) -> Metadata:
+        """What a careless operator does: stop the bookie, empty its disk, delete its cookie, start it again."""
+        self.node.crash(power=True)
+        self.node.disk = SimDisk(Random(self.node.life))
+        cookies = self.client.cookies
+        await cookies.delete(BOOKIE, (await cookies.read(BOOKIE)).version)
+        return await self.again()
 
     async def ask(self, request: wire.Request) -> Any:
         return (await self.ask_all([request]))[0]

@@ -80,7 +80,8 @@ def test_ledgers_that_were_here_stay_in_limbo_until_they_are_whole_and_new_ones_
             assert await status(cluster, fence) is Status.UNKNOWN_STATE
         for ledger in (elsewhere, new):
             assert await status(cluster, wire.ReadEntry(ledger, EntryId(0))) is Status.NO_LEDGER
-            assert await status(cluster, add(ledger, 0)) is Status.OK
+        assert await status(cluster, add(new, 0)) is Status.OK
+        assert await status(cluster, add(elsewhere, 0)) is Status.FENCED, "a fence of it may be lost, too (W10a)"
 
         for entry_id in (0, 2):
             assert await status(cluster, add(here, entry_id, recovery=True)) is Status.OK

@@ -1,0 +1,103 @@
+"""What a bookie that starts on empty storage remembers of that moment (W10a, B9).
+
+Empty storage is that of a new bookie, or of one whose disk and cookie an operator took away: then acknowledged
+entries and fences of this id are gone, and nobody else knows. So before such a bookie serves, or is even known to
+others, it looks at every ledger there is, and keeps in ``birth.json``
+
+* ``highest``: the greatest id of a ledger that existed then. A ledger with a greater id is younger than this disk,
+  and nothing of it can have been lost here.
+* ``suspects``: the ledgers whose metadata name this bookie, or cannot be read. What was here of them is not known.
+
+The file is durable before the storage is opened for the first time: a crash in between begins anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from bookkeeper.errors import CookieError, MetadataFormatError, NoSuchLedgerError
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.meta import Metadata
+from bookkeeper.seams import Disk
+from bookkeeper.storage.durable import replace_file
+
+BIRTH: Final = "birth.json"
+NO_LEDGER: Final = LedgerId(-1)
+"""Less than every ledger's id."""
+
+READS: Final = 100
+"""How many ledgers' metadata are asked for at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """See the module."""
+
+    highest: LedgerId = NO_LEDGER
+    suspects: frozenset[LedgerId] = frozenset()
+
+    def with_highest(self, ledger_id: LedgerId) -> Birth:
+        """The same, of a disk that lost something later, when ``ledger_id`` was the greatest id."""
+        return replace(self, highest=max(self.highest, ledger_id))
+
+
+def read_birth(disk: Disk, directory: str) -> Birth | None:
+    """None of a bookie that began together with its cluster.
+
+    Raises:
+        CookieError: the file is there and says something else.
+    """
+    path = os.path.join(directory, BIRTH)
+    if not disk.exists(path):
+        return None
+    try:
+        found = json.loads(disk.read_file(path))
+        return Birth(LedgerId(int(found["highest"])), frozenset(LedgerId(int(key)) for key in found["suspects"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise CookieError(f"{path} is damaged: {error}") from error
+
+
+def write_birth(disk: Disk, directory: str, birth: Birth) -> None:
+    """Durable when this returns (K2)."""
+    text = json.dumps({"highest": birth.highest, "suspects": sorted(birth.suspects)})
+    replace_file(disk, os.path.join(directory, BIRTH), text.encode() + b"\n")
+
+
+async def survey(metadata: Metadata, bookie: BookieId) -> Birth:
+    """Look at every ledger there is; at least one round trip, and one more for each hundred ledgers.
+
+    Raises:
+        MetadataError: the store cannot say.
+    """
+    listed = [ledger async for ledger in metadata.ledgers.list()]  # after a sync (Z6)
+    return Birth(max(listed, default=NO_LEDGER), await naming(metadata, bookie, listed))
+
+
+async def naming(metadata: Metadata, bookie: BookieId, ledgers: Iterable[LedgerId]) -> frozenset[LedgerId]:
+    """Those of ``ledgers`` whose metadata name the bookie, or cannot be read.
+
+    Raises:
+        MetadataError: the store cannot say.
+    """
+
+    async def is_named(ledger: LedgerId) -> bool:
+        try:
+            found = (await metadata.ledgers.read(ledger)).value
+        except NoSuchLedgerError:
+            return False  # deleted since it was listed
+        except MetadataFormatError:
+            return True
+        return any(bookie in fragment.ensemble for fragment in found.fragments)
+
+    named: set[LedgerId] = set()
+    rest = sorted(ledgers)
+    for at in range(0, len(rest), READS):
+        some = rest[at : at + READS]
+        answers = await asyncio.gather(*map(is_named, some))
+        named.update(ledger for ledger, answer in zip(some, answers, strict=True) if answer)
+    return frozenset(named)

@@ -1,0 +1,223 @@
+"""A bookie whose disk is younger than its name: the rule that nobody writes to it by mistake."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bookkeeper import runs, wire
+from bookkeeper.bookie.birth import BIRTH
+from bookkeeper.bookie.newcomer import READ_S, Newcomer
+from bookkeeper.errors import MetadataUnavailableError
+from bookkeeper.ids import Address, EntryId, LedgerId
+from bookkeeper.meta import Metadata
+from bookkeeper.net.connection import AddRun, BookieConnection, connect_bookie
+from bookkeeper.wire import Status
+from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
+from tests.bookkeeper.bookie.test_limbo import KEY, OTHERS, add, change, named, status
+
+
+def newcomer(cluster: Cluster) -> Newcomer | None:
+    assert cluster.server is not None and cluster.server._connections is not None
+    return cluster.server._connections.bookie.newcomer
+
+
+def fence(ledger: LedgerId) -> wire.ReadEntry:
+    return wire.ReadEntry(ledger, EntryId(0), KEY, fence=True)
+
+
+async def stream(cluster: Cluster, ledger: LedgerId, got: list[AddRun]) -> tuple[BookieConnection, Any]:
+    client = cluster.world.node("client")
+    connection = await client.run(connect_bookie(client.seams.net, Address("b", 3181), timeout_s=5))
+    return connection, connection.open_stream(1 + ledger, ledger, got.extend, lambda error: None)
+
+
+def frames(ledger: LedgerId, first: int, count: int, base: int) -> bytes:
+    return bytes(runs.encode_adds(3, ledger, first, [b"p"] * count, -1, 0, KEY, 3, txn_base=base)[0])
+
+
+class SlowReads:
+    """Stands before a bookie's reads of ledger metadata."""
+
+    def __init__(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert cluster.server is not None
+        ledgers = cluster.server._metadata.ledgers
+        self.asked: list[LedgerId] = []
+        self.go = asyncio.Event()
+        self.error: Exception | None = None
+        read = ledgers.read
+
+        async def slow(ledger_id: LedgerId, *, fresh: bool = False) -> Any:
+            self.asked.append(ledger_id)
+            assert fresh, "a stale answer would show the ledger open (Z6)"
+            await self.go.wait()
+            if self.error is not None:
+                raise self.error
+            return await read(ledger_id, fresh=fresh)
+
+        monkeypatch.setattr(ledgers, "read", slow)
+
+
+@pytest.mark.rule("W10a")
+def test_a_bookie_of_a_new_cluster_is_no_newcomer() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        assert newcomer(cluster) is None
+        assert not cluster.node.disk.exists(f"/data/{BIRTH}")
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        await status(cluster, add(ledger, 0))
+        cluster.node.crash()
+        await cluster.again()
+        assert newcomer(cluster) is None, "there are ledgers now, and they are younger than the disk"
+
+    run(main)
+
+
+@pytest.mark.rule("W10a", "B5", "B9", "M6")
+def test_who_takes_disk_and_cookie_away_loses_neither_fences_nor_entries() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledgers = metadata.ledgers
+        opened, closed, gone = [(await ledgers.create(named(BOOKIE)))[0] for _ in range(3)]
+        elsewhere, _ = await ledgers.create(named(*OTHERS))
+        for ledger in (opened, closed, gone):
+            assert await status(cluster, add(ledger, 0)) is Status.OK
+        assert await status(cluster, fence(closed)) is Status.OK
+        await change(metadata, closed, 0)
+        await ledgers.delete(gone)
+        await cluster.wiped()
+        for _ in range(2):  # also in its next life
+            assert await metadata.bookies.writable() == [BOOKIE]
+            for ledger in (closed, gone, elsewhere):
+                assert await status(cluster, add(ledger, 1)) is Status.FENCED, "whoever writes here was fenced"
+            assert await status(cluster, add(opened, 1)) is Status.OK, "nobody has begun to recover it"
+            for ledger in (opened, closed):
+                assert await status(cluster, wire.ReadEntry(ledger, EntryId(0))) is Status.UNKNOWN_STATE
+                assert await status(cluster, wire.ListEntries(ledger)) is Status.UNKNOWN_STATE
+            assert await status(cluster, wire.ReadEntry(elsewhere, EntryId(0))) is Status.NO_LEDGER
+            new, _ = await ledgers.create(named(BOOKIE))
+            assert await status(cluster, add(new, 0)) is Status.OK
+            assert await status(cluster, wire.ReadEntry(new, EntryId(7))) is Status.NO_ENTRY
+            cluster.node.crash(power=True)
+            await cluster.again()
+        assert cluster.server is not None and cluster.server.health()["ledgers_lost_before"] == 2
+
+        for entry_id in (0, 1):  # a recovery brings them back, and closes
+            assert await status(cluster, add(opened, entry_id, recovery=True)) is Status.OK
+        assert await status(cluster, add(closed, 0, recovery=True)) is Status.OK
+        await change(metadata, opened, 1)
+        await asyncio.sleep(150)
+        assert cluster.server.health()["ledgers_lost_before"] == 0
+        cluster.node.crash(power=True)
+        await cluster.again()
+        for ledger in (opened, closed):
+            assert await status(cluster, wire.ReadEntry(ledger, EntryId(7))) is Status.NO_ENTRY, "whole again, for good"
+            assert await status(cluster, add(ledger, 9)) is Status.FENCED, "closed it is for ever"
+
+    run(main)
+
+
+@pytest.mark.rule("W10a")
+def test_runs_wait_for_one_read_in_order_and_what_waits_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        one, two = [(await metadata.ledgers.create(named(BOOKIE)))[0] for _ in range(2)]
+        await cluster.wiped()
+        reads = SlowReads(cluster, monkeypatch)
+        new, _ = await metadata.ledgers.create(named(BOOKIE))
+        got: dict[LedgerId, list[AddRun]] = {one: [], two: [], new: []}
+        connection, first = await stream(cluster, one, got[one])
+        streams = {one: first}
+        for ledger in (two, new):
+            streams[ledger] = connection.open_stream(1 + ledger, ledger, got[ledger].extend, lambda error: None)
+        for at in range(0, 20, 5):
+            connection.write(b"".join(frames(key, at, 5, each.txn_base) for key, each in streams.items()))
+            await asyncio.sleep(0.1)
+        single: list[Any] = []
+        connection.request_nowait(add(one, 20), 100, single.append)
+        await asyncio.sleep(1)
+        assert cluster.server is not None
+        assert sorted(reads.asked) == [one, two], "one read for each ledger, none for a younger one"
+        assert (got[one], got[two], single) == ([], [], [])
+        assert sum(count for _, count, _ in got[new]) == 20, "nobody else waits"
+        charged = cluster.server._admission.in_progress
+        assert charged > 40 * 42
+        reads.go.set()
+        await asyncio.sleep(1)
+        for ledger in (one, two):
+            ids = [entry for first, count, _ in got[ledger] for entry in range(first, first + count)]
+            assert (ids, {status for _, _, status in got[ledger]}) == (list(range(20)), {Status.OK}), "in their order"
+        assert [reply.status for reply in single] == [Status.OK]
+        assert cluster.server._admission.in_progress == 0
+        streams[one].send(frames(one, 21, 5, streams[one].txn_base))
+        await asyncio.sleep(1)
+        assert got[one][-1] == (21, 5, Status.OK) and len(reads.asked) == 2, "it was asked about once"
+        assert await status(cluster, wire.ReadEntry(one, EntryId(25))) is Status.OK
+
+    run(main)
+
+
+@pytest.mark.rule("W10a", "Q2")
+@pytest.mark.parametrize("error", [MetadataUnavailableError("away"), None])
+def test_without_metadata_the_answer_is_unknown_never_yes(
+    monkeypatch: pytest.MonkeyPatch, error: Exception | None
+) -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        await cluster.wiped()
+        reads = SlowReads(cluster, monkeypatch)
+        if error is not None:
+            reads.error = error
+            reads.go.set()
+        got: list[AddRun] = []
+        _, each = await stream(cluster, ledger, got)
+        each.send(frames(ledger, 0, 3, each.txn_base))
+        await asyncio.sleep(READ_S + 1)
+        assert got == [(0, 3, Status.IO_ERROR)]
+        assert await status(cluster, add(ledger, 0, recovery=True)) is Status.OK, "recovery does not ask"
+        reads.error = None
+        reads.go.set()
+        assert await status(cluster, add(ledger, 1)) is Status.OK, "asked again"
+
+    run(main)
+
+
+@pytest.mark.rule("W10a", "B3")
+def test_a_fence_that_comes_while_metadata_are_read_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        await cluster.wiped()
+        reads = SlowReads(cluster, monkeypatch)
+        got: list[AddRun] = []
+        _, each = await stream(cluster, ledger, got)
+        each.send(frames(ledger, 0, 3, each.txn_base))
+        await asyncio.sleep(1)
+        assert await status(cluster, fence(ledger)) is Status.UNKNOWN_STATE
+        reads.go.set()
+        await asyncio.sleep(1)
+        assert got == [(0, 3, Status.FENCED)]
+
+    run(main)
+
+
+@pytest.mark.rule("W10a", "B13")
+def test_whoever_waits_when_the_bookie_stops_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata: Metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        await cluster.wiped()
+        SlowReads(cluster, monkeypatch)
+        got: list[AddRun] = []
+        _, each = await stream(cluster, ledger, got)
+        each.send(frames(ledger, 0, 3, each.txn_base))
+        await asyncio.sleep(0.1)
+        assert cluster.server is not None
+        await cluster.node.run(cluster.server.stop())
+        await asyncio.sleep(1)
+        assert got == [(0, 3, Status.IO_ERROR)]
+
+    run(main)
