@@ -1,0 +1,12 @@
+"""One cluster, two languages: our client and Java's, on our bookies, Java's, and both in one ensemble.
+
+    clients      what the matrix asks of a client, and ours
+    java_client  Java's client, driven through Py4J
+    killed       writers that end in the middle of their work
+    clusters     one ZooKeeper, three clusters: ours, Java's, mixed
+    stories      one function a row: what is done and what must come of it
+    cells        rows and columns as data, with the reasons of those that cannot exist
+    __main__     ``make interop``: run them all and print a table
+
+The same cells run under pytest, in ``test_matrix``.
+"""

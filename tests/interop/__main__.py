@@ -1,0 +1,116 @@
+"""``make interop``: run the matrix and print it. Exit status 0: every cell that can exist is green."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bookkeeper.testing.apache import VERSION, whats_missing
+from tests.interop.cells import CELLS, COLUMNS, ROWS, Cell, Row
+from tests.interop.clusters import site
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a cell: ``green``, ``red`` or ``n/a``."""
+
+    cell: Cell
+    colour: str
+    seconds: float
+    text: str = ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the cells that were asked for; by default all of them."""
+    parser = argparse.ArgumentParser(prog="python -m tests.interop", description=__doc__)
+    parser.add_argument("--only", metavar="TEXT", action="append", help="cells whose name contains this; see --list")
+    parser.add_argument("--list", action="store_true", help="print the cells' names")
+    parser.add_argument("--keep", metavar="DIR", type=Path, help="logs and data go there, and stay")
+    options = parser.parse_args(arguments)
+    chosen = [cell for cell in CELLS if not options.only or any(text in str(cell) for text in options.only)]
+    if options.list:
+        sys.stdout.write("".join(f"{cell}\n" for cell in chosen))
+        return 0
+    console = Console(width=None if sys.stdout.isatty() else 170)
+    if (missing := whats_missing()) is not None:
+        console.print(f"interop: not run: {missing}")
+        return 1
+    if options.keep:
+        return _run(chosen, options.keep, console)
+    with tempfile.TemporaryDirectory(prefix="interop.") as directory:
+        return _run(chosen, Path(directory), console)
+
+
+def _run(chosen: Sequence[Cell], directory: Path, console: Console) -> int:
+    began = time.monotonic()
+    wanted = tuple(dict.fromkeys(cell.column.bookies for cell in chosen if cell.reason is None))
+    console.print(f"starting ZooKeeper, and {', '.join(wanted)} bookies (Apache BookKeeper {VERSION})")
+    results = []
+    with site(directory, wanted) as running, console.status("") as status:
+        console.print(f"they serve after {time.monotonic() - began:.0f} s; {len(chosen)} cells")
+        for number, cell in enumerate(chosen, 1):
+            status.update(f"{number}/{len(chosen)} {cell}")
+            began_cell = time.monotonic()
+            if cell.reason is not None:
+                results.append(Result(cell, "n/a", 0.0, cell.reason))
+                continue
+            try:
+                cell.run(running)
+                results.append(Result(cell, "green", time.monotonic() - began_cell))
+            except Exception as error:
+                text = "".join(traceback.format_exception(error, limit=-6))
+                results.append(Result(cell, "red", time.monotonic() - began_cell, text))
+                console.print(f"[red]red[/]: {cell}", highlight=False)
+                console.print(text, markup=False, highlight=False)
+    return _report(results, time.monotonic() - began, console)
+
+
+def _report(results: Sequence[Result], seconds: float, console: Console) -> int:
+    console.print(_table(results))
+    for reason in dict.fromkeys(result.text for result in results if result.colour == "n/a"):
+        console.print(f"n/a: {reason}", highlight=False)
+    for result in results:
+        if result.colour == "red":
+            console.print(f"red: {result.cell}: {result.text.strip().splitlines()[-1]}", markup=False, highlight=False)
+    counts = {colour: sum(result.colour == colour for result in results) for colour in ("green", "red", "n/a")}
+    summary = ", ".join(f"{count} {colour}" for colour, count in counts.items())
+    console.print(f"interop with Apache BookKeeper {VERSION}: {summary}, in {seconds:.0f} s", highlight=False)
+    return 1 if counts["red"] else 0
+
+
+def _table(results: Sequence[Result]) -> Table:
+    """Rows are stories; columns are client, bookies and protocol."""
+    table = Table(title=f"Our client and Java's, our bookies and Java's (Apache BookKeeper {VERSION}); seconds")
+    table.add_column("client\nbookies\nprotocol", no_wrap=True)
+    found = {(result.cell.row.name, result.cell.column): result for result in results}
+    columns = [column for column in COLUMNS if any(result.cell.column == column for result in results)]
+    for column in columns:
+        table.add_column(f"{column.client}\n{column.bookies}\n{column.protocol}", justify="right", no_wrap=True)
+    for row in ROWS:
+        if any(result.cell.row.name == row.name for result in results):
+            table.add_row(row.title, *(_mark(found.get((row.name, column))) for column in columns))
+    return table
+
+
+def _mark(result: Result | None) -> str:
+    if result is None:
+        return ""
+    if result.colour == "n/a":
+        return "[dim]n/a[/]"
+    sign = "✔" if result.colour == "green" else "✘"
+    return f"[{result.colour}]{sign} {result.seconds:.1f}[/]"
+
+
+__all__ = ["Row", "main"]
+
+if __name__ == "__main__":
+    sys.exit(main())

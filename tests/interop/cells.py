@@ -1,0 +1,112 @@
+"""The matrix as data: rows, columns, and which cells cannot exist, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from tests.interop import stories
+from tests.interop.clusters import Bookies, Kind, Site
+from tests.interop.stories import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A client, the bookies, and the protocol between them."""
+
+    client: Kind
+    bookies: Bookies
+    protocol: str
+
+    def __str__(self) -> str:
+        return f"{self.client}-client-on-{self.bookies}-bookies-{self.protocol}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A story. The column's client is the writer, unless ``title`` says otherwise; the other one reads."""
+
+    title: str
+    story: Callable[[Stage], None]
+    cannot_exist: Callable[[Column], str | None] = lambda column: None
+
+    @property
+    def name(self) -> str:
+        return self.story.__name__
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run of a story, or the reason why there is none."""
+
+    row: Row
+    column: Column
+
+    @property
+    def reason(self) -> str | None:
+        """Why it cannot exist; None: it can."""
+        return self.row.cannot_exist(self.column)
+
+    def run(self, site: Site) -> None:
+        """Raises: whatever the story raises; then the cell is red."""
+        self.row.story(Stage(site, self.column.client, self.column.bookies, self.column.protocol))
+
+    def __str__(self) -> str:
+        return f"{self.row.name}-{self.column}"
+
+
+def _needs_v3(column: Column) -> str | None:
+    if column.protocol == "v3":
+        return None
+    return "protocol v2 has no field for write flags; both clients refuse deferred sync over it"
+
+
+def _no_batches_over_v3(column: Column) -> str | None:
+    if column.protocol == "v3" and column.client == "java":
+        return "Java's client reads batches over v2 only; over v3 it refuses where every bookie has every entry"
+    return None
+
+
+def _needs(kind: Kind) -> Callable[[Column], str | None]:
+    def reason(column: Column) -> str | None:
+        if column.bookies in (kind, "mixed"):
+            return None
+        return f"no {'bookie of ours' if kind == 'ours' else 'Java bookie'} in this cluster"
+
+    return reason
+
+
+COLUMNS: Final = tuple(
+    Column(client, bookies, protocol)
+    for client in ("ours", "java")
+    for bookies in ("ours", "java", "mixed")
+    for protocol in ("v3", "v2")
+)
+
+ROWS: Final = (
+    Row("write, close, read by both", stories.write_close_read),
+    Row("E 4, Qw 2: write sets over both", stories.striped),
+    Row("digest CRC32", stories.crc32),
+    Row("digest CRC32C", stories.crc32c),
+    Row("digest HMAC-SHA1", stories.hmac),
+    Row("no digest (dummy)", stories.dummy),
+    Row("large and empty entries", stories.large_and_empty),
+    Row("ledgers without entries", stories.empty_ledger),
+    Row("ledger id given, above 2^31", stories.given_id),
+    Row("open without recovery", stories.open_without_recovery),
+    Row("tail by long poll", stories.tail),
+    Row("explicit LAC", stories.explicit_lac),
+    Row("adv: entry ids given", stories.advanced),
+    Row("deferred sync and force", stories.deferred_sync, _needs_v3),
+    Row("batch read (the client reads)", stories.batch_read, _no_batches_over_v3),
+    Row("custom metadata", stories.custom_metadata),
+    Row("delete and list", stories.delete_and_list),
+    Row("a live writer is fenced", stories.fencing),
+    Row("a killed writer is recovered", stories.recovery),
+    Row("TLS", stories.tls),
+    Row("a bookie of ours dies", stories.our_bookie_dies, _needs("ours")),
+    Row("a Java bookie dies", stories.java_bookie_dies, _needs("java")),
+)
+
+CELLS: Final = tuple(Cell(row, column) for row in ROWS for column in COLUMNS)

@@ -1,0 +1,33 @@
+"""The cells of the matrix as tests: ``make test`` runs them where Apache's programs can be had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from bookkeeper.testing.apache import whats_missing
+from tests.interop.cells import CELLS, Cell
+from tests.interop.clusters import Site, site
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+
+if (_missing := whats_missing()) is not None:
+    pytest.skip(f"the matrix of both languages is not run: {_missing}", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with site(tmp_path_factory.mktemp("interop")) as running:
+        yield running
+
+
+@pytest.mark.parametrize("cell", [cell for cell in CELLS if cell.reason is None], ids=str)
+def test_cell(cell: Cell, clusters: Site) -> None:
+    cell.run(clusters)
+
+
+def test_every_cell_that_cannot_exist_says_why() -> None:
+    reasons = {str(cell): cell.reason for cell in CELLS if cell.reason is not None}
+    assert all(len(reason.split()) > 5 for reason in reasons.values())
+    assert len(reasons) < len(CELLS) / 8
