@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bookkeeper.client.config import ClientConfig
     from bookkeeper.client.entry import LedgerEntry
     from bookkeeper.client.ledger_handle import WriteHandle
+    from bookkeeper.client.operators import Operator
     from bookkeeper.client.read_handle import ReadHandle
     from bookkeeper.errors import BookKeeperError
     from bookkeeper.ids import NO_ENTRY, BookieId, EntryId, LedgerId
@@ -44,6 +45,7 @@ __all__ = [
     "LedgerMetadata",
     "LedgerState",
     "MetadataStore",
+    "Operator",
     "QuorumSpec",
     "ReadHandle",
     "Seams",
@@ -65,6 +67,7 @@ _HOME = {
     "LedgerMetadata": "bookkeeper.ledger",
     "LedgerState": "bookkeeper.ledger",
     "MetadataStore": "bookkeeper.meta.store",
+    "Operator": "bookkeeper.client.operators",
     "QuorumSpec": "bookkeeper.ledger",
     "ReadHandle": "bookkeeper.client.read_handle",
     "Seams": "bookkeeper.seams",

@@ -16,6 +16,7 @@ Read in this order
     following           the shell around ``ledger.last_add_confirmed``: coverage, long poll, metadata
     deleting            deleting a ledger, whose writer is stopped first
     recover             the shell around ``ledger.recovery``: closing someone else's ledger
+    operators           what operators ask: who is there, who holds what; ledgers without their passwords
     asking, bookie_pool, bookie_watcher, tasks
                         one question to one bookie; connections; who is there; tasks with an owner
 

@@ -27,6 +27,7 @@ from bookkeeper.errors import (
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger import DigestScheme, EntryReader
 from bookkeeper.ledger import reader as wish
+from bookkeeper.seams import Buffer
 from bookkeeper.wire import BatchRead, BatchReply, ReadEntry, ReadReply, Reply
 
 _log = logging.getLogger(__name__)
@@ -52,6 +53,8 @@ class EntrySource:
         self.tasks = tasks
         self.on_lac = on_lac
         """Told every last add confirmed that an entry or a reply carries."""
+        self.last_resort: frozenset[BookieId] = frozenset()
+        """Bookies that are asked when nobody else has an entry."""
         self.read_config = services.config.reader()
         self.no_batches: set[BookieId] = set()
         """Bookies that refused a batch read: asked for single entries from then on."""
@@ -60,13 +63,17 @@ class EntrySource:
         self._turn = 0
         self.corrupt = services.metrics.counter("corrupt_copies", "Copies whose digest or ids were wrong")
 
-    def read(self, first: int, count: int = 1, *, unconfirmed: bool = False) -> asyncio.Future[list[bytes]]:
+    def read(
+        self, first: int, count: int = 1, *, unconfirmed: bool = False, whole: bool = False
+    ) -> asyncio.Future[list[bytes]]:
         """Payloads of ``first .. first + count - 1``, which lie in one fragment (one entry where E > Qw).
+
+        ``whole``: not the payloads but the entries as bookies keep them, header and digest included.
 
         Fails with: DataMissingError (L7), NoSuchEntryError (``unconfirmed`` only), DigestMismatchError or another
         BookieError when no good copy was to be had now.
         """
-        run = _RunRead(self, first, count, unconfirmed)
+        run = _RunRead(self, first, count, unconfirmed, whole)
         run.start()
         return run.done
 
@@ -97,19 +104,21 @@ class EntrySource:
         watcher, pool = self.services.watcher, self.services.pool
         self._turn = (self._turn + 1) % len(ensemble)
         ensemble = (*ensemble[self._turn :], *ensemble[: self._turn])
-        if not watcher.has_quarantined and not pool.has_pauses:
+        if not watcher.has_quarantined and not pool.has_pauses and not self.last_resort:
             return ensemble
-        return sorted(ensemble, key=lambda bookie: (watcher.is_quarantined(bookie), pool.pause_left(bookie) > 0))
+        last = self.last_resort
+        return sorted(ensemble, key=lambda b: (b in last, watcher.is_quarantined(b), pool.pause_left(b) > 0))
 
 
 class _RunRead:
     """One run on its way."""
 
-    __slots__ = ("_effects", "_found", "_got", "_loop", "_machine", "_source", "_timer", "done")
+    __slots__ = ("_effects", "_found", "_got", "_loop", "_machine", "_source", "_timer", "_whole", "done")
 
-    def __init__(self, source: EntrySource, first: int, count: int, unconfirmed: bool) -> None:
+    def __init__(self, source: EntrySource, first: int, count: int, unconfirmed: bool, whole: bool) -> None:
         metadata = source.record.metadata
         self._source = source
+        self._whole = whole
         self._machine = EntryReader(
             metadata,
             first,
@@ -200,6 +209,9 @@ class _RunRead:
         source.on_lac(entry.last_add_confirmed)
         if isinstance(reply, ReadReply):
             source.on_lac(reply.max_lac)
+            if self._whole and reply.entry is not None:
+                self._on_payloads(wanted, [reply.entry])
+                return
         self._on_payloads(wanted, [entry.payload])
 
     def _on_batch(self, wanted: wish.AskBookie, reply: Reply | BookKeeperError) -> None:
@@ -233,7 +245,7 @@ class _RunRead:
             self._on_failed(wanted, DigestMismatchError(f"{what}: digest or ids differ"))
             return
         source.on_lac(found.lacs[-1])
-        self._on_payloads(wanted, found.payloads)
+        self._on_payloads(wanted, _entries_in(reply.body, len(found.payloads)) if self._whole else found.payloads)
 
     def _on_payloads(self, wanted: wish.AskBookie, payloads: list[bytes]) -> None:
         self._got[wanted.bookie, wanted.first] = payloads
@@ -250,3 +262,13 @@ class _RunRead:
             self._perform(self._machine.on_metadata_failed(error, self._loop.time()))
         else:
             self._perform(self._machine.on_metadata(metadata, self._loop.time()))
+
+
+def _entries_in(body: Buffer, count: int) -> list[bytes]:
+    """The first ``count`` entries of a batch: [length u32][entry] each. They were checked."""
+    found, view, at = [], memoryview(body), 0
+    for _ in range(count):
+        start = at + 4
+        at = start + int.from_bytes(view[at:start], "big")
+        found.append(bytes(view[start:at]))
+    return found

@@ -150,3 +150,18 @@ def test_a_bookie_that_has_answered_batch_reads_is_not_doubted_for_a_lost_connec
             assert [type(r) for b in cluster.bookies for r in b.requests] == [wire.BatchRead]
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.parametrize("shape", [{}, {"ensemble": 4, "write_quorum": 2, "ack_quorum": 2}])
+def test_whole_entries_are_the_bytes_that_bookies_keep(shape: dict[str, int]) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await written(bk, 30, 3, **shape)
+            async with await bk.open_ledger(ledger_id) as reader:
+                runs = [(0, 30)] if not shape else [(i, 1) for i in range(30)]
+                for first, count in runs:
+                    found = await reader._source.read(first, count, whole=True)
+                    for entry_id, entry in enumerate(found, first):
+                        assert entry in [b.entries.get(ledger_id, {}).get(entry_id) for b in cluster.bookies]
+
+    ScriptedCluster(bookies=4).run(story)

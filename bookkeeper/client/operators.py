@@ -1,0 +1,180 @@
+"""What operators ask of a cluster: who is there, how full, who holds what; and ledgers without their passwords.
+
+::
+
+    from bookkeeper import BookKeeper, Operator
+
+    async with BookKeeper.connect(uri) as bk:
+        operator = Operator(bk)
+        print(await operator.writable_bookies(), await operator.bookie_info("b1"))
+        async for ledger_id, fragments in operator.ledgers_on("b1"):
+            ...
+
+A ledger's password stands in its metadata: who may read those may open every ledger. Bringing copies to other
+bookies is :mod:`bookkeeper.replication`'s business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bookkeeper.client.asking import ask, failure_of
+from bookkeeper.client.bookie_pool import Use
+from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.client.read_handle import ReadHandle
+from bookkeeper.client.services import Services
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import BookKeeperError, MalformedFrameError, NoSuchLedgerError
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.ledger import Fragment, LedgerMetadata
+from bookkeeper.wire import GetBookieInfo, InfoReply, ListEntries, ListReply, Reply, Request
+from bookkeeper.wire.availability import HeldEntries, decode_availability
+
+LOOKS_AT_ONCE: Final = 32
+"""Ledgers whose metadata are read at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookieInfo:
+    """The disk of a bookie, in bytes; None: it does not say."""
+
+    total: int | None
+    free: int | None
+
+
+class Operator:
+    """Questions of an operator, over a client that is connected. Changes nothing but by ``recover_ledger``."""
+
+    def __init__(self, client: BookKeeper) -> None:
+        self._client = client
+        self._services: Services = client.services
+
+    @property
+    def client(self) -> BookKeeper:
+        """The client it asks with."""
+        return self._client
+
+    # -- bookies ------------------------------------------------------------------------------------------
+
+    async def writable_bookies(self) -> list[BookieId]:
+        """Bookies that take new entries, read now, sorted. Raises: MetadataError."""
+        return await self._services.metadata.bookies.writable()
+
+    async def read_only_bookies(self) -> list[BookieId]:
+        """Bookies that serve and take no new entries, read now, sorted. Raises: MetadataError."""
+        return await self._services.metadata.bookies.read_only()
+
+    async def all_bookies(self) -> list[BookieId]:
+        """Every bookie of the cluster, here or not: those with a cookie, and those registered now. Sorted.
+
+        Raises: MetadataError.
+        """
+        bookies = self._services.metadata.bookies
+        return sorted({*await bookies.known(), *await bookies.writable(), *await bookies.read_only()})
+
+    async def bookie_info(self, bookie: str) -> BookieInfo:
+        """How large its ledger directories are, and how much of that is free.
+
+        Raises: BookieError: it cannot be reached, does not answer, or refuses.
+        """
+        what = f"disk space of {bookie}"
+        reply = await self._asked(bookie, GetBookieInfo(), what)
+        if not isinstance(reply, InfoReply):
+            raise MalformedFrameError(f"{what}: a {type(reply).__name__}")
+        return BookieInfo(reply.total, reply.free)
+
+    async def entries_on(self, bookie: str, ledger_id: int) -> HeldEntries:
+        """Which entries of a ledger a bookie says it holds, whatever metadata say it should.
+
+        Raises:
+            NoSuchLedgerError: it has nothing of this ledger.
+            BookieError: it does not tell. (Java bookies on DbLedgerStorage never answer this: RequestTimedOutError.)
+        """
+        what = f"entries of ledger {ledger_id} on {bookie}"
+        reply = await self._asked(bookie, ListEntries(LedgerId(ledger_id)), what)
+        if not isinstance(reply, ListReply) or reply.availability is None:
+            raise MalformedFrameError(f"{what}: a success without a list")
+        return decode_availability(reply.availability)
+
+    async def _asked(self, bookie: str, request: Request, what: str) -> Reply:
+        answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
+        tasks = Tasks(what)
+
+        def answered(reply: Reply | BookKeeperError) -> None:
+            if not answer.done():
+                answer.set_result(reply)
+
+        try:
+            ask(self._services, tasks, BookieId(bookie), request, answered, use=Use.LAC)
+            reply = await answer
+        finally:
+            await tasks.close()
+        if (error := failure_of(reply, what)) is not None:
+            raise error
+        assert not isinstance(reply, BookKeeperError)
+        return reply
+
+    # -- ledgers ------------------------------------------------------------------------------------------
+
+    async def metadata(self, ledger_id: int) -> LedgerMetadata:
+        """A ledger's metadata, read now, without opening it. Raises: NoSuchLedgerError, MetadataError."""
+        return await self._client.metadata(ledger_id)
+
+    async def open_ledger(self, ledger_id: int, *, recovery: bool = False) -> ReadHandle:
+        """Open a ledger with the password that its metadata hold; its writer goes on unless ``recovery``.
+
+        Raises: as :meth:`BookKeeper.open_ledger`.
+        """
+        password = (await self.metadata(ledger_id)).password or b""
+        return await self._client.open_ledger(ledger_id, password, recovery=recovery)
+
+    async def recover_ledger(self, ledger_id: int) -> LedgerMetadata:
+        """Fence the ledger's writer, find its end, close it; a closed one is left as it is. What is stored then.
+
+        Raises: as :meth:`BookKeeper.open_ledger`.
+        """
+        async with await self.open_ledger(ledger_id, recovery=True) as reader:
+            return reader.metadata
+
+    async def ledgers_on(self, bookie: str) -> AsyncIterator[tuple[LedgerId, Sequence[Fragment]]]:
+        """Ledgers that name a bookie in their metadata, ascending, each with the fragments that do.
+
+        Reads the metadata of every ledger. One that cannot be decoded ends it: nothing can be said of that ledger.
+
+        Raises: MetadataError.
+        """
+        async for ledger_id, found in self.all_metadata():
+            if isinstance(found, BookKeeperError):
+                raise found
+            fragments = [fragment for fragment in found.fragments if bookie in fragment.ensemble]
+            if fragments:
+                yield ledger_id, fragments
+
+    async def all_metadata(self) -> AsyncIterator[tuple[LedgerId, LedgerMetadata | BookKeeperError]]:
+        """The metadata of every ledger, ascending, some of them read at a time; or why they cannot be read.
+
+        A ledger that goes meanwhile is left out. Raises: MetadataError when the list itself cannot be read.
+        """
+        some: list[LedgerId] = []
+        async for ledger_id in self._client.list_ledgers():
+            some.append(ledger_id)
+            if len(some) == LOOKS_AT_ONCE:
+                for pair in await self._look(some):
+                    yield pair
+                some = []
+        for pair in await self._look(some):
+            yield pair
+
+    async def _look(self, ledgers: Sequence[LedgerId]) -> list[tuple[LedgerId, LedgerMetadata | BookKeeperError]]:
+        found = await asyncio.gather(*(self._read(ledger_id) for ledger_id in ledgers))
+        pairs = zip(ledgers, found, strict=True)
+        return [(ledger_id, each) for ledger_id, each in pairs if not isinstance(each, NoSuchLedgerError)]
+
+    async def _read(self, ledger_id: LedgerId) -> LedgerMetadata | BookKeeperError:
+        try:
+            return (await self._services.metadata.ledgers.read(ledger_id)).value
+        except BookKeeperError as error:
+            return error

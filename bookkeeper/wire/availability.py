@@ -1,0 +1,101 @@
+"""Which entries of a ledger a bookie holds, as GET_LIST_OF_ENTRIES_OF_LEDGER answers it.
+
+::
+
+    [version i32 = 0][groups i32][56 zeros]
+    then per group, rising: [first start i64][last start i64][size i32][period i32]
+
+A group stands for sequences of ``size`` entries that begin at ``first start``, ``first start + period`` and so on, up
+to ``last start``; period 0 means one sequence only.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from bookkeeper.errors import MalformedFrameError
+
+HEADER: Final = Struct(">ii56x")
+GROUP: Final = Struct(">qqii")
+
+
+class Group(NamedTuple):
+    """Sequences of entries at equal distances."""
+
+    first_start: int
+    last_start: int
+    size: int
+    period: int
+
+    @property
+    def end(self) -> int:
+        """Its last entry."""
+        return self.last_start + self.size - 1
+
+
+class HeldEntries:
+    """The entries that one bookie says it holds of one ledger. ``entry_id in held``; iterating gives runs."""
+
+    def __init__(self, groups: Iterable[Group] = ()) -> None:
+        self.groups: Final = tuple(groups)
+        self._starts = [group.first_start for group in self.groups]
+
+    def __repr__(self) -> str:
+        return f"HeldEntries({', '.join(f'{first}..{last}' for first, last in self.runs())})"
+
+    def __contains__(self, entry_id: object) -> bool:
+        if not isinstance(entry_id, int):
+            return False
+        at = bisect_right(self._starts, entry_id) - 1
+        if at < 0:
+            return False
+        group = self.groups[at]
+        behind = entry_id - group.first_start
+        return entry_id <= group.end and (behind % group.period if group.period else behind) < group.size
+
+    def __len__(self) -> int:
+        """How many entries; counts nothing twice, because groups do not overlap."""
+        return sum(g.size * ((g.last_start - g.first_start) // g.period + 1 if g.period else 1) for g in self.groups)
+
+    def __bool__(self) -> bool:
+        return bool(self.groups)
+
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """(first, last) of each run of neighbours, rising; those that touch are one."""
+        pending: tuple[int, int] | None = None
+        for group in self.groups:
+            for start in range(group.first_start, group.last_start + 1, group.period or 1):
+                run = (start, start + group.size - 1)
+                if pending is not None and run[0] <= pending[1] + 1:
+                    pending = (pending[0], max(pending[1], run[1]))
+                    continue
+                if pending is not None:
+                    yield pending
+                pending = run
+        if pending is not None:
+            yield pending
+
+
+def decode_availability(body: bytes) -> HeldEntries:
+    """What a bookie answered.
+
+    Raises:
+        MalformedFrameError: another version, a wrong size, groups that do not rise or make no sense.
+    """
+    if len(body) < HEADER.size:
+        raise MalformedFrameError(f"a list of entries has a header of {HEADER.size} bytes, got {len(body)}")
+    version, count = HEADER.unpack_from(body)
+    if version != 0 or count < 0 or len(body) != HEADER.size + count * GROUP.size:
+        raise MalformedFrameError(f"a list of entries: version {version}, {count} groups in {len(body)} bytes")
+    groups = [Group(*GROUP.unpack_from(body, HEADER.size + i * GROUP.size)) for i in range(count)]
+    behind = -1
+    for group in groups:
+        single = group.period == 0 and group.first_start == group.last_start
+        several = group.period >= group.size and group.last_start >= group.first_start
+        if group.size < 1 or group.first_start <= behind or not (single or several):
+            raise MalformedFrameError(f"a list of entries: {group} after entry {behind}")
+        behind = group.end
+    return HeldEntries(groups)

@@ -1,0 +1,57 @@
+"""Lists of entries that bookies hold."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookkeeper.bookie.bookie import encode_availability
+from bookkeeper.errors import MalformedFrameError
+from bookkeeper.ids import EntryId
+from bookkeeper.storage.engine import AvailabilityRun
+from bookkeeper.wire.availability import GROUP, HEADER, Group, HeldEntries, decode_availability
+
+
+@given(st.sets(st.integers(0, 200)))
+def test_what_a_bookie_of_ours_encodes_is_what_it_holds(ids: set[int]) -> None:
+    runs: list[list[int]] = []
+    for entry in sorted(ids):
+        if runs and runs[-1][0] + runs[-1][1] == entry:
+            runs[-1][1] += 1
+        else:
+            runs.append([entry, 1])
+    held = decode_availability(encode_availability([AvailabilityRun(EntryId(f), n) for f, n in runs]))
+    assert {entry for entry in range(202) if entry in held} == ids and -1 not in held
+    assert len(held) == len(ids) and bool(held) == bool(ids)
+    assert [list(run) for run in held.runs()] == [[f, f + n - 1] for f, n in runs]
+
+
+def test_periods_are_honoured_as_other_encoders_may_use_them() -> None:
+    held = HeldEntries([Group(0, 0, 3, 0), Group(10, 22, 2, 4)])
+    assert [entry for entry in range(40) if entry in held] == [0, 1, 2, 10, 11, 14, 15, 18, 19, 22, 23]
+    assert len(held) == 11
+    assert list(held.runs()) == [(0, 2), (10, 11), (14, 15), (18, 19), (22, 23)]
+    assert all(b[0] > a[1] + 1 for a, b in pairwise(held.runs()))
+    assert repr(held) == "HeldEntries(0..2, 10..11, 14..15, 18..19, 22..23)"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        HEADER.pack(1, 0),
+        HEADER.pack(0, -1),
+        HEADER.pack(0, 2) + GROUP.pack(0, 0, 1, 0),
+        HEADER.pack(0, 1) + GROUP.pack(0, 0, 0, 0),
+        HEADER.pack(0, 1) + GROUP.pack(5, 9, 2, 0),
+        HEADER.pack(0, 1) + GROUP.pack(5, 9, 4, 2),
+        HEADER.pack(0, 1) + GROUP.pack(9, 5, 1, 2),
+        HEADER.pack(0, 2) + GROUP.pack(5, 5, 4, 0) + GROUP.pack(8, 8, 1, 0),
+    ],
+)
+def test_nonsense_is_malformed(body: bytes) -> None:
+    with pytest.raises(MalformedFrameError, match="a list of entries"):
+        decode_availability(body)
