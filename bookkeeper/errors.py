@@ -17,19 +17,20 @@ nobody reads a message.
         * :exc:`RequestTimedOutError` (retryable, outcome unknown)
         * :exc:`BookieReadOnlyError`, :exc:`TooManyRequestsError` (retryable), :exc:`BookieFailedError`
         * :exc:`DataUnknownError`, :exc:`ProtocolVersionError`, :exc:`BadRequestError`
+        * :exc:`SecureConnectionError` -- no encrypted connection, or not with whom it should be
     * :exc:`NotEnoughBookiesError` (retryable)
     * :exc:`MetadataError` -- the metadata store, or what it holds
         * :exc:`MetadataConflictError` -- a compare-and-set lost; re-read
         * :exc:`NoSuchKeyError`, :exc:`KeyExistsError`, :exc:`NotEmptyError`
         * :exc:`MetadataUnavailableError` (retryable, outcome unknown), :exc:`SessionExpiredError`
-        * :exc:`MetadataFormatError`, :exc:`MetadataRolledBackError`
+        * :exc:`MetadataFormatError`, :exc:`MetadataRolledBackError`, :exc:`MetadataForbiddenError`
         * :exc:`NoClusterError`, :exc:`ClusterExistsError`
     * :exc:`CorruptionError` -- bytes are not what they were
         * :exc:`DigestMismatchError`
     * :exc:`StorageError` -- a bookie's own disk
         * :exc:`DiskFullError`, :exc:`DirectoryLockedError`, :exc:`CookieError`, :exc:`UnsupportedFormatError`
     * :exc:`MalformedFrameError` -- bytes from a peer that are no message
-    * :exc:`ClientClosedError`, :exc:`ConfigError`, :exc:`InvariantError`
+    * :exc:`ClientClosedError`, :exc:`ConfigError`, :exc:`AuthenticationError`, :exc:`InvariantError`
 """
 
 from __future__ import annotations
@@ -228,6 +229,12 @@ class BadRequestError(BookieError):
     code = -14
 
 
+class SecureConnectionError(BookieError):
+    """TLS or authentication did not come about with this bookie. Nothing was sent to it that anybody could use."""
+
+    code = -24
+
+
 class NotEnoughBookiesError(BookKeeperError):
     """Fewer usable bookies than the ensemble or the ack quorum needs."""
 
@@ -284,6 +291,10 @@ class MetadataFormatError(MetadataError):
 
 class MetadataRolledBackError(MetadataError):
     """The store shows an older state than was seen before (M10): restored from a backup, or lost data."""
+
+
+class MetadataForbiddenError(MetadataError):
+    """The metadata store does not know us, or does not let us do this: our credentials, or a node's access list."""
 
 
 class NoClusterError(MetadataError):
@@ -346,6 +357,10 @@ class ClientClosedError(BookKeeperError):
 
 class ConfigError(BookKeeperError):
     """A setting that is unknown, or whose value breaks a rule."""
+
+
+class AuthenticationError(BookKeeperError):
+    """Raised by providers of authentication: whoever is at the other end is not believed."""
 
 
 class InvariantError(BookKeeperError):

@@ -9,21 +9,15 @@ A value whose creation got no answer is left to its session's end; its number is
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Final
 
-from bookkeeper.errors import (
-    KeyExistsError,
-    MetadataConflictError,
-    MetadataError,
-    MetadataUnavailableError,
-    NoSuchKeyError,
-    NotEmptyError,
-)
+from bookkeeper.errors import ClientClosedError, KeyExistsError, MetadataError, MetadataUnavailableError
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.layout import SHORT_MAX, Layout
 from bookkeeper.meta.paths import Paths
-from bookkeeper.meta.store import MetadataStore, Version, settled_create
+from bookkeeper.meta.store import MetadataStore, Version, Watch, settled_create
 
 HOB_KEPT: Final = 3
 _HOB = re.compile(r"HOB-(\d{10})")
@@ -37,6 +31,11 @@ class LedgerIds:
         self._paths = paths
         self._short_only = layout in (Layout.FLAT, Layout.LEGACY_HIERARCHICAL)
         self._short_parent = paths.root if layout is Layout.FLAT else paths.id_generator
+        self._watch: Watch | None = None
+        self._doubts = 0
+        self._known = False
+        self._long = False
+        self._forgetting: set[asyncio.Task[None]] = set()
 
     async def next(self) -> LedgerId:
         """A new id.
@@ -50,12 +49,29 @@ class LedgerIds:
             if not 0 <= number < SHORT_MAX:
                 raise MetadataError("this cluster's layout has no ledger ids left")
             return LedgerId(number)
-        if await self._store.exists(self._paths.long_id_generator) is None:
+        if not await self._long_began():
             number = await self._number_below(self._short_parent)
             if 0 <= number < SHORT_MAX:
                 return LedgerId(number)
             await self._create(self._paths.long_id_generator)
         return await self._next_long()
+
+    async def _long_began(self) -> bool:
+        """Do long ids come already? Asked once; who begins with them is noticed by a watch.
+
+        A short id that is taken a moment too late is as good: no long one equals it (M6).
+        """
+        if self._watch is None:
+            self._watch = self._store.watch(self._paths.long_id_generator, self._doubt)
+        if not self._known:
+            doubts = self._doubts
+            self._long = await self._store.exists(self._paths.long_id_generator) is not None
+            self._known = doubts == self._doubts
+        return self._long
+
+    def _doubt(self) -> None:
+        self._doubts += 1
+        self._known = False
 
     async def _next_long(self) -> LedgerId:
         while True:
@@ -82,8 +98,14 @@ class LedgerIds:
             except MetadataUnavailableError:
                 await self._store.sync(parent)
                 continue
-            await self._forget(path)
+            self._forget_soon(path)
             return int(path[len(prefix) :])
+
+    def _forget_soon(self, path: str) -> None:
+        """Nobody waits for this: the number is taken by having been made, and the value goes with the session."""
+        task = asyncio.get_running_loop().create_task(self._forget(path))
+        self._forgetting.add(task)
+        task.add_done_callback(self._forgetting.discard)
 
     async def _create(self, path: str) -> None:
         try:
@@ -94,5 +116,5 @@ class LedgerIds:
     async def _forget(self, path: str) -> None:
         try:
             await self._store.delete(path, Version(0))
-        except (NoSuchKeyError, NotEmptyError, MetadataConflictError, MetadataUnavailableError):
+        except (MetadataError, ClientClosedError):
             pass

@@ -8,7 +8,7 @@
 ``embedded:///DIR``                                store and bookies in this process: registered by a higher floor
 =================================================  ==========================================================
 
-Hosts are separated by ``,`` or ``;`` (D18).
+Hosts are separated by ``,`` or ``;`` (D18). Credentials are never part of an address (credentials.py).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from bookkeeper.errors import ConfigError
+from bookkeeper.meta import credentials
 from bookkeeper.meta.layout import BY_URI_NAME
 from bookkeeper.meta.memory import MemoryCluster
 from bookkeeper.meta.paths import DEFAULT_ROOT
@@ -120,7 +121,7 @@ async def _open_sqlite(address: ServiceUri, seams: Seams) -> MetadataStore:
 async def _open_zookeeper(address: ServiceUri, seams: Seams) -> MetadataStore:
     from bookkeeper.meta.zookeeper import ZooKeeperStore  # only who uses it pays for it
 
-    return await ZooKeeperStore.open(address.target, seams)
+    return await ZooKeeperStore.open(address.target, seams, credentials=credentials.from_environment())
 
 
 _MEMORY: dict[str, MemoryCluster] = {}

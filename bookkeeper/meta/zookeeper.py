@@ -1,4 +1,4 @@
-"""The metadata store in ZooKeeper. The only file that imports its client.
+"""The metadata store in ZooKeeper. Only this file and zookeeper_client.py import its client.
 
 How the rules are kept
 
@@ -17,24 +17,27 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from kazoo import exceptions as zk
-from kazoo.client import KazooClient
 from kazoo.protocol.states import KazooState, WatchedEvent
 
 from bookkeeper.errors import (
     ClientClosedError,
     KeyExistsError,
-    MetadataConflictError,
     MetadataError,
+    MetadataForbiddenError,
     MetadataRolledBackError,
     MetadataUnavailableError,
     NoSuchKeyError,
-    NotEmptyError,
     SessionExpiredError,
 )
+from bookkeeper.ids import Address
+from bookkeeper.meta.access import Access
+from bookkeeper.meta.credentials import Credentials
+from bookkeeper.meta.lane import Lane
 from bookkeeper.meta.store import (
     Check,
     Create,
@@ -49,10 +52,17 @@ from bookkeeper.meta.store import (
     parent_of,
 )
 from bookkeeper.meta.watches import Registry, SessionWatches
+from bookkeeper.meta.zookeeper_client import OPEN, new_client, rights, translate
 from bookkeeper.seams import Seams, Worker
 
 SESSION_TIMEOUT_S: Final = 10.0
 """Asked for; an operation waits as long for its answer (Z9)."""
+
+PATIENCE_S: Final = 2.0
+"""Without contact for so long at the start, the servers' ports are tried: if none listens, waiting is no use."""
+
+PROBE_S: Final = 1.0
+DEFAULT_PORT: Final = 2181
 
 _log = logging.getLogger(__name__)
 _log.addHandler(logging.NullHandler())
@@ -62,27 +72,29 @@ _STATES = {
     KazooState.SUSPENDED: SessionState.SUSPENDED,
     KazooState.LOST: SessionState.LOST,
 }
-_NO_ANSWER = (zk.ConnectionLoss, zk.OperationTimeoutError, zk.ConnectionClosedError)
 _AFTERMATH = (zk.RolledBackError, zk.RuntimeInconsistency)
-_TRANSLATED: Final[list[tuple[type[Exception], type[MetadataError]]]] = [
-    (zk.NoNodeError, NoSuchKeyError),
-    (zk.NodeExistsError, KeyExistsError),
-    (zk.BadVersionError, MetadataConflictError),
-    (zk.NotEmptyError, NotEmptyError),
-    (zk.SessionExpiredError, SessionExpiredError),
-    (zk.SessionMovedError, MetadataUnavailableError),
-]
 
 T = TypeVar("T")
 _VALUE, _FAMILY = "value", "family"
+_NOWHERE: Final = "/bookkeeper-py-who-am-i"
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered(Create):
+    """A creation whose name gets the parent's next number."""
+
+
+_Asked = tuple[Operation, int]
+"""A write, and the session in which it was asked for."""
 
 
 class ZooKeeperStore:
     """One session with a ZooKeeper ensemble: a MetadataStore."""
 
-    def __init__(self, client: Any, worker: Worker, *, hosts: str, timeout_s: float) -> None:
+    def __init__(self, client: Any, worker: Worker, *, hosts: str, who: str, timeout_s: float) -> None:
         self._client = client
         self._hosts = hosts
+        self._who = who
         self._worker = worker
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
@@ -91,6 +103,7 @@ class ZooKeeperStore:
         self._events: dict[tuple[str, str], Callable[[WatchedEvent], None]] = {}
         self._arming: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._in_flight: dict[asyncio.Future[Any], None] = {}
+        self._lane: Lane[_Asked, Any] = Lane(self._send_one, self._send_many, _size)
         self._verifying: asyncio.Task[None] | None = None
         self._broken: MetadataError | None = None
         self._closed = False
@@ -104,27 +117,61 @@ class ZooKeeperStore:
         seams: Seams,
         *,
         chroot: str = "",
+        credentials: Credentials | None = None,
         session_timeout_s: float = SESSION_TIMEOUT_S,
         connect_timeout_s: float = SESSION_TIMEOUT_S,
     ) -> ZooKeeperStore:
         """Connect to ``host:port,host:port``. ``chroot`` is put before every path; it must exist when used.
 
         Raises:
-            MetadataUnavailableError: no server answered within ``connect_timeout_s``.
+            MetadataUnavailableError: no server answered within ``connect_timeout_s``, or none listens.
+            MetadataForbiddenError: the credentials were refused, or the session has no identity in spite of them (X25).
+            ConfigError: digest credentials would go out in clear text (X28).
         """
-        client = KazooClient(
-            hosts=f"{hosts}{chroot}",
-            timeout=session_timeout_s,
-            connection_retry={"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0},
-            logger=_log,
-        )
-        store = cls(client, seams.workers.worker("zookeeper"), hosts=hosts, timeout_s=session_timeout_s)
+        who = credentials or Credentials()
+        client = new_client(f"{hosts}{chroot}", who, session_timeout_s)
+        worker = seams.workers.worker("zookeeper")
+        store = cls(client, worker, hosts=hosts, who=who.name, timeout_s=session_timeout_s)
         client.add_listener(store._on_kazoo_state)
         client.start_async()
-        if not await store._sessions.connected(connect_timeout_s):
+        try:
+            await store._first_contact(seams, connect_timeout_s)
+            if who.identified:
+                await store._check_identity()
+        except BaseException:
             await store.close()
-            raise MetadataUnavailableError(f"no ZooKeeper server answers at {hosts}")
+            raise
         return store
+
+    async def _first_contact(self, seams: Seams, timeout_s: float) -> None:
+        patience = min(PATIENCE_S, timeout_s)
+        if await self._sessions.connected(patience):
+            return
+        if self._broken is not None:
+            raise self._broken
+        refusals = await asyncio.gather(*(_refusal(server, seams) for server in self._hosts.split(",")))
+        if all(refusals):
+            raise MetadataUnavailableError(f"no ZooKeeper server answers: {'; '.join(map(str, refusals))}")
+        if not await self._sessions.connected(timeout_s - patience):
+            raise self._broken or MetadataUnavailableError(f"no ZooKeeper server answers at {self._hosts}")
+
+    async def _check_identity(self) -> None:
+        """Raise unless ZooKeeper knows who we are (X25).
+
+        Asks for a node that only its creator may use, in a transaction that can never succeed: a session without
+        identity is told so, any other that the transaction failed.
+        """
+        request = self._client.transaction()
+        request.create(_NOWHERE)
+        request.check(f"{_NOWHERE}/x", 0)
+        try:
+            results = await self._write("authentication", request.commit_async)
+        except MetadataUnavailableError:
+            raise self._broken or MetadataUnavailableError(
+                f"no answer to our credentials ({self._who}): a server that is not set up for their scheme keeps silent"
+            ) from None
+        if isinstance(results[0], zk.InvalidACLError):
+            raise translate("authentication", results[0], self._who)
 
     @property
     def session(self) -> SessionState:
@@ -173,10 +220,11 @@ class ZooKeeperStore:
         sequential: bool = False,
         parents: bool = False,
     ) -> tuple[str, Version]:
-        send = partial(self._client.create_async, check_path(path), value, ephemeral=ephemeral, sequence=sequential)
+        kind = _Numbered if sequential else Create
+        operation = kind(check_path(path), value, ephemeral)
         while True:
             try:
-                return await self._write(f"create {path}", send), Version(0)
+                return await self._put(operation), Version(0)
             except NoSuchKeyError:
                 if not parents:
                     raise
@@ -186,30 +234,81 @@ class ZooKeeperStore:
                 pass
 
     async def set(self, path: str, value: bytes, expected: Version | None) -> Version:
-        send = partial(self._client.set_async, check_path(path), value, _expected(expected))
-        return Version((await self._write(f"set {path}", send)).version)
+        return Version((await self._put(Set(check_path(path), value, expected))).version)
 
     async def delete(self, path: str, expected: Version | None) -> None:
-        await self._write(f"delete {path}", partial(self._client.delete_async, check_path(path), _expected(expected)))
+        await self._put(Delete(check_path(path), expected))
 
     async def multi(self, operations: Sequence[Operation]) -> list[Version | None]:
+        request = self._transaction(operations)
+        results = await self._write("multi", request.commit_async)
+        failures = [result for result in results if isinstance(result, Exception)]
+        if failures:
+            cause = next((failure for failure in failures if not isinstance(failure, _AFTERMATH)), failures[0])
+            raise translate("multi", cause, self._who) from cause
+        return [_version_of(operation, result) for operation, result in zip(operations, results, strict=True)]
+
+    def _transaction(self, operations: Sequence[Operation]) -> Any:
         request = self._client.transaction()
         for operation in operations:
             match operation:
                 case Create(path, value, ephemeral):
-                    request.create(check_path(path), value, ephemeral=ephemeral)
+                    numbered = isinstance(operation, _Numbered)
+                    request.create(check_path(path), value, ephemeral=ephemeral, sequence=numbered)
                 case Set(path, value, expected):
                     request.set_data(check_path(path), value, _expected(expected))
                 case Delete(path, expected):
                     request.delete(check_path(path), _expected(expected))
                 case Check(path, expected):
                     request.check(check_path(path), _expected(expected))
-        results = await self._write("multi", request.commit_async)
-        failures = [result for result in results if isinstance(result, Exception)]
-        if failures:
-            cause = next((failure for failure in failures if not isinstance(failure, _AFTERMATH)), failures[0])
-            raise _translate("multi", cause) from cause
-        return [_version_of(operation, result) for operation, result in zip(operations, results, strict=True)]
+        return request
+
+    # -- single writes go together (lane.py) ---------------------------------------------------------------
+
+    async def _put(self, operation: Operation) -> Any:
+        """One write, with others of this turn (Z4: the conditions under which it may be sent are checked here)."""
+        session = self._may_write(operation)
+        await self._contact(_name(operation), self._loop.time() + self._timeout_s)
+        self._check_session(operation, session)
+        return await self._lane.put((operation, session))
+
+    async def _send_one(self, asked: _Asked) -> Any:
+        client = self._client
+        operation, session = asked
+        self._check_session(operation, session)
+        match operation:
+            case Create(path, value, ephemeral):
+                numbered = isinstance(operation, _Numbered)
+                send = partial(client.create_async, path, value, ephemeral=ephemeral, sequence=numbered)
+            case Set(path, value, expected):
+                send = partial(client.set_async, path, value, _expected(expected))
+            case Delete(path, expected):
+                send = partial(client.delete_async, path, _expected(expected))
+        return await self._write(_name(operation), send)
+
+    async def _send_many(self, asked: Sequence[_Asked]) -> list[Any] | None:
+        operations = [operation for operation, session in asked if session == self.session_id]
+        if len(operations) < len(asked):
+            return None
+        what = f"{_name(operations[0])} and {len(operations) - 1} more"
+        results = await self._write(what, self._transaction(operations).commit_async)
+        return None if any(isinstance(result, Exception) for result in results) else results
+
+    # -- access lists, which other stores do not have ------------------------------------------------------
+
+    async def access(self, path: str) -> list[Access]:
+        """Who may do what with one value. Raises: NoSuchKeyError, MetadataForbiddenError."""
+        acl, _ = await self._read(f"access {path}", partial(self._client.get_acls_async, check_path(path)))
+        return [Access(entry.id.scheme, entry.id.id, rights(entry.perms)) for entry in acl]
+
+    async def take(self, path: str) -> None:
+        """Give a value the access list that it would have had if this session had created it (X26).
+
+        Raises:
+            NoSuchKeyError, MetadataForbiddenError.
+        """
+        acl = self._client.default_acl or OPEN
+        await self._write(f"take {path}", partial(self._client.set_acls_async, check_path(path), acl))
 
     # -- watches and session -------------------------------------------------------------------------------
 
@@ -255,7 +354,14 @@ class ZooKeeperStore:
         if self._closed:
             return
         if state is SessionState.LOST and detail in ("AUTH_FAILED", "CLOSED"):
-            self._broken = MetadataError(f"the ZooKeeper client stopped: {detail}")
+            self._broken = (
+                MetadataForbiddenError(f"ZooKeeper refused our credentials ({self._who}): {detail}")
+                if detail == "AUTH_FAILED"
+                else MetadataError(f"the ZooKeeper client stopped: {detail}")
+            )
+            for future in self._in_flight:  # the client may have dropped them without a word
+                if not future.done():
+                    future.set_exception(MetadataUnavailableError(str(self._broken)))
         renewed = state is SessionState.CONNECTED and session_id != self.session_id
         if renewed:
             if self.session_id and self.session is not SessionState.LOST:
@@ -344,13 +450,21 @@ class ZooKeeperStore:
             MetadataUnavailableError: it was sent and no answer came: it may have been done, or be done soon.
             SessionExpiredError: the session ended while the write waited to be sent, or with it.
         """
+        session, deadline = self._may_write(what), self._loop.time() + self._timeout_s
+        await self._contact(what, deadline)
+        self._check_session(what, session)
+        return await self._ask(what, send, deadline)
+
+    def _may_write(self, what: object) -> int:
+        """The session in which a write was asked for. Raises: MetadataRolledBackError."""
         if isinstance(self._broken, MetadataRolledBackError):
             raise self._broken
-        session, deadline = self.session_id, self._loop.time() + self._timeout_s
-        await self._contact(what, deadline)
+        return self.session_id
+
+    def _check_session(self, what: object, session: int) -> None:
         if session != self.session_id:
-            raise SessionExpiredError(f"{what}: session {session:#x} has ended")
-        return await self._ask(what, send, deadline)
+            name = what if isinstance(what, str) else _name(what)
+            raise SessionExpiredError(f"{name}: session {session:#x} has ended")
 
     async def _contact(self, what: str, deadline: float) -> None:
         if self._closed:
@@ -370,7 +484,7 @@ class ZooKeeperStore:
         except TimeoutError as error:
             raise MetadataUnavailableError(f"{what}: no answer from ZooKeeper") from error
         except zk.KazooException as error:
-            raise _translate(what, error) from error
+            raise translate(what, error, self._who) from error
         finally:
             del self._in_flight[future]
             self.last_transaction = max(self.last_transaction, self._client.last_zxid)
@@ -385,15 +499,6 @@ def _finish(future: asyncio.Future[Any], result: Any) -> None:
         future.set_exception(error)
 
 
-def _translate(what: str, error: Exception) -> MetadataError:
-    if isinstance(error, _NO_ANSWER):
-        return MetadataUnavailableError(f"{what}: no answer from ZooKeeper ({type(error).__name__})")
-    for theirs, ours in _TRANSLATED:
-        if isinstance(error, theirs):
-            return ours(what)
-    return MetadataError(f"{what}: ZooKeeper says {type(error).__name__} {error}".rstrip())
-
-
 def _expected(version: Version | None) -> int:
     return -1 if version is None else version
 
@@ -405,3 +510,40 @@ def _version_of(operation: Operation, result: Any) -> Version | None:
         case Set():
             return Version(result.version)
     return None
+
+
+def _name(operation: object) -> str:
+    """For messages: ``create /a/b``."""
+    kind = "create" if isinstance(operation, Create) else type(operation).__name__.lower()
+    return f"{kind} {getattr(operation, 'path', '')}"
+
+
+def _size(asked: _Asked) -> int:
+    operation = asked[0]
+    value = operation.value if isinstance(operation, Create | Set) else b""
+    return len(value) + len(operation.path) + 64
+
+
+async def _refusal(server: str, seams: Seams) -> str | None:
+    """Why nobody can be reached there; None: somebody listens."""
+    host, colon, port = server.rpartition(":")
+    address = Address(host.strip("[]"), int(port)) if colon and port.isdecimal() else Address(server, DEFAULT_PORT)
+    try:
+        connection = await seams.net.connect(address, _Knock, timeout_s=PROBE_S)
+    except OSError as error:
+        return f"{address}: {error.strerror or error or type(error).__name__}"
+    connection.hang_up()
+    return None
+
+
+class _Knock(asyncio.Protocol):
+    """Connects, and that is all."""
+
+    _transport: asyncio.BaseTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def hang_up(self) -> None:
+        if self._transport is not None:
+            self._transport.close()

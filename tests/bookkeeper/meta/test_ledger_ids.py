@@ -7,11 +7,12 @@ import pytest
 from bookkeeper.errors import MetadataError
 from bookkeeper.meta.layout import Layout
 from bookkeeper.meta.ledger_ids import LedgerIds
-from bookkeeper.meta.memory import MemoryCluster
+from bookkeeper.meta.memory import Fate, MemoryCluster
 from bookkeeper.meta.paths import Paths
 from bookkeeper.meta.store import MetadataStore
 from bookkeeper.meta.tree import Node
 from tests.bookkeeper.meta.services import REPLY_LOST, Losing, MemoryService
+from tests.contracts.metadata_store import until
 
 LONG = [Layout.HIERARCHICAL, Layout.LONG_HIERARCHICAL]
 PATHS = Paths()
@@ -31,8 +32,30 @@ async def take(store: MetadataStore, layout: Layout, count: int) -> list[int]:
 @pytest.mark.rule("M6")
 async def test_ids_count_up_and_leave_nothing_behind(memory_service: MemoryService) -> None:
     store = await memory_service.connect()
-    assert await take(store, Layout.HIERARCHICAL, 3) == [0, 1, 2]
+    ids = LedgerIds(store, PATHS, Layout.HIERARCHICAL)
+    assert [await ids.next() for _ in range(3)] == [0, 1, 2]
+    await asyncio.gather(*ids._forgetting)
     assert await store.children(PATHS.id_generator) == []
+
+
+@pytest.mark.rule("M6")
+async def test_an_id_does_not_wait_for_its_value_to_be_removed(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    memory_service.cluster.interference = Losing(delete=[Fate(delay_before_s=3600)])
+    ids = LedgerIds(store, PATHS, Layout.HIERARCHICAL)
+    assert [await ids.next(), await ids.next()] == [0, 1]
+    for removal in list(ids._forgetting):
+        removal.cancel()
+
+
+@pytest.mark.parametrize("layout", LONG)
+async def test_who_begins_with_long_ids_is_noticed_by_all(memory_service: MemoryService, layout: Layout) -> None:
+    store, other = await memory_service.connect(), await memory_service.connect()
+    ids = LedgerIds(store, PATHS, layout)
+    assert await ids.next() == 0
+    await other.create(PATHS.long_id_generator)
+    await until(lambda: not ids._known)
+    assert [*await asyncio.gather(ids.next(), ids.next())] == [1 << 32, (1 << 32) + 1]
 
 
 @pytest.mark.rule("M6")

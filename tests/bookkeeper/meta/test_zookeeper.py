@@ -9,22 +9,21 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from kazoo import exceptions as zk
 
 from bookkeeper.admin.zookeeper import ZooKeeperServer, free_port
 from bookkeeper.errors import (
     ClientClosedError,
     KeyExistsError,
-    MetadataConflictError,
     MetadataError,
+    MetadataForbiddenError,
     MetadataRolledBackError,
     MetadataUnavailableError,
-    NoSuchKeyError,
     SessionExpiredError,
 )
 from bookkeeper.meta.cluster import Metadata, init_cluster
-from bookkeeper.meta.store import SessionState, Version, settled_create, settled_set
-from bookkeeper.meta.zookeeper import ZooKeeperStore, _translate
+from bookkeeper.meta.credentials import Credentials, Secret
+from bookkeeper.meta.store import Create, SessionState, Version, settled_create, settled_set
+from bookkeeper.meta.zookeeper import PATIENCE_S, PROBE_S, ZooKeeperStore
 from tests.bookkeeper.meta.services import ZooKeeperService, seams
 from tests.contracts.metadata_store import Calls, until
 
@@ -50,9 +49,125 @@ async def in_thread(job: object) -> None:
     await asyncio.get_running_loop().run_in_executor(None, job)  # type: ignore[arg-type]
 
 
-async def test_where_nobody_listens_is_said_so() -> None:
-    with pytest.raises(MetadataUnavailableError, match="no ZooKeeper server"):
-        await ZooKeeperStore.open(f"127.0.0.1:{free_port()}", seams(), connect_timeout_s=0.3)
+async def test_where_nobody_listens_is_said_so_long_before_the_time_is_up() -> None:
+    first, second = free_port(), free_port()
+    with pytest.raises(MetadataUnavailableError) as caught:
+        async with asyncio.timeout(PATIENCE_S + PROBE_S + 5):
+            hosts = f"127.0.0.1:{first},127.0.0.1:{second}"
+            await ZooKeeperStore.open(hosts, seams(), connect_timeout_s=3600)
+    for port in (first, second):
+        assert f"127.0.0.1:{port}: " in str(caught.value)
+    assert "no ZooKeeper server answers" in str(caught.value)
+
+
+async def test_a_server_that_listens_and_says_nothing_is_waited_for(server: ZooKeeperServer) -> None:
+    server.pause()
+    with pytest.raises(MetadataUnavailableError, match=f"no ZooKeeper server answers at {server.address}"):
+        await ZooKeeperStore.open(
+            str(server.address), seams(), session_timeout_s=1.0, connect_timeout_s=PATIENCE_S + 0.2
+        )
+    server.resume()
+
+
+def identified(password: str = "pw") -> Credentials:
+    return Credentials(user="bk", password=Secret(password), readers=(("digest", "monitor:aGFzaA=="),))
+
+
+@pytest.mark.rule("X26")
+async def test_what_an_identified_session_creates_belongs_to_it(zookeeper_server: ZooKeeperServer) -> None:
+    address = str(zookeeper_server.address)
+    us = await ZooKeeperStore.open(address, seams(), credentials=identified())
+    other = await ZooKeeperStore.open(address, seams())
+    await us.create("/ours/deep/a", b"secret", parents=True)
+    await asyncio.gather(*(us.create(f"/ours/{number}") for number in range(3)))
+    await us.create("/ours/ID-", ephemeral=True, sequential=True)
+    await us.multi([Create("/ours/m", b"")])
+    for path in ("/ours", "/ours/deep", "/ours/deep/a", "/ours/0", "/ours/2", "/ours/ID-0000000004", "/ours/m"):
+        listed = await us.access(path)
+        assert [(entry.scheme, entry.may) for entry in listed] == [("digest", "cdrwa"), ("digest", "r")], path
+        for refused in (other.get(path), other.set(path, b"", None), other.create(f"{path}/x")):
+            with pytest.raises(MetadataForbiddenError, match="access list"):
+                await refused
+    await us.set("/ours/deep/a", b"2", Version(0))
+    again = await ZooKeeperStore.open(address, seams(), credentials=identified())
+    assert (await again.get("/ours/deep/a")).value == b"2"
+    stranger = await ZooKeeperStore.open(address, seams(), credentials=identified("another"))
+    with pytest.raises(MetadataForbiddenError, match="digest user bk"):
+        await stranger.get("/ours/deep/a")
+    for store in (us, other, again, stranger):
+        await store.close()
+
+
+def sasl(password: str) -> Credentials:
+    return Credentials(user="bk", password=Secret(password), scheme="sasl")
+
+
+@pytest.mark.rule("X25")
+async def test_credentials_for_which_the_server_is_not_set_up_refuse_the_start(server: ZooKeeperServer) -> None:
+    with pytest.raises(MetadataError, match="sasl user bk"):
+        await ZooKeeperStore.open(str(server.address), seams(), credentials=sasl("pw"), session_timeout_s=2.0)
+
+
+@pytest.mark.rule("X25", "X26", "Z13")
+async def test_sasl_as_java_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    login = tmp_path / "jaas.conf"
+    login.write_text('Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bk="planted"; };\n')
+    provider = "-Dzookeeper.authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.auth.login.config={login} {provider}")
+    with ZooKeeperServer(tmp_path / "zk", tick_ms=200) as server:
+        monkeypatch.delenv("JAVA_TOOL_OPTIONS")
+        address = str(server.address)
+        store = await ZooKeeperStore.open(address, seams(), credentials=sasl("planted"))
+        await store.create("/a", b"x")
+        assert [str(entry) for entry in await store.access("/a")] == ["sasl:bk:cdrwa"]
+        with pytest.raises(MetadataForbiddenError, match="sasl user bk") as caught:
+            await ZooKeeperStore.open(address, seams(), credentials=sasl("wrong"))
+        assert "wrong" not in str(caught.value)
+        await store.close()
+
+
+@pytest.mark.rule("X25")
+async def test_a_session_without_identity_is_told_from_one_that_has_one(zookeeper_server: ZooKeeperServer) -> None:
+    store = await ZooKeeperStore.open(str(zookeeper_server.address), seams(), credentials=identified())
+    store._client.auth_data.clear()
+    thief = ZooKeeperService(zookeeper_server, "")
+    await thief.expire(store)
+    await until(lambda: store.session is SessionState.CONNECTED)
+    with pytest.raises(MetadataForbiddenError, match="does not know this session"):
+        await store._check_identity()
+    with pytest.raises(MetadataForbiddenError, match="nothing was created"):
+        await store.create("/never-open")
+    assert await store.exists("/never-open") is None
+    await store.close()
+
+
+@pytest.mark.rule("M6", "Z1")
+async def test_concurrent_writes_travel_together(zookeeper_service: ZooKeeperService) -> None:
+    store = await zookeeper_service.connect()
+    asked: list[str] = []
+    original = store._ask
+
+    async def ask(what: str, send: object, deadline: float) -> object:
+        asked.append(what)
+        return await original(what, send, deadline)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_ask", ask)
+        paths = await asyncio.gather(*(store.create("/n-", sequential=True, ephemeral=True) for _ in range(50)))
+        assert [path for path, _ in paths] == [f"/n-{number:010d}" for number in range(50)]
+        assert asked == ["create /n- and 49 more"]
+        asked.clear()
+        results = await asyncio.gather(
+            store.create("/a", b"1"), store.create("/n-0000000007"), store.create("/b"), return_exceptions=True
+        )
+        assert (results[0], results[2]) == (("/a", 0), ("/b", 0))
+        assert isinstance(results[1], KeyExistsError)
+        assert asked == ["create /a and 2 more", "create /a", "create /n-0000000007", "create /b"]
+        store.session_id += 1
+        stale = store._lane.put((Create("/stale", b"", True), store.session_id - 1))
+        with pytest.raises(SessionExpiredError):
+            await stale
+    assert await store.exists("/stale") is None
 
 
 async def test_paths_are_put_under_the_chroot(zookeeper_service: ZooKeeperService) -> None:
@@ -192,18 +307,6 @@ async def test_a_new_session_that_sees_less_stops_writing(
     with pytest.raises(MetadataRolledBackError):
         await store.set("/a", b"", None)
     assert (await store.get("/a")).version == 0
-
-
-def test_the_clients_errors_are_translated_once() -> None:
-    for theirs, ours in (
-        (zk.NoNodeError(), NoSuchKeyError),
-        (zk.NodeExistsError(), KeyExistsError),
-        (zk.BadVersionError(), MetadataConflictError),
-        (zk.ConnectionLoss(), MetadataUnavailableError),
-        (zk.SessionExpiredError(), SessionExpiredError),
-        (zk.NoAuthError(), MetadataError),
-    ):
-        assert type(_translate("x", theirs)) is ours
 
 
 async def test_a_cluster_by_its_address(zookeeper_service: ZooKeeperService) -> None:

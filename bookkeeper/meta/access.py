@@ -1,0 +1,100 @@
+"""Who may read and change a cluster's nodes in ZooKeeper, and which nodes are not as they ought to be (X26).
+
+Ledger metadata hold the ledgers' passwords, and whoever may change a node can end, empty or hide a ledger. So with an
+identity every node is the creator's, plus what the configured readers may read. Nodes that were made before, by a
+session without identity, or by Java, which leaves ``idgen-long/HOB-*`` and ``lostBookieRecoveryDelay`` open to all,
+are found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from bookkeeper.errors import KeyExistsError, MetadataForbiddenError, NoSuchKeyError
+from bookkeeper.meta.paths import Paths
+from bookkeeper.meta.store import MetadataStore
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Access:
+    """One entry of an access list."""
+
+    scheme: str
+    name: str
+    may: str
+    """Letters of c(reate children) d(elete children) r(ead) w(rite) a(dminister)."""
+
+    def __str__(self) -> str:
+        return f"{self.scheme}:{self.name}:{self.may}"
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """A node with another access list than it ought to have."""
+
+    path: str
+    found: tuple[Access, ...]
+    """Empty: it may not even be looked at."""
+
+    @property
+    def problem(self) -> str:
+        """The worst of it, for people."""
+        if not self.found:
+            return "does not let us look at it"
+        for entry in self.found:
+            if (entry.scheme, entry.name) == ("world", "anyone"):
+                return f"everybody may {'change' if set(entry.may) - {'r'} else 'read'} it"
+        return f"its access list is {', '.join(map(str, self.found))}"
+
+
+class AccessStore(MetadataStore, Protocol):
+    """A store that has access lists: the one in ZooKeeper."""
+
+    async def access(self, path: str) -> list[Access]: ...
+    async def take(self, path: str) -> None: ...
+
+
+async def audit(store: AccessStore, paths: Paths) -> AsyncIterator[Deviation]:
+    """Every node of a cluster whose access list is not what this session would give it.
+
+    Raises:
+        MetadataForbiddenError: this session has no identity, or may not list a node's children.
+    """
+    wanted = sorted(await _own_list(store, paths))
+    for root in (paths.root, paths.own_root):
+        async for path in _walk(store, root):
+            try:
+                found = await store.access(path)
+            except NoSuchKeyError:
+                continue
+            except MetadataForbiddenError:
+                yield Deviation(path, ())
+                continue
+            if sorted(found) != wanted:
+                yield Deviation(path, tuple(found))
+
+
+async def _own_list(store: AccessStore, paths: Paths) -> Sequence[Access]:
+    """What ZooKeeper makes of "the creator": seen on a node that goes at once, and with the session at the latest."""
+    while True:
+        try:
+            path, _ = await store.create(paths.own("audit-"), ephemeral=True, sequential=True, parents=True)
+        except KeyExistsError:
+            continue
+        try:
+            return await store.access(path)
+        finally:
+            await store.delete(path, None)
+
+
+async def _walk(store: MetadataStore, path: str) -> AsyncIterator[str]:
+    try:
+        names = await store.children(path)
+    except NoSuchKeyError:
+        return
+    yield path
+    for name in names:
+        async for below in _walk(store, f"{path}/{name}"):
+            yield below

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from bookkeeper.admin.zookeeper import ZooKeeperServer
+from bookkeeper.errors import MetadataForbiddenError
+from bookkeeper.meta.access import Access, Deviation, audit
+from bookkeeper.meta.cluster import init_cluster_in
+from bookkeeper.meta.credentials import Credentials, Secret
+from bookkeeper.meta.paths import Paths
+from bookkeeper.meta.zookeeper import ZooKeeperStore
+from tests.bookkeeper.meta.services import ZooKeeperService, seams
+
+PATHS = Paths()
+
+
+def test_the_worst_of_a_list_is_named() -> None:
+    ours = Access("digest", "bk:hash", "cdrwa")
+    assert Deviation("/a", ()).problem == "does not let us look at it"
+    assert Deviation("/a", (ours, Access("world", "anyone", "r"))).problem == "everybody may read it"
+    assert Deviation("/a", (ours, Access("world", "anyone", "rw"))).problem == "everybody may change it"
+    assert Deviation("/a", (ours,)).problem == "its access list is digest:bk:hash:cdrwa"
+
+
+async def connect(server: ZooKeeperServer, chroot: str, user: str | None) -> ZooKeeperStore:
+    credentials = Credentials() if user is None else Credentials(user=user, password=Secret("pw"))
+    return await ZooKeeperStore.open(str(server.address), seams(), chroot=chroot, credentials=credentials)
+
+
+@pytest.mark.zookeeper
+@pytest.mark.rule("X26")
+async def test_what_is_open_or_another_users_is_found_and_taken(zookeeper_service: ZooKeeperService) -> None:
+    server, chroot = zookeeper_service.server, zookeeper_service.chroot
+    us, nobody, other = [await connect(server, chroot, user) for user in ("bk", None, "other")]
+    await nobody.create("/ledgers-py/boot", parents=True)
+    await nobody.create("/ledgers-py/boot/b1", b"7")
+    await init_cluster_in(us, seams())
+    found = {deviation.path: deviation.problem async for deviation in audit(us, PATHS)}
+    assert found == dict.fromkeys(["/ledgers-py", "/ledgers-py/boot", "/ledgers-py/boot/b1"], "everybody may change it")
+    for path in found:
+        await us.take(path)
+    assert [deviation async for deviation in audit(us, PATHS)] == []
+    assert (await us.get("/ledgers-py/boot/b1")).value == b"7"
+    with pytest.raises(MetadataForbiddenError):
+        await nobody.set("/ledgers-py/boot/b1", b"8", None)
+    with pytest.raises(MetadataForbiddenError):
+        [deviation async for deviation in audit(other, PATHS)]
+    with pytest.raises(MetadataForbiddenError):
+        await other.take("/ledgers")
+    for store in (us, nobody, other):
+        await store.close()
+
+
+@pytest.mark.zookeeper
+async def test_without_an_identity_there_is_nothing_to_compare_with(zookeeper_service: ZooKeeperService) -> None:
+    nobody = await zookeeper_service.connect()
+    await init_cluster_in(nobody, seams())
+    assert [deviation async for deviation in audit(nobody, PATHS)] == []
