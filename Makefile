@@ -14,7 +14,7 @@ BEGAN := $(shell date +%s.%N)
 INSTALL := $(if $(shell command -v uv 2>/dev/null),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --progress-bar off --no-color)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test demo bench sim rules clean
+.PHONY: help install check test demo bench bench-apache sim rules clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -48,6 +48,9 @@ demo: $(STAMP) ## a Spark stream survives a lost bookie and killed drivers [META
 
 bench: $(STAMP) ## the figures of docs/benchmarks.md, as ratios
 	$(BIN)/python -m benchmarks
+
+bench-apache: $(STAMP) ## ours and Apache BookKeeper side by side, into docs/benchmarks.md (half an hour) [ARGS=--quick]
+	$(BIN)/python -m benchmarks apache --write $(ARGS)
 
 sim: $(STAMP) ## simulate whole clusters, one seed one world [SEEDS=100]
 	$(BIN)/python -m bookkeeper.testing.sim --seeds $(SEEDS)

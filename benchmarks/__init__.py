@@ -9,4 +9,5 @@ with the machine, so every run prints a calibration (synced write, loopback roun
     gateway       atomic files a second, by the requests Spark sends
     spark         a streaming query on the gateway and on file://, interleaved
     report        the table
+    apache        side by side with Apache BookKeeper: a program of its own, ``make bench-apache``
 """

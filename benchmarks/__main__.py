@@ -1,8 +1,12 @@
-"""``make bench``: print the table. ``python -m benchmarks ledgers|gateway|spark`` for some of it."""
+"""``make bench``: print the table. ``python -m benchmarks ledgers|gateway|spark`` for some of it.
+
+``python -m benchmarks apache`` is another program, with options of its own: see :mod:`benchmarks.apache`.
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from pathlib import Path
 
@@ -12,6 +16,11 @@ from benchmarks.report import Report
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["apache"]:
+        from benchmarks.apache import command
+
+        command.main(sys.argv[2:])
+        return
     parser = argparse.ArgumentParser(prog="make bench", description="Measure; nothing is asserted.")
     parser.add_argument("rows", nargs="*", choices=["ledgers", "gateway", "spark", []], help="default: all")
     parser.add_argument("--dir", type=Path, help="where the bookies' files go: put it on the disk that matters")
