@@ -304,9 +304,12 @@ class WriteHandle:
         """
         return _run(self._handle.force(), timeout_s)
 
-    def close(self) -> None:
-        """Close the ledger at the last add confirmed; pending appends fail first. Raises: as the async one."""
-        _run(self._handle.close())
+    def close(self, *, force: bool = True) -> None:
+        """Close the ledger at the last add confirmed; pending appends fail first. Raises: as the async one.
+
+        With ``deferred_sync`` what was acknowledged is forced before; not with ``force=False``, as in the async one.
+        """
+        _run(self._handle.close(force=force))
 
     def abandon(self) -> None:
         """Let go without closing: the ledger stays open for a recovery to close."""

@@ -15,9 +15,10 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import QuorumSpec
 from bookkeeper.net import AddRun, AddStream, BookieConnection
 from bookkeeper.seams import Buffer
-from bookkeeper.wire import Status
+from bookkeeper.wire import Reply, Request, Status
 
 OnReplies = Callable[["AddLane", list[AddRun]], None]
+Callback = Callable[["Reply | BookieError"], None]
 OnFailed = Callable[["AddLane", BookKeeperError], None]
 
 
@@ -48,6 +49,7 @@ class AddLane:
         self._on_failed = on_failed
         self._stream: AddStream | None = None
         self._queued: list[Buffer] = []
+        self._questions: list[tuple[Request, float, Callback]] = []
         self._connecting: asyncio.Task[None] | None = None
 
     def open(self, connection: BookieConnection | None = None) -> None:
@@ -65,6 +67,13 @@ class AddLane:
         elif not self.closed:
             self._queued.append(frames)
 
+    def ask(self, request: Request, timeout_s: float, answered: Callback) -> None:
+        """Send a request on the connection of the adds, behind them; forgotten if the lane is left before that."""
+        if self._stream is not None:
+            self._stream.connection.request_nowait(request, timeout_s, answered)
+        elif not self.closed:
+            self._questions.append((request, timeout_s, answered))
+
     def drop(self) -> None:
         """Report nothing any more, whatever was sent. A later lane to this bookie gets another connection.
 
@@ -79,6 +88,7 @@ class AddLane:
         """Report nothing any more; the connection stays as it is for others. Returns it, if there is one."""
         self.closed = True
         self._queued.clear()
+        self._questions.clear()
         if self._connecting is not None:
             self._connecting.cancel()
             self._connecting = None
@@ -107,6 +117,9 @@ class AddLane:
         queued, self._queued = self._queued, []
         for frames in queued:
             self._stream.send(frames)
+        questions, self._questions = self._questions, []
+        for question in questions:
+            connection.request_nowait(*question)
 
     def _replies(self, batch: list[AddRun]) -> None:
         self._on_replies(self, self._merge(batch) if self._spec.is_striped and len(batch) > 1 else batch)

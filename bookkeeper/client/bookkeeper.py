@@ -201,8 +201,8 @@ class BookKeeper:
                 named, as long as an ack quorum of at least two is up. No quorum is lowered.
             deferred_sync: bookies answer appends before they are durable: an append then returns an id that is
                 **written, not yet durable**, and the last add confirmed moves with ``force()`` only (W11). What was
-                not forced may be lost when machines lose power, and ``close()`` does not force it. A bookie that
-                fails ends the writer, for there is no ensemble change in this mode.
+                not forced may be lost when machines lose power. A bookie that fails ends the writer, for there is no
+                ensemble change in this mode.
             advanced: the application chooses the entry ids: returns an AdvancedHandle, for ``append_at()``.
 
         Raises:
@@ -215,7 +215,6 @@ class BookKeeper:
         self._require_open()
         if deferred_sync:
             _require_deferrable(self._config, when_short)
-            raise ConfigError("deferred_sync is not there yet")
         spec, digest_type = _shape(ensemble, write_quorum, ack_quorum), _digest_type(digest)
         chosen = await self._choose(spec, _when_short(when_short))
         metadata = LedgerMetadata.create(
@@ -231,7 +230,9 @@ class BookKeeper:
         self._note_absent(new_id, chosen)
         record = LedgerRecord(self._services.metadata.ledgers, new_id, stored)
         kind = AdvancedHandle if advanced else WriteHandle
-        handle = kind(self._services, record, DigestScheme(digest_type, password), self._forget)
+        handle = kind(
+            self._services, record, DigestScheme(digest_type, password), self._forget, deferred_sync=deferred_sync
+        )
         self._handles[handle] = None
         return handle
 

@@ -121,9 +121,11 @@ class ClientConfig:
         )
         require(self.entry_size_max + 4 * KIB <= self.frame_size_max, "entry_size_max + 4096 <= frame_size_max")
 
-    def writer(self) -> WriterConfig:
+    def writer(self, *, deferred_sync: bool = False) -> WriterConfig:
         """The part that is the writing machine's business."""
         return WriterConfig(
+            deferred_sync=deferred_sync,
+            force_timeout_ms=self.force_timeout_ms,
             add_timeout_ms=self.add_timeout_ms,
             stall_ms=self.bookie_stall_ms,
             trail_bytes_max=self.bookie_trail_bytes_max,

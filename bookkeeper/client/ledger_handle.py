@@ -52,7 +52,8 @@ class _Held(NamedTuple):
 class WriteHandle:
     """The only writer of a ledger that :meth:`BookKeeper.create_ledger` made.
 
-    Belongs to the loop that made it. ``async with`` waits for pending appends, then closes the ledger.
+    Belongs to the loop that made it. ``async with`` waits for pending appends, then closes the ledger; with
+    ``deferred_sync`` it forces them in between.
     """
 
     def __init__(
@@ -61,12 +62,14 @@ class WriteHandle:
         record: LedgerRecord,
         digest: DigestScheme,
         on_closed: Callable[[WriteHandle], None] = lambda handle: None,
+        *,
+        deferred_sync: bool = False,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._id = record.ledger_id
         self._entry_size_max = services.config.entry_size_max
         self._callers = Callers()
-        self._shell = WriterShell(services, record, digest, self._callers)
+        self._shell = WriterShell(services, record, digest, self._callers, deferred_sync=deferred_sync)
         self._shell.is_idle = lambda: not self._queue and not self._held
         self._shell.on_progress = self._on_progress
         self._writer = self._shell.writer
@@ -98,7 +101,10 @@ class WriteHandle:
 
     @property
     def last_add_confirmed(self) -> EntryId:
-        """Highest id that is confirmed, and with it all below (W3); -1 at first."""
+        """Highest id that is confirmed, and with it all below (W3); -1 at first.
+
+        With ``deferred_sync`` it moves with force() only (W11).
+        """
         return self._writer.last_add_confirmed
 
     @property
@@ -125,6 +131,9 @@ class WriteHandle:
 
     async def append(self, payload: Buffer) -> EntryId:
         """Append one entry; return its id once it is durable on the ack quorum (W1).
+
+        With ``deferred_sync`` the id says that the entry is **written there, not yet durable**: force() makes it so,
+        and until then machines that lose power may lose it (W11).
 
         Waits while ``pending_bytes_max`` is reached (W12). Cancelling the caller does not take the entry back (W7).
 
@@ -182,7 +191,9 @@ class WriteHandle:
             await self._hold((), single=True)
 
     async def flush(self) -> EntryId:
-        """Wait until everything appended so far is confirmed; return the last add confirmed.
+        """Wait until everything appended so far is acknowledged; return the last add confirmed.
+
+        That is durable then; with ``deferred_sync`` it is written only, and force() makes it durable.
 
         Raises: as append, if something of it fails.
         """
@@ -190,7 +201,7 @@ class WriteHandle:
             await self._hold((), single=True)
         self._flush_queue()
         last = self._writer.next_entry - 1
-        if last > self._writer.last_add_confirmed:
+        if last > self._writer.last_acknowledged:
             self._raise_if_ended()  # then nobody will ever confirm or fail them
             future: asyncio.Future[int] = self._loop.create_future()
             self._callers.expect_all(last, future)
@@ -210,16 +221,27 @@ class WriteHandle:
             BookieFailedError, LedgerFencedError, LedgerClosedError, ...: what ended this handle.
             IllegalOperationError: with ``protocol="v2"``, which has no such request.
         """
-        raise IllegalOperationError(f"ledger {self._id}: force() is not there yet")
+        if self._shell.services.config.protocol == "v2":
+            raise IllegalOperationError(f"ledger {self._id}: protocol v2 has no force(); connect with protocol v3")
+        self._raise_if_ended()
+        await self._shell.force()
+        return self._writer.last_add_confirmed
 
     # -- the end ------------------------------------------------------------------------------------------
 
-    async def close(self) -> None:
+    async def close(self, *, force: bool = True) -> None:
         """Close the ledger at the last add confirmed. Appends that are pending fail first (R13): flush() before.
 
         One shared future: every call waits for the same close, and none succeeds before it.
 
+        Args:
+            force: with ``deferred_sync``: force what was acknowledged, so that it is part of the closed ledger; if
+                that fails the ledger is not closed, and a recovery will keep of it what the bookies have. False, and
+                what Apache's client does: the ledger ends at the last add confirmed, and what was acknowledged above
+                it is **not in it**.
+
         Raises:
+            BookieError: with ``force``: some bookie did not make the entries durable.
             LedgerFencedError, LedgerClosedError: a recovery decided, or will decide, the end.
             MetadataUnavailableError: the store is away; the ledger stays for a recovery to close. May be tried again.
         """
@@ -228,7 +250,7 @@ class WriteHandle:
         if self._let_go is not None:
             raise fresh(self._let_go)
         try:
-            await self._shell.close()
+            await self._shell.close(force=force)
         except BookKeeperError:
             if self._shell.closing is None:  # what ended the writer forbids it
                 await self._shell.end(self._error() or LedgerClosedError(f"ledger {self._id} is closed"))
@@ -310,6 +332,17 @@ class WriteHandle:
             self._loop.call_soon(self._on_turn)
         return future
 
+    def _enqueue(self, payload: bytes, future: asyncio.Future[EntryId]) -> None:
+        """The same for an entry that was checked and has its future."""
+        self._queue.append(payload)
+        self._futures.append(future)
+        self._queued_bytes += len(payload)
+        if self._queued_bytes >= RUN_BYTES or len(self._queue) >= RUN_ENTRIES:
+            self._flush_queue()
+        elif not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._on_turn)
+
     def _submit_many(self, payloads: Sequence[bytes], future: asyncio.Future[Any]) -> None:
         """One future for a run. It is cut for the codec, and nothing comes in between."""
         self._flush_queue()
@@ -372,11 +405,7 @@ class WriteHandle:
             if not held.payloads:
                 held.future.set_result(None)
             elif held.single:
-                self._queue.append(held.payloads[0])
-                self._futures.append(held.future)
-                self._queued_bytes += len(held.payloads[0])
-                if self._queued_bytes >= RUN_BYTES or len(self._queue) >= RUN_ENTRIES:
-                    self._flush_queue()
+                self._enqueue(held.payloads[0], held.future)
             else:
                 self._submit_many(held.payloads, held.future)
         self._flush_queue()

@@ -12,8 +12,9 @@ from typing import Final, assert_never
 
 from bookkeeper import runs
 from bookkeeper.client.add_lane import AddLane
+from bookkeeper.client.asking import failure_of
 from bookkeeper.client.bookie_pool import Use
-from bookkeeper.client.callers import Callers
+from bookkeeper.client.callers import Callers, fresh
 from bookkeeper.client.ensemble_change import change_ensemble, choose_stand_ins, close_ledger
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.life import pauses, watch_life
@@ -34,7 +35,8 @@ from bookkeeper.ledger import DigestScheme, LedgerMetadata, LedgerWriter
 from bookkeeper.ledger import writer as wish
 from bookkeeper.net import AddRun
 from bookkeeper.seams import Buffer
-from bookkeeper.wire import Dialect, Status, WriteLac, error_of
+from bookkeeper.wire import Dialect, Reply, Status, WriteLac, error_of
+from bookkeeper.wire import ForceLedger as ForceRequest
 
 _log = logging.getLogger(__name__)
 
@@ -49,10 +51,18 @@ RELAPSE_S: Final = 30.0
 class WriterShell:
     """The writer of one ledger with its lanes, packets and timer. :class:`WriteHandle` stands in front of it."""
 
-    def __init__(self, services: Services, record: LedgerRecord, digest: DigestScheme, callers: Callers) -> None:
+    def __init__(
+        self,
+        services: Services,
+        record: LedgerRecord,
+        digest: DigestScheme,
+        callers: Callers,
+        *,
+        deferred_sync: bool = False,
+    ) -> None:
         self.services = services
         self.record = record
-        self.writer = LedgerWriter(record.metadata, services.config.writer())
+        self.writer = LedgerWriter(record.metadata, services.config.writer(deferred_sync=deferred_sync))
         self.missing = Missing()
         self.closing: asyncio.Future[None] | None = None
         self.is_idle: Callable[[], bool] = lambda: True
@@ -65,6 +75,9 @@ class WriterShell:
         self._spec = record.metadata.spec
         self._packets = Packets(self._spec)
         self._unencoded: Sequence[Buffer] = ()
+        self._deferred = deferred_sync
+        self._forcing: dict[int, list[asyncio.Future[None]]] = {}
+        """Number of a force -> who waits for it."""
         self._stream_id = services.streams.next()
         self._dialect = Dialect.V2 if services.config.protocol == "v2" else Dialect.V3
         self._lanes: dict[BookieId, AddLane] = {}
@@ -102,15 +115,25 @@ class WriterShell:
         self._perform(effects, alone=alone)
         return first
 
-    async def close(self) -> None:
+    async def force(self) -> None:
+        """Make durable what is acknowledged now (W11). Raises: see ``WriteHandle.force``."""
+        number, effects = self.writer.force(self._loop.time())
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._forcing.setdefault(number, []).append(future)
+        self._perform(effects)
+        await future
+
+    async def close(self, *, force: bool) -> None:
         """Close the ledger (R13); the same future for every caller. Raises: see ``WriteHandle.close``."""
-        if self.closing is None or (self.closing.done() and self._may_try_again()):
-            effects = self.writer.close(self._loop.time())
+        if self.closing is None or (self.closing.done() and self._may_try_again(force)):
+            effects = self.writer.close(self._loop.time(), force=force)
             self.closing = self._loop.create_future()
             self.closing.add_done_callback(lambda future: future.exception())  # somebody else may have asked
             self._perform(effects)
+        config = self.services.config
+        limit_ms = 2 * config.metadata_timeout_ms + (config.force_timeout_ms if self._deferred else 0)
         try:
-            async with asyncio.timeout(2 * self.services.config.metadata_timeout_ms / 1000):
+            async with asyncio.timeout(limit_ms / 1000):
                 await asyncio.shield(self.closing)
         except TimeoutError:
             raise MetadataUnavailableError(
@@ -121,10 +144,11 @@ class WriterShell:
             if self.closing.done():
                 await self.end(ClientClosedError("the ledger handle is closed"))
 
-    def _may_try_again(self) -> bool:
+    def _may_try_again(self, force: bool) -> bool:
+        """After a close that failed: for want of the metadata store, or of a force that is not wanted any more."""
         assert self.closing is not None
         error = self.closing.exception()
-        return isinstance(error, BookKeeperError) and error.retryable
+        return isinstance(error, BookKeeperError) and (error.retryable or not force) and self.writer.may_close
 
     async def end(self, error: BookKeeperError) -> None:
         """Stop everything; whoever still waits gets ``error``. Does nothing to the ledger. Idempotent."""
@@ -147,7 +171,8 @@ class WriterShell:
         for task, _ in self._watching.values():
             task.cancel()
         self._watching.clear()
-        self._callers.fail(self.writer.last_add_confirmed + 1, error)
+        self._callers.fail(self.writer.last_acknowledged + 1, error)
+        self._end_forces(error, *self._forcing)
         self._packets = Packets(self._spec)
         self.on_progress()
 
@@ -186,6 +211,18 @@ class WriterShell:
                     self._tasks.start(self._change(effect), "ensemble change")
                 case wish.WatchLife():
                     self._watch(effect.bookie)
+                case wish.ForceLedger():
+                    self._force(effect)
+                case wish.Forced():
+                    self._end_forces(None, effect.number)
+                case wish.ForceFailed():
+                    self._end_forces(effect.error, effect.number)
+                case wish.CloseFailed():
+                    assert self.closing is not None
+                    if not self.closing.done():
+                        self.closing.set_exception(effect.error)
+                case wish.MoreRoom():
+                    self.on_progress()
                 case wish.CloseMetadata():
                     self._tasks.start(self._close_metadata(effect), "close")
                 case wish.NoteMissing():
@@ -212,6 +249,8 @@ class WriterShell:
             digest.mac_key,
             self._stream_id << runs.STREAM_SHIFT,
         )
+        if self._deferred:
+            frames, ends = runs.defer_sync(frames, ends)
         self._packets.keep(run.first, run.count, frames, ends)
 
     def _lane(self, bookie: BookieId, position: int) -> AddLane:
@@ -233,6 +272,32 @@ class WriterShell:
             self._on_replies,
             self._on_lane_failed,
         )
+
+    def _force(self, force: wish.ForceLedger) -> None:
+        bookie, number = force.bookie, force.number
+
+        def answered(reply: Reply | BookKeeperError) -> None:
+            now = self._loop.time()
+            error = failure_of(reply, f"force of ledger {self.record.ledger_id} on {bookie}")
+            if error is None:
+                self._report(self.writer.on_forced(bookie, number, now))
+            else:
+                self._report(self.writer.on_force_failed(bookie, number, error, now))
+
+        lane = self._lanes.get(bookie)
+        if lane is not None:
+            limit_s = self.services.config.force_timeout_ms / 1000
+            lane.ask(ForceRequest(self.record.ledger_id), limit_s, answered)
+
+    def _end_forces(self, error: BookKeeperError | None, *numbers: int) -> None:
+        for number in numbers:
+            for future in self._forcing.pop(number, ()):
+                if future.done():
+                    continue
+                if error is None:
+                    future.set_result(None)
+                else:
+                    future.set_exception(fresh(error))
 
     def _publish_lac(self, turns: int) -> None:
         """D14: tell bookies the last add confirmed, if nothing else is about to."""

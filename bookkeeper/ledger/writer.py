@@ -24,8 +24,11 @@ Rules
     W9   One fenced reply ends the handle, and never changes the ensemble.
     W10b A bookie whose connection was lost counts again only after the ledger was seen OPEN with it in the last
          fragment.
+    W11  With deferred sync an ack moves ``last_acknowledged`` only; ``last_add_confirmed`` follows with ``force``
+         (:mod:`bookkeeper.ledger.forcing`). There is no ensemble change: a bookie that fails ends the handle, for what
+         it acknowledged may be lost. One that lags holds up the callers instead of failing.
     W12  ``must_wait`` bounds what is pending.
-    R13  Closing fails what is pending first, and closes only from OPEN.
+    R13  Closing fails what is pending first, and closes only from OPEN; with deferred sync it forces in between.
     D11  Without a spare appends go on; only the deadline of an append ends the handle.
     D13  A bookie that stands still while others progress, or trails too far, counts as failed.
     D14  When the last add confirmed has moved and nothing is pending, it is published by itself.
@@ -40,6 +43,7 @@ from typing import Final
 
 from bookkeeper.errors import (
     AddTimeoutError,
+    BookieFailedError,
     BookKeeperError,
     LedgerClosedError,
     LedgerFencedError,
@@ -51,15 +55,22 @@ from bookkeeper.errors import (
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger.acks import Acks
 from bookkeeper.ledger.effects import WakeAt
+from bookkeeper.ledger.forcing import Forcing
+from bookkeeper.ledger.laggards import Laggards
 from bookkeeper.ledger.metadata import LedgerMetadata, LedgerState
 from bookkeeper.ledger.writer_effects import (
     ChangeEnsemble,
     ChangeFailure,
+    CloseFailed,
     CloseMetadata,
     Confirm,
     Effect,
     Encode,
     FailAdds,
+    Forced,
+    ForceFailed,
+    ForceLedger,
+    MoreRoom,
     NoteMissing,
     PublishLac,
     Release,
@@ -72,12 +83,17 @@ from bookkeeper.ledger.writer_parts import Run, Seat
 __all__ = [
     "ChangeEnsemble",
     "ChangeFailure",
+    "CloseFailed",
     "CloseMetadata",
     "Confirm",
     "Effect",
     "Encode",
     "FailAdds",
+    "ForceFailed",
+    "ForceLedger",
+    "Forced",
     "LedgerWriter",
+    "MoreRoom",
     "NoteMissing",
     "PublishLac",
     "Release",
@@ -91,9 +107,6 @@ __all__ = [
 _CHANGES_AT_ONCE: Final = 3
 """Ensemble changes that may follow each other without an entry confirmed in between, before there is a pause:
 stand-ins that fail at once would else be tried in turn, as fast as the store can write."""
-
-_TRAIL_STEPS: Final = 128
-"""Into how many steps ``trail_bytes_max`` is cut: how exactly trailing is measured."""
 
 
 class WriterState(Enum):
@@ -117,12 +130,14 @@ class LedgerWriter:
         self.metadata = metadata
         """As last committed or seen."""
         self.last_add_confirmed: EntryId = NO_ENTRY
+        self.last_acknowledged: EntryId = NO_ENTRY
+        """The highest id that its caller was told of: the last add confirmed, or with deferred sync beyond it (W11)."""
         self.next_entry = EntryId(0)
         """The id of the next append."""
         self.pending_bytes = 0
-        """Payload bytes appended and not confirmed (W12)."""
-        self.confirmed_length = 0
-        """Payload bytes of entries 0 .. last_add_confirmed."""
+        """Payload bytes appended and not acknowledged (W12)."""
+        self.acknowledged_length = 0
+        """Payload bytes of entries 0 .. last_acknowledged."""
         self.error: BookKeeperError | None = None
         """Why nothing can be appended any more; None while something can."""
         self._pending: deque[Run] = deque()
@@ -136,9 +151,13 @@ class LedgerWriter:
         self._retry_at: float | None = None
         self._wake_at: float | None = None
         self._lac_told: EntryId = NO_ENTRY
-        self._trail_step = max(1, self.config.trail_bytes_max // _TRAIL_STEPS)
-        self._trail_next = self._trail_step
-        self._trail: deque[int] = deque(maxlen=_TRAIL_STEPS)
+        self._deferred = self.config.deferred_sync
+        self._forcing = Forcing(self.config.force_timeout_ms)
+        stall_ms = self.config.add_timeout_ms if self._deferred else self.config.stall_ms
+        self._laggards = Laggards(stall_ms, self.config.trail_bytes_max)
+        self._held_up = False
+        """Callers wait for a bookie that trails (W11)."""
+        self._closes_when_forced = False
         self._last_failure: BookKeeperError | None = None
         self._may_close = True
 
@@ -150,20 +169,36 @@ class LedgerWriter:
     def _seat_all(self, ensemble: Sequence[BookieId], start: int, now: float) -> list[Seat]:
         return [Seat(b, p, Acks(self.spec, p, start), now) for p, b in enumerate(ensemble)]
 
+    @property
+    def confirmed_length(self) -> int:
+        """Payload bytes of entries 0 .. last_add_confirmed."""
+        return self._forcing.forced_length if self._deferred else self.acknowledged_length
+
     # -- adding -----------------------------------------------------------------------------------------
+
+    @property
+    def pending_entries(self) -> int:
+        """Entries appended and not acknowledged (W12)."""
+        return self.next_entry - self.last_acknowledged - 1
 
     @property
     def must_wait(self) -> bool:
         """Must callers wait for confirms before they append more (W12)? ``add`` itself never refuses."""
         return (
             self.pending_bytes >= self.config.pending_bytes_max
-            or self.next_entry - self.last_add_confirmed - 1 >= self.config.pending_entries_max
+            or self.pending_entries >= self.config.pending_entries_max
+            or self._held_up
         )
 
     @property
     def failed_bookies(self) -> tuple[BookieId, ...]:
         """Members of the ensemble that are sent nothing now."""
         return tuple(seat.bookie for seat in self._seats if not seat.live)
+
+    @property
+    def may_close(self) -> bool:
+        """May ``close`` be called, again or after what ended the handle?"""
+        return self._may_close
 
     @property
     def is_changing(self) -> bool:
@@ -182,7 +217,7 @@ class LedgerWriter:
             return first, []
         run = Run(first, sizes, now + self.config.add_timeout_ms / 1000)
         lac = self.last_add_confirmed
-        effects: list[Effect] = [Encode(first, count, lac, self.confirmed_length + self.pending_bytes)]
+        effects: list[Effect] = [Encode(first, count, lac, self.acknowledged_length + self.pending_bytes)]
         self._pending.append(run)
         self.pending_bytes += run.bytes
         self.next_entry = EntryId(first + count)
@@ -192,7 +227,7 @@ class LedgerWriter:
                 if seat.acks.mark >= first:
                     seat.progress_at = now
                 self._send(seat, first, effects)
-        self._wake_by(min(run.deadline, now + self.config.stall_ms / 1000), effects)
+        self._wake_by(min(run.deadline, now + self._laggards.stall_ms / 1000), effects)
         return first, effects
 
     def _send(self, seat: Seat, first: int, effects: list[Effect]) -> None:
@@ -204,13 +239,16 @@ class LedgerWriter:
     def on_acks(self, bookie: BookieId, first: int, count: int, now: float) -> list[Effect]:
         """``bookie`` has stored every entry of ``first .. first + count - 1`` that it holds."""
         seat = self._by_bookie.get(bookie)
-        if self.state is not WriterState.OPEN or seat is None or not seat.live:
+        if (self.state is not WriterState.OPEN and not self._forcing.active) or seat is None or not seat.live:
             return []  # too late (W6), replaced (W4), or its life is in doubt (W10b)
         if not seat.acks.add(first, min(first + count, self.next_entry)):
             return []
         seat.progress_at = now
         seat.suspected_at = None
-        return self._confirm(now)
+        effects = self._confirm(now)
+        if self._forcing.active or self._held_up:
+            effects += self._go_on_after_ack(now)
+        return effects
 
     def on_ack_ids(self, bookie: BookieId, ids: Iterable[int], now: float) -> list[Effect]:
         """``bookie`` has stored exactly these entries (for E > Qw, where its ids have holes)."""
@@ -245,7 +283,7 @@ class LedgerWriter:
         """Release the acknowledged prefix (W1, W2), unless the line is held (W4)."""
         if not self._pending or self._change is not None or self.state is not WriterState.OPEN:
             return []
-        first = end = self.last_add_confirmed + 1
+        first = end = self.last_acknowledged + 1
         while end < self.next_entry:
             reached = self.spec.acknowledged_below(end, [seat.acks.end_from(end) for seat in self._seats])
             if reached <= end:
@@ -253,19 +291,23 @@ class LedgerWriter:
             end = min(reached, self.next_entry)
         if end == first:
             return []
-        effects: list[Effect] = []
         self._drop_pending(end)
         self._changes_here = 0
-        self.last_add_confirmed = EntryId(end - 1)
-        effects += (Confirm(EntryId(first), end - first), Release(self.last_add_confirmed))
+        self.last_acknowledged = EntryId(end - 1)
+        kept = end
+        if self._deferred:  # what one bookie has refused it must still get, or nothing could ever be forced (W11)
+            kept = min(end, *(seat.acks.mark for seat in self._seats))
+        else:
+            self.last_add_confirmed = self.last_acknowledged
+        effects: list[Effect] = [Confirm(EntryId(first), end - first), Release(EntryId(kept - 1))]
         if not self._pending:
             effects.append(PublishLac(self.last_add_confirmed, self._lac_readers()))
-        if self.confirmed_length >= self._trail_next:
+        if self.acknowledged_length >= self._laggards.next_step:
             self._fail_those_who_trail(now, effects)
         return effects
 
     def _drop_pending(self, end: int) -> None:
-        """Count the pending entries below ``end`` as confirmed bytes."""
+        """Count the pending entries below ``end`` as acknowledged bytes."""
         dropped = 0
         while self._pending and self._pending[0].first < end:
             run = self._pending[0]
@@ -275,7 +317,58 @@ class LedgerWriter:
             else:
                 dropped += run.cut(end)
         self.pending_bytes -= dropped
-        self.confirmed_length += dropped
+        self.acknowledged_length += dropped
+
+    # -- making durable what is only written (W11) ------------------------------------------------------
+
+    def force(self, now: float) -> tuple[int, list[Effect]]:
+        """Make durable, on every bookie, what is acknowledged now.
+
+        Returns the number of the force that does it; ``Forced`` or ``ForceFailed`` will tell. Raises what ended the
+        handle (``error``).
+        """
+        if self.state is not WriterState.OPEN:
+            raise self.error or LedgerClosedError("the ledger is closed")
+        number = self._forcing.ask(self.last_acknowledged, self.acknowledged_length, now)
+        return number, self._go_on_forcing(now)
+
+    def on_forced(self, bookie: BookieId, number: int, now: float) -> list[Effect]:
+        """``bookie`` has made durable what it acknowledged before it was asked (``ForceLedger``)."""
+        self._forcing.on_forced(bookie, number)
+        return self._go_on_forcing(now)
+
+    def on_force_failed(self, bookie: BookieId, number: int, error: BookKeeperError, now: float) -> list[Effect]:
+        """``bookie`` could not. The handle goes on, unless the connection was lost, which is reported by itself."""
+        effects = self._forcing.on_failed(number, error, self.last_acknowledged, self.acknowledged_length)
+        return self._after_force_failed(effects, now)
+
+    def _go_on_forcing(self, now: float) -> list[Effect]:
+        forcing = self._forcing
+        effects = forcing.proceed(self._seats, self.last_acknowledged, self.acknowledged_length)
+        if self._deferred and forcing.forced > self.last_add_confirmed:
+            self.last_add_confirmed = forcing.forced
+            if self.state is WriterState.OPEN and not self._pending:
+                effects.append(PublishLac(self.last_add_confirmed, self._lac_readers()))
+        if self._closes_when_forced and self.last_add_confirmed == self.last_acknowledged:
+            self._closes_when_forced = False
+            effects += self._close_metadata()
+        if forcing.deadline is not None:
+            self._wake_by(forcing.deadline, effects)
+        return effects
+
+    def _after_force_failed(self, effects: list[Effect], now: float) -> list[Effect]:
+        """A force has failed; if it was all that a close waited for, so has the close."""
+        if self._closes_when_forced and not self._forcing.active:
+            failed = [effect.error for effect in effects if isinstance(effect, ForceFailed)]
+            return effects + self._fail_close(failed[-1])
+        return effects + self._go_on_forcing(now)
+
+    def _go_on_after_ack(self, now: float) -> list[Effect]:
+        effects = self._go_on_forcing(now)
+        if self._held_up and not self._laggards.trailing(self._seats):
+            self._held_up = False
+            effects.append(MoreRoom())
+        return effects
 
     # -- last add confirmed without an add (D14) --------------------------------------------------------
 
@@ -299,12 +392,16 @@ class LedgerWriter:
         A fenced or unauthorised reply ends the handle; anything else is this bookie's failure.
         """
         seat = self._by_bookie.get(bookie)
+        if seat is not None and self._closes_when_forced:
+            return self._after_force_failed(self._forcing.fail(_lost(bookie, error)), now)
         if self.state is not WriterState.OPEN or seat is None:
             return []
         if isinstance(error, LedgerFencedError):
             return self.on_fenced(now)
         if isinstance(error, UnauthorizedError):
             return self._fail(error)
+        if self._deferred:
+            return self._fail(_lost(bookie, error))
         self._last_failure = error
         effects: list[Effect] = []
         if not seat.live:
@@ -340,7 +437,7 @@ class LedgerWriter:
             seat.returned = True
         else:
             self._revive(seat, now, effects)
-        return effects
+        return effects + self._go_on_forcing(now)
 
     def _revive(self, seat: Seat, now: float, effects: list[Effect]) -> None:
         """Count on a bookie again, from the first unconfirmed entry on: that and all later ones are sent anew."""
@@ -397,7 +494,7 @@ class LedgerWriter:
             self._retry_later(now, effects)
         if self._pending:
             self._wake_by(now + self.config.stall_ms / 1000, effects)
-        return effects + self._confirm(now)
+        return effects + self._confirm(now) + self._go_on_forcing(now)
 
     def _seat_committed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
         """Take the ensemble from committed metadata: who stays keeps seat and acks, who came is sent all pending."""
@@ -441,7 +538,7 @@ class LedgerWriter:
                         self._revive(seat, now, effects)
                 if self.failed_bookies:
                     self._retry_later(now, effects)
-                return effects + self._confirm(now)
+                return effects + self._confirm(now) + self._go_on_forcing(now)
 
     def _retry_later(self, now: float, effects: list[Effect]) -> None:
         self._retry_at = now + self.config.change_retry_ms / 1000
@@ -470,36 +567,55 @@ class LedgerWriter:
             return []  # a close that is under way will find out by itself
         self.state = WriterState.FAILED
         self.error = error
-        self._may_close = isinstance(error, AddTimeoutError)
-        return self._fail_pending(error)
+        self._may_close = isinstance(error, AddTimeoutError) or (
+            self._deferred and isinstance(error, BookieFailedError)
+        )
+        return self._fail_pending(error) + self._forcing.fail(error)
 
     def on_broken(self, error: BookKeeperError) -> list[Effect]:
         """The shell cannot go on: nothing is taken or confirmed any more (W6); a recovery decides the end."""
         return self._fail(error)
 
     def _fail_pending(self, error: BookKeeperError) -> list[Effect]:
-        first, count = EntryId(self.last_add_confirmed + 1), self.next_entry - self.last_add_confirmed - 1
+        first, count = EntryId(self.last_acknowledged + 1), self.pending_entries
         self._pending.clear()
         self.pending_bytes = 0
         if not count:
             return []
         return [FailAdds(first, count, error), Release(EntryId(first + count - 1))]
 
-    def close(self, now: float) -> list[Effect]:
+    def close(self, now: float, *, force: bool = True) -> list[Effect]:
         """Fail what is pending, then close at the last add confirmed (R13). Idempotent: later calls return [].
 
         A handle that failed for want of bookies may be closed, too.
 
-        Raises what ended the handle, if the ledger is not ours to close any more.
+        Args:
+            force: with deferred sync: force in between, so that everything acknowledged is part of the closed ledger.
+
+        Raises what ended the handle, if the ledger is not ours to close any more, or if that cannot be forced any more.
         """
         if self.state in (WriterState.CLOSING, WriterState.CLOSED):
             return []
-        if self.error is not None and not self._may_close:
+        unforced = self.last_acknowledged > self.last_add_confirmed
+        if self.error is not None and (not self._may_close or (force and unforced)):
             raise self.error
         self.error = LedgerClosedError("the ledger was closed by its writer")
         effects = self._fail_pending(self.error) if self.state is WriterState.OPEN else []
         self.state = WriterState.CLOSING
+        if force and unforced:
+            self._closes_when_forced = True
+            self._forcing.ask(self.last_acknowledged, self.acknowledged_length, now)
+            return effects + self._go_on_forcing(now)
+        effects += self._forcing.fail(self.error)
         return effects if self._change is not None else effects + self._close_metadata()
+
+    def _fail_close(self, error: BookKeeperError) -> list[Effect]:
+        """What is acknowledged cannot be made durable: the ledger stays open. Only a close without force may follow."""
+        self._closes_when_forced = False
+        self.state = WriterState.FAILED
+        self.error = error
+        self._may_close = True
+        return [CloseFailed(error)]
 
     def _close_metadata(self) -> list[Effect]:
         effects: list[Effect] = []
@@ -536,19 +652,22 @@ class LedgerWriter:
     def on_tick(self, now: float) -> list[Effect]:
         """Time has passed: deadlines, hung bookies, retries."""
         self._wake_at = None
+        effects = self._forcing.on_tick(now, self._seats, self.last_acknowledged, self.acknowledged_length)
+        if effects or self._forcing.active:
+            effects = self._after_force_failed(effects, now)
         if self.state is not WriterState.OPEN:
-            return []
+            return effects
         if self._pending and now >= self._pending[0].deadline:
-            return self._fail(self._timeout_error())
-        effects: list[Effect] = []
-        self._fail_those_who_hang(now, effects)
+            return effects + self._fail(self._timeout_error())
+        if self._fail_those_who_hang(now, effects):
+            return effects
         if self._retry_at is not None and now >= self._retry_at:
             self._change_ensemble(now, effects)
         wishes = [self._retry_at] if self._retry_at is not None else []
         if self._pending:
             wishes.append(self._pending[0].deadline)
         if any(seat.live and seat.acks.mark < self.next_entry for seat in self._seats):
-            wishes.append(now + self.config.stall_ms / 4000)
+            wishes.append(now + self._laggards.stall_ms / 4000)
         if wishes:
             self._wake_by(min(wishes), effects)
         return effects
@@ -556,49 +675,50 @@ class LedgerWriter:
     def _timeout_error(self) -> AddTimeoutError:
         down = ", ".join(self.failed_bookies) or "none"
         error = AddTimeoutError(
-            f"entry {self.last_add_confirmed + 1} found no ack quorum of {self.spec.ack_quorum} within "
+            f"entry {self.last_acknowledged + 1} found no ack quorum of {self.spec.ack_quorum} within "
             f"{self.config.add_timeout_ms} ms; failed bookies: {down}"
             + ("; an ensemble change was in flight" if self._change else "")
         )
         error.__cause__ = self._last_failure
         return error
 
-    def _fail_those_who_hang(self, now: float, effects: list[Effect]) -> None:
+    def _fail_those_who_hang(self, now: float, effects: list[Effect]) -> bool:
         """A live bookie with something unanswered that stood still while another moved on (D13).
 
-        It is suspected at one tick and failed at a later one: a process that was paused itself first reads what came.
+        True: that ended the handle (W11).
         """
-        failed = False
-        for seat in self._seats:
-            if not self._hangs(seat, now):
-                seat.suspected_at = None
-            elif seat.suspected_at is None:
-                seat.suspected_at = now
-            elif now > seat.suspected_at:
-                self._last_failure = RequestTimedOutError(f"{seat.bookie} stood still for {self.config.stall_ms} ms")
-                self._drop(seat, effects)
-                failed = True
-        if failed:
+        hanging = self._laggards.hanging(self._seats, self.next_entry, now)
+        for seat in hanging:
+            stall = RequestTimedOutError(f"{seat.bookie} stood still for {self._laggards.stall_ms} ms")
+            if self._deferred:
+                effects += self._fail(_lost(seat.bookie, stall))
+                return True
+            self._last_failure = stall
+            self._drop(seat, effects)
+        if hanging:
             self._change_ensemble(now, effects)
-
-    def _hangs(self, seat: Seat, now: float) -> bool:
-        if not seat.live or seat.acks.mark >= self.next_entry or now - seat.progress_at < self.config.stall_ms / 1000:
-            return False
-        return any(other.live and other.progress_at > seat.progress_at for other in self._seats)
+        return False
 
     def _fail_those_who_trail(self, now: float, effects: list[Effect]) -> None:
-        """A live bookie behind which ``trail_bytes_max`` of confirmed payload have piled up (D13).
-
-        ``_trail`` holds where each of the last steps of confirmed bytes ended; its first is that far back.
-        """
-        while self.confirmed_length >= self._trail_next:
-            self._trail.append(self.last_add_confirmed)
-            self._trail_next += self._trail_step
-        if len(self._trail) < _TRAIL_STEPS:
+        """A live bookie behind which ``trail_bytes_max`` have piled up (D13); with deferred sync callers wait (W11)."""
+        self._laggards.step(self.acknowledged_length, self.last_acknowledged)
+        trailing = self._laggards.trailing(self._seats)
+        if self._deferred:
+            self._held_up = bool(trailing)
             return
-        trailing = [seat for seat in self._seats if seat.live and seat.acks.mark <= self._trail[0]]
         for seat in trailing:
             self._last_failure = RequestTimedOutError(f"{seat.bookie} trails by {self.config.trail_bytes_max} bytes")
             self._drop(seat, effects)
         if trailing:
             self._change_ensemble(now, effects)
+
+
+def _lost(bookie: BookieId, error: BookKeeperError) -> BookieFailedError:
+    """W11: what a bookie acknowledged without a sync may be lost with it."""
+    failure = BookieFailedError(
+        f"{bookie} failed, and a ledger with deferred_sync has no ensemble change: nothing more can be appended or "
+        f"forced. A recovery (open_ledger) keeps what its other bookies have; close(force=False) ends the ledger at "
+        f"the last add confirmed. The failure: {error}"
+    )
+    failure.__cause__ = error
+    return failure

@@ -18,8 +18,13 @@ from bookkeeper.ledger.effects import WakeAt
 class WriterConfig:
     """Limits of one writer. ``stall_ms`` and ``trail_bytes_max``: a bookie beyond them counts as failed (D13)."""
 
+    deferred_sync: bool = False
+    """Bookies acknowledge before an entry is durable; ``force`` makes it so, and only that moves the last add
+    confirmed (W11)."""
     add_timeout_ms: int = 30_000
     """An append that finds no ack quorum within it ends the handle (V1, W6)."""
+    force_timeout_ms: int = 15_000
+    """A ``force`` that some bookie did not answer within it fails (W11)."""
     stall_ms: int = 500
     """No progress for so long while others progress."""
     trail_bytes_max: int = 32 << 20
@@ -32,6 +37,7 @@ class WriterConfig:
 
     def __post_init__(self) -> None:
         require(self.add_timeout_ms > 0, "add_timeout_ms > 0")
+        require(self.force_timeout_ms > 0, "force_timeout_ms > 0")
         require(self.stall_ms > 0, "stall_ms > 0")
         require(self.trail_bytes_max > 0, "trail_bytes_max > 0")
         require(self.pending_bytes_max > 0, "pending_bytes_max > 0")
@@ -68,7 +74,9 @@ class SendAdds:
 
 @dataclass(slots=True)
 class Confirm:
-    """Tell the callers of a run that it is durable (W1). Runs come in order and without gaps (W2)."""
+    """Tell the callers of a run that it is durable (W1). Runs come in order and without gaps (W2).
+
+    With deferred sync: that it is written, and not yet durable (W11)."""
 
     first: EntryId
     count: int
@@ -152,6 +160,44 @@ class CloseMetadata:
 
 
 @dataclass(frozen=True, slots=True)
+class ForceLedger:
+    """Ask ``bookie`` to make durable what it has of this ledger, on the connection on which it acknowledged it.
+
+    Report ``on_forced`` or ``on_force_failed`` with the same ``number``.
+    """
+
+    bookie: BookieId
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """Tell those who wait for force ``number``: what was acknowledged is durable on every bookie (W11)."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForceFailed:
+    """Tell those who wait for force ``number`` that a bookie could not, or did not answer in time."""
+
+    number: int
+    error: BookKeeperError
+
+
+@dataclass(frozen=True, slots=True)
+class CloseFailed:
+    """Tell those who wait for the close that it failed before metadata were touched."""
+
+    error: BookKeeperError
+
+
+@dataclass(frozen=True, slots=True)
+class MoreRoom:
+    """``must_wait`` has become false without a confirm: whoever waits for room may go on (W12)."""
+
+
+@dataclass(frozen=True, slots=True)
 class NoteMissing:
     """``bookie`` lacks its share of the confirmed entries ``first .. last`` (D12); at close, mark the ledger
     under-replicated on it."""
@@ -172,5 +218,10 @@ Effect = (
     | PublishLac
     | CloseMetadata
     | NoteMissing
+    | ForceLedger
+    | Forced
+    | ForceFailed
+    | CloseFailed
+    | MoreRoom
     | WakeAt
 )

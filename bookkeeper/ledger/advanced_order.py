@@ -1,0 +1,116 @@
+"""Entry ids that the caller chooses: out of order in, in order on to the writer.
+
+``AdvancedOrder`` stands in front of a ``LedgerWriter``. An entry above a gap is *held*; once all lower ids are there
+it is taken, and the writer numbers it with the very id it was given. So all that the writer promises about order,
+lengths and fragments is kept without the writer knowing of gaps: lengths count in id order (R12), and an entry above
+a gap was never sent. Payloads stay with the shell: the machine knows ids and sizes.
+
+Rules
+    W2   Ids are taken in order, each once; an id that was offered before is refused.
+    W12  What is held counts as pending. An id for which there is no room waits in line; the lowest missing one waits
+         only for what the writer has pending, never for what is held above it, and the line moves from the lowest
+         id on. So a full house never keeps out the one entry that would empty it.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from bookkeeper.errors import DuplicateEntryError
+from bookkeeper.ids import EntryId
+from bookkeeper.ledger.writer import LedgerWriter
+
+
+class AdvancedOrder:
+    """In front of ``writer``, which nobody else gives adds to."""
+
+    def __init__(self, writer: LedgerWriter) -> None:
+        self._writer = writer
+        self.lowest_missing = EntryId(0)
+        """The lowest id that was not taken; it may wait in line."""
+        self.held_bytes = 0
+        """Payload bytes of entries that lie above a gap."""
+        self._held: dict[int, int] = {}
+        self._line: list[int] = []
+        """A heap of the ids that wait for room, some of which may have given up."""
+        self._waiting: dict[int, int] = {}
+
+    def __repr__(self) -> str:
+        return f"<lowest missing {self.lowest_missing}, {len(self._held)} held, {len(self._waiting)} wait for room>"
+
+    def check_new(self, entry_id: int) -> None:
+        """Refuse an id that was given before.
+
+        Raises:
+            ValueError: a negative id.
+            DuplicateEntryError: it was appended, is held, or waits for room.
+        """
+        if entry_id < 0:
+            raise ValueError(f"an entry id is 0 or more, not {entry_id}")
+        if entry_id < self.lowest_missing or entry_id in self._held or entry_id in self._waiting:
+            raise DuplicateEntryError(
+                f"entry {entry_id} was appended before; nothing was sent. The lowest id that is missing is "
+                f"{self.lowest_missing}"
+            )
+
+    def has_room(self, entry_id: int) -> bool:
+        """May this id come in now (W12)?"""
+        writer = self._writer
+        if writer.must_wait:
+            return False
+        if entry_id == self.lowest_missing:
+            return True
+        return (
+            writer.pending_bytes + self.held_bytes < writer.config.pending_bytes_max
+            and writer.pending_entries + len(self._held) < writer.config.pending_entries_max
+        )
+
+    def hold(self, entry_id: int, size: int) -> None:
+        """An id comes in, whether or not there is room; ``take`` says what may go on."""
+        self._held[entry_id] = size
+        self.held_bytes += size
+
+    def wait(self, entry_id: int, size: int) -> None:
+        """An id waits for room; ``admit`` says when it came in."""
+        self._waiting[entry_id] = size
+        heappush(self._line, entry_id)
+
+    def give_up(self, entry_id: int) -> bool:
+        """A caller does not want to wait any more; False if its entry came in already."""
+        return self._waiting.pop(entry_id, None) is not None
+
+    @property
+    def someone_waits(self) -> bool:
+        """Does anybody wait for room?"""
+        return bool(self._waiting)
+
+    def forget(self) -> None:
+        """What is held or waits will never go on: the writer has ended."""
+        self._held.clear()
+        self._line.clear()
+        self._waiting.clear()
+        self.held_bytes = 0
+
+    def take(self) -> range:
+        """The ids that go on to the writer now, in order."""
+        first = end = self.lowest_missing
+        while (size := self._held.pop(end, None)) is not None:
+            self.held_bytes -= size
+            end = EntryId(end + 1)
+        self.lowest_missing = end
+        return range(first, end)
+
+    def admit(self) -> bool:
+        """Let those in who wait and for whom there is room now, the lowest ids first. True: ``take`` again."""
+        admitted = False
+        while self._line:
+            entry_id = self._line[0]
+            if entry_id not in self._waiting:
+                heappop(self._line)
+            elif not self.has_room(entry_id):
+                break
+            else:
+                heappop(self._line)
+                self.hold(entry_id, self._waiting.pop(entry_id))
+                admitted = True
+        return admitted
