@@ -141,6 +141,15 @@ class SimCluster:
         assert not node.alive, f"{name} is running"
         node.disk = SimDisk(Random(f"{self.world.seed}/{name}/disk/{node.life}"))
 
+    async def forget_cookie(self, name: str) -> None:
+        """An operator deletes a bookie's cookie: under its id anything may start now."""
+        store = self.store.connect()
+        try:
+            cookies = (await Metadata.over(store, self.client.seams)).cookies
+            await cookies.delete(BookieId(name), (await cookies.read(BookieId(name))).version)
+        finally:
+            await store.close()
+
     async def _serve(self, name: str, seams: Seams) -> str:
         store = self.store.connect()
         self.node(name).on_crash[:] = [lambda: self._session_ends(store)]

@@ -21,6 +21,7 @@ import bookkeeper.storage.journal as journal
 import bookkeeper.storage.start as storage_start
 import bookkeeper.testing.sim_plan as sim_plan
 from bookkeeper.bookie.bookie import Bookie
+from bookkeeper.bookie.newcomer import Newcomer
 from bookkeeper.errors import (
     AddTimeoutError,
     BookieUnavailableError,
@@ -436,3 +437,10 @@ def _fence_ignored(patch: Patch) -> None:
         return admit(self, ledger_id, key, recovery, fenced_too=True)
 
     patch(Engine, "_admit", admitted)
+
+
+@_bug("empty-disk-trusted", "W10a B5", 500)
+def _empty_disk_trusted(patch: Patch) -> None:
+    """A bookie that starts on an empty disk takes itself for a new one, whatever its id was before."""
+    patch(Newcomer, "must_ask", lambda self, ledger_id: False)
+    patch(Engine, "doubt", lambda self, ledgers: None)

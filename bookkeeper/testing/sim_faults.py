@@ -12,6 +12,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
+from bookkeeper.errors import MetadataError, NoSuchKeyError
 from bookkeeper.meta.memory import Fate
 from bookkeeper.testing.cluster import SESSION_TIMEOUT_S
 from bookkeeper.testing.disk import Fault
@@ -281,6 +282,40 @@ class Nemesis:
             self.cluster.world.loop.create_task(self.cluster.add_bookie(name))
 
         self._for_a_while(come, 0.1, 5)
+        return True
+
+    def reborn(self) -> bool:
+        """An operator gives a bookie an empty disk, deletes its cookie and starts it again under its id: once per
+        world, and in no trouble else (F3, W10a)."""
+        cluster = self.cluster
+        if self._lost or self._in_trouble or not all(map(cluster.is_up, cluster.names)) or cluster.store.outage:
+            return False
+        node = self._bookie()
+        if node is None:
+            return False
+        self._lost = True
+        cluster.monitor.on_wiped(node.name)
+        node.crash(power=True)
+        cluster.lose_disk(node.name)
+        node.disk.direct = self.plan.direct
+
+        async def operator() -> None:
+            forgotten = False
+            while not forgotten:
+                try:
+                    await cluster.forget_cookie(node.name)
+                    forgotten = True
+                except NoSuchKeyError:  # it was done, and the answer lost
+                    forgotten = True
+                except MetadataError:
+                    await asyncio.sleep(1)
+            self._recovered(node)
+            cluster.revive(node)
+
+        def undo() -> None:
+            cluster.world.loop.create_task(operator())
+
+        self._for_a_while(undo, 0.1, 5)
         return True
 
     # -- metadata -----------------------------------------------------------------------------------------

@@ -20,11 +20,11 @@ from typing import Any
 
 from bookkeeper import wire
 from bookkeeper.bookie.bookie import Bookie
-from bookkeeper.errors import BookKeeperError
+from bookkeeper.errors import BookKeeperError, DataUnknownError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.runs import Adds, Run
-from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.engine import AvailabilityRun, Engine
 from bookkeeper.wire import Status
 
 _NEGATIVE = (Status.NO_ENTRY, Status.NO_LEDGER)
@@ -42,6 +42,9 @@ class Monitor:
         self.fences: dict[str, set[int]] = defaultdict(set)
         self.lost: set[str] = set()
         """Bookies whose disks are gone."""
+        self.wiped: dict[str, tuple[set[tuple[int, int]], set[int]]] = {}
+        """Bookies whose disks were emptied -> what they had until then, entries and fences: it may be missing, but
+        neither be denied nor forgotten (W10a, B3, B5)."""
         self.recovering: dict[int, int] = defaultdict(int)
         """Ledger -> recoveries of it that run now."""
         self._under_way: dict[Any, list[tuple[str, int, int]]] = {}
@@ -50,6 +53,19 @@ class Monitor:
     def problem(self, rule: str, detail: object) -> None:
         """Something does not hold."""
         self.problems.append(f"{rule}: {detail}")
+
+    def on_wiped(self, name: str) -> None:
+        """A bookie's disk is emptied now, and its cookie deleted."""
+        self.wiped[name] = set(self.durable[name]), set(self.fences[name])
+
+    def gone(self, name: str, engine: Engine) -> set[tuple[int, int]]:
+        """What went with the bookie's disk and did not come back."""
+        had, _ = self.wiped.get(name, (set(), set()))
+        here: dict[int, set[int]] = {}
+        for ledger in {ledger for ledger, _ in had}:
+            runs = _entries(engine, LedgerId(ledger), in_doubt=True)
+            here[ledger] = {entry for run in runs for entry in range(run.first, run.first + run.count)}
+        return {(ledger, entry) for ledger, entry in had if entry not in here[ledger]}
 
     def count(self, what: str, by: int = 1) -> None:
         self.counts[what] += by
@@ -94,17 +110,19 @@ class Monitor:
     def check_memory(self, name: str, engine: Engine) -> None:
         """Everything it ever made durable is there, and it has no doubt of it."""
         report = engine.report
+        had, fenced = self.wiped.get(name, (set(), set()))
         if report.limbo_reason or report.quarantined:
             self.problem("K9", f"{name} starts in doubt: {report.limbo_reason} {report.quarantined}")
-        for ledger in sorted(self.fences[name]):
+        for ledger in sorted(self.fences[name] - fenced):
             if not engine.is_fenced(LedgerId(ledger)):
                 self.problem("B3", f"{name} has forgotten its fence of ledger {ledger}")
         kept: dict[int, set[int]] = {ledger: set() for ledger in engine.ledgers()}
-        for ledger, entry in sorted(self.durable[name]):
+        for ledger, entry in sorted(self.durable[name] - had):
             kept.setdefault(ledger, set()).add(entry)
         for ledger, entries in kept.items():
             try:
-                here = {e for run in engine.entries(LedgerId(ledger)) for e in range(run.first, run.first + run.count)}
+                runs = _entries(engine, LedgerId(ledger), in_doubt=name in self.wiped)
+                here = {entry for run in runs for entry in range(run.first, run.first + run.count)}
             except BookKeeperError as error:
                 self.problem("L1", f"{name} had {len(entries)} entries of ledger {ledger}: {error!r}")
                 continue
@@ -147,7 +165,7 @@ class Monitor:
                 self.problem(
                     "R4", f"entry {request.entry_id} of an earlier fragment of {request.ledger_id} is re-written"
                 )
-            case wire.AddEntry() if answer.status is Status.OK:
+            case wire.AddEntry() if answer.status is Status.OK and not (request.deferred_sync and not request.recovery):
                 if (request.ledger_id, request.entry_id) not in self.durable[name]:
                     self.problem("B1", f"{name} acknowledges entry {request.entry_id}, which is not durable")
                 self.count("recovery_adds", request.recovery)
@@ -202,3 +220,14 @@ class Monitor:
             fenced = self._fenced(ledger, ensemble)
             if not old.spec.covers_ensemble(fenced, ensemble):
                 self.problem("R2", f"ledger {ledger} is closed with only {sorted(fenced)} of {ensemble} fenced")
+
+
+def _entries(engine: Engine, ledger: LedgerId, *, in_doubt: bool) -> Sequence[AvailabilityRun]:
+    """Which entries are there; ``in_doubt``: also if the bookie would not say, because others were before."""
+    try:
+        return engine.entries(ledger)
+    except (DataUnknownError, NoSuchLedgerError):
+        if not in_doubt:
+            raise
+        state = engine._states.get(ledger)
+        return () if state is None else engine._reader.entries(state)

@@ -38,6 +38,10 @@ FAULTS: Final = (
 """Every kind of fault; :mod:`bookkeeper.testing.sim_faults` has one method for each."""
 
 
+LATER_FAULTS: Final = ("reborn",)
+"""Younger than docs/faultlog.md: drawn apart, and only where :data:`FIRST_OF_LATER` allows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Drawn from a seed, and nothing but the seed."""
@@ -93,7 +97,7 @@ def plan(seed: int) -> Plan:
         recoverers=rng.randint(1, 3),
         tailers=rng.randint(1, 2),
         shapes=shapes,
-        faults=faults,
+        faults=(*faults, *_later_faults(seed, faults, shapes)),
         chaos_s=rng.uniform(8, 25),
         fault_pause_s=rng.choice([0.3, 0.7, 1.5]),
         down_max=rng.choice([1, 1, 2, bookies]),
@@ -126,6 +130,13 @@ def _later(seed: int) -> dict[str, Any]:
     """Options younger than docs/faultlog.md: drawn apart, and not for its seeds, whose worlds stay as they are."""
     rng = Random(f"plan/{seed}/later")
     return {"inline_sync_us": rng.choice([0.0, 500.0])} if seed >= FIRST_OF_LATER else {}
+
+
+def _later_faults(seed: int, faults: tuple[str, ...], shapes: tuple[QuorumSpec, ...]) -> tuple[str, ...]:
+    if seed < FIRST_OF_LATER or "lose_bookie" in faults or any(shape.ack_quorum < 2 for shape in shapes):
+        return ()  # F3: one copy may be lost
+    rng = Random(f"plan/{seed}/faults")
+    return tuple(fault for fault in LATER_FAULTS if rng.random() < 0.4)
 
 
 def _client(rng: Random) -> ClientConfig:

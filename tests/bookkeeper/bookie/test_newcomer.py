@@ -10,10 +10,12 @@ import pytest
 from bookkeeper import runs, wire
 from bookkeeper.bookie.birth import BIRTH
 from bookkeeper.bookie.newcomer import READ_S, Newcomer
-from bookkeeper.errors import MetadataUnavailableError
+from bookkeeper.errors import BookKeeperError, InvariantError, MetadataUnavailableError
 from bookkeeper.ids import Address, EntryId, LedgerId
+from bookkeeper.ledger.digest import master_key
 from bookkeeper.meta import Metadata
 from bookkeeper.net.connection import AddRun, BookieConnection, connect_bookie
+from bookkeeper.testing.cluster import PORT, SimCluster
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
 from tests.bookkeeper.bookie.test_limbo import KEY, OTHERS, add, change, named, status
@@ -221,3 +223,85 @@ def test_whoever_waits_when_the_bookie_stops_is_answered(monkeypatch: pytest.Mon
         assert got == [(0, 3, Status.IO_ERROR)]
 
     run(main)
+
+
+# -- what it is for ------------------------------------------------------------------------------------------
+
+
+async def reborn(cluster: SimCluster, name: str) -> None:
+    """An operator empties a bookie's disk, deletes its cookie, and starts it again."""
+    cluster.node(name).crash(power=True)
+    cluster.lose_disk(name)
+    await cluster.forget_cookie(name)
+    cluster.node(name).restart()
+    await cluster.until_up(name)
+
+
+async def adds_to(cluster: SimCluster, name: str, request: wire.AddEntry) -> Status:
+    address = Address(name, PORT)
+    connection = await cluster.client.run(connect_bookie(cluster.client.seams.net, address, timeout_s=5))
+    try:
+        reply: wire.Reply = await cluster.client.run(connection.request(request, 10))
+        return reply.status
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("without", [False, pytest.param(True, id="without-the-rule")])
+@pytest.mark.rule("W10a", "B5", "R11")
+def test_an_acknowledged_entry_outlives_a_wiped_copy(monkeypatch: pytest.MonkeyPatch, without: bool) -> None:
+    if without:
+        monkeypatch.setattr(Newcomer, "__init__", _trusting(Newcomer.__init__))
+
+    async def story(cluster: SimCluster) -> bool:
+        writer = cluster.world.node("writer")
+        bk = await writer.run(cluster.new_client(node=writer))
+        ledger = await writer.run(bk.create_ledger())
+        cluster.world.network.cut("writer", "b3")
+        cluster.acked(ledger.id, await writer.run(ledger.append(b"on b1 and b2 only")), b"on b1 and b2 only")
+        writer.crash(power=False)
+        await reborn(cluster, "b2")
+        cluster.node("b1").crash()
+        try:  # b2 has forgotten the entry, and b3 never had it
+            await cluster.check_acked()
+        except InvariantError as error:
+            assert str(error).startswith("R11")
+            return False
+        except BookKeeperError:
+            cluster.node("b1").restart()
+            await cluster.until_up("b1")
+            await cluster.check_acked()
+        return True
+
+    assert SimCluster(seed=5).run(story) is not without
+
+
+@pytest.mark.parametrize("without", [False, pytest.param(True, id="without-the-rule")])
+@pytest.mark.rule("W10a", "B3")
+def test_a_fenced_writer_finds_no_quorum_at_a_wiped_bookie(monkeypatch: pytest.MonkeyPatch, without: bool) -> None:
+    if without:
+        monkeypatch.setattr(Newcomer, "must_ask", lambda self, ledger_id: False)
+
+    async def story(cluster: SimCluster) -> list[Status]:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"0")
+            cluster.world.network.cut("client", "b3")  # the recovery covers the ensemble without it
+            async with await bk.open_ledger(ledger.id, b"") as reader:
+                assert reader.last_add_confirmed == 0
+            cluster.world.network.mend()
+            await reborn(cluster, "b2")
+            data = ledger.id.to_bytes(8, "big") + (1).to_bytes(8, "big") + bytes(20)
+            late = wire.AddEntry(ledger.id, EntryId(1), master_key(b""), data)  # from a client that does not ask again
+            return [await adds_to(cluster, name, late) for name in ("b1", "b2", "b3")]
+
+    expected = [Status.FENCED, Status.OK if without else Status.FENCED, Status.OK]
+    assert SimCluster(seed=5).run(story) == expected
+
+
+def _trusting(original: Any) -> Any:
+    def trusting(self: Newcomer, *args: Any) -> None:
+        original(self, *args)
+        self._engine.doubt(())
+
+    return trusting

@@ -12,10 +12,10 @@ from bookkeeper.testing.network import Weather
 from bookkeeper.testing.sim_actors import MAKERS
 from bookkeeper.testing.sim_cluster import SwarmCluster
 from bookkeeper.testing.sim_faults import Distance, Nemesis
-from bookkeeper.testing.sim_plan import FAULTS, plan
+from bookkeeper.testing.sim_plan import FAULTS, LATER_FAULTS, plan
 
 
-@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("kind", FAULTS + LATER_FAULTS)
 def test_a_fault_happens_and_is_healed(kind: str) -> None:
     cluster = SwarmCluster(plan(3))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bookkeeper.testing.sim_plan import FAULTS, SHAPES, plan
+from bookkeeper.testing.sim_plan import FAULTS, FIRST_OF_LATER, LATER_FAULTS, SHAPES, plan
 
 
 def test_a_plan_depends_on_its_seed_alone() -> None:
@@ -22,5 +22,11 @@ def test_no_more_is_destroyed_than_copies_allow() -> None:
     for seed in range(300):
         made = plan(seed)
         assert all(shape.ensemble_size <= made.bookies for shape in made.shapes)
-        if "lose_bookie" in made.faults:
+        if "lose_bookie" in made.faults or "reborn" in made.faults:
             assert all(shape.ack_quorum >= 2 for shape in made.shapes), "F3"
+
+
+def test_younger_faults_leave_the_first_worlds_as_they_are() -> None:
+    assert not any(fault in plan(seed).faults for seed in range(FIRST_OF_LATER) for fault in LATER_FAULTS)
+    assert 10 < sum("reborn" in plan(seed).faults for seed in range(FIRST_OF_LATER, FIRST_OF_LATER + 300)) < 150
+    assert not any({"reborn", "lose_bookie"} <= set(plan(seed).faults) for seed in range(600))
