@@ -22,7 +22,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, Self, TypeVar, overload
 
 from bookkeeper.client.advanced_handle import AdvancedHandle as AsyncAdvancedHandle
 from bookkeeper.client.bookkeeper import BookKeeper as AsyncBookKeeper
@@ -315,7 +315,7 @@ class WriteHandle:
         """Let go without closing: the ledger stays open for a recovery to close."""
         _run(self._handle.abandon())
 
-    def __enter__(self) -> WriteHandle:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

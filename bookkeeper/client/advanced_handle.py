@@ -113,8 +113,10 @@ class AdvancedHandle(WriteHandle):
 
         Raises: what ended this handle.
         """
-        while not self._order.has_room(self._order.lowest_missing + 1 if entry_id is None else entry_id):
+        while True:
             self._raise_if_ended()
+            if self._order.has_room(self._order.lowest_missing + 1 if entry_id is None else entry_id):
+                return
             future: asyncio.Future[None] = self._loop.create_future()
             self._rooms.append(future)
             await future

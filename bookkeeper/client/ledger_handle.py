@@ -13,7 +13,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from bookkeeper.client.callers import Callers, fresh
 from bookkeeper.client.ledger_record import LedgerRecord
@@ -271,7 +271,7 @@ class WriteHandle:
         await self._shell.end(self._error() or ClientClosedError(f"ledger {self._id} was let go of"))
         self._on_closed(self)
 
-    async def __aenter__(self) -> WriteHandle:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

@@ -95,6 +95,8 @@ class ScriptedBookie:
         """Read everything, answer nothing."""
         self.refuse_adds: Status | None = None
         self.refuse_reads: Status | None = None
+        self.refuse_forces: Status | None = None
+        self.silent_on_force = False
         self.polls_wait = True
         """Otherwise a long poll is answered at once, as by a bookie that has too many of them."""
         self.batches = True
@@ -140,8 +142,14 @@ class ScriptedBookie:
         match request:
             case wire.AddEntry():
                 self.keys.setdefault(request.ledger_id, request.master_key)
-                self.store(request.ledger_id, request.entry_id, request.entry)
-                reply(wire.AddReply(Status.OK, request.ledger_id, request.entry_id))
+                status = self.add_status(request.ledger_id, request.master_key, request.entry_id)
+                if status is Status.OK or request.recovery:
+                    self.store(request.ledger_id, request.entry_id, request.entry)
+                    status = Status.OK
+                reply(wire.AddReply(status, request.ledger_id, request.entry_id))
+            case wire.ForceLedger():
+                if not self.silent_on_force:
+                    reply(wire.ForceReply(self.refuse_forces or Status.OK, request.ledger_id))
             case wire.ReadEntry():
                 self.read(request, reply)
             case wire.BatchRead():
