@@ -16,15 +16,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spark_wal.secret import Secret, read_secret
     from spark_wal.service import CheckpointService, checkpoint_service
+    from spark_wal.spark_access import GatewayAccess
 
-__all__ = ["CheckpointService", "checkpoint_service"]
+__all__ = ["CheckpointService", "GatewayAccess", "Secret", "checkpoint_service", "read_secret"]
 
 
 def __getattr__(name: str) -> object:
     """Filled when asked for: importing this package costs nothing and needs no HTTP library."""
     if name in __all__:
-        from spark_wal import service
+        from spark_wal import secret, service, spark_access
 
-        return getattr(service, name)
+        rooms = {"GatewayAccess": spark_access, "Secret": secret, "read_secret": secret}
+        return getattr(rooms.get(name, service), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

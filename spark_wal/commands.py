@@ -1,20 +1,27 @@
-"""``bk gateway webhdfs``: a WebHDFS gateway as a process of its own."""
+"""``bk gateway``: a WebHDFS gateway as a process of its own, tokens for it, and what Spark must be told."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
+import resource
 import signal
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from bookkeeper.errors import BookKeeperError
+from bookkeeper.errors import BookKeeperError, ConfigError
 from bookkeeper.ids import Address
 from bookkeeper.real import run, system_seams
 from journal_manager import JournalError
 
+if TYPE_CHECKING:
+    from spark_wal.webhdfs.tls import TlsFiles
+
 LISTEN = "127.0.0.1:9870"
+FILE: Final = click.Path(dir_okay=False)
+_RELOAD: Final = "Seconds between two looks for changed certificates and tokens."
 
 
 class AddressType(click.ParamType[Address]):
@@ -62,23 +69,62 @@ def gateway() -> None:
 @click.option(
     "--quota", "quotas", type=QuotaType(), multiple=True, help="How many bytes may lie below a path. May be repeated."
 )
+@click.option("--tls-cert", type=FILE, help="PEM: the gateway's certificate and its chain. Switches TLS on.")
+@click.option("--tls-key", type=FILE, help="PEM: its private key, mode 0600.")
+@click.option("--client-ca", type=FILE, help="PEM: who vouches for clients; they must show a certificate.")
+@click.option(
+    "--client-certificates",
+    type=click.Choice(["required", "optional"]),
+    default="required",
+    show_default=True,
+    help="optional: a client may show a token instead.",
+)
+@click.option("--token-file", type=FILE, help="Tokens, made by bk gateway token; every request then needs one.")
+@click.option("--reload-s", type=click.FloatRange(min=0.1), default=300.0, show_default=True, help=_RELOAD)
+@click.option("--insecure", is_flag=True, help="Listen beyond loopback without encryption or authentication.")
 def webhdfs(
-    metadata: str, listen: Address, advertise: str | None, namespace: str, quotas: tuple[tuple[str, int | None], ...]
+    metadata: str,
+    listen: Address,
+    advertise: str | None,
+    namespace: str,
+    quotas: tuple[tuple[str, int | None], ...],
+    tls_cert: str | None,
+    tls_key: str | None,
+    client_ca: str | None,
+    client_certificates: str,
+    token_file: str | None,
+    reload_s: float,
+    insecure: bool,
 ) -> None:
     """A WebHDFS gateway: Spark keeps its streaming checkpoints here (webhdfs://HOST:PORT/...).
 
     A second gateway on the same namespace takes it over; the first one stands by.
+
+    With --tls-cert and --tls-key it is swebhdfs://HOST:PORT/..., and may listen beyond this machine if it asks clients
+    who they are: by --client-ca, by --token-file, or by both. SIGHUP makes it look for changed files at once. How
+    bookies are reached by TLS, the environment says (BK_TLS_CA, BK_TLS_CERT, BK_TLS_KEY).
     """
+    from spark_wal.webhdfs.access import AccessConfig
     from spark_wal.webhdfs.gateway import GatewayConfig
     from spark_wal.webhdfs.serving import ServingConfig, WebHdfsService
 
-    config = ServingConfig(
-        uri=metadata,
-        namespace=namespace,
-        listen=listen,
-        advertise=advertise,
-        gateway=GatewayConfig(quotas=dict(quotas)),
-    )
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        config = ServingConfig(
+            uri=metadata,
+            namespace=namespace,
+            listen=listen,
+            advertise=advertise,
+            access=AccessConfig(
+                tls=_tls_files(tls_cert, tls_key, client_ca, client_certificates),
+                token_file=token_file,
+                insecure=insecure,
+                reload_s=reload_s,
+            ),
+            gateway=GatewayConfig(quotas=dict(quotas)),
+        )
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from error
 
     async def serve() -> None:
         stop = asyncio.Event()
@@ -86,12 +132,87 @@ def webhdfs(
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         async with WebHdfsService(config, system_seams()) as service:
-            click.echo(f"webhdfs://{advertise or service.address}/ serves namespace {namespace}")
+            assert service.access is not None
+            loop.add_signal_handler(signal.SIGHUP, service.access.look)
+            click.echo(f"{config.scheme}://{advertise or service.address}/ serves namespace {namespace}")
             await stop.wait()
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if config.access.tls is not None or token_file is not None:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # keys and tokens stay out of core files (X60)
     try:
         with contextlib.suppress(KeyboardInterrupt):
             run(serve())
     except (BookKeeperError, JournalError, OSError) as error:
         raise click.ClickException(str(error)) from error
+
+
+def _tls_files(cert: str | None, key: str | None, client_ca: str | None, client_certificates: str) -> TlsFiles | None:
+    from spark_wal.webhdfs.tls import TlsFiles
+
+    if cert is None and key is None:
+        if client_ca is not None:
+            raise ConfigError("--client-ca needs TLS: give --tls-cert and --tls-key")
+        return None
+    return TlsFiles(certificate=cert or "", key=key or "", client_ca=client_ca, client_certificates=client_certificates)
+
+
+@gateway.command()
+@click.argument("name")
+@click.option("--token-file", required=True, type=FILE, help="Made if it is not there; give it to every gateway.")
+@click.option("--root", "roots", multiple=True, metavar="/PATH", help="Good below this path only. May be repeated.")
+def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
+    """Make a token for NAME: it is printed once, and its hash is added to the file.
+
+    Gateways that run notice it by themselves. To revoke a token, remove its line. NAME is what files that are made
+    with it belong to, and the client id for OAuth2.
+    """
+    from spark_wal.secret import append_private, read_private
+    from spark_wal.webhdfs.tokens import TokenBook, new_token, signing_key_line, token_line
+
+    made = new_token()
+    try:
+        line = token_line(name, made, roots)
+        try:
+            book = TokenBook.parse(read_private(token_file).decode("utf-8", "replace"), token_file)
+        except FileNotFoundError:
+            book = TokenBook((), {})
+        append_private(token_file, ("" if book.can_sign else signing_key_line("k1")) + line)
+    except (ConfigError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(made.reveal())
+
+
+@gateway.command("spark-conf")
+@click.argument("url", metavar="https://HOST:PORT")
+@click.option("--dir", "directory", required=True, type=click.Path(file_okay=False), help="Where its files go.")
+@click.option("--ca", type=FILE, help="PEM: who vouches for the gateway.  [default: the public authorities]")
+@click.option("--cert", type=FILE, help="PEM: our certificate, for a gateway that asks for one.")
+@click.option("--key", type=FILE, help="PEM: its private key.  [default: it is in --cert]")
+@click.option("--token-file", type=FILE, help="A private file that holds the token.")
+@click.option("--client-id", metavar="NAME", help="Whose token it is: Spark then uses OAuth2 (4.0 and later).")
+@click.option("--spark", "spark_version", metavar="VERSION", help="[default: the PySpark that is installed]")
+def spark_conf(
+    url: str,
+    directory: str,
+    ca: str | None,
+    cert: str | None,
+    key: str | None,
+    token_file: str | None,
+    client_id: str | None,
+    spark_version: str | None,
+) -> None:
+    """Print what a Spark session needs to reach a gateway, for spark-defaults.conf; write the files it names."""
+    from spark_wal.secret import read_secret
+    from spark_wal.service import checkpoint_service
+    from spark_wal.spark_access import GatewayAccess
+
+    try:
+        given = None if token_file is None else read_secret(token_file)
+        access = GatewayAccess(ca=ca, certificate=cert, key=key, token=given, client_id=client_id)
+        with checkpoint_service(url, access=access) as wal:
+            conf = wal.spark_conf(directory, spark_version=spark_version)
+            click.echo(f"# checkpointLocation={wal.location('NAME')}")
+    except (ConfigError, OSError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    for name, value in conf.items():
+        click.echo(f"{name} {value}")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from bookkeeper.errors import ConfigError
 from bookkeeper.ids import Address
-from bookkeeper.real import run, system_seams
+from bookkeeper.real import SystemClock, run, system_seams
+from spark_wal.spark_access import GatewayAccess, write_settings
+from spark_wal.webhdfs.access import AccessConfig
 from spark_wal.webhdfs.backing import DEFAULT_NAMESPACE
 from spark_wal.webhdfs.serving import DEFAULT_LISTEN, ServingConfig, WebHdfsService
 
@@ -46,22 +50,32 @@ def spark_conf(location: str = "", *, spark_version: str | None = None) -> dict[
 
 def file_manager(spark_version: str | None = None) -> str:
     """The class name of the FileSystem-based checkpoint file manager: its package changed in Spark 4.1."""
-    if spark_version is None:
-        try:
-            spark_version = version("pyspark")
-        except PackageNotFoundError:
-            spark_version = "4.3.0"
-    major, minor = (int(part) for part in spark_version.split(".")[:2])
-    return _MANAGER.format(".checkpointing" if (major, minor) >= (4, 1) else "")
+    spark_version = spark_version or _installed()
+    return _MANAGER.format(".checkpointing" if _version(spark_version) >= (4, 1) else "")
+
+
+def _installed() -> str:
+    """Which Spark is meant when nobody says."""
+    try:
+        return version("pyspark")
+    except PackageNotFoundError:
+        return "4.3.0"
+
+
+def _version(text: str) -> tuple[int, int]:
+    major, minor = (int(part) for part in text.split(".")[:2])
+    return major, minor
 
 
 class CheckpointService:
     """A gateway that Spark can reach."""
 
-    def __init__(self, address: str, *, tls: bool = False) -> None:
+    def __init__(self, address: str, *, tls: bool = False, access: GatewayAccess | None = None) -> None:
         self.address = address
         """host:port"""
         self._tls = tls
+        self._access = access or GatewayAccess()
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
 
     @property
     def url(self) -> str:
@@ -72,36 +86,85 @@ class CheckpointService:
         """What ``checkpointLocation`` is for a checkpoint called ``name`` (a path below the root)."""
         return f"{'swebhdfs' if self._tls else 'webhdfs'}://{self.address}/{name.strip('/')}"
 
-    def spark_conf(self) -> dict[str, str]:
-        """Settings for ``SparkSession.builder.config(map=...)``; see :func:`spark_conf`."""
-        return spark_conf()
+    def spark_conf(self, directory: str | None = None, *, spark_version: str | None = None) -> dict[str, str]:
+        """Settings for ``SparkSession.builder.config(map=...)``; see :func:`spark_conf`.
+
+        For a protected gateway also what TLS and tokens need; the files that belong to it (trust store, key store,
+        ``ssl-client.xml``) are written into ``directory``, by default a temporary one that is gone when the service
+        is closed. Executors get what they need through ``spark.files``.
+
+        Raises:
+            ConfigError: a file cannot be used, or this Spark cannot do it. OSError: nothing can be written.
+        """
+        conf = spark_conf(spark_version=spark_version)
+        if not self._tls and self._access == GatewayAccess():
+            return conf
+        if directory is None:
+            self._directory = self._directory or tempfile.TemporaryDirectory(prefix="spark-wal-")
+            directory = self._directory.name
+        told = write_settings(
+            self._access,
+            Address.parse(self.address),
+            Path(directory).resolve(),
+            tls=self._tls,
+            spark_version=_version(spark_version or _installed()),
+            at_ms=SystemClock().wall_ms(),
+        )
+        conf |= told.conf
+        for kind, options in (("driver", told.driver_options), ("executor", told.executor_options)):
+            name = f"spark.{kind}.extraJavaOptions"
+            conf[name] = " ".join([conf[name], *options])
+        return conf
+
+    def close(self) -> None:
+        """Remove the files of :meth:`spark_conf`. Idempotent."""
+        directory, self._directory = self._directory, None
+        if directory is not None:
+            directory.cleanup()
 
 
 @contextmanager
 def checkpoint_service(
-    uri: str, *, namespace: str = DEFAULT_NAMESPACE, listen: Address | str = DEFAULT_LISTEN
+    uri: str,
+    *,
+    namespace: str = DEFAULT_NAMESPACE,
+    listen: Address | str = DEFAULT_LISTEN,
+    protection: AccessConfig | None = None,
+    access: GatewayAccess | None = None,
 ) -> Iterator[CheckpointService]:
     """Use the gateway at ``http://host:port``, or start one in this process, in a thread of its own.
 
     ``uri`` is a cluster's metadata URI (``embedded:///DIR?bookies=3`` has its bookies in this process too),
     ``file:///DIR`` for a namespace without replication, or the URL of a running gateway. The gateway listens
     on ``listen``; keep the port from run to run, because Spark writes full addresses into sink metadata.
+    ``access`` is how Spark reaches a gateway that is protected (TLS, certificates, tokens), ``protection`` how one that
+    is started here protects itself.
 
     Raises:
-        ConfigError: not such an address. BookKeeperError, JournalError, OSError: it cannot be started.
+        ConfigError: not such an address, or settings that do not go together. BookKeeperError, JournalError, OSError:
+            it cannot be started.
     """
     parts = urlsplit(uri)
     if parts.scheme in ("http", "https", "webhdfs", "swebhdfs"):
         if not parts.netloc:
             raise ConfigError(f"expected http://HOST:PORT, got {uri!r}")
-        yield CheckpointService(parts.netloc, tls=parts.scheme in ("https", "swebhdfs"))
+        if protection is not None:
+            raise ConfigError(f"protection is for a gateway that is started here; the one at {uri} has its own")
+        running = CheckpointService(parts.netloc, tls=parts.scheme in ("https", "swebhdfs"), access=access)
+        try:
+            yield running
+        finally:
+            running.close()
         return
     where = Address.parse(listen) if isinstance(listen, str) else listen
-    thread = _GatewayThread(ServingConfig(uri=uri, namespace=namespace, listen=where))
+    protection = protection or AccessConfig()
+    thread = _GatewayThread(ServingConfig(uri=uri, namespace=namespace, listen=where, access=protection))
     address = thread.start()
+    service = CheckpointService(str(address), tls=protection.tls is not None, access=access)
     try:
-        yield CheckpointService(str(address))
+        yield service
     finally:
+        service.close()
         thread.stop()
 
 

@@ -1,7 +1,8 @@
 """The HTTP shell: aiohttp on one side, ``operations`` on the other.
 
 Besides ``/webhdfs/v1`` there are ``/events`` (a line of JSON for each durable change, as it happens; ``?prefix=/a``
-for a part of the tree), ``/health`` and ``/metrics``.
+for a part of the tree), ``/health`` and ``/metrics``, and, where there are tokens, ``/oauth2/token``. Where anybody is
+asked who they are, everybody is, but for ``/health``, which then says no more than the role (X48).
 
 What Hadoop's Java client asks of a server, and gets here
     no Content-Type     its bundled JSON reader fails over any (a class is missing in Spark 4.2 and 4.3)
@@ -14,9 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from base64 import b64decode
 from collections.abc import AsyncIterator
 from html import escape
 from typing import Any, Final
+from urllib.parse import unquote_plus
 
 from aiohttp import ClientError, web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -26,6 +29,8 @@ from bookkeeper.ids import Address
 from bookkeeper.seams import Clock
 from journal_manager import JournalError
 from spark_wal.webhdfs import operations
+from spark_wal.webhdfs.access import Access
+from spark_wal.webhdfs.authentication import Credentials, UnauthenticatedError
 from spark_wal.webhdfs.file_system import Opened
 from spark_wal.webhdfs.gateway import Gateway
 from spark_wal.webhdfs.operations import Reply, Request
@@ -34,6 +39,8 @@ from spark_wal.webhdfs.parameters import Query
 from spark_wal.webhdfs.paths import PREFIX, BadTargetError, decode_path
 from spark_wal.webhdfs.refusals import PlainIOError, Refusal
 from spark_wal.webhdfs.request_metrics import RequestMetrics
+from spark_wal.webhdfs.tls import HANDSHAKE_S
+from spark_wal.webhdfs.tokens import ACCESS_TOKEN_S, Principal
 
 logger = logging.getLogger(__name__)
 
@@ -46,16 +53,26 @@ HEARTBEAT_S: Final = 10.0
 DRAIN_S: Final = 5.0
 """How long uploads may go on when the gateway is asked to stop."""
 
+OAUTH2: Final = "/oauth2/token"
+FORM_MAX: Final = 16 * 1024
+"""Bytes of the largest request for an access token."""
+
 _BAD_REQUEST: Final = "<h1>Bad Message 400</h1><pre>reason: Bad Request</pre>"
 
 
 class HttpServer:
     """Serves one gateway."""
 
-    def __init__(self, gateway: Gateway, clock: Clock, *, advertise: str | None = None) -> None:
+    def __init__(
+        self, gateway: Gateway, clock: Clock, *, advertise: str | None = None, access: Access | None = None
+    ) -> None:
         self._gateway = gateway
         self._clock = clock
         self._advertise = advertise
+        self._access = access
+        self._tls = None if access is None or access.certificates is None else access.certificates.context
+        self._scheme = "https" if self._tls is not None else "http"
+        self._listening: asyncio.Server | None = None
         self.metrics = RequestMetrics()
         self._pages = {"/events": self._events, "/health": self._health, "/metrics": self._metrics}
         self._runner: web.ServerRunner | None = None
@@ -74,29 +91,104 @@ class HttpServer:
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=DRAIN_S)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, listen.host, listen.port, backlog=1024)
-        await site.start()
-        host, port = self._runner.addresses[0][:2]
+        self._listening = await asyncio.get_running_loop().create_server(
+            server,
+            listen.host,
+            listen.port,
+            backlog=1024,
+            ssl=self._tls,
+            ssl_handshake_timeout=HANDSHAKE_S if self._tls is not None else None,
+        )
+        host, port = self._listening.sockets[0].getsockname()[:2]
         self.address = Address(host, port)
         return self.address
 
     async def close(self) -> None:
         """Let uploads finish for a moment, then stop. Idempotent."""
+        listening, self._listening = self._listening, None
+        if listening is not None:
+            listening.close()
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        page = self._pages.get(request.raw_path.partition("?")[0])
+        raw_path = request.raw_path.partition("?")[0]
+        principal: Principal | None = None
+        if self._access is not None and not self._access.authenticator.is_open:
+            if raw_path == OAUTH2:
+                return await self._access_token(request)
+            if raw_path != "/health":
+                try:
+                    principal = self._authenticate(request)
+                except UnauthenticatedError as error:
+                    return await self._unauthenticated(request, str(error))
+        page = self._pages.get(raw_path)
         if page is not None and request.method in ("GET", "HEAD"):
+            if raw_path == "/events" and principal is not None and not principal.holds(_events_root(request)):
+                return web.Response(status=403, text="this principal may not see these events; give its ?prefix=")
             return await page(request)
         if request.headers.get("Expect"):
             await _expect(request)
-        return await self._webhdfs(request)
+        return await self._webhdfs(request, principal)
+
+    # -- who asks --------------------------------------------------------------------------------------
+
+    def _authenticate(self, request: web.BaseRequest) -> Principal | None:
+        assert self._access is not None
+        transport = request.transport
+        shown = Credentials(
+            certificate=None if transport is None else transport.get_extra_info("peercert"),
+            authorization=request.headers.get("Authorization"),
+            delegation=Query(request.raw_path.partition("?")[2]).text("delegation"),
+        )
+        now_ms = self._clock.wall_ms()  # the end of an access token means the same to every gateway
+        try:
+            return self._access.authenticator.principal(shown, now_ms)
+        except UnauthenticatedError:
+            if not self._access.look_for_new_token():
+                raise
+            return self._access.authenticator.principal(shown, now_ms)
+
+    async def _unauthenticated(self, request: web.BaseRequest, reason: str) -> web.Response:
+        """401, a little later, and the connection ends (X11). The reason phrase is what Hadoop's client shows."""
+        assert self._access is not None
+        address = request.remote or "?"
+        delay_s = self._access.failures.delay_s(address)
+        logger.warning("%s from %s is not authenticated", request.method, address)
+        await asyncio.sleep(delay_s)
+        headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
+        reply = web.Response(status=401, reason=reason, text=reason + "\n", headers=headers)
+        reply.force_close()
+        return reply
+
+    async def _access_token(self, request: web.BaseRequest) -> web.Response:
+        """The OAuth2 endpoint: client credentials in, an access token out (RFC 6749, 4.4)."""
+        assert self._access is not None
+        if request.method != "POST":
+            return web.Response(status=405, headers={"Allow": "POST"})
+        data = await request.content.read(FORM_MAX + 1)
+        if len(data) > FORM_MAX or not request.content.at_eof():
+            return _oauth2_refusal(request, "invalid_request")
+        form = Query(data.decode("utf-8", "replace"))
+        name, text = _client_of(request, form)
+        if form.text("grant_type") != "client_credentials":
+            return _oauth2_refusal(request, "unsupported_grant_type")
+        now_ms = self._clock.wall_ms()
+        token = self._access.book().exchange(name, text, now_ms)
+        if token is None and self._access.look_for_new_token():
+            token = self._access.book().exchange(name, text, now_ms)
+        if token is None:
+            delay_s = self._access.failures.delay_s(request.remote or "?")
+            logger.warning("a request for an access token from %s is not authenticated", request.remote)
+            await asyncio.sleep(delay_s)
+            return _oauth2_refusal(request, "invalid_client", 401)
+        fields = {"access_token": token.reveal(), "expires_in": ACCESS_TOKEN_S, "token_type": "Bearer"}
+        return web.json_response(fields, headers={"Cache-Control": "no-store"})
 
     # -- WebHDFS ---------------------------------------------------------------------------------------
 
-    async def _webhdfs(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _webhdfs(self, request: web.BaseRequest, principal: Principal | None) -> web.StreamResponse:
         started = self._clock.monotonic()
         raw_path, _, raw_query = request.raw_path.partition("?")
         if raw_path != PREFIX and not raw_path.startswith(PREFIX + "/"):
@@ -105,7 +197,8 @@ class HttpServer:
             path = decode_path(raw_path[len(PREFIX) :])
         except BadTargetError:
             return web.Response(status=400, text=_BAD_REQUEST, content_type="text/html")
-        asked = Request(request.method, path, Query(raw_query), self._authority(request), _body(request))
+        query, authority = Query(raw_query), self._authority(request)
+        asked = Request(request.method, path, query, authority, _body(request), self._scheme, principal)
         name = operations.operation_name(asked)
         try:
             reply = await operations.perform(self._gateway, asked)
@@ -187,6 +280,8 @@ class HttpServer:
     async def _health(self, request: web.BaseRequest) -> web.Response:
         gateway, session = self._gateway, self._gateway.session
         fields: dict[str, object] = {"role": gateway.role.value, "sure": bool(session and session.is_sure)}
+        if self._access is not None and not self._access.authenticator.is_open:
+            return web.json_response(fields, status=200 if session else 503)
         if session is not None:
             fields |= {"epoch": session.epoch, "txid": session.durable_txid, "temporary_files": len(session.temps)}
             fields["upload_bytes_in_memory"] = session.uploads.in_memory
@@ -195,7 +290,8 @@ class HttpServer:
         return web.json_response(fields, status=200 if session else 503)
 
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
-        return web.Response(text=self.metrics.text(), content_type="text/plain")
+        access = "" if self._access is None else self._access.metrics()
+        return web.Response(text=self.metrics.text() + access, content_type="text/plain")
 
 
 async def _body(request: web.BaseRequest) -> AsyncIterator[bytes]:
@@ -221,6 +317,30 @@ async def _expect(request: web.BaseRequest) -> None:
     """100 Continue, but only where a body is wanted: the first step redirects without it."""
     if "namenoderpcaddress" in request.raw_path.lower() and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+def _events_root(request: web.BaseRequest) -> str:
+    """The directory that a feed is limited to: a prefix without a slash at its end is not one directory."""
+    prefix = request.query.get("prefix", "")
+    return prefix.rstrip("/") or "/" if prefix.endswith("/") else prefix.rpartition("/")[0] or "/"
+
+
+def _client_of(request: web.BaseRequest, form: Query) -> tuple[str, str]:
+    """Name and secret of an OAuth2 client: from the form, as Hadoop sends them, or from the header."""
+    kind, _, value = request.headers.get("Authorization", "").partition(" ")
+    if kind.lower() == "basic":
+        try:
+            name, _, secret = b64decode(value, validate=True).decode().partition(":")
+        except ValueError:
+            return "", ""
+        return unquote_plus(name), unquote_plus(secret)
+    return form.text("client_id") or "", form.text("client_secret") or ""
+
+
+def _oauth2_refusal(request: web.BaseRequest, error: str, status: int = 400) -> web.Response:
+    reply = web.json_response({"error": error}, status=status, headers={"Cache-Control": "no-store"})
+    reply.force_close()
+    return reply
 
 
 def _hang_up(request: web.BaseRequest) -> web.Response:

@@ -12,6 +12,7 @@ from typing import Final
 from urllib.parse import quote
 
 from spark_wal.webhdfs import file_system, replies
+from spark_wal.webhdfs.authentication import authorize
 from spark_wal.webhdfs.checksum import CompositeChecksum
 from spark_wal.webhdfs.file_system import CreateOptions, Opened
 from spark_wal.webhdfs.gateway import Gateway
@@ -26,6 +27,7 @@ from spark_wal.webhdfs.refusals import (
     UnsupportedError,
     WebApplicationError,
 )
+from spark_wal.webhdfs.tokens import Principal
 from spark_wal.webhdfs.uploads import Upload
 
 BATCH: Final = 1000
@@ -49,10 +51,12 @@ class Request:
     """Host and port as the client named us: redirects lead back there."""
     body: AsyncIterator[bytes]
     scheme: str = "http"
+    principal: Principal | None = None
+    """Who it was proven to be; None: nobody is asked here, and ``user.name`` is believed (X54)."""
 
     @property
     def user(self) -> str:
-        return self.query.user()
+        return self.query.user() if self.principal is None else self.principal.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +90,21 @@ async def perform(gateway: Gateway, request: Request) -> Reply:
         NotOwnerError: nothing can be said about it; the connection should end.
     """
     try:
-        return await _operation(request)(gateway, request)
+        operation = _operation(request)
+        _authorize(request)
+        return await operation(gateway, request)
     except Refusal as error:
         return refusal_reply(error)
+
+
+def _authorize(request: Request) -> None:
+    """Every path that the request names lies where its principal may do this (X57)."""
+    if request.principal is None:
+        return
+    name = operation_name(request)
+    authorize(request.principal, request.path, name)
+    if name == "RENAME":
+        authorize(request.principal, normalize(request.query.destination(name)), name)
 
 
 def operation_name(request: Request) -> str:
@@ -148,7 +164,7 @@ async def _create(gateway: Gateway, request: Request) -> Reply:
         overwrite=query.boolean("overwrite", False),
         create_parent=query.boolean("createparent", True),
         permission=query.permission(0o644),
-        owner=query.user(),
+        owner=request.user,
         replication=query.short("replication", 1, minimum=1),
         block_size=query.long("blocksize", replies.BLOCK_SIZE, minimum=1) or replies.BLOCK_SIZE,
     )
@@ -167,7 +183,8 @@ async def _create(gateway: Gateway, request: Request) -> Reply:
     upload = owner.uploads.begin()
     await _receive(request, upload)
     await file_system.finish_create(owner, request.path, upload, options)
-    return Reply(201, location=f"webhdfs://{request.authority}{encode_path(request.path)}")
+    scheme = "swebhdfs" if request.scheme == "https" else "webhdfs"
+    return Reply(201, location=f"{scheme}://{request.authority}{encode_path(request.path)}")
 
 
 async def _append(gateway: Gateway, request: Request) -> Reply:
@@ -246,7 +263,7 @@ async def _content_summary(gateway: Gateway, request: Request) -> Reply:
 
 
 async def _check_access(gateway: Gateway, request: Request) -> Reply:
-    """Nobody is refused anything: a user name is a claim, not an identity, until there is authentication."""
+    """Modes and owners refuse nobody anything: what a principal may do is said by its paths."""
     request.query.action("CHECKACCESS")
     try:
         await file_system.status(await gateway.owner(), request.path)

@@ -44,6 +44,12 @@ class NotADirectoryRefusal(Refusal):
     java_class = "org.apache.hadoop.security.AccessControlException"
 
 
+class AccessDeniedError(Refusal):
+    """Known who asks, and they may not."""
+
+    java_class = "org.apache.hadoop.security.AccessControlException"
+
+
 class DirectoryNotEmptyError(Refusal):
     java_class = "org.apache.hadoop.fs.PathIsNotEmptyDirectoryException"
 

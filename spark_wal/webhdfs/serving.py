@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final
 
 from bookkeeper.ids import Address
 from bookkeeper.seams import Seams
+from spark_wal.webhdfs.access import Access, AccessConfig, is_loopback
 from spark_wal.webhdfs.backing import DEFAULT_NAMESPACE, Backing, open_backing
 from spark_wal.webhdfs.gateway import Gateway, GatewayConfig
 from spark_wal.webhdfs.http import HttpServer
 
 DEFAULT_LISTEN: Final = Address("127.0.0.1", 9870)
-"""Hadoop's port for WebHDFS, on this machine only: there is no authentication."""
+"""Hadoop's port for WebHDFS, on this machine only: nobody is asked who they are (X1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,16 @@ class ServingConfig:
     listen: Address = DEFAULT_LISTEN
     advertise: str | None = None
     """host:port for clients that do not say whom they asked, and for people; default: where it listens."""
+    access: AccessConfig = field(default_factory=AccessConfig)
     gateway: GatewayConfig = field(default_factory=GatewayConfig)
+
+    def __post_init__(self) -> None:
+        self.access.require_safe(self.listen)
+
+    @property
+    def scheme(self) -> str:
+        """Of locations at this gateway."""
+        return "webhdfs" if self.access.tls is None else "swebhdfs"
 
 
 class WebHdfsService:
@@ -36,6 +47,8 @@ class WebHdfsService:
         self._seams = seams
         self._backing: Backing | None = None
         self._http: HttpServer | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self.access: Access | None = None
         self.gateway: Gateway | None = None
         self.address: Address | None = None
 
@@ -52,6 +65,8 @@ class WebHdfsService:
         """Own the namespace, then listen; returns where. On failure nothing is left open."""
         config, seams = self._config, self._seams
         try:
+            self.access = access = Access(config.access, seams.clock, seams.rng)
+            access.insecure = config.access.insecure and not is_loopback(config.listen.host)
             self._backing = await open_backing(
                 config.uri,
                 seams,
@@ -61,8 +76,9 @@ class WebHdfsService:
             )
             self.gateway = Gateway(self._backing.open_namespace, self._backing.lease, seams.clock, config.gateway)
             await self.gateway.start()
-            self._http = HttpServer(self.gateway, seams.clock, advertise=config.advertise)
+            self._http = HttpServer(self.gateway, seams.clock, advertise=config.advertise, access=access)
             self.address = await self._http.start(config.listen)
+            self._watching = asyncio.get_running_loop().create_task(access.watch(), name="gateway access")
         except BaseException:
             await self.close()
             raise
@@ -70,6 +86,10 @@ class WebHdfsService:
 
     async def close(self) -> None:
         """Uploads end, the journal is closed, the lease given up. Idempotent."""
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+            await asyncio.wait([watching])
         if self.gateway is not None:
             self.gateway.events.close()
         if self._http is not None:

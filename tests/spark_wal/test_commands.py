@@ -2,15 +2,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from bookkeeper.real import PosixDisk
 from spark_wal.commands import gateway
+from spark_wal.webhdfs.tokens import Principal, TokenBook
 
 
 def test_help_reads_well() -> None:
     shown = CliRunner().invoke(gateway, ["webhdfs", "--help"]).output
-    for word in ("--metadata", "--listen", "--advertise", "--namespace", "--quota", "checkpoints"):
+    for word in (
+        "--metadata",
+        "--listen",
+        "--advertise",
+        "--namespace",
+        "--quota",
+        "checkpoints",
+        "--tls-cert",
+        "--client-ca",
+        "--token-file",
+    ):
         assert word in shown
 
 
@@ -32,3 +44,54 @@ def test_a_gateway_that_cannot_start_ends_with_one_sentence(tmp_path: Path) -> N
     lock.release()
     assert result.exit_code == 1
     assert "another gateway uses" in result.output
+
+
+@pytest.mark.rule("X1", "X43")
+def test_what_is_not_safe_does_not_start_and_says_what_is_missing(tmp_path: Path) -> None:
+    def said(*options: str) -> str:
+        result = CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", *options])
+        assert result.exit_code == 1
+        return result.output
+
+    beyond = ("--listen", "0.0.0.0:0")
+    assert "--tls-cert and --tls-key" in said(*beyond)
+    assert "--insecure" in said(*beyond, "--tls-cert", "c", "--tls-key", "k")
+    assert "needs TLS" in said("--client-ca", "ca")
+    assert "together" in said("--tls-cert", "c")
+    assert "cannot be used" in said("--tls-cert", "/none", "--tls-key", "/none")
+    tokens = tmp_path / "tokens"
+    tokens.touch(0o644)
+    assert "chmod 600" in said("--token-file", str(tokens))
+
+
+@pytest.mark.rule("X48")
+def test_a_token_is_printed_once_and_kept_as_a_hash(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    runner = CliRunner()
+    made = [
+        runner.invoke(gateway, ["token", "alice", "--token-file", str(path), *more]).output.strip()
+        for more in ([], ["--root", "/etl"])
+    ]
+    text = path.read_text()
+    assert not [token for token in made if token in text]
+    assert text.count("signing-key") == 1
+    book = TokenBook.parse(text, "tokens")
+    assert [book.owner(token, 0) for token in made] == [Principal("alice"), Principal("alice", ("/etl",))]
+    refused = runner.invoke(gateway, ["token", "a b", "--token-file", str(path)])
+    assert refused.exit_code == 1
+    path.chmod(0o644)
+    assert "chmod 600" in runner.invoke(gateway, ["token", "bob", "--token-file", str(path)]).output
+
+
+def test_settings_are_printed_as_spark_reads_them(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.touch(0o600)
+    token.write_text("hunter2hunter2")
+    arguments = ["https://127.0.0.1:9871", "--dir", str(tmp_path / "d"), "--token-file", str(token)]
+    shown = CliRunner().invoke(gateway, ["spark-conf", *arguments, "--client-id", "alice", "--spark", "4.0.5"]).output
+    lines = dict(line.split(" ", 1) for line in shown.splitlines())
+    assert lines["#"] == "checkpointLocation=swebhdfs://127.0.0.1:9871/NAME"
+    assert lines["spark.hadoop.dfs.webhdfs.oauth2.client.id"] == "alice"
+    assert "hunter2" not in shown
+    old = CliRunner().invoke(gateway, ["spark-conf", *arguments, "--client-id", "alice", "--spark", "3.5.9"])
+    assert "leave client_id out" in old.output

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import urllib.request
 from pathlib import Path
 
@@ -8,7 +9,10 @@ import pytest
 
 import spark_wal
 from bookkeeper.errors import ConfigError
+from bookkeeper.testing.certificates import Authority
 from spark_wal.service import file_manager, spark_conf
+from spark_wal.webhdfs.access import AccessConfig
+from spark_wal.webhdfs.tls import TlsFiles
 
 
 def test_a_service_starts_answers_and_stops(tmp_path: Path) -> None:
@@ -63,3 +67,25 @@ def test_the_front_door_has_nothing_else() -> None:
     assert spark_wal.CheckpointService is not None
     with pytest.raises(AttributeError):
         _ = spark_wal.nothing
+
+
+def test_a_protected_service_is_reached_with_what_it_is_told(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "ca")
+    shown = authority.server("gateway")
+    protection = AccessConfig(tls=TlsFiles(certificate=shown.cert, key=shown.key))
+    access = spark_wal.GatewayAccess(ca=authority.ca)
+    uri = f"file://{tmp_path}/place"
+    with spark_wal.checkpoint_service(uri, listen="127.0.0.1:0", protection=protection, access=access) as wal:
+        assert wal.location("a").startswith("swebhdfs://127.0.0.1:")
+        trust = ssl.create_default_context(cafile=authority.ca)
+        with urllib.request.urlopen(f"{wal.url}/health", context=trust) as reply:
+            assert json.load(reply)["role"] == "owner"
+        conf = wal.spark_conf()
+        written = Path(conf["spark.driver.extraClassPath"])
+        assert (written / "ssl-client.xml").exists()
+        assert conf["spark.driver.extraJavaOptions"].startswith("-Dhttp.maxConnections=64")
+        kept = wal.spark_conf(str(tmp_path / "kept"))
+    assert not written.exists()
+    assert (Path(kept["spark.driver.extraClassPath"]) / "ssl-client.xml").exists()
+    with pytest.raises(ConfigError, match="its own"), spark_wal.checkpoint_service(wal.url, protection=protection):
+        pass

@@ -1,0 +1,93 @@
+"""Secrets: values that do not show themselves, and files that nobody else may read."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import stat
+from typing import Final, NoReturn
+
+from bookkeeper.errors import ConfigError
+
+SECRET_FILE_MAX: Final = 1 << 20
+"""Bytes of the largest file of secrets that is read."""
+
+
+class Secret:
+    """A text that ends in no log, traceback, pickle or metric (X59): only :meth:`reveal` gives it."""
+
+    __slots__ = ("__text",)
+
+    def __init__(self, text: str) -> None:
+        self.__text = text
+
+    def reveal(self) -> str:
+        """The text itself: for the one place that needs it."""
+        return self.__text
+
+    def __repr__(self) -> str:
+        return "***"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return hmac.compare_digest(self.__text.encode(), other.__text.encode())
+
+    def __hash__(self) -> NoReturn:
+        raise TypeError("a secret has no hash")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret is not pickled")
+
+
+def read_secret(path: str) -> Secret:
+    """The only line of a private file, such as a token.
+
+    Raises:
+        ConfigError: others may read the file (X43), it is empty, or it has several lines. OSError: it cannot be read.
+    """
+    lines = read_private(path).decode("utf-8", "replace").split()
+    if len(lines) != 1:
+        raise ConfigError(f"required: {path} holds one secret and nothing else; it has {len(lines)} words")
+    return Secret(lines[0])
+
+
+def read_private(path: str) -> bytes:
+    """The bytes of a file that only its owner may read.
+
+    Raises:
+        ConfigError: others may read it (X43), or it is too large. OSError: it cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        _require_private(descriptor, path)
+        data = file.read(SECRET_FILE_MAX + 1)
+    if len(data) > SECRET_FILE_MAX:
+        raise ConfigError(f"required: {path} has at most {SECRET_FILE_MAX} bytes")
+    return data
+
+
+def append_private(path: str, text: str) -> None:
+    """Add lines to a private file, made (0600) if it is not there; durable when it returns.
+
+    Raises:
+        ConfigError: others may read it. OSError: it cannot be written.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "r+b", buffering=0) as file:
+        _require_private(descriptor, path)
+        size = os.fstat(descriptor).st_size
+        lacks_end = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        file.write((("\n" if lacks_end else "") + text).encode())
+        os.fsync(descriptor)
+
+
+def _require_private(descriptor: int, path: str) -> None:
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        raise ConfigError(f"required: {path} is a file")
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigError(
+            f"required: {path} holds secrets, so only its owner may touch it (mode 0600); its mode is "
+            f"{stat.S_IMODE(mode):04o}: chmod 600 {path}"
+        )

@@ -1,0 +1,210 @@
+"""What a Spark session must be told, and given in files, to reach a gateway by TLS and with a token.
+
+Stock Hadoop wants Java key stores and an ``ssl-client.xml`` on the class path (Spark 3.5 takes nothing else). Secrets
+are in files for their owner's eyes; where a stock client takes them from nowhere but a setting, the docstring of
+:func:`write_settings` says so.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import escape
+
+from bookkeeper.errors import ConfigError, require
+from bookkeeper.ids import Address
+from spark_wal.der import CertificateFormatError, certificates_of, private_key_of
+from spark_wal.hadoop_tokens import KIND_PLAIN, KIND_TLS, HadoopToken, token_file
+from spark_wal.key_stores import key_store, trust_store
+from spark_wal.secret import Secret, read_private
+
+_OAUTH2: Final = "dfs.webhdfs.oauth2"
+_PROVIDER: Final = "org.apache.hadoop.hdfs.web.oauth2.ConfCredentialBasedAccessTokenProvider"
+_TRUST_PASSWORD: Final = Secret("changeit")
+"""Of trust stores, which hold nothing secret: Java's own convention."""
+
+_BUNDLES: Final = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
+"""Where systems keep the public authorities."""
+
+REDACTED: Final = "(?i)secret|password|passwd|token|credential|access[.]?key|account[.]?key"
+"""What Spark hides in its UI and event log: its own pattern, and OAuth2's credential besides (X56)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayAccess:
+    """How a client reaches a gateway that is protected. Paths are PEM files."""
+
+    ca: str | None = None
+    """Who vouches for the gateway; None: the public authorities."""
+    certificate: str | None = None
+    """Our certificate and its chain, for a gateway that asks for one."""
+    key: str | None = None
+    """Its private key, without a password; default: it is in ``certificate``."""
+    token: Secret | None = None
+    """What ``bk gateway token`` printed (:func:`spark_wal.read_secret` reads it from a file)."""
+    client_id: str | None = None
+    """The name the token was made for: Spark then fetches access tokens by OAuth2 (4.0 and later). None: the token
+    itself goes with every request, as Hadoop's delegation token."""
+
+    def __post_init__(self) -> None:
+        require(self.key is None or self.certificate is not None, "a key only with a certificate")
+        require(self.client_id is None or self.token is not None, "client_id only with a token")
+
+
+@dataclass(slots=True)
+class SparkAccess:
+    """Settings, and Java options for both kinds of process."""
+
+    conf: dict[str, str] = field(default_factory=dict)
+    driver_options: list[str] = field(default_factory=list)
+    executor_options: list[str] = field(default_factory=list)
+
+
+def write_settings(
+    access: GatewayAccess, address: Address, directory: Path, *, tls: bool, spark_version: tuple[int, int], at_ms: int
+) -> SparkAccess:
+    """Write the files into ``directory`` (made, 0700), and say what Spark must be told.
+
+    The driver uses them where they are. Executors get copies through ``spark.files``, so nothing has to lie on their
+    machines; whoever may read what a Spark application ships may read the client's key. Secrets are in these
+    files, with one exception that stock Spark leaves no way around: a token without ``client_id`` reaches executors
+    as ``spark.executorEnv.HADOOP_TOKEN``, which users of the driver's machine can see among its processes.
+
+    Raises:
+        ConfigError: a file cannot be used, or this Spark cannot do what is asked. OSError: nothing can be written.
+    """
+    told = SparkAccess()
+    driver, shipped = directory / "driver", directory / "shipped"
+    for made in (directory, driver, shipped):
+        made.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if access.client_id is not None and spark_version < (4, 0):
+        raise ConfigError(
+            "Spark 3.5 cannot use OAuth2 (its HTTP library is older than its Hadoop client wants): "
+            "leave client_id out, and the token goes with every request"
+        )
+    if tls:
+        _write_stores(access, driver, shipped, at_ms, told)
+    elif access.ca or access.certificate:
+        raise ConfigError("ca and certificate are for a gateway by TLS: give its address as https://HOST:PORT")
+    if access.client_id is not None:
+        _write_oauth2(access, address, driver, shipped, tls, at_ms, told)
+    elif access.token is not None:
+        _write_token(access.token, address, driver, tls, told)
+    names = sorted(path.name for path in shipped.iterdir())
+    if names:
+        told.conf["spark.files"] = ",".join(str(shipped / name) for name in names)
+        told.conf["spark.executor.extraClassPath"] = "."
+    told.conf["spark.driver.extraClassPath"] = str(driver)
+    told.conf["spark.redaction.regex"] = REDACTED
+    return told
+
+
+def _write_stores(access: GatewayAccess, driver: Path, shipped: Path, at_ms: int, told: SparkAccess) -> None:
+    """The trust store, and the key store for mutual TLS, with an ``ssl-client.xml`` for each kind of process."""
+    stores: dict[str, str] = {}
+    if access.ca is not None:
+        _write(shipped / "gateway-ca.jks", trust_store(_certificates(access.ca), _TRUST_PASSWORD, at_ms))
+        stores["ssl.client.truststore.location"] = "gateway-ca.jks"
+        stores["ssl.client.truststore.password"] = _TRUST_PASSWORD.reveal()
+        stores["ssl.client.truststore.type"] = "jks"
+    if access.certificate is not None:
+        password = Secret(secrets.token_hex(16))
+        key = _key(access.key or access.certificate)
+        _write(shipped / "gateway-client.jks", key_store(key, _certificates(access.certificate), password, at_ms))
+        stores["ssl.client.keystore.location"] = "gateway-client.jks"
+        stores["ssl.client.keystore.password"] = password.reveal()
+        stores["ssl.client.keystore.keypassword"] = password.reveal()
+        stores["ssl.client.keystore.type"] = "jks"
+        told.conf["spark.hadoop.hadoop.ssl.require.client.cert"] = "true"
+    if stores:
+        _write(shipped / "ssl-client.xml", _xml(stores))
+        absolute = {name: str(shipped / v) if name.endswith(".location") else v for name, v in stores.items()}
+        _write(driver / "ssl-client.xml", _xml(absolute))
+
+
+def _write_oauth2(
+    access: GatewayAccess, address: Address, driver: Path, shipped: Path, tls: bool, at_ms: int, told: SparkAccess
+) -> None:
+    """Access tokens: fetched by a library that knows the JVM's own trust store only, so that gets the authority too."""
+    assert access.client_id is not None and access.token is not None
+    url = f"{'https' if tls else 'http'}://{address}/oauth2/token"
+    fields = {
+        "enabled": "true",
+        "access.token.provider": _PROVIDER,
+        "client.id": access.client_id,
+        "refresh.url": url,
+    }
+    told.conf |= {f"spark.hadoop.{_OAUTH2}.{name}": value for name, value in fields.items()}
+    # Spark lays this file from its class path over its Hadoop settings: the secret is on no command line.
+    _write(driver / "__spark_hadoop_conf__.xml", _xml({f"{_OAUTH2}.credential": access.token.reveal()}))
+    if access.ca is not None:
+        name = "jvm-ca.jks"
+        _write(shipped / name, trust_store([*_certificates(access.ca), *_public()], _TRUST_PASSWORD, at_ms))
+        told.driver_options += [f"-Djavax.net.ssl.trustStore={shipped / name}"]
+        told.executor_options += [f"-Djavax.net.ssl.trustStore={name}"]
+
+
+def _write_token(token: Secret, address: Address, driver: Path, tls: bool, told: SparkAccess) -> None:
+    """A token for each address that the gateway's name stands for: a client looks for its token by address."""
+    try:
+        found = socket.getaddrinfo(address.host, address.port, socket.AF_INET, socket.SOCK_STREAM)
+    except OSError as error:
+        raise ConfigError(f"a token is bound to the gateway's address, and {address.host} has none: {error}") from None
+    kind = KIND_TLS if tls else KIND_PLAIN
+    services = sorted({f"{place[0]}:{address.port}" for *_, place in found})
+    tokens = [HadoopToken("spark", token, service, kind) for service in services]
+    _write(driver / "gateway.token", token_file(tokens))
+    told.driver_options.append(f"-Dhadoop.token.files={driver / 'gateway.token'}")
+    told.conf["spark.executorEnv.HADOOP_TOKEN"] = ",".join(t.url_string().reveal() for t in tokens)
+
+
+def _certificates(path: str) -> list[bytes]:
+    try:
+        return certificates_of(Path(path).read_bytes())
+    except (OSError, CertificateFormatError) as error:
+        raise ConfigError(f"{path} cannot be used as a PEM file of certificates: {error}") from error
+
+
+def _key(path: str) -> bytes:
+    try:
+        return private_key_of(read_private(path))
+    except (OSError, CertificateFormatError) as error:
+        raise ConfigError(f"{path} cannot be used as a PEM file with a private key: {error}") from error
+
+
+def _public() -> list[bytes]:
+    """The public authorities of this system: a JVM with a trust store of ours still has to know them."""
+    paths = ssl.get_default_verify_paths()
+    for path in (paths.cafile, *_BUNDLES):
+        if path is not None and os.path.isfile(path):
+            return certificates_of(Path(path).read_bytes())
+    return []
+
+
+def _xml(settings: Mapping[str, str]) -> bytes:
+    """A file of Hadoop's settings."""
+    lines = [
+        f"  <property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
+        for name, value in settings.items()
+    ]
+    return "\n".join(["<configuration>", *lines, "</configuration>", ""]).encode()
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Replace a file that nobody else may read."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(data)
+    temporary.replace(path)

@@ -1,0 +1,172 @@
+"""Tokens: the file they are in, and the short-lived ones made from them.
+
+The file has a line for each token, and keys. ``bk gateway token`` writes it; every gateway of a namespace reads the
+same one, so that a token is good at each of them, and after a restart::
+
+    token  spark-etl  sha256:8c2574892063f995fdf756bce07f46c1...  /etl /shared/etl
+    signing-key  k1  66b2...
+
+A token stands there as its hash (X48): it has 256 random bits, so the hash need not be slow. After the hash come the
+paths below which its owner may do anything; none: everywhere. With the first signing key the gateway signs what it
+gives for a token at its OAuth2 endpoint: key, token, time of expiry, HMAC (X9). Whoever removes a token from the file,
+or the key, revokes what was made of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bookkeeper.errors import ConfigError
+from spark_wal.secret import Secret
+
+ACCESS_TOKEN_S: Final = 3600
+"""How long an access token is good. Hadoop's client fetches a new one 30 s before."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,99}")
+_HASH: Final = re.compile(r"sha256:([0-9a-f]{64})")
+_KEY: Final = re.compile(r"[0-9a-f]{64,128}")
+_ACCESS: Final = re.compile(r"bk1~([A-Za-z0-9._-]{1,100})~([0-9a-f]{16})~([0-9]{1,15})~([0-9a-f]{64})")
+_TOKEN_MAX: Final = 4096
+_NO_HASH: Final = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks, as far as it was proven."""
+
+    name: str
+    roots: tuple[str, ...] = ("/",)
+    """Below these it may do anything."""
+
+    def holds(self, path: str) -> bool:
+        """Whether ``path`` is one of the roots or below one."""
+        return any(root == "/" or path == root or path.startswith(root + "/") for root in self.roots)
+
+    def leads_to(self, path: str) -> bool:
+        """Whether ``path`` is above one of the roots."""
+        return path == "/" or any(root.startswith(path + "/") for root in self.roots)
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    digest: str
+    principal: Principal
+
+
+class TokenBook:
+    """The tokens of one file, as it was when it was read."""
+
+    def __init__(self, tokens: Sequence[_Token], keys: Mapping[str, bytes]) -> None:
+        self._tokens = {token.digest[:16]: token for token in tokens}
+        self._keys = dict(keys)
+
+    @classmethod
+    def parse(cls, text: str, source: str) -> TokenBook:
+        """What ``bk gateway token`` wrote.
+
+        Raises:
+            ConfigError: a line that is neither; it is named by its number, never shown.
+        """
+        tokens: list[_Token] = []
+        keys: dict[str, bytes] = {}
+        for number, line in enumerate(text.splitlines(), 1):
+            words = line.split()
+            if not words or words[0].startswith("#"):
+                continue
+            match words:
+                case ["token", name, digest, *roots]:
+                    if not (_NAME.fullmatch(name) and (found := _HASH.fullmatch(digest)) and all(map(_is_root, roots))):
+                        raise _bad_line(source, number)
+                    tokens.append(_Token(found[1], Principal(name, tuple(roots) or ("/",))))
+                case ["signing-key", name, key] if _NAME.fullmatch(name) and _KEY.fullmatch(key):
+                    keys[name] = bytes.fromhex(key)
+                case _:
+                    raise _bad_line(source, number)
+        return cls(tokens, keys)
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    @property
+    def can_sign(self) -> bool:
+        return bool(self._keys)
+
+    def owner(self, text: str, now_ms: int) -> Principal | None:
+        """Whose token or access token this is; None: it is not good (why is not told, X11)."""
+        if len(text) > _TOKEN_MAX:
+            return None
+        if (parts := _ACCESS.fullmatch(text)) is not None:
+            return self._owner_of_access(parts, now_ms)
+        token = self._find(text)
+        return None if token is None else token.principal
+
+    def exchange(self, name: str, text: str, now_ms: int) -> Secret | None:
+        """A new access token for the token of ``name``; None: it is not good, or nothing can be signed."""
+        token = self._find(text) if len(text) <= _TOKEN_MAX else None
+        if token is None or token.principal.name != name or not self._keys:
+            return None
+        key = next(iter(self._keys))
+        told = f"bk1~{key}~{token.digest[:16]}~{now_ms // 1000 + ACCESS_TOKEN_S}"
+        return Secret(f"{told}~{self._sign(key, told)}")
+
+    def _find(self, text: str) -> _Token | None:
+        digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+        token = self._tokens.get(digest[:16])
+        same = hmac.compare_digest(digest, token.digest if token is not None else _NO_HASH)
+        return token if same else None
+
+    def _owner_of_access(self, parts: re.Match[str], now_ms: int) -> Principal | None:
+        key, token = parts[1], self._tokens.get(parts[2])
+        if key not in self._keys:
+            return None
+        same = hmac.compare_digest(parts[4], self._sign(key, parts[0].rpartition("~")[0]))
+        if not same or token is None or int(parts[3]) * 1000 <= now_ms:
+            return None
+        return token.principal
+
+    def _sign(self, key: str, told: str) -> str:
+        return hmac.new(self._keys[key], told.encode(), hashlib.sha256).hexdigest()
+
+
+def new_token() -> Secret:
+    """A token: 256 random bits."""
+    return Secret(secrets.token_urlsafe(32))
+
+
+def token_line(name: str, token: Secret, roots: Sequence[str] = ()) -> str:
+    """How a token stands in the file.
+
+    Raises:
+        ConfigError: not a name, or not a path.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"required: a name of letters, digits and ._- that begins with a letter, not {name!r}")
+    for root in roots:
+        if not _is_root(root):
+            raise ConfigError(
+                f"required: a path like /etl, without spaces and without a slash at its end, not {root!r}"
+            )
+    digest = hashlib.sha256(token.reveal().encode()).hexdigest()
+    return " ".join(["token", name, f"sha256:{digest}", *roots]) + "\n"
+
+
+def signing_key_line(name: str) -> str:
+    """A new key, as it stands in the file."""
+    return f"signing-key {name} {secrets.token_hex(32)}\n"
+
+
+def _is_root(path: str) -> bool:
+    return path == "/" or (path.startswith("/") and not path.endswith("/") and "//" not in path and " " not in path)
+
+
+def _bad_line(source: str, number: int) -> ConfigError:
+    return ConfigError(
+        f"{source}, line {number}: expected 'token NAME sha256:HASH [/PATH ...]' or 'signing-key NAME HEX', "
+        "as bk gateway token writes them"
+    )

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bookkeeper.errors import ConfigError
+from bookkeeper.ids import Address
+from bookkeeper.testing.certificates import Authority
+from spark_wal.hadoop_tokens import password_of
+from spark_wal.secret import Secret
+from spark_wal.spark_access import GatewayAccess, SparkAccess, write_settings
+
+GATEWAY = Address("127.0.0.1", 9871)
+TOKEN = Secret("hunter2hunter2")
+
+
+def write(
+    access: GatewayAccess,
+    directory: Path,
+    *,
+    tls: bool = True,
+    version: tuple[int, int] = (4, 3),
+    at: Address = GATEWAY,
+) -> SparkAccess:
+    return write_settings(access, at, directory, tls=tls, spark_version=version, at_ms=0)
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "ca")
+
+
+def test_tls_is_a_trust_store_and_a_file_on_the_class_path(authority: Authority, tmp_path: Path) -> None:
+    told = write(GatewayAccess(ca=authority.ca), tmp_path / "s")
+    shipped, driver = tmp_path / "s" / "shipped", tmp_path / "s" / "driver"
+    assert told.conf["spark.files"].split(",") == [str(shipped / n) for n in ("gateway-ca.jks", "ssl-client.xml")]
+    assert told.conf["spark.driver.extraClassPath"] == str(driver)
+    assert told.conf["spark.executor.extraClassPath"] == "."
+    assert f"<value>{shipped}/gateway-ca.jks</value>" in (driver / "ssl-client.xml").read_text()
+    assert "<value>gateway-ca.jks</value>" in (shipped / "ssl-client.xml").read_text()
+    assert not told.driver_options
+
+
+@pytest.mark.rule("X43", "X56")
+def test_secrets_are_in_private_files_and_not_in_settings(authority: Authority, tmp_path: Path) -> None:
+    client = authority.client()
+    access = GatewayAccess(ca=authority.ca, certificate=client.cert, key=client.key, token=TOKEN, client_id="alice")
+    told = write(access, tmp_path / "s")
+    assert told.conf["spark.hadoop.hadoop.ssl.require.client.cert"] == "true"
+    assert TOKEN.reveal() not in str(told)
+    assert TOKEN.reveal() in (tmp_path / "s" / "driver" / "__spark_hadoop_conf__.xml").read_text()
+    for path in (tmp_path / "s").rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0, path
+    assert "credential" in told.conf["spark.redaction.regex"]
+
+
+def test_oauth2_trusts_through_the_jvm_which_keeps_the_public_authorities(authority: Authority, tmp_path: Path) -> None:
+    told = write(GatewayAccess(ca=authority.ca, token=TOKEN, client_id="alice"), tmp_path / "s")
+    assert told.executor_options == ["-Djavax.net.ssl.trustStore=jvm-ca.jks"]
+    assert told.conf["spark.hadoop.dfs.webhdfs.oauth2.refresh.url"] == "https://127.0.0.1:9871/oauth2/token"
+    shipped = tmp_path / "s" / "shipped"
+    assert (shipped / "jvm-ca.jks").stat().st_size >= (shipped / "gateway-ca.jks").stat().st_size
+    with pytest.raises(ConfigError, match=r"Spark 3\.5"):
+        write(GatewayAccess(token=TOKEN, client_id="alice"), tmp_path / "t", version=(3, 5))
+
+
+def test_a_token_is_bound_to_the_addresses_of_the_gateway(tmp_path: Path) -> None:
+    told = write(GatewayAccess(token=TOKEN), tmp_path / "s", at=Address("localhost", 9871))
+    given = told.conf["spark.executorEnv.HADOOP_TOKEN"]
+    assert password_of(given) == TOKEN.reveal()
+    (option,) = told.driver_options
+    data = Path(option.removeprefix("-Dhadoop.token.files=")).read_bytes()
+    assert b"127.0.0.1:9871" in data
+    assert b"SWEBHDFS delegation" in data
+    with pytest.raises(ConfigError, match="has none"):
+        write(GatewayAccess(token=TOKEN), tmp_path / "t", at=Address("no-such-host.invalid", 1))
+
+
+def test_what_does_not_go_together_is_refused(authority: Authority, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="https"):
+        write(GatewayAccess(ca=authority.ca), tmp_path / "s", tls=False)
+    with pytest.raises(ConfigError, match="client_id"):
+        GatewayAccess(client_id="alice")
+    with pytest.raises(ConfigError, match="key only"):
+        GatewayAccess(key="k")
+    with pytest.raises(ConfigError, match="PEM"):
+        write(GatewayAccess(ca=authority.password_file), tmp_path / "s")
+    Path(authority.client().key).chmod(0o644)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        write(GatewayAccess(certificate=authority.ca, key=f"{authority.directory}/client.key"), tmp_path / "s")

@@ -1,0 +1,425 @@
+"""The gateway's port against everyone who may come: one table, a row for each attempt, a column for each protection."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from bookkeeper.ids import Address
+from bookkeeper.real import SystemClock, SystemRng
+from bookkeeper.testing.certificates import Authority, Certificate
+from spark_wal.hadoop_tokens import KIND_TLS, HadoopToken
+from spark_wal.secret import Secret
+from spark_wal.webhdfs.access import Access, AccessConfig
+from spark_wal.webhdfs.authentication import BAD_TOKEN, NO_CERTIFICATE, NO_TOKEN
+from spark_wal.webhdfs.http import HttpServer
+from spark_wal.webhdfs.tls import TlsFiles
+from spark_wal.webhdfs.tokens import new_token, signing_key_line, token_line
+from tests.spark_wal.webhdfs.wire import Place
+
+STATUS: Final = "/webhdfs/v1/?op=GETFILESTATUS"
+NOTHING: Final = "no answer"
+
+
+@dataclass
+class Town:
+    """Certificates and tokens, good and bad."""
+
+    directory: Path
+
+    def __post_init__(self) -> None:
+        self.ours = Authority(self.directory / "ours")
+        self.theirs = Authority(self.directory / "theirs", "another authority")
+        self.server = self.ours.server("gateway", hosts=["127.0.0.1", "localhost"])
+        self.client = self.ours.client("alice", uris=["spiffe://example.org/alice"])
+        self.expired_client = self.ours.client("late", from_days=-40, days=30)
+        self.stranger = self.theirs.client("mallory")
+        self.token, self.limited, self.wrong = new_token(), new_token(), new_token()
+        self.token_file = self.directory / "tokens"
+        self.token_file.touch(mode=0o600)
+        self.write_tokens(
+            signing_key_line("k1"), token_line("alice", self.token), token_line("etl", self.limited, ["/etl"])
+        )
+
+    def write_tokens(self, *lines: str) -> None:
+        self.token_file.write_text("".join(lines))
+
+    def protection(self, kind: str, server: Certificate | None = None, ca: str | None = None) -> AccessConfig:
+        shown = server or self.server
+        tls = TlsFiles(
+            certificate=shown.cert,
+            key=shown.key,
+            client_ca=(ca or self.ours.ca) if "mutual" in kind or "either" in kind else None,
+            client_certificates="optional" if "either" in kind else "required",
+        )
+        tokens = str(self.token_file) if "token" in kind or "either" in kind else None
+        return AccessConfig(tls=tls, token_file=tokens)
+
+    def trust(self, authority: Authority | None = None, shown: Certificate | None = None) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=(authority or self.ours).ca)
+        if shown is not None:
+            context.load_cert_chain(shown.cert, shown.key)
+        return context
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    yield Town(tmp_path_factory.mktemp("town"))
+
+
+@asynccontextmanager
+async def guarded(config: AccessConfig) -> AsyncIterator[HttpServer]:
+    gateway = Place.empty().gateway()
+    await gateway.start()
+    access = Access(config, SystemClock(), SystemRng())
+    server = HttpServer(gateway, SystemClock(), access=access)
+    await server.start(Address("127.0.0.1", 0))
+    try:
+        yield server
+    finally:
+        gateway.events.close()
+        await server.close()
+        await gateway.close()
+
+
+async def ask(
+    server: HttpServer,
+    context: ssl.SSLContext | None,
+    target: str = STATUS,
+    *headers: str,
+    host: str = "127.0.0.1",
+    method: str = "GET",
+    body: bytes = b"",
+) -> str:
+    """The status line's number and reason; NOTHING if the connection ends first; what our own side objects to."""
+    assert server.address is not None
+    port = server.address.port
+    try:
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=context, server_hostname=host if context else None
+        )
+    except ssl.SSLCertVerificationError as error:
+        return error.verify_message
+    except (ssl.SSLError, ConnectionError):
+        return NOTHING
+    try:
+        lines = [f"{method} {target} HTTP/1.1", f"Host: {host}:{port}", f"Content-Length: {len(body)}", *headers]
+        writer.write("\r\n".join([*lines, "Connection: close", "", ""]).encode() + body)
+        data = await asyncio.wait_for(reader.read(), 20)
+    except (ssl.SSLError, ConnectionError):
+        return NOTHING
+    finally:
+        writer.close()
+        try:
+            await writer.wait_closed()
+        except (ssl.SSLError, ConnectionError):
+            pass
+    if not data:
+        return NOTHING
+    head, _, rest = data.partition(b"\r\n\r\n")
+    line = head.split(b"\r\n")[0].decode()
+    location = next((part for part in head.decode().split("\r\n") if part.lower().startswith("location:")), "")
+    text = rest.decode() if rest[:1] in (b"{", b"#") else ""
+    return " ".join(part for part in (line.split(" ", 1)[1], location, text) if part)
+
+
+def put(target: str, source: str) -> None:
+    """Replace what is in a file."""
+    Path(target).write_bytes(Path(source).read_bytes())
+
+
+def bearer(token: Secret) -> str:
+    return f"Authorization: Bearer {token.reveal()}"
+
+
+def delegated(token: Secret) -> str:
+    wrapped = HadoopToken("alice", token, "127.0.0.1:1", KIND_TLS).url_string().reveal()
+    return f"{STATUS}&delegation={wrapped}"
+
+
+OK, NO, BAD, NONE = "200 OK", f"401 {NO_TOKEN}", f"401 {BAD_TOKEN}", NOTHING
+TABLE: Final = [
+    # who comes                     tls   tls+token  mutual  mutual+token  either
+    ("in clear",                    NONE, NONE,      NONE,   NONE,         NONE),
+    ("TLS 1.1",                     NONE, NONE,      NONE,   NONE,         NONE),
+    ("TLS 1.2",                     OK,   NO,        NONE,   NONE,         NO),
+    ("nothing shown",               OK,   NO,        NONE,   NONE,         NO),
+    ("user.name only",              OK,   NO,        NONE,   NONE,         NO),
+    ("wrong token",                 OK,   BAD,       NONE,   NONE,         BAD),
+    ("token of another form",       OK,   BAD,       NONE,   NONE,         BAD),
+    ("token",                       OK,   OK,        NONE,   NONE,         OK),
+    ("delegation",                  OK,   OK,        NONE,   NONE,         OK),
+    ("delegation, plain",           OK,   OK,        NONE,   NONE,         OK),
+    ("certificate",                 OK,   NO,        OK,     NO,           OK),
+    ("certificate, wrong token",    OK,   BAD,       OK,     BAD,          BAD),
+    ("certificate and token",       OK,   OK,        OK,     OK,           OK),
+    ("certificate of a stranger",   OK,   NO,        NONE,   NONE,         NONE),
+    ("expired certificate",         OK,   NO,        NONE,   NONE,         NONE),
+]  # fmt: skip
+KINDS: Final = ("tls", "tls+token", "mutual", "mutual+token", "either")
+
+
+async def come(server: HttpServer, town: Town, who: str) -> str:
+    shown = {
+        "certificate": town.client,
+        "certificate, wrong token": town.client,
+        "certificate and token": town.client,
+        "certificate of a stranger": town.stranger,
+        "expired certificate": town.expired_client,
+    }.get(who)
+    context = town.trust(shown=shown)
+    if who == "TLS 1.1":
+        with pytest.warns(DeprecationWarning):
+            context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+        context.set_ciphers("ALL:@SECLEVEL=0")
+    if who == "TLS 1.2":
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+    targets = {
+        "user.name only": f"{STATUS}&user.name=root",
+        "delegation": delegated(town.token),
+        "delegation, plain": f"{STATUS}&delegation={town.token.reveal()}",
+        "token of another form": f"{STATUS}&delegation=AAAA",
+    }
+    headers = []
+    if who.endswith("wrong token"):
+        headers = [bearer(town.wrong)]
+    elif who in ("token", "certificate and token"):
+        headers = [bearer(town.token)]
+    answer = await ask(server, None if who == "in clear" else context, targets.get(who, STATUS), *headers)
+    return answer.partition(" {")[0]
+
+
+@pytest.mark.rule("X2", "X3", "X4", "X5", "X8", "X48", "X54")
+@pytest.mark.parametrize("kind", KINDS)
+async def test_who_is_served(town: Town, kind: str) -> None:
+    column = KINDS.index(kind) + 1
+    async with guarded(town.protection(kind)) as server:
+        found = {row[0]: await come(server, town, row[0]) for row in TABLE}
+    assert found == {row[0]: row[column] for row in TABLE}
+
+
+async def test_a_missing_certificate_is_named_where_the_port_lets_it_in(town: Town) -> None:
+    config = town.protection("either")
+    optional = AccessConfig(tls=config.tls, insecure=True)
+    async with guarded(optional) as server:
+        assert await ask(server, town.trust()) == f"401 {NO_CERTIFICATE}"
+
+
+@pytest.mark.rule("X4")
+async def test_a_client_that_verifies_notices_the_wrong_gateway(town: Town) -> None:
+    async with guarded(town.protection("tls")) as server:
+        assert "certificate" in await ask(server, town.trust(town.theirs))
+        assert "mismatch" in await ask(server, town.trust(), host="elsewhere.example.org")
+    late = town.ours.server("late", from_days=-40, days=30)
+    async with guarded(town.protection("tls", late)) as server:
+        assert "expired" in await ask(server, town.trust())
+
+
+async def test_tls_on_a_port_without_it_ends_at_once(town: Town) -> None:
+    async with guarded(AccessConfig()) as server:
+        assert await ask(server, town.trust()) == NOTHING
+
+
+@pytest.mark.rule("X54")
+async def test_files_belong_to_who_was_proven_not_to_who_is_claimed(town: Town) -> None:
+    made = "/webhdfs/v1/d?op=MKDIRS&user.name=root"
+    for kind, context, headers, owner in (
+        ("tls+token", town.trust(), [bearer(town.token)], "alice"),
+        ("mutual", town.trust(shown=town.client), [], "spiffe://example.org/alice"),
+        ("tls", town.trust(), [], "root"),
+    ):
+        async with guarded(town.protection(kind)) as server:
+            assert (await ask(server, context, made, *headers, method="PUT")).startswith(OK)
+            status = await ask(server, context, "/webhdfs/v1/d?op=GETFILESTATUS", *headers)
+        assert json.loads(status.removeprefix(OK))["FileStatus"]["owner"] == owner
+
+
+@pytest.mark.rule("X57")
+async def test_a_token_is_good_below_its_roots_only(town: Town) -> None:
+    async with guarded(town.protection("tls+token")) as server:
+
+        async def tried(method: str, target: str) -> str:
+            answer = await ask(server, town.trust(), f"/webhdfs/v1{target}", bearer(town.limited), method=method)
+            return answer[:3]
+
+        assert await tried("PUT", "/etl/a?op=MKDIRS") == "200"
+        assert await tried("GET", "/?op=GETFILESTATUS") == "200"
+        assert await tried("GET", "/?op=LISTSTATUS") == "403"
+        assert await tried("PUT", "/other?op=MKDIRS") == "403"
+        assert await tried("PUT", "/etl2?op=MKDIRS") == "403"
+        assert await tried("PUT", "/etl/a?op=RENAME&destination=/other") == "403"
+        assert await tried("PUT", "/etl/a?op=RENAME&destination=/etl/b") == "200"
+        assert await tried("DELETE", "/?op=DELETE&recursive=true") == "403"
+        assert await ask(server, town.trust(), "/events?prefix=/etl", bearer(town.limited)) == "403 Forbidden"
+        assert await ask(server, town.trust(), "/events", bearer(town.limited)) == "403 Forbidden"
+
+
+async def test_redirects_are_encrypted_and_lead_to_the_host_that_was_asked(town: Town) -> None:
+    async with guarded(town.protection("tls")) as server:
+        assert server.address is not None
+        target = "/webhdfs/v1/f?op=CREATE"
+        told = await ask(server, town.trust(), target, host="localhost", method="PUT")
+        assert f"Location: https://localhost:{server.address.port}/webhdfs/v1/f?" in told
+        made = await ask(server, town.trust(), f"{target}&namenoderpcaddress=x", method="PUT", body=b"x")
+        assert f"Location: swebhdfs://127.0.0.1:{server.address.port}/f" in made
+
+
+@pytest.mark.rule("X48")
+async def test_pages_ask_too_and_health_says_little(town: Town) -> None:
+    async with guarded(town.protection("tls+token")) as server:
+        for page in ("/metrics", "/events", "/nowhere"):
+            assert await ask(server, town.trust(), page) == NO
+        health = await ask(server, town.trust(), "/health")
+        assert json.loads(health.removeprefix(OK)) == {"role": "owner", "sure": True}
+        metrics = await ask(server, town.trust(), "/metrics", bearer(town.token))
+        assert "gateway_unauthenticated_total" in metrics
+
+
+# -- access tokens ---------------------------------------------------------------------------------------
+
+
+def form(name: str, secret: str, grant: str = "client_credentials") -> bytes:
+    return f"grant_type={grant}&client_id={name}&client_secret={secret}".encode()
+
+
+async def fetch(server: HttpServer, town: Town, body: bytes, *headers: str) -> str:
+    return await ask(server, town.trust(), "/oauth2/token", *headers, method="POST", body=body)
+
+
+@pytest.mark.rule("X9", "X11")
+async def test_a_token_buys_access_tokens(town: Town) -> None:
+    async with guarded(town.protection("tls+token")) as server:
+        for body, headers in (
+            (form("alice", town.token.reveal()), ()),
+            (
+                b"grant_type=client_credentials",
+                ("Authorization: Basic " + base64.b64encode(f"alice:{town.token.reveal()}".encode()).decode(),),
+            ),
+        ):
+            bought = json.loads((await fetch(server, town, body, *headers)).removeprefix(OK))
+            assert bought["token_type"] == "Bearer"
+            assert bought["expires_in"] >= 600
+            assert (await ask(server, town.trust(), STATUS, bearer(Secret(bought["access_token"])))).startswith(OK)
+            again = form("alice", bought["access_token"])
+            assert "invalid_client" in await fetch(server, town, again)
+
+
+@pytest.mark.rule("X11")
+async def test_whatever_is_wrong_with_a_client_the_answer_is_the_same(town: Town) -> None:
+    async with guarded(town.protection("tls+token")) as server:
+        answers = {
+            await fetch(server, town, body)
+            for body in (
+                form("alice", "nonsense"),
+                form("nobody", town.token.reveal()),
+                form("etl", town.token.reveal()),
+            )
+        }
+        assert answers == {'401 Unauthorized {"error": "invalid_client"}'}
+        assert "unsupported_grant_type" in await fetch(server, town, form("alice", town.token.reveal(), "password"))
+        assert "invalid_request" in await fetch(server, town, b"x" * 20_000)
+        assert (await ask(server, town.trust(), "/oauth2/token")).startswith("405")
+
+
+async def test_without_tokens_there_is_no_endpoint(town: Town) -> None:
+    async with guarded(town.protection("tls")) as server:
+        assert (await fetch(server, town, form("alice", "x"))).startswith("404")
+
+
+@pytest.mark.rule("X6", "X15")
+async def test_tokens_that_come_and_go_are_noticed(town: Town, tmp_path: Path) -> None:
+    place = Town(tmp_path)
+    clock = SteppedClock()
+    async with guarded(place.protection("tls+token")) as server:
+        assert server._access is not None
+        server._access._clock = clock
+        bought = json.loads((await fetch(server, place, form("alice", place.token.reveal()))).removeprefix(OK))
+        fresh = new_token()
+        place.write_tokens(place.token_file.read_text(), token_line("bob", fresh))
+        clock.now += 10
+        assert (await ask(server, place.trust(), STATUS, bearer(fresh))).startswith(OK)
+        lines = [line for line in place.token_file.read_text().splitlines(True) if " alice " not in line]
+        place.write_tokens(*lines)
+        server._access.look()
+        for gone in (place.token, Secret(bought["access_token"])):
+            assert await ask(server, place.trust(), STATUS, bearer(gone)) == BAD
+        place.token_file.chmod(0o644)
+        place.write_tokens("nonsense\n")
+        server._access.look()
+        assert (await ask(server, place.trust(), STATUS, bearer(fresh))).startswith(OK)
+
+
+class SteppedClock(SystemClock):
+    """Goes on when it is told to."""
+
+    now = 1e6
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.mark.rule("X6")
+async def test_certificates_are_replaced_under_a_connection_that_stands(tmp_path: Path) -> None:
+    town = Town(tmp_path)
+    async with guarded(town.protection("mutual")) as server:
+        assert server.address is not None
+        assert server._access is not None
+        context = town.trust(shown=town.client)
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", server.address.port, ssl=context, server_hostname="127.0.0.1"
+        )
+        before = writer.get_extra_info("ssl_object").getpeercert()["serialNumber"]
+        town.ours.server("gateway", hosts=["127.0.0.1"])
+        put(town.ours.ca, town.theirs.ca)
+        server._access.look()
+        writer.write(f"GET {STATUS} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        writer.close()
+        await writer.wait_closed()
+
+        assert await ask(server, context) == NOTHING, "a client of the authority that was removed"
+        stranger = ssl.create_default_context(cafile=town.server.cert)
+        stranger.load_cert_chain(town.stranger.cert, town.stranger.key)
+        stranger.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", server.address.port, ssl=stranger, server_hostname="127.0.0.1"
+        )
+        assert writer.get_extra_info("ssl_object").getpeercert()["serialNumber"] != before
+        writer.close()
+        await writer.wait_closed()
+        assert (await ask(server, stranger)).startswith(OK)
+
+
+@pytest.mark.rule("X6")
+async def test_a_pair_that_does_not_fit_together_is_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    town = Town(tmp_path)
+    async with guarded(town.protection("tls")) as server:
+        assert server._access is not None
+        put(town.server.cert, town.client.cert)
+        server._access.look()
+        assert "the old one stays" in caplog.text
+        assert (await ask(server, town.trust())).startswith(OK)
+        put(town.server.key, town.client.key)
+        server._access.look()
+        assert "purpose" in await ask(server, town.trust()), "now it is whole, and a client's certificate"
+
+
+@pytest.mark.rule("X59")
+async def test_no_secret_reaches_the_log(town: Town, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(0)
+    async with guarded(town.protection("tls+token")) as server:
+        bought = json.loads((await fetch(server, town, form("alice", town.token.reveal()))).removeprefix(OK))
+        for target in (delegated(town.token), delegated(town.wrong), "/webhdfs/v1/no?op=OPEN&delegation=x"):
+            await ask(server, town.trust(), target)
+        await ask(server, town.trust(), STATUS, bearer(Secret(bought["access_token"] + "x")))
+    for secret in (town.token.reveal(), town.wrong.reveal(), bought["access_token"]):
+        assert secret not in caplog.text
