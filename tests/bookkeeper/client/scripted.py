@@ -43,6 +43,7 @@ class _Connection(FrameProtocol):
     def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
         adds = runs.split_adds(buffer, start, end, self.frame_max, self.detector.v2)
         self.detector.v2 = adds.v2
+        self.bookie.received += memoryview(buffer)[start : adds.used]
         if not self.bookie.silent:
             self._adds(adds)
             for first, last in adds.slow:
@@ -89,6 +90,9 @@ class ScriptedBookie:
         self.fenced: set[int] = set()
         self.explicit: dict[int, tuple[int, bytes]] = {}
         self.requests: list[wire.Request] = []
+        """What was not a plain add."""
+        self.received = bytearray()
+        """Every frame."""
         self.connections: list[_Connection] = []
         self.pollers: list[tuple[wire.ReadEntry, Callable[[wire.Reply], None]]] = []
         self.silent = False
