@@ -24,6 +24,7 @@ from bookkeeper import runs, wire
 from bookkeeper.bookie.admission import Admission
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.newcomer import Newcomer
+from bookkeeper.bookie.request_log import SLOW_S, RequestLog
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.ids import LedgerId
 from bookkeeper.metrics import Counter as Counted
@@ -241,6 +242,7 @@ class ServerConnection(FrameProtocol):
                     taken.append((run.i0, run.i1))
             else:
                 refused += run.i1 - run.i0
+                self.server.requests.run(self.host, run, adds.entry_ids[run.i0], status, 0.0)
                 self.write(runs.fail_acks(adds.acks, adds.ack_ends, run.i0, run.i1, status))
         counts.adds_refused.add(refused)
         if not taken:
@@ -253,10 +255,14 @@ class ServerConnection(FrameProtocol):
 
         def durable(error: BaseException | None) -> None:
             self.admission.release(charge)
+            took = self._now() - begun
             if error is None:
                 self.write(_cut(adds, taken))
-                counts.add_seconds.observe(self._now() - begun, accepted)
+                counts.add_seconds.observe(took, accepted)
+                if took >= SLOW_S:
+                    self.server.requests.run(self.host, chosen[0], adds.entry_ids[chosen[0].i0], Status.OK, took)
                 return
+            self.server.requests.run(self.host, chosen[0], adds.entry_ids[chosen[0].i0], Status.IO_ERROR, took)
             for first, last in taken:  # whether they are stored nobody knows
                 self.write(runs.fail_acks(adds.acks, adds.ack_ends, first, last, Status.IO_ERROR))
 
@@ -271,6 +277,7 @@ class ServerConnection(FrameProtocol):
         decoded = self.detector.decode(body)
         if isinstance(decoded, wire.Refused):
             self.counts.request(decoded.header.op, decoded.status)
+            self.server.requests.request(self.host, decoded.header, None, decoded.status, 0.0)
             self.write(decoded.frame)
             return
         header, request = decoded
@@ -278,8 +285,10 @@ class ServerConnection(FrameProtocol):
         reserved = _goes_first(header, request)
         self._brought = self._brought or not reserved
         if not self.admission.admit(charge, reserved=reserved):
+            self.server.requests.request(self.host, header, request, Status.TOO_MANY_REQUESTS, 0.0)
             self._answer(header, wire.failure(request, Status.TOO_MANY_REQUESTS))
             return
+        begun = self._now()
         answered = False
         counted = not (isinstance(request, wire.ReadEntry) and request.long_poll)
         self._waiting += counted
@@ -289,6 +298,7 @@ class ServerConnection(FrameProtocol):
             assert not answered, "a request was answered twice (B13)"
             answered = True
             self.admission.release(charge)
+            self.server.requests.request(self.host, header, request, answer.status, self._now() - begun)
             size = self._answer(header, answer)
             if counted:
                 self._replied(size)
@@ -341,6 +351,7 @@ class Connections:
         self._sweeper: asyncio.TimerHandle | None = None
         self._last_log = float("-inf")
         self._unlogged = 0
+        self.requests = RequestLog(lambda: asyncio.get_running_loop().time())
 
     def connection(self) -> ServerConnection:
         """The protocol object of a connection that is being accepted."""

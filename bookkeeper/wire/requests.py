@@ -37,6 +37,16 @@ class Op(IntEnum):
     BATCH_READ = 12
 
 
+Context = tuple[tuple[bytes, bytes], ...]
+"""Pairs of text a client sends along for the logs, as they came but cut."""
+
+CONTEXT_PAIRS: Final = 8
+"""Pairs of a request's context that are kept."""
+
+CONTEXT_TEXT: Final = 64
+"""Bytes of a key or a value that are kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """The envelope of a request, which its reply repeats."""
@@ -48,6 +58,8 @@ class Header:
     version: int = 2
     """v2: the request's, echoed. v3: 1 to 3; replies always say 3."""
     priority: int = 0
+    context: Context = ()
+    """v3, of requests: for the bookie's log (X38)."""
 
 
 # -- requests --------------------------------------------------------------------------------------------

@@ -23,11 +23,14 @@ from bookkeeper.seams import Buffer
 from bookkeeper.wire import bookkeeper_pb2 as pb
 from bookkeeper.wire.framing import frame
 from bookkeeper.wire.requests import (
+    CONTEXT_PAIRS,
+    CONTEXT_TEXT,
     AddEntry,
     AddReply,
     Auth,
     AuthReply,
     BareReply,
+    Context,
     ForceLedger,
     ForceReply,
     GetBookieInfo,
@@ -155,13 +158,21 @@ def decode_request(body: Buffer) -> tuple[Header, Request] | Refused | None:
     if message is None:
         return None
     op = Op(message.header.operation)
-    header = Header(Dialect.V3, op, message.header.txnId, message.header.version, message.header.priority)
+    sent = message.header
+    header = Header(Dialect.V3, op, sent.txnId, sent.version, sent.priority, _context(message))
     if op in _NO_MESSAGE:
         return _refuse(header, BareReply(Status.BAD_REQUEST))
     request, bad = _REQUESTS[op](message)
     if header.version != VERSION and op not in (Op.AUTH, Op.START_TLS):
         return _refuse(header, failure(request, Status.BAD_VERSION))
     return (header, request) if bad is None else _refuse(header, failure(request, bad))
+
+
+def _context(message: pb.Request) -> Context:
+    if not message.requestContext:
+        return ()
+    pairs = message.requestContext[:CONTEXT_PAIRS]
+    return tuple((pair.key[:CONTEXT_TEXT], pair.value[:CONTEXT_TEXT]) for pair in pairs)
 
 
 def _refuse(header: Header, reply: Reply) -> Refused:
