@@ -96,6 +96,8 @@ class Cluster:
 
     def __init__(self, bookies: Bookies, directory: Path, uri: str, certificate: Certificate) -> None:
         self.uri = uri
+        self.coming_back: list[Bookie] = []
+        """Launched again and not waited for."""
         if bookies == "ours":
             run(init_cluster(uri, system_seams()))
         else:
@@ -130,6 +132,7 @@ class Site:
         with ExitStack() as starting:
             self.zookeeper = starting.enter_context(ZooKeeperServer(directory / "zookeeper"))
             self.authority = Authority(directory / "certificates")
+            self.strangers = Authority(directory / "strangers")
             certificate = self.authority.server()
             self.clusters: dict[Bookies, Cluster] = {}
             for bookies in wanted:
@@ -150,28 +153,38 @@ class Site:
         return self._clients[key]
 
     def new_client(
-        self, kind: Kind, bookies: Bookies, protocol: str, *, tls: bool = False, java: Java | None = None
+        self,
+        kind: Kind,
+        bookies: Bookies,
+        protocol: str,
+        *,
+        tls: bool = False,
+        trusts: Authority | None = None,
+        java: Java | None = None,
     ) -> Client:
-        """A client of one's own, of ``java`` if it is a Java client in another process."""
+        """A client of one's own, in the process ``java`` if it is Java's; ``trusts`` others than the bookies' own."""
+        trusted = trusts or self.authority
         uri = self.clusters[bookies].uri
         if kind == "ours":
-            return OurClient(uri, protocol, TlsConfig(ca=self.authority.ca) if tls else None)
+            return OurClient(uri, protocol, TlsConfig(ca=trusted.ca) if tls else None)
         settings = {
             "tlsProvider": "JDK",
             "tlsProviderFactoryClass": "org.apache.bookkeeper.tls.TLSContextFactory",
             "tlsTrustStoreType": "PKCS12",
-            "tlsTrustStore": self.authority.truststore,
-            "tlsTrustStorePasswordPath": self.authority.password_file,
+            "tlsTrustStore": trusted.truststore,
+            "tlsTrustStorePasswordPath": trusted.password_file,
             "tlsHostnameVerificationEnabled": True,
         }
         return JavaClient(java or self.java, uri, protocol, settings if tls else None)
 
-    def restart(self, bookies: Bookies, bookie: Bookie) -> None:
-        """Start a bookie that a cell has killed, and wait until both languages find it again."""
-        bookie.launch()
-        bookie.await_serving()
+    def await_whole(self, bookies: Bookies) -> None:
+        """Wait until bookies that a cell has killed are back, for both languages."""
         cluster = self.clusters[bookies]
+        if not cluster.coming_back:
+            return
+        cluster.await_serving()
         until(lambda: set(self.registered(bookies)) == {each.bookie_id for each in cluster.bookies}, what="all back")
+        cluster.coming_back.clear()
 
     def registered(self, bookies: Bookies) -> list[str]:
         """Ids of the writable bookies, as the metadata store has them now."""
