@@ -14,7 +14,7 @@ BEGAN := $(shell date +%s.%N)
 INSTALL := $(if $(shell command -v uv 2>/dev/null),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --progress-bar off --no-color)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test demo bench bench-apache sim rules clean
+.PHONY: help install check test demo bench bench-apache interop sim rules clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -51,6 +51,9 @@ bench: $(STAMP) ## the figures of docs/benchmarks.md, as ratios
 
 bench-apache: $(STAMP) ## ours and Apache BookKeeper side by side, into docs/benchmarks.md (half an hour) [ARGS=--quick]
 	$(BIN)/python -m benchmarks apache --write $(ARGS)
+
+interop: $(STAMP) ## our client and Java's, our bookies and Java's, every operation; needs mvn the first time [ARGS="--only tls"]
+	@$(BIN)/python -m tests.interop $(ARGS)
 
 sim: $(STAMP) ## simulate whole clusters, one seed one world [SEEDS=100]
 	$(BIN)/python -m bookkeeper.testing.sim --seeds $(SEEDS)
