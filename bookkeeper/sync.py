@@ -236,6 +236,10 @@ class BookKeeper:
         """A ledger's metadata, read now. Raises: NoSuchLedgerError."""
         return _run(self._client.metadata(ledger_id))
 
+    def exists(self, ledger_id: int) -> bool:
+        """Is there such a ledger now?"""
+        return _run(self._client.exists(ledger_id))
+
     def close(self) -> None:
         """Abandon open handles, close connections, stop what ``embedded:`` started. Idempotent."""
         _run(self._client.close())
@@ -275,6 +279,14 @@ class WriteHandle:
     def closed(self) -> bool:
         return self._handle.closed
 
+    @property
+    def pending_bytes(self) -> int:
+        return self._handle.pending_bytes
+
+    @property
+    def failed_bookies(self) -> tuple[str, ...]:
+        return self._handle.failed_bookies
+
     def append(self, payload: Buffer, timeout_s: float | None = None) -> EntryId:
         """Append one entry; return its id once it is durable.
 
@@ -294,7 +306,7 @@ class WriteHandle:
         return _submit(self._handle.append(payload))
 
     def flush(self) -> EntryId:
-        """Wait until everything appended so far is confirmed; return the last add confirmed."""
+        """Wait until everything appended so far is acknowledged; return the last add confirmed."""
         return _run(self._handle.flush())
 
     def force(self, timeout_s: float | None = None) -> EntryId:
@@ -333,6 +345,10 @@ class AdvancedHandle(WriteHandle):
     def __init__(self, handle: AsyncAdvancedHandle) -> None:
         super().__init__(handle)
         self._advanced = handle
+
+    @property
+    def lowest_missing(self) -> EntryId:
+        return self._advanced.lowest_missing
 
     def append_at(self, entry_id: int, payload: Buffer, timeout_s: float | None = None) -> EntryId:
         """Append as entry ``entry_id``; return it once it and all lower ones are durable.

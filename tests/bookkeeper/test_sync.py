@@ -8,8 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper import sync
-from bookkeeper.errors import IllegalOperationError, LedgerFencedError, NoSuchLedgerError, UnauthorizedError
+from bookkeeper import AdvancedHandle, BookKeeper, ReadHandle, WriteHandle, sync
+from bookkeeper.errors import (
+    DuplicateEntryError,
+    IllegalOperationError,
+    LedgerExistsError,
+    LedgerFencedError,
+    NoSuchLedgerError,
+    UnauthorizedError,
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +44,57 @@ def test_write_close_read_from_a_plain_program(bk: sync.BookKeeper) -> None:
     bk.delete_ledger(ledger.id)
     with pytest.raises(NoSuchLedgerError):
         bk.metadata(ledger.id)
+
+
+@pytest.mark.rule("W11")
+def test_what_was_written_is_forced_from_a_plain_program(bk: sync.BookKeeper) -> None:
+    with bk.create_ledger(deferred_sync=True) as ledger:
+        assert [ledger.append(b"one"), ledger.append(b"two")] == [0, 1]
+        assert ledger.flush() == ledger.last_add_confirmed == -1
+        assert ledger.force(timeout_s=30) == ledger.last_add_confirmed == 1
+        ledger.append(b"three")
+    assert bk.metadata(ledger.id).last_entry == 2
+    dropped = bk.create_ledger(deferred_sync=True)
+    dropped.append(b"never forced")
+    dropped.close(force=False)
+    assert bk.metadata(dropped.id).last_entry == -1
+
+
+def test_ids_chosen_by_many_threads(bk: sync.BookKeeper) -> None:
+    with bk.create_ledger(advanced=True, ledger_id=4711) as ledger, ThreadPoolExecutor(8) as threads:
+        last = ledger.append_at_nowait(200, b"200")
+        assert ledger.lowest_missing == 0
+        ids = list(threads.map(lambda i: ledger.append_at(i, b"%d" % i, timeout_s=60), range(200)))
+        assert (ids, last.result(60)) == (list(range(200)), 200)
+        assert (ledger.pending_bytes, ledger.failed_bookies) == (0, ())
+        with pytest.raises(DuplicateEntryError):
+            ledger.append_at(7, b"again")
+        with pytest.raises(IllegalOperationError):
+            ledger.append(b"which id?")
+        with pytest.raises(TimeoutError):
+            ledger.append_at(300, b"above a gap", timeout_s=0.01)
+    with bk.open_ledger(4711) as reader:
+        assert [int(e.payload) for e in reader.read(0, 200)] == list(range(201))
+    assert bk.exists(4711)
+    with pytest.raises(LedgerExistsError, match="4711"):
+        bk.create_ledger(ledger_id=4711)
+
+
+WITHOUT = {
+    "AdvancedHandle": {"room"},
+    "BookKeeper": {"metadata_store", "metrics", "over", "services", "start"},
+    "ReadHandle": {"read_batches", "start", "tail_batches"},
+    "WriteHandle": {"room"},
+}
+"""What the blocking ones do not have: parts for tools, runs, and waiting for room, which a blocking append does."""
+
+
+@pytest.mark.parametrize("kind", [AdvancedHandle, BookKeeper, ReadHandle, WriteHandle], ids=lambda kind: kind.__name__)
+def test_the_blocking_client_offers_what_the_other_one_does(kind: type) -> None:
+    def names(of: type) -> set[str]:
+        return {name for name in dir(of) if not name.startswith("_")}
+
+    assert names(kind) - names(getattr(sync, kind.__name__)) == WITHOUT[kind.__name__]
 
 
 def test_many_threads_append_to_one_ledger(bk: sync.BookKeeper) -> None:
