@@ -1,0 +1,71 @@
+"""Is a ledger whole? Asks every bookie that metadata name which entries it holds, and compares.
+
+A4  A bookie that does not answer, or does not tell, leaves it open: unknown, never missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import BookKeeperError
+from bookkeeper.ids import BookieId
+from bookkeeper.ledger import LedgerMetadata
+from bookkeeper.replication.copies import Copy, copies_of
+from bookkeeper.replication.repair import Workshop, held_by
+from bookkeeper.wire.availability import HeldEntries
+
+
+@dataclass(frozen=True, slots=True)
+class Incomplete:
+    """One copy that is not whole, or of which it is not known."""
+
+    copy: Copy
+    missing: int
+    """Entries that its bookie says it does not hold."""
+    unknown: BookKeeperError | None = None
+    """Why nothing is known (A4); then ``missing`` is 0."""
+
+    def __str__(self) -> str:
+        if self.unknown is not None:
+            return f"{self.copy}: not known: {self.unknown}"
+        if not self.copy.is_decided:
+            return f"{self.copy}: the ledger is not closed"
+        return f"{self.copy}: {self.missing} are missing"
+
+
+async def incomplete_copies(shop: Workshop, record: LedgerRecord) -> list[Incomplete]:
+    """Every copy of the ledger, as ``record`` has it, that is not proved to be whole. Empty: the ledger is whole.
+
+    The last fragment of a ledger that is not closed has no end: its copies count as not proved.
+    """
+    metadata = record.metadata
+    bookies = sorted(metadata.bookies)
+    tasks = Tasks(f"check of ledger {record.ledger_id}")
+    try:
+        answers = await asyncio.gather(*(_held(shop, tasks, bookie, record) for bookie in bookies))
+    finally:
+        await tasks.close()
+    held = dict(zip(bookies, answers, strict=True))
+    found = [_judge(metadata, copy, held[copy.bookie]) for copy in copies_of(metadata)]
+    return [each for each in found if each is not None]
+
+
+async def _held(shop: Workshop, tasks: Tasks, bookie: BookieId, record: LedgerRecord) -> HeldEntries | BookKeeperError:
+    try:
+        return await held_by(shop.services, tasks, bookie, record)
+    except BookKeeperError as error:
+        return error
+
+
+def _judge(metadata: LedgerMetadata, copy: Copy, held: HeldEntries | BookKeeperError) -> Incomplete | None:
+    if not copy.is_decided:
+        return Incomplete(copy, 0)
+    if copy.held(metadata.spec) == 0:
+        return None
+    if isinstance(held, BookKeeperError):
+        return Incomplete(copy, 0, held)
+    missing = sum(entry not in held for run in copy.runs(metadata.spec, 4096) for entry in run)
+    return Incomplete(copy, missing) if missing else None

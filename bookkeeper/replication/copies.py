@@ -1,0 +1,85 @@
+"""What one bookie holds of a ledger, by metadata: the unit that repair works in. Pure.
+
+A *copy* is the share that one bookie, at one position of an ensemble, holds of one fragment: under striping every
+entry whose write set has this position (Q1), and nothing past the fragment's end (A6).
+
+    A3  The last fragment of a ledger that is not closed has no end yet: its copies are left alone.
+    A6  Nothing past the last id is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.ledger import LedgerMetadata, QuorumSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One bookie's share of one fragment."""
+
+    first_entry: EntryId
+    """The fragment's first entry, which names it (M3: it never changes)."""
+    end: EntryId | None
+    """The fragment's last entry (``first_entry - 1`` if it is empty); None: entries may still come (A3)."""
+    position: int
+    """The bookie's place in the ensemble."""
+    bookie: BookieId
+
+    def __str__(self) -> str:
+        last = "?" if self.end is None else self.end
+        return f"entries {self.first_entry}..{last} on {self.bookie}"
+
+    @property
+    def is_decided(self) -> bool:
+        """Has the fragment an end?"""
+        return self.end is not None
+
+    def held(self, spec: QuorumSpec) -> int:
+        """How many entries this copy consists of."""
+        if self.end is None:
+            return 0
+        return spec.stripe_size(self.position, self.first_entry, self.end - self.first_entry + 1)
+
+    def runs(self, spec: QuorumSpec, entries_max: int) -> Iterator[Sequence[int]]:
+        """The entry ids of this copy, rising, in runs of at most ``entries_max``: neighbours unless it is striped."""
+        if self.end is None:
+            return
+        at = int(self.first_entry)
+        if not spec.is_striped:
+            while at <= self.end:
+                stop = min(self.end + 1, at + entries_max)
+                yield range(at, stop)
+                at = stop
+            return
+        run: list[int] = []
+        at = spec.next_held(self.position, at)
+        while at <= self.end:
+            run.append(at)
+            if len(run) == entries_max:
+                yield run
+                run = []
+            at = spec.next_held(self.position, at + 1)
+        if run:
+            yield run
+
+
+def copies_of(metadata: LedgerMetadata, bookie: BookieId | None = None) -> list[Copy]:
+    """Every copy, or those of one bookie, in the order of their entries."""
+    found = []
+    for index, fragment in enumerate(metadata.fragments):
+        end = metadata.fragment_end(index)
+        for position, member in enumerate(fragment.ensemble):
+            if bookie is None or member == bookie:
+                found.append(Copy(fragment.first_entry, end, position, member))
+    return found
+
+
+def copy_at(metadata: LedgerMetadata, first_entry: int, position: int) -> Copy | None:
+    """The copy that is at this position of the fragment that begins at ``first_entry`` now; None: no such fragment."""
+    for index, fragment in enumerate(metadata.fragments):
+        if fragment.first_entry == first_entry:
+            return Copy(fragment.first_entry, metadata.fragment_end(index), position, fragment.ensemble[position])
+    return None

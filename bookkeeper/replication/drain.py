@@ -1,0 +1,373 @@
+"""Moving every ledger off some bookies: what to look at, in which order, when to stop, and what to report.
+
+Works while the bookies are up and when they are gone for good. A pass reads the metadata of every ledger and repairs
+those that name a drained bookie, a few at a time; passes go on until one finds nothing, or gets nowhere.
+
+    A3  The last fragment of a ledger that is not closed is its writer's to move: a read-only or dead bookie refuses
+        its next append, and the writer changes the ensemble by itself. With ``recover_open`` a ledger whose last
+        fragment has not moved for a grace period is recovered, which ends its writer.
+    A7  A mark in the list of under-replicated ledgers goes only after the ledger was found whole.
+    A8  Everything is in the metadata: a drain that was cut short is simply begun again. No ledger holds up another;
+        what cannot be moved is reported with its reason.
+    A9  Every pass looks at everything anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.operators import Operator
+from bookkeeper.client.recover import recover
+from bookkeeper.errors import BookKeeperError, IllegalOperationError, NoSuchLedgerError, require
+from bookkeeper.ids import BookieId, EntryId, LedgerId
+from bookkeeper.ledger import LedgerMetadata, LedgerState
+from bookkeeper.replication.copies import Copy, copies_of
+from bookkeeper.replication.fragment import CopyConfig, Outcome
+from bookkeeper.replication.marks import repair_lock
+from bookkeeper.replication.repair import Workshop, digest_of
+from bookkeeper.replication.replace import replace_copy
+from bookkeeper.replication.throttle import Throttle
+from bookkeeper.replication.tidy import TidiedMark, tidy_marks
+
+_log = logging.getLogger(__name__)
+
+WRITABLE_PASSES_MAX: Final = 3
+"""Passes over bookies that are writable: they would never end under load."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainConfig:
+    """How to drain."""
+
+    targets: tuple[str, ...] = ()
+    """Only these take what is moved; none named: any writable bookie."""
+    parallel: int = 4
+    """Ledgers at a time."""
+    bytes_per_s: int = 0
+    """All copies together not faster than this; 0: as fast as it goes."""
+    recover_open: bool = False
+    """Recover ledgers that are not closed and whose writers do not move on."""
+    grace_ms: int = 30_000
+    """How long such a ledger is left alone first (A3)."""
+    while_writable: bool = False
+    """Also while a drained bookie takes new entries: then new fragments may go on appearing there."""
+    owner: str = "bookkeeper-py"
+    """Who holds the repair locks, for people who look at them."""
+    copy: CopyConfig = field(default_factory=CopyConfig)
+
+    def __post_init__(self) -> None:
+        require(self.parallel >= 1, "parallel >= 1")
+        require(self.grace_ms >= 0, "grace_ms >= 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One copy that has another bookie now."""
+
+    ledger_id: LedgerId
+    first_entry: EntryId
+    old: BookieId
+    new: BookieId
+    entries: int
+    size: int
+    """Bytes that were sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """One ledger, or one copy of it, that could not be moved, and why."""
+
+    ledger_id: LedgerId
+    reason: str
+    copy: Copy | None = None
+
+    def __str__(self) -> str:
+        what = f", {self.copy}" if self.copy is not None else ""
+        return f"ledger {self.ledger_id}{what}: {self.reason}"
+
+
+@dataclass(slots=True)
+class DrainReport:
+    """What became of it."""
+
+    bookies: tuple[BookieId, ...]
+    moved: list[Moved] = field(default_factory=list)
+    recovered: list[LedgerId] = field(default_factory=list)
+    """Ledgers that were closed on the way (``recover_open``)."""
+    stuck: list[Stuck] = field(default_factory=list)
+    """What still names the bookies after the last pass."""
+    marks: list[TidiedMark] = field(default_factory=list)
+    """Marks of under-replicated ledgers that concerned the bookies, or ledgers that were moved."""
+    passes: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Does no ledger name the bookies any more?"""
+        return not self.stuck
+
+
+@dataclass(slots=True)
+class DrainProgress:
+    """Where it is. Entries and ledgers are those of the present pass."""
+
+    ledgers: int = 0
+    ledgers_done: int = 0
+    entries: int = 0
+    entries_done: int = 0
+    bytes_sent: int = 0
+    """Since the beginning."""
+    stuck: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a drained bookie holds of one ledger, by metadata."""
+
+    ledger_id: LedgerId
+    metadata: LedgerMetadata
+    copies: tuple[Copy, ...]
+
+    @property
+    def entries(self) -> int:
+        return sum(copy.held(self.metadata.spec) for copy in self.copies)
+
+    @property
+    def size_guess(self) -> int:
+        """Bytes, as if all entries of the ledger were equally large; 0 while it is not closed."""
+        every = self.metadata.last_entry + 1
+        return self.metadata.length * self.entries // every if every else 0
+
+
+async def shares_of(client: BookKeeper, bookies: Sequence[str]) -> tuple[list[Share], list[Stuck]]:
+    """What there is to move now, and the ledgers of which it cannot be told.
+
+    Raises: MetadataError.
+    """
+    shares: list[Share] = []
+    unreadable: list[Stuck] = []
+    names = [BookieId(bookie) for bookie in bookies]
+    async for ledger_id, found in Operator(client).all_metadata():
+        if isinstance(found, BookKeeperError):
+            unreadable.append(Stuck(ledger_id, f"its metadata cannot be read: {found}"))
+            continue
+        copies = [copy for bookie in names for copy in copies_of(found, bookie)]
+        if copies:
+            shares.append(Share(ledger_id, found, tuple(copies)))
+    return shares, unreadable
+
+
+async def drain(
+    client: BookKeeper,
+    bookies: Sequence[str],
+    config: DrainConfig | None = None,
+    on_progress: Callable[[DrainProgress], None] = lambda progress: None,
+) -> DrainReport:
+    """Move every ledger off ``bookies``; the report says what was moved and what was not.
+
+    Raises:
+        IllegalOperationError: nobody knows such a bookie; it is writable and ``while_writable`` is not set; a target
+            is one of the drained, or not writable. Nothing was done.
+        MetadataError: the ledgers cannot be listed. What was moved until then is moved.
+    """
+    config = config or DrainConfig()
+    names = tuple(dict.fromkeys(BookieId(bookie) for bookie in bookies))
+    await _check_request(client, names, config)
+    return await _Drain(client, names, config, on_progress).run()
+
+
+async def _check_request(client: BookKeeper, names: Sequence[BookieId], config: DrainConfig) -> None:
+    operator = Operator(client)
+    known, writable = await operator.all_bookies(), await operator.writable_bookies()
+    if not names:
+        raise IllegalOperationError("no bookie was named")
+    for name in names:
+        if name not in known and not [1 async for _ in operator.ledgers_on(name)]:
+            raise IllegalOperationError(f"no bookie {name}: there are {', '.join(known) or 'none'}")
+        if name in writable and not config.while_writable:
+            raise IllegalOperationError(
+                f"{name} is writable: writers would go on putting entries there. Stop it, or start it again read-only; "
+                "or let it be drained while it is writable, and once more afterwards"
+            )
+    for target in config.targets:
+        if target in names or target not in writable:
+            why = "is itself drained" if target in names else "is not writable"
+            raise IllegalOperationError(f"{target} cannot take what is moved: it {why}")
+
+
+class _Drain:
+    """One call of :func:`drain`."""
+
+    def __init__(
+        self,
+        client: BookKeeper,
+        names: tuple[BookieId, ...],
+        config: DrainConfig,
+        on_progress: Callable[[DrainProgress], None],
+    ) -> None:
+        self._client = client
+        self._services = client.services
+        self._names = names
+        self._config = config
+        self._on_progress = on_progress
+        self._progress = DrainProgress()
+        self._shop = Workshop(
+            services=client.services,
+            config=config.copy,
+            throttle=Throttle(config.bytes_per_s),
+            on_copied=self._copied,
+        )
+        self._report = DrainReport(names)
+        self._undecided_since: dict[tuple[LedgerId, EntryId], float] = {}
+        """Last fragments of ledgers that are not closed -> when they were first seen to name a drained bookie."""
+
+    def _copied(self, entries: int, size: int) -> None:
+        self._progress.entries_done += entries
+        self._progress.bytes_sent += size
+        self._on_progress(self._progress)
+
+    async def run(self) -> DrainReport:
+        report = self._report
+        while True:
+            before = len(report.moved) + len(report.recovered)
+            left = await self._pass()
+            report.passes += 1
+            if not left:
+                break
+            if report.passes >= WRITABLE_PASSES_MAX and await self._some_are_writable():
+                await self._stick_what_is_left()
+                break
+            if len(report.moved) + len(report.recovered) == before and not await self._wait_for_grace():
+                break
+        touched = {moved.ledger_id for moved in report.moved}
+        report.marks = await tidy_marks(self._shop, self._names, touched, self._config.owner)
+        return report
+
+    async def _pass(self) -> bool:
+        """Look at everything once, and move what can be moved. Was there anything?"""
+        shares, unreadable = await shares_of(self._client, self._names)
+        self._report.stuck = list(unreadable)
+        progress = self._progress
+        progress.ledgers, progress.ledgers_done = len(shares), 0
+        progress.entries, progress.entries_done = sum(share.entries for share in shares), 0
+        progress.stuck = len(unreadable)
+        self._on_progress(progress)
+        waiting = deque(share.ledger_id for share in shares)
+
+        async def work() -> None:
+            while waiting:
+                await self._one(waiting.popleft())
+                progress.ledgers_done += 1
+                progress.stuck = len(self._report.stuck)
+                self._on_progress(progress)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(self._config.parallel, len(waiting))):
+                group.create_task(work())
+        return bool(shares)
+
+    async def _some_are_writable(self) -> bool:
+        return not set(self._names).isdisjoint(await self._services.metadata.bookies.writable())
+
+    async def _stick_what_is_left(self) -> None:
+        """New fragments go on appearing: report those there are now."""
+        shares, self._report.stuck = await shares_of(self._client, self._names)
+        for share in shares:
+            self._stick(share.ledger_id, "it names a bookie that is writable, and may do so again")
+
+    async def _wait_for_grace(self) -> bool:
+        """Wait until the next open ledger may be recovered; False if there is none."""
+        if not self._config.recover_open:
+            return False
+        now, grace_s = asyncio.get_running_loop().time(), self._config.grace_ms / 1000
+        due = [since + grace_s - now for since in self._undecided_since.values()]
+        waiting = [seconds for seconds in due if seconds > 0]
+        if not waiting:
+            return False
+        await asyncio.sleep(min(waiting))
+        return True
+
+    # -- one ledger ---------------------------------------------------------------------------------------
+
+    async def _one(self, ledger_id: LedgerId) -> None:
+        """Move one ledger; whatever happens, the others go on (A8)."""
+        try:
+            async with repair_lock(self._services.metadata, ledger_id, self._config.owner) as holder:
+                if holder is not None:
+                    self._stick(ledger_id, f"{holder} repairs it now (the lock says so)")
+                    return
+                await self._move(ledger_id)
+        except NoSuchLedgerError:
+            return
+        except BookKeeperError as error:
+            self._stick(ledger_id, _reason(error))
+
+    def _stick(self, ledger_id: LedgerId, reason: str, copy: Copy | None = None) -> None:
+        self._report.stuck.append(Stuck(ledger_id, reason, copy))
+
+    async def _move(self, ledger_id: LedgerId) -> None:
+        ledgers = self._services.metadata.ledgers
+        record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
+        await self._decide(record)
+        for name in self._names:
+            for copy in copies_of(record.metadata, name):
+                if not copy.is_decided:
+                    self._stick(ledger_id, self._why_undecided(record.metadata), copy)
+                elif await self._replace(record, copy) is Outcome.GONE:
+                    return
+
+    async def _decide(self, record: LedgerRecord) -> None:
+        """Recover a ledger that is not closed, if that is wanted and its grace is over (A3)."""
+        last = record.metadata.last_fragment
+        if record.metadata.is_closed or not set(last.ensemble) & set(self._names):
+            return
+        now = asyncio.get_running_loop().time()
+        since = self._undecided_since.setdefault((record.ledger_id, last.first_entry), now)
+        if not self._config.recover_open or now - since < self._config.grace_ms / 1000:
+            return
+        await recover(self._services, record, digest_of(record.metadata))
+        await record.refresh()
+        self._report.recovered.append(record.ledger_id)
+
+    def _why_undecided(self, metadata: LedgerMetadata) -> str:
+        state = "open" if metadata.state is LedgerState.OPEN else "being recovered"
+        if self._config.recover_open:
+            return f"it is {state}, and its grace is not over"
+        return f"it is {state}: its writer moves on by itself with its next append; otherwise it has to be recovered"
+
+    async def _replace(self, record: LedgerRecord, copy: Copy) -> Outcome:
+        config, services = self._config, self._services
+        exclude = set(self._names)
+        if config.targets:
+            exclude |= set(services.watcher.writable) - set(map(BookieId, config.targets))
+        try:
+            brought = await replace_copy(self._shop, record, copy, exclude)
+        except NoSuchLedgerError:
+            return Outcome.GONE
+        except BookKeeperError as error:
+            self._stick(record.ledger_id, _reason(error), copy)
+            return Outcome.FAILED
+        self._progress.entries_done += brought.found
+        match brought.outcome:
+            case Outcome.FAILED:
+                assert brought.error is not None
+                self._stick(record.ledger_id, _reason(brought.error), copy)
+            case Outcome.SWAPPED:
+                self._report.moved.append(
+                    Moved(
+                        record.ledger_id, copy.first_entry, copy.bookie, brought.target, brought.entries, brought.size
+                    )
+                )
+            case _:
+                pass
+        return brought.outcome
+
+
+def _reason(error: BookKeeperError) -> str:
+    return str(error) or type(error).__name__

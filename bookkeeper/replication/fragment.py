@@ -1,0 +1,448 @@
+"""Bringing one copy of a fragment to another bookie: the machine. Performs nothing; says what to do.
+
+    survey --> read --> write --> verify --> (all runs verified) --> swap --> done
+                ^_________________|  not there, or damaged
+
+A copy is brought over in *runs* of entries. Each is read (by whoever asks the fragment's bookies, digest checked),
+written to the target with the very bytes that were read, and read back from the target, digest checked. What the
+target says it has already, because an earlier attempt was cut short, is only read back. When every run was read back
+the target takes the old bookie's place in the metadata, by compare-and-set.
+
+Rules
+    A1  The swap comes when every entry was digest-checked on reading, acknowledged by the target (which means durable),
+        and read back from it.
+    A2  The swap is a compare-and-set. One that lost is decided again from what is stored: someone else may have
+        repaired the same, changed something else, or deleted the ledger. Locks guard nothing here.
+    A3  The last fragment of a ledger that is not closed is refused: its writer, or a recovery, may still add to it.
+    A4  Silence is unknown. A read or write without an answer is tried again; it never counts as missing, nor as done.
+    A5  The old bookie leaves metadata in the very write that brings the target in, never before.
+    A6  Nothing past the fragment's end is read or written.
+
+With ``target`` equal to the bookie in place the copy is only completed where it is: there is no swap.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from bookkeeper.errors import (
+    BookieError,
+    BookieReadOnlyError,
+    BookKeeperError,
+    CorruptionError,
+    IllegalOperationError,
+    LedgerFencedError,
+    UnauthorizedError,
+    check,
+    require,
+)
+from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.ledger import Answer, LedgerMetadata, classify
+from bookkeeper.ledger.effects import WakeAt
+from bookkeeper.replication.copies import Copy, copy_at
+from bookkeeper.replication.throttle import Throttle
+
+__all__ = [
+    "CopyConfig",
+    "Effect",
+    "Finished",
+    "FragmentCopy",
+    "Outcome",
+    "ReadRun",
+    "Survey",
+    "SwapBookie",
+    "VerifyRun",
+    "WakeAt",
+    "WriteRun",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyConfig:
+    """Limits of one copy on its way."""
+
+    window_bytes: int = 8 * 1024 * 1024
+    """No further run is read while so much is on its way from or to bookies."""
+    run_bytes: int = 384 * 1024
+    """About the size of a run."""
+    run_entries_max: int = 4096
+    striped_run_entries_max: int = 64
+    """The same where each entry is a read of its own (E > Qw)."""
+    retry_ms: int = 500
+    """Pause before the same is tried again."""
+    tries_max: int = 6
+    """How often a step of one run may fail, all of its steps together, before the attempt ends."""
+    runs_max: int = 32
+    """Runs on their way at a time."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "window_bytes",
+            "run_bytes",
+            "run_entries_max",
+            "striped_run_entries_max",
+            "retry_ms",
+            "tries_max",
+        ):
+            require(getattr(self, name) >= 1, f"{name} >= 1")
+        for name in ("retry_ms", "tries_max", "runs_max"):
+            require(getattr(self, name) >= 1, f"{name} >= 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Ask ``target`` which entries of the ledger it holds; report ``on_surveyed`` (None: it does not tell)."""
+
+    target: BookieId
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRun:
+    """Read these entries from whoever has a good copy (L5); keep them. Report ``on_read`` or ``on_read_failed``."""
+
+    entries: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRun:
+    """Send the entries as they were read to ``target``: recovery adds without priority. All acknowledged:
+    ``on_written``; else ``on_write_failed``."""
+
+    target: BookieId
+    entries: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyRun:
+    """Read these entries from ``target`` and nobody else, check digests and ids; what was kept of them is not needed
+    any more. Report ``on_verified`` or ``on_verify_failed``."""
+
+    target: BookieId
+    entries: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class SwapBookie:
+    """Write ``over`` with ``old`` replaced by ``new`` (:meth:`LedgerMetadata.swap_bookie`), at the version that
+    ``over`` was read with. Report ``on_stored`` with what is stored then, whoever wrote it and whether it is known or
+    not; ``on_gone`` if the ledger is; ``on_store_failed`` if the store does not say."""
+
+    over: LedgerMetadata
+    first_entry: EntryId
+    old: BookieId
+    new: BookieId
+
+
+class Outcome(Enum):
+    """How it ended."""
+
+    SWAPPED = "swapped"
+    """The target is in the old bookie's place."""
+    COMPLETED = "completed"
+    """The bookie in place has its whole share."""
+    OVERTAKEN = "overtaken"
+    """Somebody else has replaced the old bookie: nothing is left to do here."""
+    GONE = "gone"
+    """The ledger was deleted."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end. ``error`` is set when it FAILED."""
+
+    outcome: Outcome
+    error: BookKeeperError | None = None
+    target_at_fault: bool = False
+    """Another target may do better."""
+
+
+Effect = Survey | ReadRun | WriteRun | VerifyRun | SwapBookie | WakeAt | Finished
+
+
+class _Step(Enum):
+    WAITING = "waiting"
+    READING = "reading"
+    WRITING = "writing"
+    VERIFYING = "verifying"
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    entries: Sequence[int]
+    step: _Step = _Step.WAITING
+    next_step: _Step = _Step.READING
+    due: float = 0.0
+    tries: int = 0
+    size: int = 0
+    """Bytes that it is (or is guessed) to hold in the window."""
+
+
+class FragmentCopy:
+    """Brings ``copy`` of a ledger to ``target``. Ends with :class:`Finished`.
+
+    Args:
+        metadata: as stored; the copy was found in it.
+        entry_bytes: about how large an entry is; learned while it runs.
+    """
+
+    def __init__(
+        self,
+        metadata: LedgerMetadata,
+        copy: Copy,
+        target: BookieId,
+        *,
+        throttle: Throttle | None = None,
+        config: CopyConfig | None = None,
+        entry_bytes: int = 1024,
+    ) -> None:
+        self.config = config or CopyConfig()
+        self.copy = copy
+        self.target = target
+        self.copied_entries = 0
+        """Written to the target and acknowledged."""
+        self.copied_bytes = 0
+        self.verified_entries = 0
+        self.finished: Finished | None = None
+        self._metadata = metadata
+        self._throttle = throttle or Throttle()
+        self._entry_bytes = max(1, entry_bytes)
+        self._held: Container[int] = ()
+        self._surveyed = False
+        self._rest: Iterator[Sequence[int]] | None = None
+        self._runs: dict[int, _Run] = {}
+        """By their first entry: those begun and not verified."""
+        self._brought = False
+        """Is there no run that was not begun?"""
+        self._again: deque[_Run] = deque()
+        """Those that wait for their next try."""
+        self._swapping = False
+
+    def __repr__(self) -> str:
+        return f"<{self.copy} to {self.target}: {self.verified_entries} verified, {len(self._runs)} runs under way>"
+
+    # -- beginning ----------------------------------------------------------------------------------------
+
+    def start(self, now: float) -> list[Effect]:
+        """Begin."""
+        problem = self._refusal(self._metadata)
+        return [problem] if problem is not None else [Survey(self.target)]
+
+    def _refusal(self, metadata: LedgerMetadata) -> Finished | None:
+        """Why nothing may be done, or need be, by metadata as they are stored."""
+        copy = self.copy
+        now = copy_at(metadata, copy.first_entry, copy.position)
+        if now is None:
+            return self._fail(IllegalOperationError(f"the ledger has no fragment that begins at {copy.first_entry}"))
+        if now.bookie == self.target != copy.bookie:
+            return self._finish(Finished(Outcome.SWAPPED))
+        if now.bookie != copy.bookie:
+            return self._finish(Finished(Outcome.OVERTAKEN))
+        if not now.is_decided:
+            return self._fail(
+                LedgerFencedError(
+                    f"A3: {now}: the ledger is {metadata.state.name}, entries may still be added to its last fragment; "
+                    "recover it first"
+                )
+            )
+        check(copy.end in (None, now.end), "M3", f"{copy} now ends at {now.end}")
+        if self.target != copy.bookie and self.target in metadata.fragment_of(copy.first_entry).ensemble:
+            error = IllegalOperationError(f"{self.target} is in the ensemble of the fragment at {copy.first_entry}")
+            return self._fail(error, target_at_fault=True)
+        return None
+
+    def on_surveyed(self, held: Container[int] | None, now: float) -> list[Effect]:
+        """What the target holds; None: it does not tell, so everything is brought (A4)."""
+        if self.finished or self._surveyed:
+            return []
+        self._surveyed = True
+        self._held = held if held is not None else ()
+        return self._go_on(now)
+
+    # -- runs ---------------------------------------------------------------------------------------------
+
+    def _go_on(self, now: float) -> list[Effect]:
+        """Everything that may be begun now; the swap when nothing is left."""
+        if self.finished or not self._surveyed:
+            return []
+        effects: list[Effect] = []
+        for _ in range(len(self._again)):
+            run = self._again.popleft()
+            if run.due > now:
+                self._again.append(run)
+            elif run.next_step is not _Step.READING or self._may_read(now):
+                self._begin(run, effects, now)
+            else:
+                self._again.append(run)
+        while self._may_read(now) and not self._again and (entries := self._next()):
+            run = _Run(entries, size=len(entries) * self._entry_bytes)
+            if all(entry in self._held for entry in entries):
+                run.next_step = _Step.VERIFYING
+            self._runs[entries[0]] = run
+            self._begin(run, effects, now)
+        if not self._runs and self._brought:
+            return effects + self._swap()
+        self._wake(now, effects)
+        return effects
+
+    def _next(self) -> Sequence[int]:
+        spec = self._metadata.spec
+        if self._rest is None:
+            most = self.config.striped_run_entries_max if spec.is_striped else self.config.run_entries_max
+            fit = max(1, min(most, self.config.run_bytes // self._entry_bytes))
+            self._rest = self.copy.runs(spec, fit)
+        entries = next(self._rest, ())
+        self._brought = not entries
+        return entries
+
+    def _may_read(self, now: float) -> bool:
+        if len(self._runs) >= self.config.runs_max + len(self._again) or self._throttle.ready_at(now) > now:
+            return False
+        return sum(run.size for run in self._runs.values() if run.step is not _Step.WAITING) < self.config.window_bytes
+
+    def _begin(self, run: _Run, effects: list[Effect], now: float) -> None:
+        run.step = run.next_step
+        match run.step:
+            case _Step.READING:
+                self._throttle.spend(run.size, now)
+                effects.append(ReadRun(run.entries))
+            case _Step.WRITING:
+                effects.append(WriteRun(self.target, run.entries))
+            case _:
+                effects.append(VerifyRun(self.target, run.entries))
+
+    def _wake(self, now: float, effects: list[Effect]) -> None:
+        """For whatever waits for time alone."""
+        due = [run.due for run in self._again]
+        ready = self._throttle.ready_at(now)
+        if ready > now:
+            due.append(ready)
+        if due:
+            effects.append(WakeAt(max(min(due), now + 0.001)))
+
+    def _run(self, first: int, step: _Step) -> _Run | None:
+        run = self._runs.get(first)
+        return run if run is not None and run.step is step and not self.finished else None
+
+    def on_read(self, first: int, size: int, now: float) -> list[Effect]:
+        """The run that begins with ``first`` was read, every digest checked: so many bytes in all."""
+        if (run := self._run(first, _Step.READING)) is None:
+            return []
+        self._throttle.spend(size - run.size, now)  # its guess was spent when it was asked for
+        run.size = size
+        self._entry_bytes = max(1, size // len(run.entries))
+        effects: list[Effect] = []
+        run.next_step = _Step.WRITING
+        self._begin(run, effects, now)
+        return effects + self._go_on(now)
+
+    def on_written(self, first: int, now: float) -> list[Effect]:
+        """The target has acknowledged every entry of the run: they are durable there (A1)."""
+        if (run := self._run(first, _Step.WRITING)) is None:
+            return []
+        self.copied_entries += len(run.entries)
+        self.copied_bytes += run.size
+        run.next_step = _Step.VERIFYING
+        effects: list[Effect] = []
+        self._begin(run, effects, now)
+        return effects + self._go_on(now)
+
+    def on_verified(self, first: int, now: float) -> list[Effect]:
+        """The target has given back every entry of the run, digest checked."""
+        if (run := self._run(first, _Step.VERIFYING)) is None:
+            return []
+        self.verified_entries += len(run.entries)
+        del self._runs[first]
+        return self._go_on(now)
+
+    # -- failures -----------------------------------------------------------------------------------------
+
+    def on_read_failed(self, first: int, error: BookKeeperError, now: float) -> list[Effect]:
+        """No good copy was to be had now: unknown (A4)."""
+        run = self._run(first, _Step.READING)
+        if run is None:
+            return []
+        hopeless = not isinstance(error, BookieError | CorruptionError) or isinstance(error, UnauthorizedError)
+        return self._try_again(run, _Step.READING, error, now, hopeless=hopeless, target_at_fault=False)
+
+    def on_write_failed(self, first: int, error: BookKeeperError, now: float) -> list[Effect]:
+        """The target did not acknowledge all of the run: some of it may be there, and writing it again is harmless."""
+        run = self._run(first, _Step.WRITING)
+        if run is None:
+            return []
+        hopeless = isinstance(error, BookieReadOnlyError | UnauthorizedError)
+        return self._try_again(run, _Step.WRITING, error, now, hopeless=hopeless, target_at_fault=True)
+
+    def on_verify_failed(self, first: int, error: BookKeeperError, now: float) -> list[Effect]:
+        """The target did not give back all of the run. A clear no, or damage: it is brought anew; else asked again."""
+        run = self._run(first, _Step.VERIFYING)
+        if run is None:
+            return []
+        anew = classify(error) is Answer.NEGATIVE or isinstance(error, CorruptionError)
+        step = _Step.READING if anew else _Step.VERIFYING
+        return self._try_again(run, step, error, now, hopeless=False, target_at_fault=True)
+
+    def _try_again(
+        self,
+        run: _Run,
+        step: _Step,
+        error: BookKeeperError,
+        now: float,
+        *,
+        hopeless: bool,
+        target_at_fault: bool,
+    ) -> list[Effect]:
+        run.tries += 1
+        if hopeless or run.tries >= self.config.tries_max:
+            return [self._fail(error, target_at_fault=target_at_fault)]
+        run.step, run.next_step = _Step.WAITING, step
+        run.due = now + self.config.retry_ms / 1000
+        self._again.append(run)
+        return self._go_on(now)
+
+    def on_tick(self, now: float) -> list[Effect]:
+        """Time has passed."""
+        return self._go_on(now)
+
+    # -- the swap -----------------------------------------------------------------------------------------
+
+    def _swap(self) -> list[Effect]:
+        wanted = self.copy.held(self._metadata.spec)
+        check(self.verified_entries == wanted, "A1", f"{self.verified_entries} of {wanted} entries are verified")
+        if self._swapping:
+            return []
+        if self.target == self.copy.bookie:
+            return [self._finish(Finished(Outcome.COMPLETED))]
+        self._swapping = True
+        return [SwapBookie(self._metadata, self.copy.first_entry, self.copy.bookie, self.target)]
+
+    def on_stored(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
+        """What is stored after a swap was tried, whether ours was done, lost, or its reply did not come (A2, M8)."""
+        if self.finished or not self._swapping:
+            return []
+        if (end := self._refusal(metadata)) is not None:
+            return [end]
+        self._metadata, self._swapping = metadata, False
+        return self._swap()
+
+    def on_gone(self, now: float) -> list[Effect]:
+        """The ledger was deleted: there is nothing to repair any more."""
+        return [] if self.finished else [self._finish(Finished(Outcome.GONE))]
+
+    def on_store_failed(self, error: BookKeeperError, now: float) -> list[Effect]:
+        """The store does not say what is stored: the swap may have been done; whoever looks again will see."""
+        return [] if self.finished else [self._fail(error)]
+
+    # -- the end ------------------------------------------------------------------------------------------
+
+    def _fail(self, error: BookKeeperError, *, target_at_fault: bool = False) -> Finished:
+        return self._finish(Finished(Outcome.FAILED, error, target_at_fault))
+
+    def _finish(self, end: Finished) -> Finished:
+        self.finished = end
+        self._runs.clear()
+        self._again.clear()
+        return end

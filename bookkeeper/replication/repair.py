@@ -1,0 +1,352 @@
+"""Bringing one copy to another bookie: the shell around :class:`~bookkeeper.replication.fragment.FragmentCopy`.
+
+Reads what the machine wants from the fragment's bookies (the one that is replaced is asked last), sends the very
+bytes that were read to the target, reads them back from there, and swaps in metadata. One task per run of entries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, assert_never
+
+from bookkeeper import runs
+from bookkeeper.client.asking import ask, entry_of, failure_of
+from bookkeeper.client.bookie_pool import Use
+from bookkeeper.client.ensemble_change import RETRY_S, STORE_AWAY
+from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.reading import EntrySource
+from bookkeeper.client.services import Services
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import (
+    BookKeeperError,
+    DigestMismatchError,
+    MalformedFrameError,
+    MetadataConflictError,
+    MetadataUnavailableError,
+    NoSuchLedgerError,
+)
+from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.ledger import Answer, DigestScheme, DigestType, LedgerMetadata, classify
+from bookkeeper.replication import fragment as wish
+from bookkeeper.replication.copies import Copy
+from bookkeeper.replication.fragment import CopyConfig, Finished, FragmentCopy, Outcome
+from bookkeeper.replication.throttle import Throttle
+from bookkeeper.wire import AddEntry, BatchRead, BatchReply, ListEntries, ListReply, ReadEntry, Reply, Request
+from bookkeeper.wire.availability import HeldEntries, decode_availability
+
+_log = logging.getLogger(__name__)
+
+_SINGLES: Final = 64
+"""Single reads of one run in flight."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Workshop:
+    """What all repairs of one caller share."""
+
+    services: Services
+    config: CopyConfig = field(default_factory=CopyConfig)
+    throttle: Throttle = field(default_factory=Throttle)
+    on_copied: Callable[[int, int], None] = lambda entries, size: None
+    """Told (entries, bytes) of each run that a target has acknowledged."""
+    tells_nothing: set[BookieId] = field(default_factory=set)
+    """Bookies that do not answer which entries they hold: not asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """How the repair of one copy ended."""
+
+    copy: Copy
+    target: BookieId
+    outcome: Outcome
+    entries: int
+    """Sent to the target."""
+    size: int
+    """Their bytes, headers included."""
+    found: int
+    """Entries that the target held before, and gave back."""
+    error: BookKeeperError | None = None
+    """Why it FAILED. Nothing was swapped, or (MetadataUnavailableError) it is not known."""
+    target_at_fault: bool = False
+    """It FAILED, and another target may do better."""
+
+
+def digest_of(metadata: LedgerMetadata) -> DigestScheme:
+    """The digest and key of a ledger, from its metadata alone."""
+    return DigestScheme(metadata.digest_type or DigestType.CRC32, metadata.password or b"")
+
+
+async def held_by(services: Services, tasks: Tasks, bookie: BookieId, record: LedgerRecord) -> HeldEntries:
+    """Which entries of a ledger a bookie holds.
+
+    Raises: BookKeeperError: it does not tell, which proves nothing (A4).
+    """
+    request, what = ListEntries(record.ledger_id), f"entries of ledger {record.ledger_id} on {bookie}"
+    reply = await _asked(services, tasks, bookie, request, Use.LAC)
+    error = failure_of(reply, what)
+    if error is not None:
+        if classify(error) is Answer.NEGATIVE:
+            return HeldEntries()
+        raise error
+    if not isinstance(reply, ListReply) or reply.availability is None:
+        raise MalformedFrameError(f"{what}: a success without a list")
+    return decode_availability(reply.availability)
+
+
+async def bring(shop: Workshop, record: LedgerRecord, copy: Copy, target: BookieId) -> Brought:
+    """Bring ``copy`` to ``target`` and swap it in; with ``target`` already in place, complete it there.
+
+    Never raises for what was foreseen: see :class:`Brought`. The last fragment of a ledger that is not closed FAILED
+    with LedgerFencedError (A3).
+    """
+    return await _RepairShell(shop, record, copy, target).run()
+
+
+def _asked(
+    services: Services, tasks: Tasks, bookie: BookieId, request: Request, use: Use
+) -> asyncio.Future[Reply | BookKeeperError]:
+    """The reply, or why there is none: never raises."""
+    answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
+
+    def answered(reply: Reply | BookKeeperError) -> None:
+        if not answer.done():
+            answer.set_result(reply)
+
+    ask(services, tasks, bookie, request, answered, use=use)
+    return answer
+
+
+class _RepairShell:
+    """One attempt."""
+
+    def __init__(self, shop: Workshop, record: LedgerRecord, copy: Copy, target: BookieId) -> None:
+        metadata = record.metadata
+        self._shop = shop
+        self._services = shop.services
+        self._record = record
+        self._planned = record.stored
+        """What the machine was told last: a swap names its version."""
+        self._digest = digest_of(metadata)
+        self._loop = asyncio.get_running_loop()
+        self._tasks = Tasks(f"repair of ledger {record.ledger_id}, {copy}", on_error=self._end_with)
+        self._source = EntrySource(self._services, record, self._digest, self._tasks, lambda lac: None)
+        self._source.last_resort = frozenset([copy.bookie])
+        entries = metadata.last_entry + 1
+        self._machine = FragmentCopy(
+            metadata,
+            copy,
+            target,
+            throttle=shop.throttle,
+            config=shop.config,
+            entry_bytes=metadata.length // entries + self._digest.overhead if entries else 1024,
+        )
+        self._entries: dict[int, list[bytes]] = {}
+        """First entry of a run -> its entries, as they were read."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._done: asyncio.Future[Finished] = self._loop.create_future()
+
+    async def run(self) -> Brought:
+        try:
+            self._perform(self._machine.start(self._loop.time()))
+            end = await self._done
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            await self._tasks.close()
+        machine = self._machine
+        return Brought(
+            machine.copy,
+            machine.target,
+            end.outcome,
+            machine.copied_entries,
+            machine.copied_bytes,
+            max(0, machine.verified_entries - machine.copied_entries),
+            end.error,
+            end.target_at_fault,
+        )
+
+    def _end_with(self, error: BaseException) -> None:
+        if not self._done.done():
+            self._done.set_exception(error)
+
+    # -- effects ------------------------------------------------------------------------------------------
+
+    def _perform(self, effects: Iterable[wish.Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case wish.Survey():
+                    self._tasks.start(self._survey(effect.target), "survey")
+                case wish.ReadRun(entries):
+                    self._step(partial(self._read, entries), entries, self._machine.on_read_failed)
+                case wish.WriteRun(target, entries):
+                    self._step(partial(self._write, target, entries), entries, self._machine.on_write_failed)
+                case wish.VerifyRun(target, entries):
+                    self._entries.pop(entries[0], None)
+                    self._step(partial(self._verify, target, entries), entries, self._machine.on_verify_failed)
+                case wish.SwapBookie():
+                    self._tasks.start(self._swap(effect), "swap")
+                case wish.WakeAt():
+                    if self._timer is not None:
+                        self._timer.cancel()
+                    self._timer = self._loop.call_at(effect.time, self._on_time)
+                case wish.Finished():
+                    if not self._done.done():
+                        self._done.set_result(effect)
+                case _:
+                    assert_never(effect)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self._perform(self._machine.on_tick(self._loop.time()))
+
+    def _step(
+        self,
+        work: Callable[[], Coroutine[Any, Any, list[wish.Effect]]],
+        entries: Sequence[int],
+        failed: Callable[[int, BookKeeperError, float], list[wish.Effect]],
+    ) -> None:
+        """One step of a run: what comes of it goes to the machine."""
+
+        async def step() -> None:
+            try:
+                effects = await work()
+            except BookKeeperError as error:
+                effects = failed(entries[0], error, self._loop.time())
+            self._perform(effects)
+
+        self._tasks.start(step(), f"entries {entries[0]}..{entries[-1]}")
+
+    # -- asking the target what it has ----------------------------------------------------------------------
+
+    async def _survey(self, target: BookieId) -> None:
+        held: HeldEntries | None = None
+        if target not in self._shop.tells_nothing:
+            try:
+                held = await held_by(self._services, self._tasks, target, self._record)
+            except BookKeeperError as error:
+                _log.info("what %s holds of ledger %d is not known: %s", target, self._record.ledger_id, error)
+                self._shop.tells_nothing.add(target)
+        self._perform(self._machine.on_surveyed(held, self._loop.time()))
+
+    # -- one run ------------------------------------------------------------------------------------------
+
+    async def _read(self, entries: Sequence[int]) -> list[wish.Effect]:
+        first = entries[0]
+        if isinstance(entries, range) and self._source.reads_batches(self._record.metadata.fragment_of(first).ensemble):
+            found = await self._source.read(first, len(entries), whole=True)
+        else:
+            found = []
+            for at in range(0, len(entries), _SINGLES):
+                some = [self._source.read(entry, whole=True) for entry in entries[at : at + _SINGLES]]
+                found += [entry for run in await _all(some) for entry in run]
+        self._entries[first] = found
+        return self._machine.on_read(first, sum(map(len, found)), self._loop.time())
+
+    async def _write(self, target: BookieId, entries: Sequence[int]) -> list[wish.Effect]:
+        """Recovery adds without priority: what they rebuild is not more urgent than what is written now."""
+        first, ledger_id = entries[0], self._record.ledger_id
+        key = self._digest.master_key
+        packets = self._entries[first]
+        adds = [
+            AddEntry(ledger_id, EntryId(entry), key, packet, recovery=True)
+            for entry, packet in zip(entries, packets, strict=True)
+        ]
+        waiting = [_asked(self._services, self._tasks, target, add, Use.RECOVERY) for add in adds]
+        for add, reply in zip(adds, await _all(waiting), strict=True):
+            if (error := failure_of(reply, f"entry {add.entry_id} of ledger {ledger_id} to {target}")) is not None:
+                raise error
+        self._shop.on_copied(len(adds), sum(map(len, packets)))
+        return self._machine.on_written(first, self._loop.time())
+
+    async def _verify(self, target: BookieId, entries: Sequence[int]) -> list[wish.Effect]:
+        at = 0
+        while at < len(entries):
+            batch = isinstance(entries, range) and len(entries) - at > 1 and self._source.reads_batches([target])
+            at += await (
+                self._verify_batch(target, entries[at:]) if batch else self._verify_singles(target, entries[at:])
+            )
+        return self._machine.on_verified(entries[0], self._loop.time())
+
+    async def _verify_batch(self, target: BookieId, entries: Sequence[int]) -> int:
+        """How many of them were good, from the first on."""
+        ledger_id, first = self._record.ledger_id, EntryId(entries[0])
+        what = f"reading back entries from {first} of ledger {ledger_id} on {target}"
+        request = BatchRead(ledger_id, first, 0, len(entries), self._services.config.batch_read_bytes)
+        reply = await _asked(self._services, self._tasks, target, request, Use.BATCH)
+        if (error := failure_of(reply, what)) is not None:
+            if self._source.doubts_batches(target, error):
+                return await self._verify_singles(target, entries[:1])
+            raise error
+        if not isinstance(reply, BatchReply):
+            raise MalformedFrameError(f"{what}: a {type(reply).__name__}")
+        self._source.on_batch_answered(target)
+        digest, body = self._digest, reply.body
+        found = runs.split_entries(body, 0, len(body), ledger_id, first, digest.digest_type, digest.mac_key)
+        if not found.payloads:
+            raise DigestMismatchError(f"{what}: digest or ids differ")
+        return len(found.payloads)
+
+    async def _verify_singles(self, target: BookieId, entries: Sequence[int]) -> int:
+        ledger_id, some = self._record.ledger_id, entries[:_SINGLES]
+        asked = [
+            _asked(self._services, self._tasks, target, ReadEntry(ledger_id, EntryId(entry)), Use.MAIN)
+            for entry in some
+        ]
+        for entry, reply in zip(some, await _all(asked), strict=True):
+            what = f"reading back entry {entry} of ledger {ledger_id} on {target}"
+            entry_of(reply, self._digest, ledger_id, entry, what)
+        return len(some)
+
+    # -- the swap -----------------------------------------------------------------------------------------
+
+    async def _swap(self, swap: wish.SwapBookie) -> None:
+        """By compare-and-set (A2); whatever comes of it, what is stored then decides (M8)."""
+        assert self._planned.value is swap.over, "the machine plans over what it was told last"
+        try:
+            try:
+                new = swap.over.swap_bookie(swap.first_entry, swap.old, swap.new)
+                await self._record.write(new, self._planned)
+            except MetadataConflictError:
+                await self._record.refresh()
+            except STORE_AWAY:
+                await self._reread()
+        except NoSuchLedgerError:
+            effects = self._machine.on_gone(self._loop.time())
+        except BookKeeperError as error:
+            effects = self._machine.on_store_failed(error, self._loop.time())
+        else:
+            self._planned = self._record.stored
+            effects = self._machine.on_stored(self._planned.value, self._loop.time())
+        self._perform(effects)
+
+    async def _reread(self) -> None:
+        """Read until the store answers, for ``metadata_timeout_ms`` at most."""
+        deadline = self._loop.time() + self._services.config.metadata_timeout_ms / 1000
+        while True:
+            try:
+                await self._record.refresh()
+            except STORE_AWAY as error:
+                if self._loop.time() >= deadline:
+                    raise MetadataUnavailableError(
+                        f"ledger {self._record.ledger_id}: whether {self._machine.target} was swapped in is not known, "
+                        f"the metadata store does not answer: {error}"
+                    ) from error
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
+
+
+async def _all(futures: Sequence[asyncio.Future[Any]]) -> list[Any]:
+    """The results in order; if one fails the others are let go of."""
+    try:
+        return list(await asyncio.gather(*futures))
+    except BaseException:
+        for future in futures:
+            if not future.cancel() and not future.cancelled():
+                future.exception()
+        raise

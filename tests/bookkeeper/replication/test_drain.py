@@ -1,0 +1,278 @@
+"""Every ledger off some bookies, on production bookies in a simulated world."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.client.ledger_handle import WriteHandle
+from bookkeeper.client.underreplicated import Missing, mark
+from bookkeeper.errors import ConfigError, IllegalOperationError, LedgerFencedError
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.ledger import LedgerState
+from bookkeeper.replication import DrainConfig, DrainProgress, drain, shares_of
+from bookkeeper.replication.marks import lock_path, read_mark
+from bookkeeper.testing.cluster import SimCluster
+from tests.bookkeeper.replication.clusters import Story, append, holds, set_read_only, until, written
+from tests.bookkeeper.replication.test_replace import damage
+
+OLD = ["b1", "b2", "b3"]
+
+
+def run(story: Story, bookies: int = 3, seed: int = 1) -> None:
+    SimCluster(seed, bookies).run(story)
+
+
+async def some_closed(cluster: SimCluster, bk: BookKeeper, count: int) -> list[LedgerId]:
+    return [await written(cluster, bk, 30) for _ in range(count)]
+
+
+async def three_more(cluster: SimCluster) -> None:
+    for name in ("b4", "b5", "b6"):
+        await cluster.add_bookie(name)
+
+
+async def keep_writing(cluster: SimCluster, ledger: WriteHandle, stop: asyncio.Event) -> None:
+    while not stop.is_set():
+        await append(cluster, ledger, 3)
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.rule("A1", "A3", "A5", "V3")
+@pytest.mark.parametrize("seed", range(3))
+def test_three_bookies_join_under_load_the_first_three_are_drained_and_stopped_and_nothing_is_missing(
+    seed: int,
+) -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as operator:
+            closed = await some_closed(cluster, bk, 12)
+            writers = [await bk.create_ledger(password=b"pw") for _ in range(3)]
+            stop = asyncio.Event()
+            load = [asyncio.ensure_future(keep_writing(cluster, w, stop)) for w in writers]
+            await asyncio.sleep(0.5)
+            await three_more(cluster)
+            for name in OLD:
+                await set_read_only(cluster, name)
+            await until(lambda: all(not set(w.metadata.last_fragment.ensemble) & set(OLD) for w in writers))
+            last: list[tuple[int, int]] = []
+            config = DrainConfig(owner="me")
+            report = await drain(operator, OLD, config, lambda p: last.append((p.ledgers_done, p.entries_done)))
+            assert report.is_complete and not report.recovered, report.stuck
+            assert {m.old for m in report.moved} == set(OLD) and {m.new for m in report.moved} <= {"b4", "b5", "b6"}
+            assert {m.ledger_id for m in report.moved} >= set(closed)
+            assert max(entries for _, entries in last) >= 12 * 90
+            assert await shares_of(operator, OLD) == ([], [])
+            stop.set()
+            await asyncio.gather(*load)
+            for name in OLD:
+                cluster.node(name).crash()
+            for writer in writers:
+                await append(cluster, writer, 5)
+                await writer.close()
+            await cluster.check_acked()
+
+    run(story, seed=seed)
+
+
+@pytest.mark.rule("A1", "V3")
+def test_a_bookie_that_is_gone_for_good_is_drained_from_the_others() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            await some_closed(cluster, bk, 8)
+            cluster.node("b2").crash()
+            await until(lambda: "b2" not in bk.services.watcher.writable)
+            report = await drain(bk, ["b2"])
+            assert report.is_complete and report.moved and report.passes >= 2
+            cluster.node("b1").crash()
+            await cluster.check_acked()
+
+    run(story, bookies=5)
+
+
+@pytest.mark.rule("A3", "A8")
+def test_an_open_ledger_whose_writer_is_idle_is_reported_and_recovered_only_when_told_to_after_its_grace() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as operator:
+            idle = await bk.create_ledger(password=b"pw")
+            await append(cluster, idle, 10)
+            closed = await some_closed(cluster, bk, 2)
+            await three_more(cluster)
+            await set_read_only(cluster, "b1")
+            report = await drain(operator, ["b1"])
+            assert [str(stuck) for stuck in report.stuck] == [
+                f"ledger {idle.id}, entries 0..? on b1: it is open: its writer moves on by itself with its next "
+                "append; otherwise it has to be recovered"
+            ]
+            assert not report.is_complete and {m.ledger_id for m in report.moved} == set(closed)
+            assert (await bk.metadata(idle.id)).state is LedgerState.OPEN
+            await append(cluster, idle, 1)  # nobody has touched it
+            assert (await drain(operator, ["b1"])).is_complete, "now its writer has moved, and what it left is closed"
+
+            await idle.close()
+            late = await bk.create_ledger(password=b"pw")
+            await append(cluster, late, 3)
+            old = late.metadata.last_fragment.ensemble[0]
+            await set_read_only(cluster, old)
+            began = asyncio.get_running_loop().time()
+            report = await drain(operator, [old], DrainConfig(recover_open=True, grace_ms=20_000))
+            assert report.is_complete and report.recovered == [late.id]
+            assert asyncio.get_running_loop().time() - began >= 20
+            with pytest.raises(LedgerFencedError):
+                await late.append(b"too late")
+            await cluster.check_acked()
+
+    run(story)
+
+
+@pytest.mark.rule("A8")
+def test_one_ledger_that_cannot_be_moved_does_not_hold_up_the_others() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledgers = await some_closed(cluster, bk, 6)
+            for name in OLD:
+                damage(cluster, name, ledgers[2], {7})
+            store, path = bk.metadata_store.store, bk.metadata_store.ledgers.path(ledgers[4])
+            whole = (await store.get(path)).value
+            await store.set(path, b"nonsense", None)
+            await store.create(
+                lock_path("/ledgers", ledgers[5]), b'bookieId: "somebody"\n', ephemeral=True, parents=True
+            )
+            await three_more(cluster)
+            await set_read_only(cluster, "b1")
+            async with cluster.connect() as operator:
+                report = await drain(operator, ["b1"], DrainConfig(parallel=2))
+            reasons = {stuck.ledger_id: str(stuck) for stuck in report.stuck}
+            assert set(reasons) == {ledgers[2], ledgers[4], ledgers[5]}
+            assert "entries 0..29 on b1" in reasons[ledgers[2]]
+            assert "its metadata cannot be read" in reasons[ledgers[4]]
+            assert "somebody repairs it now" in reasons[ledgers[5]]
+            assert {m.ledger_id for m in report.moved} == {ledgers[i] for i in (0, 1, 3)}
+            await store.set(path, whole, None)
+
+    run(story)
+
+
+@pytest.mark.rule("A7", "D12")
+def test_a_mark_goes_when_the_ledger_is_whole_and_stays_with_a_reason_when_it_is_not() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            lacking = await bk.create_ledger(password=b"pw")
+            await append(cluster, lacking, 10)
+            cluster.node("b2").crash()
+            await append(cluster, lacking, 10)
+            await lacking.close()  # leaves a mark: b2 lacks entries
+            cluster.node("b2").restart()
+            await cluster.until_up()
+            metadata = bk.metadata_store
+            assert await read_mark(metadata, lacking.id) is not None
+            open_one = await bk.create_ledger(password=b"pw")
+            await append(cluster, open_one, 3)
+            deleted = await written(cluster, bk, 3)
+            await bk.delete_ledger(deleted)
+            cluster._passwords.pop(deleted)
+            elsewhere = await written(cluster, bk, 3)
+            for ledger, bookie in ((open_one.id, "b1"), (deleted, "b1"), (elsewhere, "b9")):
+                missing = Missing()
+                missing.note(BookieId(bookie), 0, 2)
+                await mark(metadata.store, "/ledgers", LedgerId(ledger), missing, 1)
+            await three_more(cluster)
+            await set_read_only(cluster, "b1")
+            report = await drain(bk, ["b1"])
+            tidied = {each.ledger_id: each for each in report.marks}
+            assert tidied[lacking.id].removed and tidied[lacking.id].reason == "every copy is whole"
+            assert holds(cluster, "b2", lacking.id) == set(range(20)), "it was completed where it is"
+            assert tidied[deleted].removed and tidied[deleted].reason == "the ledger was deleted"
+            assert not tidied[open_one.id].removed and "the ledger is not closed" in tidied[open_one.id].reason
+            assert await read_mark(metadata, lacking.id) is None and await read_mark(metadata, open_one.id) is not None
+            assert (await read_mark(metadata, elsewhere) is None) == (elsewhere in tidied)
+            assert not await metadata.store.children("/ledgers/underreplication/locks")
+            await open_one.close()
+            await cluster.check_acked()
+
+    run(story)
+
+
+def test_what_makes_no_sense_is_refused_before_anything_is_done() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            await some_closed(cluster, bk, 1)
+            for names, config, words in [
+                (["b9"], None, "no bookie b9: there are b1, b2, b3, b4"),
+                (["b1"], None, "b1 is writable: .* start it again read-only"),
+                ([], None, "no bookie was named"),
+                (["b1"], DrainConfig(while_writable=True, targets=("b1",)), "b1 cannot take .* is itself drained"),
+                (["b1"], DrainConfig(while_writable=True, targets=("b8",)), "b8 cannot take .* is not writable"),
+            ]:
+                with pytest.raises(IllegalOperationError, match=words):
+                    await drain(bk, names, config)
+            with pytest.raises(ConfigError, match="parallel >= 1"):
+                DrainConfig(parallel=0)
+
+    run(story, bookies=4)
+
+
+@pytest.mark.rule("A9")
+def test_a_writable_bookie_is_drained_when_told_to_and_what_appears_meanwhile_is_reported() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as operator:
+            await some_closed(cluster, bk, 3)
+            await three_more(cluster)
+            stop = asyncio.Event()
+
+            async def create() -> None:
+                while not stop.is_set():
+                    await some_closed(cluster, bk, 1)
+
+            creating = asyncio.ensure_future(create())
+            targets = ("b4", "b5", "b6")
+            report = await drain(operator, ["b1"], DrainConfig(while_writable=True, targets=targets))
+            stop.set()
+            await creating
+            assert report.passes == 3 and len(report.moved) >= 3
+            assert report.stuck and all("writable, and may do so again" in each.reason for each in report.stuck)
+            assert {m.new for m in report.moved} <= set(targets)
+            await cluster.check_acked()
+
+    run(story)
+
+
+@pytest.mark.rule("A8")
+def test_a_drain_that_is_cut_short_is_begun_again_and_moves_the_rest() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            await some_closed(cluster, bk, 10)
+            await three_more(cluster)
+            await set_read_only(cluster, "b1")
+            task: asyncio.Task[Any]
+
+            def enough(progress: DrainProgress) -> None:
+                if progress.ledgers_done >= 4:
+                    task.cancel()
+
+            task = asyncio.ensure_future(drain(bk, ["b1"], DrainConfig(parallel=1), enough))
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            left = len((await shares_of(bk, ["b1"]))[0])
+            assert 0 < left < 10
+            report = await drain(bk, ["b1"])
+            assert report.is_complete and len(report.moved) == left
+            await cluster.check_acked()
+
+    run(story)
+
+
+def test_what_there_is_to_move_is_told_without_moving_it() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await written(cluster, bk, 30)
+            open_one = await bk.create_ledger(password=b"pw")
+            shares, unreadable = await shares_of(bk, ["b1", "b2"])
+            assert unreadable == [] and [s.ledger_id for s in shares] == [ledger, open_one.id]
+            assert [(s.entries, len(s.copies)) for s in shares] == [(60, 2), (0, 2)]
+            assert shares[0].size_guess == 2 * shares[0].metadata.length and shares[1].size_guess == 0
+            await open_one.close()
+
+    run(story)

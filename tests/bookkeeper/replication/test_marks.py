@@ -1,0 +1,81 @@
+"""The list of under-replicated ledgers and its locks."""
+
+from __future__ import annotations
+
+import pytest
+
+from bookkeeper.client.underreplicated import Missing, mark, mark_path
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.meta import MemoryCluster, Metadata, init_cluster_in
+from bookkeeper.real import system_seams
+from bookkeeper.replication.marks import lock_path, marked_ledgers, read_mark, remove_mark, repair_lock
+
+FIVE = LedgerId(5)
+
+
+async def two_sessions() -> tuple[Metadata, Metadata]:
+    cluster, seams = MemoryCluster(), system_seams()
+    await init_cluster_in(cluster.connect(), seams)
+    return await Metadata.over(cluster.connect(), seams), await Metadata.over(cluster.connect(), seams)
+
+
+def lacking(*bookies: str) -> Missing:
+    found = Missing()
+    for bookie in bookies:
+        found.note(BookieId(bookie), 0, 1)
+    return found
+
+
+def test_the_lock_lies_where_apache_bookkeeper_looks() -> None:
+    assert lock_path("/ledgers", FIVE) == "/ledgers/underreplication/locks/urL0000000005"
+    assert lock_path("/x", LedgerId(1234567890123)) == "/x/underreplication/locks/urL1234567890123"
+
+
+async def test_marks_are_listed_read_and_removed_with_the_parents_left_empty() -> None:
+    metadata, _ = await two_sessions()
+    assert [i async for i in marked_ledgers(metadata)] == [] and await read_mark(metadata, FIVE) is None
+    for ledger in (5, 6, 70000):
+        await mark(metadata.store, "/ledgers", LedgerId(ledger), lacking("b1", "b2"), 1)
+    assert [i async for i in marked_ledgers(metadata)] == [5, 6, 70000]
+    found = await read_mark(metadata, FIVE)
+    assert found is not None and found.bookies == ("b1", "b2")
+    assert await remove_mark(metadata, found) and await remove_mark(metadata, found)
+    assert [i async for i in marked_ledgers(metadata)] == [6, 70000]
+    assert await metadata.store.exists(mark_path("/ledgers", LedgerId(6))) is not None
+    assert await metadata.store.exists(mark_path("/ledgers", FIVE).rpartition("/")[0]) is None
+
+
+@pytest.mark.rule("A7")
+async def test_a_mark_that_was_written_again_since_it_was_read_stays() -> None:
+    metadata, other = await two_sessions()
+    await mark(metadata.store, "/ledgers", FIVE, lacking("b1"), 1)
+    seen = await read_mark(metadata, FIVE)
+    assert seen is not None
+    await mark(other.store, "/ledgers", FIVE, lacking("b2"), 2)
+    assert not await remove_mark(metadata, seen)
+    left = await read_mark(metadata, FIVE)
+    assert left is not None and left.bookies == ("b1", "b2")
+
+
+@pytest.mark.rule("Z2")
+async def test_one_repairs_at_a_time_and_the_other_is_told_who() -> None:
+    metadata, other = await two_sessions()
+    async with repair_lock(metadata, FIVE, "me") as holder:
+        assert holder is None
+        async with repair_lock(other, FIVE, "you") as holder:
+            assert holder == "me"
+        assert (await metadata.store.get(lock_path("/ledgers", FIVE))).value == b'bookieId: "me"\n'
+        async with repair_lock(other, LedgerId(6), "you") as holder:
+            assert holder is None
+    async with repair_lock(other, FIVE, "you") as holder:
+        assert holder is None
+    assert await metadata.store.children("/ledgers/underreplication/locks") == []
+
+
+async def test_the_lock_of_a_session_that_died_is_free() -> None:
+    metadata, other = await two_sessions()
+    lock = repair_lock(metadata, FIVE, "me")
+    await lock.__aenter__()
+    await metadata.close()
+    async with repair_lock(other, FIVE, "you") as holder:
+        assert holder is None

@@ -1,0 +1,220 @@
+"""The shell that brings one copy to another bookie: what goes over the wire."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from bookkeeper import wire
+from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import BookKeeperError, LedgerFencedError, MetadataUnavailableError, RequestTimedOutError
+from bookkeeper.ids import BookieId
+from bookkeeper.replication.fragment import CopyConfig, Outcome
+from bookkeeper.replication.repair import Workshop, bring, digest_of, held_by
+from bookkeeper.wire import Status
+from bookkeeper.wire.availability import GROUP, HEADER
+from tests.bookkeeper.client.scripted import CONFIG, ScriptedBookie, ScriptedCluster, payload_of, written
+from tests.bookkeeper.replication.clusters import copy_on, record_of
+
+NEW = BookieId("b4")
+SMALL = CopyConfig(run_entries_max=10, retry_ms=50)
+V2 = ClientConfig(protocol="v2", add_timeout_ms=4_000, metadata_timeout_ms=2_000)
+
+
+def shop_of(bk: BookKeeper) -> Workshop:
+    return Workshop(services=bk.services, config=SMALL)
+
+
+async def on_three(cluster: ScriptedCluster, bk: BookKeeper, count: int = 40) -> int:
+    """A closed ledger on b1, b2 and b3, of which b4 knows nothing."""
+    ledger_id = await written(bk, count)
+    assert sorted((await bk.metadata(ledger_id)).bookies) == ["b1", "b2", "b3"]
+    await cluster.add(ScriptedBookie("b4"))
+    return ledger_id
+
+
+@pytest.mark.rule("A1", "L6")
+@pytest.mark.parametrize("config", [CONFIG, V2], ids=["v3", "v2"])
+def test_the_target_gets_the_same_bytes_as_recovery_adds_without_priority_and_is_asked_for_them(
+    config: ClientConfig,
+) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(config) as bk:
+            ledger_id = await on_three(cluster, bk)
+            record = await record_of(bk, ledger_id)
+            done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            assert (done.outcome, done.entries, done.found, done.error) == (Outcome.SWAPPED, 40, 0, None)
+            assert cluster["b4"].entries[ledger_id] == cluster["b1"].entries[ledger_id]
+            adds = [r for r in cluster["b4"].requests if isinstance(r, wire.AddEntry)]
+            assert len(adds) == 40 and all(add.recovery and not add.priority for add in adds)
+            assert {add.master_key for add in adds} == {digest_of(record.metadata).master_key}
+            first_read = next(i for i, r in enumerate(cluster["b4"].requests) if isinstance(r, wire.BatchRead))
+            assert isinstance(cluster["b4"].requests[first_read - 1], wire.AddEntry)
+            assert not [r for r in cluster["b2"].requests if isinstance(r, wire.BatchRead)], "the others have it all"
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("A3")
+def test_the_open_end_of_a_ledger_is_not_touched() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"x")
+            await cluster.add(ScriptedBookie("b4"))
+            record = await record_of(bk, ledger.id)
+            done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            assert done.outcome is Outcome.FAILED and isinstance(done.error, LedgerFencedError)
+            assert cluster["b4"].requests == []
+            await ledger.close()
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("A1", "A4")
+def test_a_target_that_acknowledges_and_forgets_is_not_swapped_in() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await on_three(cluster, bk)
+            cluster["b4"].store = lambda *_: None  # type: ignore[method-assign]
+            record = await record_of(bk, ledger_id)
+            done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            assert done.outcome is Outcome.FAILED and done.target_at_fault
+            assert NEW not in (await bk.metadata(ledger_id)).bookies
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("A1", "L5")
+def test_a_target_that_damages_what_it_keeps_is_not_swapped_in() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await on_three(cluster, bk)
+            keep = cluster["b4"].store
+
+            def damaged(ledger: int, entry_id: int, entry: bytes) -> None:
+                keep(ledger, entry_id, entry[:-1] + b"?" if entry_id == 33 else entry)
+
+            cluster["b4"].store = damaged  # type: ignore[method-assign, assignment]
+            record = await record_of(bk, ledger_id)
+            done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            assert done.outcome is Outcome.FAILED and "digest" in str(done.error)
+            assert NEW not in (await bk.metadata(ledger_id)).bookies
+
+    ScriptedCluster().run(story)
+
+
+def test_a_target_without_batch_reads_is_read_back_entry_by_entry() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await on_three(cluster, bk)
+            for bookie in cluster.bookies:
+                bookie.batches = False
+            record = await record_of(bk, ledger_id)
+            done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            assert done.outcome is Outcome.SWAPPED
+            stored = cluster["b4"].entries[ledger_id]
+            assert [payload_of(stored[i]) for i in range(40)] == [b"%d" % i for i in range(40)]
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("A4", "A8")
+def test_a_target_that_never_says_what_it_holds_is_waited_for_once() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await on_three(cluster, bk)
+            handle = cluster["b4"].handle
+            asked = 0
+
+            def mute(request: wire.Request, reply: object) -> None:
+                nonlocal asked
+                if isinstance(request, wire.ListEntries):
+                    asked += 1
+                else:
+                    handle(request, reply)  # type: ignore[arg-type]
+
+            cluster["b4"].handle = mute  # type: ignore[method-assign]
+            shop, loop = shop_of(bk), asyncio.get_running_loop()
+            record = await record_of(bk, ledger_id)
+            assert (await bring(shop, record, copy_on(record.metadata, "b2"), NEW)).outcome is Outcome.SWAPPED
+            other = await written(bk, 5)
+            record = await record_of(bk, other)
+            spared = next(iter({"b1", "b2", "b3", "b4"} - set(record.metadata.bookies)))
+            began = loop.time()
+            if spared == NEW:
+                old = record.metadata.last_fragment.ensemble[0]
+                assert (await bring(shop, record, copy_on(record.metadata, old), NEW)).outcome is Outcome.SWAPPED
+                assert loop.time() - began < 1
+            assert asked == 1
+
+    ScriptedCluster(seed=3).run(story)
+
+
+@pytest.mark.rule("A2", "M8")
+def test_a_swap_whose_reply_is_lost_is_known_when_the_store_answers_again() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await on_three(cluster, bk)
+            record = await record_of(bk, ledger_id)
+            write = record.write
+
+            async def lost(*args: object) -> object:
+                await write(*args)  # type: ignore[arg-type]
+                raise MetadataUnavailableError("the reply is lost")
+
+            record.write = lost  # type: ignore[method-assign, assignment]
+            done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            assert done.outcome is Outcome.SWAPPED
+            assert NEW in (await bk.metadata(ledger_id)).bookies
+
+    ScriptedCluster().run(story)
+
+
+def test_a_store_that_stays_away_leaves_it_open() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await on_three(cluster, bk)
+            record = await record_of(bk, ledger_id)
+
+            async def away(*args: object, **named: object) -> object:
+                raise MetadataUnavailableError("away")
+
+            record.write = record.refresh = away  # type: ignore[method-assign, assignment]
+            done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            assert isinstance(done.error, MetadataUnavailableError) and "whether b4 was swapped in" in str(done.error)
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("A4")
+def test_what_a_bookie_holds_nothing_and_unknown_are_three_answers() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await on_three(cluster, bk)
+            record, tasks = await record_of(bk, ledger_id), Tasks("test")
+            answers: dict[str, wire.Reply | None] = {
+                "b1": wire.ListReply(Status.OK, record.ledger_id, HEADER.pack(0, 1) + GROUP.pack(2, 2, 5, 0)),
+                "b2": wire.ListReply(Status.NO_LEDGER, record.ledger_id),
+                "b3": wire.ListReply(Status.IO_ERROR, record.ledger_id),
+                "b4": None,
+            }
+
+            def answering(answer: wire.Reply | None) -> Callable[[wire.Request, Callable[[wire.Reply], None]], None]:
+                return lambda request, reply: reply(answer) if answer is not None else None
+
+            for name, answer in answers.items():
+                cluster[name].handle = answering(answer)  # type: ignore[method-assign, assignment]
+            assert list((await held_by(bk.services, tasks, BookieId("b1"), record)).runs()) == [(2, 6)]
+            assert not await held_by(bk.services, tasks, BookieId("b2"), record)
+            with pytest.raises(BookKeeperError, match="IO_ERROR"):
+                await held_by(bk.services, tasks, BookieId("b3"), record)
+            with pytest.raises(RequestTimedOutError):
+                await held_by(bk.services, tasks, NEW, record)
+            await tasks.close()
+
+    ScriptedCluster().run(story)
