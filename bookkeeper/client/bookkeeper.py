@@ -28,6 +28,7 @@ from bookkeeper.errors import (
     ConfigError,
     NoSuchLedgerError,
     NotEnoughBookiesError,
+    RequestTimedOutError,
     UnauthorizedError,
     require,
 )
@@ -244,8 +245,23 @@ class BookKeeper:
             UnauthorizedError: the password is not the ledger's.
             RecoveryInconclusiveError: too few of its bookies answer; it stays in recovery: try again later.
             BookieError: without recovery: too few bookies told how far may be read.
+            RequestTimedOutError: not within ``open_timeout_ms``; a recovery may have begun, and goes on where it
+                stopped with the next one.
         """
         self._require_open()
+        limit = asyncio.timeout(self._config.open_timeout_ms / 1000)
+        try:
+            async with limit:
+                return await self._open_ledger(ledger_id, password, recovery=recovery)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise RequestTimedOutError(
+                f"ledger {ledger_id} was not opened within open_timeout_ms = {self._config.open_timeout_ms}; "
+                + ("its writer may be fenced, and another open_ledger goes on with the recovery" if recovery else "")
+            ) from error
+
+    async def _open_ledger(self, ledger_id: int, password: bytes, *, recovery: bool) -> ReadHandle:
         ledgers = self._services.metadata.ledgers
         record = LedgerRecord(ledgers, LedgerId(ledger_id), await ledgers.read(LedgerId(ledger_id), fresh=True))
         digest = _digest_of(record, password)

@@ -286,7 +286,7 @@ class WriterShell:
 
         lane = self._lanes.get(bookie)
         if lane is not None:
-            limit_s = self.services.config.force_timeout_ms / 1000
+            limit_s = 2 * self.services.config.force_timeout_ms / 1000  # the machine's own limit comes first
             lane.ask(ForceRequest(self.record.ledger_id), limit_s, answered)
 
     def _end_forces(self, error: BookKeeperError | None, *numbers: int) -> None:
