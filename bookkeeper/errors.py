@@ -24,7 +24,7 @@ nobody reads a message.
         * :exc:`NoSuchKeyError`, :exc:`KeyExistsError`, :exc:`NotEmptyError`
         * :exc:`MetadataUnavailableError` (retryable, outcome unknown), :exc:`SessionExpiredError`
         * :exc:`MetadataFormatError`, :exc:`MetadataRolledBackError`, :exc:`MetadataForbiddenError`
-        * :exc:`NoClusterError`, :exc:`ClusterExistsError`
+        * :exc:`NoClusterError`, :exc:`ClusterExistsError`, :exc:`ClusterMovedError`, :exc:`SessionsLiveError`
     * :exc:`CorruptionError` -- bytes are not what they were
         * :exc:`DigestMismatchError`
     * :exc:`StorageError` -- a bookie's own disk
@@ -303,6 +303,14 @@ class NoClusterError(MetadataError):
 
 class ClusterExistsError(MetadataError):
     """There is a cluster under this address already."""
+
+
+class ClusterMovedError(MetadataError):
+    """The cluster's metadata have moved to another store, or a copy into this one has not ended."""
+
+
+class SessionsLiveError(MetadataError):
+    """Somebody uses the cluster, and what was asked for needs it to be idle."""
 
 
 # -- bytes -----------------------------------------------------------------------------------------------

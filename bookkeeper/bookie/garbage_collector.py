@@ -32,10 +32,9 @@ async def check_metadata(metadata: Metadata, disk: Disk, directory: str) -> None
     path = os.path.join(directory, SEEN_TRANSACTION)
     if disk.exists(path):
         try:
-            seen = int(disk.read_file(path))
+            await metadata.check_not_rolled_back(disk.read_file(path))
         except ValueError as error:
             raise CookieError(f"{path} is damaged") from error
-        await metadata.store.check_not_rolled_back(seen)
 
 
 class GarbageCollector:
@@ -78,7 +77,7 @@ class GarbageCollector:
         await store.check_not_rolled_back(store.last_transaction)
         listed = {ledger async for ledger in self._metadata.ledgers.list()}
         path = os.path.join(self._config.directory, SEEN_TRANSACTION)
-        replace_file(self._seams.disk, path, b"%d\n" % store.last_transaction)
+        replace_file(self._seams.disk, path, self._metadata.seen())
         absent = []
         for ledger in self._proof.candidates(local, listed):
             try:

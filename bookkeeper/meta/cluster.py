@@ -13,11 +13,13 @@ from bookkeeper.errors import (
     NoSuchKeyError,
 )
 from bookkeeper.meta import layout as layouts
+from bookkeeper.meta import lineage as lineages
 from bookkeeper.meta import service_uri
 from bookkeeper.meta.bookies import Bookies
 from bookkeeper.meta.cookies import Cookies
 from bookkeeper.meta.layout import Layout
 from bookkeeper.meta.ledgers import Ledgers
+from bookkeeper.meta.lineage import Lineage
 from bookkeeper.meta.paths import DEFAULT_ROOT, Paths
 from bookkeeper.meta.store import Create, MetadataStore, parent_of, settled_create
 from bookkeeper.seams import Seams
@@ -35,6 +37,8 @@ class Metadata:
         self.cookies = Cookies(store, paths)
         self.bookies = Bookies(store, paths, self.cookies)
         self.ledgers = Ledgers(store, paths, layout, seams.rng)
+        self.lineage = Lineage()
+        """The moves from store to store that led here."""
 
     @classmethod
     async def connect(cls, uri: str, seams: Seams) -> Metadata:
@@ -43,6 +47,7 @@ class Metadata:
         Raises:
             ConfigError: not such an address, or one that names another layout than the cluster's.
             NoClusterError: nothing was initialised there.
+            ClusterMovedError: it has moved to another store.
             MetadataUnavailableError: the store does not answer.
         """
         address = service_uri.parse(uri)
@@ -69,6 +74,7 @@ class Metadata:
         """
         paths = Paths(root)
         await store.sync(root)
+        came = await lineages.read(store, paths)
         try:
             instance_id = (await store.get(paths.instance_id)).value.decode()
         except NoSuchKeyError as error:
@@ -78,7 +84,22 @@ class Metadata:
             raise ConfigError(
                 f"the address asks for {layout.name.lower()} ledgers, the cluster has {found.name.lower()}"
             )
-        return cls(store, paths, found, instance_id, seams)
+        metadata = cls(store, paths, found, instance_id, seams)
+        metadata.lineage = came
+        return metadata
+
+    async def check_not_rolled_back(self, mark: bytes) -> None:
+        """Compare what the store shows with what :meth:`seen` gave in an earlier life, also across a move (M10).
+
+        Raises:
+            MetadataRolledBackError: the store shows less, or is the place from which the cluster has moved.
+            ValueError: not such a mark.
+        """
+        await self.store.check_not_rolled_back(self.lineage.must_have_seen(mark))
+
+    def seen(self) -> bytes:
+        """What was seen up to now, to be kept."""
+        return self.lineage.mark(self.store.last_transaction)
 
     def own(self, *parts: str) -> str:
         """A path of our own state beside the cluster's root (D4): ``own("boot", bookie_id)``."""

@@ -156,6 +156,10 @@ class SqliteStore:
         self._worker.submit(partial(self._file.watch, key), lambda _, error: None if error is None else self._doubt())
         return subscription
 
+    async def other_sessions(self) -> int:
+        """How many sessions besides this one have this file open now."""
+        return await self._read(lambda file: file.other_sessions())
+
     # -- the look every 50 ms ------------------------------------------------------------------------------
 
     def _schedule(self) -> None:

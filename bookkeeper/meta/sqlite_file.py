@@ -122,6 +122,11 @@ class SqliteFile:
     def owned(self, session: int) -> list[str]:
         return [row[0] for row in self._db.execute("SELECT path FROM nodes WHERE owner = ? ORDER BY path", (session,))]
 
+    def other_sessions(self) -> int:
+        """Sessions that have not ended, besides ours."""
+        others = [other for other in self._sessions() if other[0] != self.session]
+        return sum(not self._gone(process, lease) for _, process, lease in others)
+
     # -- jobs ----------------------------------------------------------------------------------------------
 
     def read(self, job: Callable[[SqliteFile], T]) -> T:
@@ -149,8 +154,9 @@ class SqliteFile:
             return self._run(session, job)
 
     def open_session(self) -> int:
-        """Begin a session of this process."""
+        """Begin a session of this process. Those that have ended leave first: an earlier one of ours, say."""
         with self._locked():
+            self._end([other for other, process, lease in self._sessions() if self._gone(process, lease)])
             process = self._here
             cursor = self._db.execute(
                 "INSERT INTO sessions (boot, namespace, pid, started, lease_until) VALUES (?, ?, ?, ?, ?)",

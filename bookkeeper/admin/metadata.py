@@ -1,0 +1,210 @@
+"""``bk metadata``: moving a cluster's metadata to another store, and who may read and change them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import click
+
+from bookkeeper.admin.options import connected, counted, finish, json_option, metadata_option, print_json, print_table
+from bookkeeper.embedded import EmbeddedUri
+from bookkeeper.errors import ConfigError, NoClusterError, SessionsLiveError
+from bookkeeper.meta import service_uri
+from bookkeeper.meta.access import AccessStore, audit
+from bookkeeper.meta.copying import Copying, Place, Report
+from bookkeeper.meta.paths import Paths
+from bookkeeper.real import system_seams
+from bookkeeper.seams import Lock, Seams
+
+
+@click.group()
+def metadata() -> None:
+    """Look after a cluster's metadata."""
+
+
+# -- copy ---------------------------------------------------------------------------------------------------
+
+
+@metadata.command()
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--resume", is_flag=True, help="Go on with a copy that was interrupted.")
+@json_option
+def copy(source: str, target: str, resume: bool, as_json: bool) -> None:
+    """Move a cluster's metadata to another store, while nothing runs.
+
+    Stop bookies, gateways and clients first. Everything is copied, then compared byte for byte; from then on the
+    cluster is at TO, and FROM sends everybody away. Start the same bookies on the same directories with
+    --metadata TO. Ledger ids go on behind those that were issued.
+
+    \b
+      bk metadata copy embedded:///data/bk zk://zk1:2181,zk2:2181/ledgers
+      bk bookie --metadata zk://zk1:2181,zk2:2181/ledgers --dir /data/bk/b1
+    """
+    began = time.monotonic()
+    bar = _Bar(quiet=as_json)
+
+    async def work() -> Report:
+        seams = system_seams()
+        async with _place(source, seams, new=False) as here, _place(target, seams, new=True) as there:
+            name = f"{seams.rng.getrandbits(64):016x}"
+            return await Copying(here, there, new_id=name, progress=bar.show).run(resume=resume)
+
+    with bar:
+        report = finish(work())
+    if as_json:
+        print_json(
+            {
+                "from": source,
+                "to": target,
+                "instance_id": report.instance_id,
+                "already": report.already,
+                "values": report.values,
+                "bytes": report.bytes,
+                "ledgers": report.ledgers,
+                "kinds": report.kinds,
+                "next_id": report.next_id,
+            }
+        )
+    elif report.already:
+        click.echo(f"instance {report.instance_id} is at {target} already: nothing was left to do")
+    else:
+        kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(report.kinds.items()) if number)
+        click.echo(
+            f"instance {report.instance_id} is now at {target}: {counted(report.ledgers, 'ledger')}, "
+            f"{counted(report.values, 'value')}, {report.bytes} bytes, compared byte for byte, "
+            f"in {time.monotonic() - began:.1f} s"
+        )
+        click.echo(f"  below: {kinds or 'nothing else'}; the next ledger id is {report.next_id} or above")
+        click.echo(f"  {source} sends everybody away; start the bookies on their directories with --metadata {target}")
+
+
+@contextlib.asynccontextmanager
+async def _place(uri: str, seams: Seams, *, new: bool) -> AsyncIterator[Place]:
+    """The store behind an address, and nobody else's: an embedded cluster's directory is locked meanwhile."""
+    lock: Lock | None = None
+    name = uri
+    if uri.startswith("embedded:"):
+        address = EmbeddedUri.parse(uri)
+        if new:
+            seams.disk.make_directories(address.directory)
+        name = f"sqlite://{address.directory}/metadata.sqlite"
+        lock = _lock(address.directory, seams)
+    try:
+        parsed = service_uri.parse(name)
+        if parsed.scheme == "memory":
+            raise ConfigError(f"{uri} lives in one process only: there is nothing to copy")
+        if not new and not service_uri.may_exist(parsed, seams):
+            raise NoClusterError(f"there is no cluster at {uri}")
+        if parsed.layout is not None:
+            raise ConfigError(f"{uri}: the layout of the ledgers is copied, so the address has none")
+        store = await service_uri.open_store(parsed, seams)
+        try:
+            yield Place(store, Paths(parsed.root), uri)
+        finally:
+            await store.close()
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def _lock(directory: str, seams: Seams) -> Lock:
+    try:
+        return seams.disk.lock(os.path.join(directory, "embedded.lock"))
+    except BlockingIOError as error:
+        raise SessionsLiveError(f"another process has {directory} open; stop it first") from error
+    except FileNotFoundError as error:
+        raise NoClusterError(f"there is no cluster at embedded://{directory}") from error
+
+
+class _Bar:
+    """Progress on standard error, where somebody looks."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        console = Console(stderr=True)
+        self._progress = Progress(console=console, transient=True, disable=quiet or not console.is_terminal)
+        self._tasks: dict[str, Any] = {}
+
+    def show(self, what: str, done: int, total: int) -> None:
+        if what not in self._tasks:
+            self._tasks[what] = self._progress.add_task(what, total=None)
+        self._progress.update(self._tasks[what], completed=done, total=total or None)
+
+    def __enter__(self) -> None:
+        self._progress.start()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._progress.stop()
+
+
+# -- access lists -------------------------------------------------------------------------------------------
+
+
+@metadata.command("audit-acls")
+@metadata_option
+@click.option("--fix", is_flag=True, help="Give the nodes found the access list of this identity.")
+@json_option
+def audit_acls(metadata: str, fix: bool, as_json: bool) -> None:
+    """Walk a cluster's nodes in ZooKeeper and list those that are not only the creator's.
+
+    Run it with the credentials of the bookies: BK_ZOOKEEPER names the file with them. Exit status 1 if nodes are
+    otherwise and were not fixed.
+    """
+
+    async def work() -> list[dict[str, Any]]:
+        async with connected(metadata) as bk:
+            store = bk.metadata_store.store
+            if not hasattr(store, "access"):
+                raise click.ClickException(f"{metadata} has no access lists: who may open the file may change it")
+            listed = cast(AccessStore, store)
+            found = [deviation async for deviation in audit(listed, bk.metadata_store.paths)]
+            if fix:
+                await asyncio.gather(*(listed.take(deviation.path) for deviation in found))
+            return [{"path": deviation.path, "problem": deviation.problem, "fixed": fix} for deviation in found]
+
+    rows = finish(work(), changes=fix)
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_table(counted(len(rows), "node"), ["path", "problem", "fixed"], rows)
+    else:
+        click.echo("every node is its creator's")
+    if rows and not fix:
+        sys.exit(1)
+
+
+# -- show ---------------------------------------------------------------------------------------------------
+
+
+@metadata.command()
+@metadata_option
+@json_option
+def show(metadata: str, as_json: bool) -> None:
+    """Which cluster it is: its instance id, root, ledger layout, and from where it was copied."""
+
+    async def work() -> dict[str, Any]:
+        async with connected(metadata) as bk:
+            found = bk.metadata_store
+            return {
+                "metadata": metadata,
+                "instance_id": found.instance_id,
+                "root": found.paths.root,
+                "layout": found.layout.name.lower(),
+                "copies": [copied.id for copied in found.lineage.copies],
+                "bookies_known": len(await found.bookies.known()),
+            }
+
+    document = finish(work())
+    if as_json:
+        print_json(document)
+    else:
+        print_table(metadata, ["what", "value"], [{"what": k, "value": str(v)} for k, v in document.items()])

@@ -1,0 +1,97 @@
+"""``bk metadata``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bookkeeper import BookKeeper
+from bookkeeper.admin.zookeeper import ZooKeeperServer
+from bookkeeper.meta import Metadata
+from bookkeeper.real import run, system_seams
+from tests.bookkeeper.admin.commands import bk
+
+CREDENTIALS = {"BK_ZOOKEEPER_USER": "bk", "BK_ZOOKEEPER_PASSWORD": "planted"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield server
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> str:
+    """A cluster with a ledger, stopped."""
+
+    async def fill() -> None:
+        async with BookKeeper.connect(f"embedded://{tmp_path}/bk?bookies=1") as client:
+            ledger = await client.create_ledger(ensemble=1, write_quorum=1, ack_quorum=1)
+            await ledger.append(b"hello")
+            await ledger.close()
+
+    run(fill())
+    return f"embedded://{tmp_path}/bk"
+
+
+def test_a_cluster_moves_to_a_file_and_says_so(embedded: str, tmp_path: Path) -> None:
+    target = f"sqlite://{tmp_path}/there.db"
+    said = bk("metadata", "copy", embedded, target)
+    assert said.status == 0, said.err
+    assert f"is now at {target}: 1 ledger, " in said.out
+    assert "compared byte for byte" in said.out
+    shown = bk("metadata", "show", "-m", target, "--json").document
+    assert (shown["layout"], len(shown["copies"]), shown["bookies_known"]) == ("hierarchical", 1, 1)
+    assert bk("metadata", "copy", embedded, target, "--json").document["already"]
+    bk("bookies", "-m", embedded).refused(f"moved to {target}")
+
+
+def test_what_is_open_is_not_copied(embedded: str, tmp_path: Path) -> None:
+    async def job() -> None:
+        async with BookKeeper.connect(embedded):
+            said = await asyncio.to_thread(bk, "metadata", "copy", embedded, f"sqlite://{tmp_path}/there.db")
+            said.refused("another process has", "stop it first")
+        metadata = await Metadata.connect(f"sqlite://{tmp_path}/bk/metadata.sqlite", system_seams())
+        said = await asyncio.to_thread(bk, "metadata", "copy", embedded, f"sqlite://{tmp_path}/there.db")
+        said.refused("1 process has", "stop them first")
+        await metadata.close()
+
+    run(job())
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "words"),
+    [
+        ("sqlite:///nowhere/x.db", "sqlite:///tmp/y.db", ["there is no cluster at sqlite:///nowhere/x.db"]),
+        ("embedded:///nowhere", "sqlite:///tmp/y.db", ["there is no cluster at embedded:///nowhere"]),
+        ("memory:", "sqlite:///tmp/y.db", ["nothing to copy"]),
+        ("zk+flat://127.0.0.1:1/ledgers", "sqlite:///tmp/y.db", ["the address has none"]),
+    ],
+)
+def test_what_cannot_be_copied_is_one_sentence(source: str, target: str, words: list[str]) -> None:
+    bk("metadata", "copy", source, target).refused(*words)
+
+
+@pytest.mark.zookeeper
+@pytest.mark.rule("X26", "X58")
+def test_nodes_that_are_open_are_listed_and_fixed(server: ZooKeeperServer) -> None:
+    uri = f"zk://{server.address}/audited"
+    assert bk("init", "-m", uri).status == 0
+    audit = ("metadata", "audit-acls", "-m", uri, "--json")
+    found = bk(*audit, environment=CREDENTIALS)
+    assert found.status == 1
+    assert '"problem": "everybody may change it", "fixed": false' in found.out
+    rows = bk(*audit, "--fix", environment=CREDENTIALS).document
+    assert {row["path"] for row in rows} >= {"/audited", "/audited/LAYOUT", "/audited/available/readonly"}
+    assert bk(*audit, environment=CREDENTIALS).document == []
+    bk("bookies", "-m", uri).refused("access list")
+    bk("bookies", "-m", uri, environment=CREDENTIALS | {"BK_ZOOKEEPER_PASSWORD": "other"}).refused("digest user bk")
+
+
+def test_a_file_has_no_access_lists(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/m.db"
+    bk("init", "-m", uri)
+    bk("metadata", "audit-acls", "-m", uri).refused("no access lists")
