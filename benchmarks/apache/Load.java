@@ -12,7 +12,6 @@ import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
@@ -154,34 +153,26 @@ public final class Load {
         private final int window;
         private final AtomicLong left;
         private final long deadline;
-        private final Semaphore room;
         private final AtomicLong open = new AtomicLong();
         private final CountDownLatch finished = new CountDownLatch(1);
         private final AtomicReference<Exception> failure = new AtomicReference<>();
         private final long[] spans;
         private int done;
 
-        ClosedLoop(LedgerHandle ledger, byte[] payload, int window, long count, double seconds, boolean ownThread) {
+        ClosedLoop(LedgerHandle ledger, byte[] payload, int window, long count, double seconds) {
             this.ledger = ledger;
             this.payload = payload;
             this.window = window;
             this.left = new AtomicLong(count);
             this.deadline = System.nanoTime() + (long) (seconds * 1e9);
-            this.room = ownThread ? new Semaphore(window) : null;
             this.spans = new long[(int) Math.min(count + window, 4_000_000)];
         }
 
         /** The latencies in nanoseconds, one per add. */
         long[] run() throws Exception {
             open.incrementAndGet(); // this method itself, so that it cannot end before all are sent
-            if (room == null) {
-                for (int i = 0; i < window; i++) {
-                    send();
-                }
-            } else {
-                do {
-                    room.acquire();
-                } while (failure.get() == null && send());
+            for (int i = 0; i < window; i++) {
+                send();
             }
             close();
             finished.await();
@@ -191,13 +182,12 @@ public final class Load {
             return Arrays.copyOf(spans, done);
         }
 
-        private boolean send() {
-            if (System.nanoTime() >= deadline || left.getAndDecrement() <= 0) {
-                return false;
+        private void send() {
+            long now = System.nanoTime();
+            if (now < deadline && left.getAndDecrement() > 0) {
+                open.incrementAndGet();
+                ledger.asyncAddEntry(payload, this, now);
             }
-            open.incrementAndGet();
-            ledger.asyncAddEntry(payload, this, System.nanoTime());
-            return true;
         }
 
         private void close() {
@@ -212,12 +202,7 @@ public final class Load {
                 failure.compareAndSet(null, BKException.create(rc));
             } else {
                 spans[done++] = System.nanoTime() - (Long) began; // always called by the one thread of this ledger
-                if (room == null) {
-                    send();
-                }
-            }
-            if (room != null) {
-                room.release();
+                send();
             }
             close();
         }
@@ -227,12 +212,11 @@ public final class Load {
         BookKeeper client = client(c);
         byte[] payload = new byte[c.get("size").asInt()];
         int window = c.get("window").asInt();
-        boolean ownThread = c.path("own_thread").asBoolean(false);
         LedgerHandle ledger = newLedger(client);
         double warm = c.path("warm_s").asDouble(0.3);
-        new ClosedLoop(ledger, payload, window, Integer.MAX_VALUE / 2, warm, ownThread).run();
-        ClosedLoop loop = new ClosedLoop(
-                ledger, payload, window, c.get("count").asLong(), c.get("seconds").asDouble(), ownThread);
+        new ClosedLoop(ledger, payload, window, Integer.MAX_VALUE / 2, warm).run();
+        ClosedLoop loop =
+                new ClosedLoop(ledger, payload, window, c.get("count").asLong(), c.get("seconds").asDouble());
         Meter meter = new Meter(c);
         long[] spans = loop.run();
         ObjectNode answer = meter.stop(spans.length, spans);
@@ -246,7 +230,7 @@ public final class Load {
         LedgerHandle ledger = newLedger(client);
         byte[] payload = new byte[c.get("size").asInt()];
         long count = c.get("count").asLong();
-        new ClosedLoop(ledger, payload, c.path("window").asInt(1000), count, 600, false).run();
+        new ClosedLoop(ledger, payload, c.path("window").asInt(1000), count, 600).run();
         if (c.path("close").asBoolean(true)) {
             ledger.close();
         } else {
@@ -309,9 +293,6 @@ public final class Load {
             if (mode.equals("batch")) {
                 long first = next.getAndAdd(batch) % size;
                 answer = ledger.batchReadAsync(first, (int) Math.min(batch, size - first), 4 << 20);
-            } else if (mode.equals("range")) {
-                long first = next.getAndAdd(batch) % size;
-                answer = ledger.readAsync(first, Math.min(first + batch, size) - 1);
             } else {
                 long entry;
                 if (mode.equals("random")) {
@@ -425,7 +406,7 @@ public final class Load {
                     next = (int) last + 1;
                     continue;
                 }
-                try (LastConfirmedAndEntry came = reader.readLastAddConfirmedAndEntry(next, 1000, false)) {
+                try (LastConfirmedAndEntry came = reader.readLastAddConfirmedAndEntry(next, 1000, true)) {
                     if (came.hasEntry() && came.getEntry().getEntryId() == next) {
                         seen[next++] = System.nanoTime();
                     }

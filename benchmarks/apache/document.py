@@ -27,10 +27,10 @@ _ELSEWHERE: Final = {
 }
 
 _HOW: Final = (
-    "`make bench-apache` starts three clusters of three bookies on one disk and one ZooKeeper: ours, Apache's {version} "
-    "with its settings as shipped, and Apache's tuned for latency (`journalFlushWhenQueueEmpty=true`, "
-    "`journalMaxGroupWaitMSec=1`). Each is measured with its own client: E3/Qw3/Qa2, CRC32C, journals synced, one future "
-    "an entry, one ledger. Runs take turns, another side begins each round; figures are medians of the rounds "
+    "`make bench-apache` starts three clusters of three bookies on one disk and one ZooKeeper: ours, Apache's "
+    "{version} with its settings as shipped, and Apache's tuned for latency (`journalFlushWhenQueueEmpty=true`, "
+    "`journalMaxGroupWaitMSec=1`). Each is measured with its own client: E3/Qw3/Qa2, CRC32C, journals synced, one "
+    "future an entry, one ledger. Runs take turns, another side begins each round; figures are medians of the rounds "
     "(lowest–highest). Java's virtual machines get the heap and collector of the release's scripts ({heap} MB) and are "
     "warmed up with the same load first; its client's throttle is off, and `maxPendingAddRequestsPerThread` is 0, "
     "without which its client closes ledgers at full load. CPU an entry is that of the client and all three bookies. "

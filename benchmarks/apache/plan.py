@@ -77,7 +77,7 @@ def _warm_up(surroundings: str, rows: Sequence[Row]) -> list[Step]:
             settled.add(row.protocol)
         elif row.kind == "add":
             continue
-        longer = replace(row, seconds=10.0 if first else 1.5, arguments=_unlimited(row))
+        longer = replace(row, seconds=15.0 if first else 1.5, arguments=_unlimited(row))
         plan += [Step(surroundings, longer, side, WARM_UP) for side in row.sides if side in (SHIPPED, TUNED)]
         if first:
             plan.append(Step(surroundings, replace(longer, seconds=1.0), OURS, WARM_UP))

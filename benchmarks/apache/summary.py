@@ -185,8 +185,8 @@ def print_table(found: Found, console: Console) -> None:
             table.add_column(column, overflow="fold")
         for line in lines:
             figure, *cells = shown(line)
-            where = "" if line.surroundings == "plain" else f"[{line.surroundings}] "
-            table.add_row(f"{where}{figure}".replace("[", "\\["), *cells)
+            where = "" if line.surroundings == "plain" else f"{line.surroundings}: "
+            table.add_row(f"{where}{figure}", *cells)
         console.print(table)
     for failure in found.failed:
         console.print(f"failed: {failure}")
