@@ -57,6 +57,37 @@ class Listener(Protocol):
         """Accept nothing more; connections that are open stay open."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    """Where keys and trust lie, as PEM files."""
+
+    server: bool
+    """Our side accepts connections."""
+    cert: str | None = None
+    """Our certificate and its chain."""
+    key: str | None = None
+    """Its private key, if it is not in ``cert``."""
+    ca: str | None = None
+    """Who vouches for the other side; a server that has it demands a certificate. Revocations in it are heeded."""
+    verify_host: bool = True
+    """A client's: the server's certificate must be for the name that is connected to."""
+
+
+class Tls(Protocol):
+    """Keys and trust that were read from files; made by :meth:`Net.tls`."""
+
+    @property
+    def certificate(self) -> bytes | None:
+        """Our own certificate (DER), as it is used for new connections."""
+
+    def refresh(self) -> bool:
+        """Read the files again if they have changed; True if they had. Connections that stand are not touched (X6).
+
+        Raises:
+            ConfigError: the new files are not good; the old ones are used on.
+        """
+
+
 class Net(Protocol):
     """Streams of bytes. Protocol objects are asyncio's: ``asyncio.Protocol`` or ``asyncio.BufferedProtocol``."""
 
@@ -72,6 +103,30 @@ class Net(Protocol):
     async def listen(
         self, address: Address, factory: Callable[[], asyncio.BaseProtocol], *, tls: ssl.SSLContext | None = None
     ) -> Listener: ...
+
+    def tls(self, files: TlsFiles) -> Tls | None:
+        """Keys and trust for :meth:`upgrade`. None where encryption has no meaning: no stream leaves this process.
+
+        Raises:
+            ConfigError: a file that cannot be read or used, by name.
+        """
+
+    async def upgrade(
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.BaseProtocol,
+        tls: Tls,
+        *,
+        server_name: str | None,
+        timeout_s: float,
+    ) -> asyncio.Transport:
+        """Encrypt an open stream. The next byte each way is TLS; ``protocol`` stays, and is to write through what is
+        returned, whose extra info ``peercert`` is the other side's verified certificate. What the peer sent in the same
+        breath as the end of the handshake may reach ``protocol`` before this returns.
+
+        Raises:
+            OSError: no handshake within ``timeout_s``, or a bad one (``ssl.SSLError``); the stream is closed.
+        """
 
 
 @dataclass(frozen=True, slots=True)

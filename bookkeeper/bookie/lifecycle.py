@@ -17,12 +17,15 @@ import logging
 import os
 from typing import Any
 
+from bookkeeper.auth import server_provider
+from bookkeeper.auth.config import TLS
 from bookkeeper.bookie.admission import Admission
 from bookkeeper.bookie.birth import BIRTH, Birth, read_birth, survey, write_birth
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.garbage_collector import GarbageCollector, check_metadata
 from bookkeeper.bookie.gate import Gate
+from bookkeeper.bookie.guard import Guard
 from bookkeeper.bookie.http import HttpServer, MetricsCollector
 from bookkeeper.bookie.identity import Identity, read_identity, settle_cookie, write_identity
 from bookkeeper.bookie.limbo import LimboWatch
@@ -67,6 +70,8 @@ class BookieServer:
         self._admission = Admission(config.in_progress_bytes, config.reserved_bytes)
         self._connections: Connections | None = None
         self._gate: Gate | None = None
+        self._guard: Guard | None = None
+        """Only where connections are encrypted or clients authenticated."""
         self._address: Address | None = None
         self._registration: Registration | None = None
         self._http: HttpServer | None = None
@@ -129,6 +134,7 @@ class BookieServer:
             self._lock = disk.lock(os.path.join(config.directory, "bookie.lock"))
         except BlockingIOError as error:
             raise DirectoryLockedError(f"another process uses {config.directory}") from error
+        self._guard = self._new_guard()
         identity = read_identity(disk, config.directory)
         await self._bind(identity)
         self._identify(identity)
@@ -140,7 +146,8 @@ class BookieServer:
         self._newcomer = self._new_newcomer()
         self._serve()
         self._start_http()
-        info = ServiceInfo.bookie(self.address, http=self.http_address)
+        encrypts = self._guard is not None and self._guard.mode != "off"
+        info = ServiceInfo.bookie(self.address, tls=encrypts, http=self.http_address)
         read_only = self._wants_read_only()
         self._registration = await self._metadata.bookies.register(self.bookie_id, info, read_only=read_only)
         self._running = True
@@ -149,7 +156,18 @@ class BookieServer:
         limbo = LimboWatch(self.engine, self._metadata, self.bookie_id, self._state_changed.set, newcomer.cover)
         for work in (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), newcomer.run()):
             self._tasks.append(asyncio.create_task(work))
+        if self._guard is not None:
+            self._tasks.append(asyncio.create_task(self._guard.run(self._seams.clock.wall_ms)))
         log.info("bookie %s serves at %s, boot %d", self.bookie_id, self.address, self.boot)
+
+    def _new_guard(self) -> Guard | None:
+        """Raises: ConfigError: a file or a provider that cannot be used, by name."""
+        config, seams = self.config, self._seams
+        provider = server_provider(config.auth)
+        if config.tls.mode == "off" and provider is None:
+            return None
+        asks_tls = config.auth_provider == TLS
+        return Guard(seams.net, config.tls, provider, self.metrics, seams.rng, asks_tls=asks_tls)
 
     async def _bind(self, identity: Identity | None) -> None:
         """Take the port; until the bookie serves, whoever connects is sent away."""
@@ -297,7 +315,8 @@ class BookieServer:
         )
         self._connections.begin()
         assert self._gate is not None
-        self._gate.accepting = self._connections.connection
+        connections, guard = self._connections, self._guard
+        self._gate.accepting = connections.connection if guard is None else lambda: guard.connection(connections)
 
     def _start_http(self) -> None:
         if not self.config.http_listen:
@@ -432,6 +451,8 @@ class BookieServer:
             self._gate.close()
         if self._connections is not None:
             self._connections.close()
+        if self._guard is not None:
+            self._guard.close()
         if self._http is not None:
             self._http.close()
             self._http = None

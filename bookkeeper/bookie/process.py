@@ -22,6 +22,16 @@ EXIT_CONFIG: Final = 78
 """The configuration or the directory is not right."""
 
 
+REMINDER_S: Final = 3600.0
+"""Seconds between two warnings that a bookie is insecure (X1)."""
+
+
+def _remind(loop: asyncio.AbstractEventLoop, text: str) -> None:
+    """Warn now and every hour, as long as the loop runs."""
+    logging.getLogger(__name__).warning(text)
+    loop.call_later(REMINDER_S, _remind, loop, text)
+
+
 async def serve(config: BookieConfig, seams: Seams) -> int:
     """Run one bookie until a signal comes or its disk fails; the process's exit code."""
     metadata = await Metadata.connect(config.metadata_uri, seams)
@@ -30,10 +40,10 @@ async def serve(config: BookieConfig, seams: Seams) -> int:
         await server.start()
         http = f", http://{server.http_address}" if server.http_address else ""
         click.echo(f"bookie {server.bookie_id} serves at {server.address}{http}")
-        if config.insecure:
-            logging.getLogger(__name__).warning("insecure: open to everyone who reaches %s", server.address)
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
+        if config.insecure:
+            _remind(loop, f"insecure: open to everyone who reaches {server.address}")
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         stopped = asyncio.ensure_future(stop.wait())

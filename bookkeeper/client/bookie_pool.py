@@ -21,7 +21,8 @@ from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookieError, BookieUnavailableError, BookKeeperError, ClientClosedError
 from bookkeeper.ids import Address, BookieId
-from bookkeeper.net import Backoff, BookieConnection, connect_bookie
+from bookkeeper.net import Backoff, BookieConnection
+from bookkeeper.net.secure import Security
 from bookkeeper.seams import Net, Rng
 from bookkeeper.wire import Dialect
 
@@ -57,6 +58,7 @@ class BookiePool:
         self, net: Net, rng: Rng, config: ClientConfig, address_of: Callable[[BookieId], Awaitable[Address]]
     ) -> None:
         self._net = net
+        self._security: Security | None = None
         self._rng = rng
         self._config = config
         self._address_of = address_of
@@ -180,9 +182,9 @@ class BookiePool:
         bookie = key.bookie
         try:
             address = await self._address(bookie)
-            connection = await connect_bookie(
-                self._net,
+            connection = await self._secured().connect(
                 address,
+                bookie,
                 key.dialect,
                 timeout_s=self._config.connect_timeout_ms / 1000,
                 frame_max=self._config.frame_size_max,
@@ -197,6 +199,19 @@ class BookiePool:
         standing[bookie] = connection
         connection.on_closing.append(lambda closed: self._on_closing(standing, bookie, closed))
         return connection
+
+    def begin(self) -> None:
+        """Read keys and trust, if there are any.
+
+        Raises:
+            ConfigError: a file or a provider that cannot be used, by name.
+        """
+        self._secured()
+
+    def _secured(self) -> Security:
+        if self._security is None:
+            self._security = Security(self._net, self._config.tls, self._config.auth)
+        return self._security
 
     async def _address(self, bookie: BookieId) -> Address:
         """Where the bookie listens now; where it did when last seen, if the store does not say (F9)."""

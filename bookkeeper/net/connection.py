@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from bookkeeper import runs, wire
-from bookkeeper.errors import BookieError, BookieUnavailableError, RequestTimedOutError
+from bookkeeper.errors import BookieError, BookieUnavailableError, RequestTimedOutError, SecureConnectionError
 from bookkeeper.ids import Address, EntryId, LedgerId
 from bookkeeper.net.protocol import FrameProtocol
 from bookkeeper.runs import FRAME_MAX, STREAM_SHIFT, ReplyRun
@@ -42,6 +42,9 @@ OnReplies: TypeAlias = Callable[[list[AddRun]], None]
 OnLost: TypeAlias = Callable[[BookieError], None]
 _STATUS: Final[dict[int, Status]] = {int(status): status for status in Status}
 """Looked up for every run of replies: three times as fast as calling the enum."""
+
+_HOW: Final = "ClientConfig.tls and .auth, --tls-ca, --tls-cert, --tls-key"
+"""Where a client is told how to secure its connections."""
 
 Key: TypeAlias = tuple[Op, int, int]
 """(operation, ledger or request id, entry id): what v2 replies are matched by."""
@@ -316,6 +319,9 @@ class BookieConnection(FrameProtocol):
 
     def _on_frame(self, body: memoryview) -> None:
         header, reply = wire.decode_reply(body, self.dialect)
+        if isinstance(reply, wire.BareReply) and reply.status is Status.UNAUTHORIZED and header.op is not Op.AUTH:
+            self.close(SecureConnectionError(f"{self.address} serves only who is encrypted, or authenticated: {_HOW}"))
+            return
         if self.dialect is Dialect.V3:
             pending = self._by_txn.pop(header.txn_id, None)
             if pending is not None and pending.key[0] != header.op:
@@ -381,6 +387,8 @@ class BookieConnection(FrameProtocol):
 
     def _unavailable(self, error: BaseException | None = None) -> BookieUnavailableError:
         reason = f": {error}" if error is not None else ""
+        if self.encrypted and self.received_bytes == self.received_in_clear:  # TLS 1.3 learns of it afterwards
+            reason += f", right after the TLS handshake: it does not take the certificate we show, or wants one: {_HOW}"
         unavailable = BookieUnavailableError(f"the connection to {self.address} is lost{reason}")
         unavailable.__cause__ = error
         return unavailable

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar, cast
 
 from bookkeeper.ids import Address
-from bookkeeper.seams import Buffer, Listener
+from bookkeeper.seams import Buffer, Listener, Tls, TlsFiles
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
@@ -183,3 +183,19 @@ class InProcessNet:
             raise OSError(98, "Address already in use", str(address))
         self.listening[address] = factory
         return PairListener(self, address)
+
+    def tls(self, files: TlsFiles) -> Tls | None:
+        """None: nobody but this process could read along."""
+        return None
+
+    async def upgrade(
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.BaseProtocol,
+        tls: Tls,
+        *,
+        server_name: str | None,
+        timeout_s: float,
+    ) -> asyncio.Transport:
+        """Never asked for: :meth:`tls` gives nothing to ask with."""
+        raise ConnectionAbortedError("streams inside one process are not encrypted")

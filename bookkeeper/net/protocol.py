@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
 from bookkeeper.errors import MalformedFrameError
@@ -46,6 +47,10 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self.writable = True
         """False while the peer does not take what was written."""
         self.closed = False
+        self.encrypted = False
+        """What is written now leaves encrypted."""
+        self.received_in_clear = 0
+        """Bytes received before that."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray(RECEIVE_BUFFER)
@@ -57,6 +62,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._flush_scheduled = False
         self._reason: BaseException | None = None
         self._pauses = 0
+        self._upgrading = False
 
     # -- what subclasses say ------------------------------------------------------------------------------
 
@@ -129,6 +135,9 @@ class FrameProtocol(asyncio.BufferedProtocol):
         """End the connection after sending what was written. ``on_closed(error)`` follows."""
         if self.closed:
             return
+        if self._upgrading:
+            self.abort(error)
+            return
         self._reason = self._reason or error
         self._flush()
         if self._transport is not None:
@@ -143,6 +152,53 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._out_bytes = 0
         if self._transport is not None:
             self._transport.abort()
+        if self._upgrading and self._loop is not None:  # a loop's handshake may keep to itself that it has lost it
+            self._loop.call_soon(self.connection_lost, None)
+
+    async def upgrade(self, encrypt: Callable[[asyncio.Transport], Awaitable[asyncio.Transport]]) -> asyncio.Transport:
+        """Go on encrypted: what was written leaves in clear, then ``encrypt`` makes of the transport the one to use.
+
+        What is written meanwhile waits and leaves encrypted; what arrives meanwhile was encrypted, and is shown to
+        ``on_bytes`` when the caller has gone on. Bytes that came in clear before are no part of the conversation:
+        nobody may put words into it that look as if they had been encrypted (X2).
+
+        Raises:
+            MalformedFrameError: there are such bytes.
+            OSError: the handshake failed. Either way the connection is closed.
+        """
+        transport = self._transport
+        if transport is None or self.closed or transport.is_closing():
+            raise ConnectionResetError("the connection is closed")
+        if self._end > self._start:
+            nonsense = MalformedFrameError(f"{self._end - self._start} bytes in clear where TLS was to begin")
+            self.abort(nonsense)
+            raise nonsense
+        self._flush()
+        clear = self.received_bytes
+        self._upgrading = True
+        self._pauses += 1
+        self.reading_paused = True  # nothing is offered; the transport is to read on, for the handshake
+        try:
+            encrypted = await encrypt(transport)
+            encrypted.set_write_buffer_limits(high=self.unsent_high)
+        except BaseException as error:
+            self.abort(error)
+            self._upgrading = False
+            raise
+        self._upgrading = False
+        self._transport = encrypted
+        self.encrypted = True
+        self.received_in_clear = clear
+        if self._is_closed():
+            encrypted.abort()
+            raise ConnectionResetError("the connection was closed during the TLS handshake")
+        self._flush()
+        if self._pauses > 1 and not encrypted.is_closing():
+            encrypted.pause_reading()
+        self._pauses -= 1
+        self.reading_paused = self._pauses > 0
+        asyncio.get_running_loop().call_soon(self._offer)  # after the caller has seen who is there
+        return encrypted
 
     # -- asyncio's side -----------------------------------------------------------------------------------
 
@@ -190,6 +246,10 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     # -- inside -------------------------------------------------------------------------------------------
 
+    def _is_closed(self) -> bool:
+        """``closed``, which may change while something is awaited."""
+        return self.closed
+
     def _offer(self) -> None:
         """Show the unused bytes to ``on_bytes``; a peer that sends nonsense loses its connection (F12)."""
         if self.closed or self.reading_paused or self._start == self._end:
@@ -235,12 +295,14 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     def _flush(self) -> None:
         self._flush_scheduled = False
-        if not self._out or self._transport is None or self.closed:
+        if not self._out or self._transport is None or self.closed or self._upgrading:
             return
         out, self._out = self._out, []
         self.sent_bytes += self._out_bytes
         self._out_bytes = 0
-        if len(out) == 1:
+        if self.encrypted:  # one write, as few records as can be; a view, lest what is left of it is copied again
+            self._transport.write(memoryview(out[0] if len(out) == 1 else b"".join(out)))
+        elif len(out) == 1:
             self._transport.write(out[0])
         else:
             self._transport.writelines(out)

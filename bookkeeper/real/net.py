@@ -6,15 +6,19 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from bookkeeper.ids import Address
-from bookkeeper.seams import Listener
+from bookkeeper.real.tls import FileTls
+from bookkeeper.seams import Listener, Tls, TlsFiles
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 BACKLOG: Final = 1024
 """Connections that may wait to be accepted."""
+
+GOODBYE_S: Final = 2.0
+"""Seconds for the peer's last word when an encrypted stream is closed."""
 
 
 class TcpListener:
@@ -55,6 +59,34 @@ class AsyncioNet:
         )
         name = server.sockets[0].getsockname()
         return TcpListener(server, Address(address.host, name[1]))
+
+    def tls(self, files: TlsFiles) -> Tls | None:
+        """See :class:`bookkeeper.seams.Net`."""
+        return FileTls(files)
+
+    async def upgrade(
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.BaseProtocol,
+        tls: Tls,
+        *,
+        server_name: str | None,
+        timeout_s: float,
+    ) -> asyncio.Transport:
+        """See :class:`bookkeeper.seams.Net`."""
+        keys = cast(FileTls, tls)
+        encrypted = await asyncio.get_running_loop().start_tls(
+            transport,
+            cast(asyncio.Protocol, protocol),
+            keys.context,
+            server_side=keys.files.server,
+            server_hostname=None if keys.files.server else server_name,
+            ssl_handshake_timeout=timeout_s,
+            ssl_shutdown_timeout=GOODBYE_S,
+        )
+        if encrypted is None:  # both loops: the peer went away in the middle
+            raise ConnectionResetError("the peer went away during the TLS handshake")
+        return encrypted
 
 
 def _tune(transport: asyncio.BaseTransport) -> None:

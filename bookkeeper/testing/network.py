@@ -16,7 +16,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from bookkeeper.ids import Address
-from bookkeeper.seams import Listener
+from bookkeeper.seams import Listener, Tls, TlsFiles
 
 if TYPE_CHECKING:
     from bookkeeper.testing.world import Node, World
@@ -242,6 +242,18 @@ class SimListener:
         self._network.listeners.pop((self.node.name, self.address.port), None)
 
 
+class SimTls:
+    """A stand-in: streams of the simulator are encrypted in name only. See :class:`bookkeeper.seams.Tls`."""
+
+    certificate: bytes | None = None
+
+    def __init__(self, files: TlsFiles) -> None:
+        self.files = files
+
+    def refresh(self) -> bool:
+        return False
+
+
 class NodeNet:
     """The Net seam of one node."""
 
@@ -305,6 +317,23 @@ class NodeNet:
         listener = SimListener(network, node, Address(host, port), factory)
         network.listeners[node.name, port] = listener
         return listener
+
+    def tls(self, files: TlsFiles) -> Tls | None:
+        """See :class:`bookkeeper.seams.Net`; the files are not looked at."""
+        return SimTls(files)
+
+    async def upgrade(
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.BaseProtocol,
+        tls: Tls,
+        *,
+        server_name: str | None,
+        timeout_s: float,
+    ) -> asyncio.Transport:
+        """The stream goes on as it is: what is simulated is the order of things, not OpenSSL."""
+        assert isinstance(transport, SimTransport)
+        return transport
 
 
 class SimNetwork:

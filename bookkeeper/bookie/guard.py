@@ -1,0 +1,279 @@
+"""The shell around :class:`~bookkeeper.bookie.door.Door`: handshakes, providers, deadlines, and who is refused.
+
+A bookie that neither encrypts nor authenticates has no guard, and its connections cost nothing of this. With one, a
+connection that was let in costs one look at a flag per chunk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from bookkeeper import wire
+from bookkeeper.auth import Answer, Names, Peer, ServerExchange, ServerProvider, admitted, not_after
+from bookkeeper.bookie.door import Ask, Door, Encrypt, Enter, Refuse, State, Wait, refusal_of
+from bookkeeper.bookie.server import Connections, ServerConnection
+from bookkeeper.errors import AuthenticationError, ConfigError, MalformedFrameError
+from bookkeeper.metrics import Metrics
+from bookkeeper.net.tls import ServerTls
+from bookkeeper.seams import Net, Rng, Tls, TlsFiles
+from bookkeeper.wire import Status
+
+log = logging.getLogger(__name__)
+
+NOT_YET_IN_PER_HOST_MAX: Final = 256
+"""Connections from one address that are not let in yet; one more is closed (X10)."""
+
+REFUSAL_DELAY_S: Final = 0.1
+"""Seconds before a failed authentication is answered, and up to as many more by chance (X11)."""
+
+EXPIRES_SOON_S: Final = 14 * 24 * 3600.0
+"""Seconds before its end from which a certificate counts as ending soon (X6)."""
+
+
+class Guard:
+    """What all connections of one bookie share."""
+
+    def __init__(
+        self, net: Net, tls: ServerTls, provider: ServerProvider | None, metrics: Metrics, rng: Rng, *, asks_tls: bool
+    ) -> None:
+        """``asks_tls``: the certificate of the handshake is the authentication.
+
+        Raises:
+            ConfigError: a file that cannot be used, by name.
+        """
+        self.config = tls
+        self.provider = provider
+        self.net = net
+        self.rng = rng
+        self.asks_tls = asks_tls
+        self.tls: Tls | None = None
+        self.handshakes = 0
+        """In progress."""
+        self.not_in: Counter[str] = Counter()
+        """Connections that are not let in yet, by address."""
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.encrypted_total = metrics.counter("tls_connections_total", "Connections that were encrypted.")
+        self.refused_total = metrics.counter("refused_connections_total", "Connections that were not let in.")
+        self._metrics = metrics
+        self._end: float | None = None
+        if tls.mode != "off":
+            self.tls = net.tls(TlsFiles(server=True, cert=tls.cert, key=tls.key, ca=tls.client_ca))
+            self._note_certificate()
+
+    @property
+    def mode(self) -> str:
+        """``off`` also where streams never leave this process."""
+        return "off" if self.tls is None else self.config.mode
+
+    def connection(self, server: Connections) -> ServerConnection:
+        """The protocol object of a connection that is being accepted."""
+        return GuardedConnection(server, self)
+
+    async def run(self, wall_ms: Callable[[], int]) -> None:
+        """Look for changed files, until cancelled."""
+        while True:
+            self.tell(wall_ms() / 1000)
+            await asyncio.sleep(self.config.reload_interval_s)
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Use changed files for new connections (X6); bad ones are not, which is logged."""
+        if self.tls is None:
+            return
+        try:
+            if self.tls.refresh():
+                self._note_certificate()
+                log.info("the TLS files have changed and are used from now on")
+        except ConfigError as error:
+            self._metrics.counter("tls_reload_failures_total", "Changed TLS files that could not be used.").add()
+            log.error("the changed TLS files cannot be used, the old ones are: %s", error)
+
+    def tell(self, now: float) -> None:
+        """Bring the numbers up to date; ``now`` in seconds since 1970."""
+        if self._end is not None:
+            soon = self._metrics.gauge("tls_certificate_ends_soon", "1 if the certificate ends within 14 days.")
+            soon.value = 1 if self._end - now < EXPIRES_SOON_S else 0
+
+    def refused(self, connection: GuardedConnection, reason: str) -> None:
+        """Count a connection that was not let in, and say so, seldom (X11, X38)."""
+        self.refused_total.add()
+        connection.server._complain("%s was not let in: %.200s", connection.host, reason)
+
+    def close(self) -> None:
+        """Give up every handshake and exchange."""
+        for task in list(self.tasks):
+            task.cancel()
+
+    def _note_certificate(self) -> None:
+        certificate = self.tls.certificate if self.tls is not None else None
+        if certificate is not None:
+            self._end = not_after(certificate)
+            text = "When the bookie's certificate ends, in seconds since 1970."
+            self._metrics.gauge("tls_certificate_end_seconds", text).value = self._end
+
+
+class GuardedConnection(ServerConnection):
+    """A client's connection that begins before a door."""
+
+    def __init__(self, server: Connections, guard: Guard) -> None:
+        super().__init__(server)
+        self.guard = guard
+        self.principal: str | None = None
+        """Who the client is, as far as anybody asked; for life (X15)."""
+        self.names: Names | None = None
+        self._in = False
+        self._door = Door(guard.mode, asks=guard.provider is not None)
+        self._exchange: ServerExchange | None = None
+        self._busy = False
+        self._task: asyncio.Task[None] | None = None
+        self._counted = False
+        self._deadline: asyncio.TimerHandle | None = None
+
+    # -- the connection's life ----------------------------------------------------------------------------
+
+    def on_open(self) -> None:
+        super().on_open()
+        guard = self.guard
+        assert self._loop is not None
+        guard.not_in[self.host] += 1
+        self._counted = True
+        if guard.not_in[self.host] > NOT_YET_IN_PER_HOST_MAX:
+            self._turn_away("too many connections from there that are not let in yet (X10)")
+            return
+        self._deadline = self._loop.call_later(guard.config.handshake_timeout_s, self._too_late)
+
+    def on_closed(self, error: BaseException | None) -> None:
+        self._no_longer_outside()
+        self._door.shut()
+        if self._busy and self._task is not None:
+            self._task.cancel()
+        super().on_closed(error)
+
+    def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
+        if self._in:
+            return super().on_bytes(buffer, start, end)
+        at = start
+        while at < end and not self._busy and self._door.state is not State.SHUT:
+            match self._door.look(buffer, at, end):
+                case Wait():
+                    break
+                case Enter():
+                    self._enter()
+                    return at - start + super().on_bytes(buffer, at, end)
+                case Encrypt(reply, used):
+                    at += used
+                    self._encrypt(reply, end - at)
+                case Ask(header, plugin, payload, used):
+                    at += used
+                    self._await(self._ask(header, plugin, payload))
+                case Refuse(refusal, reason):
+                    self._refuse(refusal, reason)
+        return end - start if self._door.state is State.SHUT else at - start
+
+    # -- steps --------------------------------------------------------------------------------------------
+
+    def _enter(self) -> None:
+        self._in = True
+        self._no_longer_outside()
+
+    def _no_longer_outside(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        if self._counted:
+            self._counted = False
+            self.guard.not_in[self.host] -= 1
+            if not self.guard.not_in[self.host]:
+                del self.guard.not_in[self.host]
+
+    def _too_late(self) -> None:
+        self._deadline = None
+        self._turn_away("the handshake or authentication takes too long (X7, X10)")
+
+    def _turn_away(self, reason: str) -> None:
+        self._door.shut()
+        self.guard.refused(self, reason)
+        self.abort(TimeoutError(reason))
+
+    def _await(self, work: Coroutine[Any, Any, None]) -> None:
+        """Go on when something has been awaited; until then nothing that arrives is looked at."""
+        self._busy = True
+        self._task = task = asyncio.create_task(work)
+        self.guard.tasks.add(task)
+        task.add_done_callback(self.guard.tasks.discard)
+
+    def _encrypt(self, reply: bytes, rest: int) -> None:
+        guard = self.guard
+        if rest:
+            self._turn_away(f"{rest} bytes in clear behind START_TLS (X2)")
+        elif guard.handshakes >= guard.config.handshakes_max:
+            self._turn_away("too many TLS handshakes at a time (X7)")
+        else:
+            guard.handshakes += 1
+            self._await(self._shake(reply))
+
+    async def _shake(self, reply: bytes) -> None:
+        guard = self.guard
+        assert guard.tls is not None
+        tls, timeout_s = guard.tls, guard.config.handshake_timeout_s
+        try:
+            self.write(reply)  # leaves in clear, as the first step of the upgrade
+            transport = await self.upgrade(
+                lambda clear: guard.net.upgrade(clear, self, tls, server_name=None, timeout_s=timeout_s)
+            )
+        except (OSError, MalformedFrameError) as error:
+            self._door.shut()
+            guard.refused(self, f"TLS: {error or type(error).__name__}")
+            return
+        finally:
+            guard.handshakes -= 1
+            self._busy = False
+        guard.encrypted_total.add()
+        certificate = transport.get_extra_info("peercert")
+        self.names = Names.of(certificate) if certificate else None
+        if guard.asks_tls:
+            self.principal = admitted(self.names, allow=guard.config.allow, roles=guard.config.roles)
+        elif self.names is not None:
+            self.principal = self.names.principal
+        if self._door.encrypted(admitted=not guard.asks_tls or self.principal is not None):
+            self._enter()
+
+    async def _ask(self, header: wire.Header, plugin: str, payload: bytes) -> None:
+        self.pause_reading()
+        try:
+            answer = await self._answer_of(plugin, payload)
+        except Exception as error:  # whatever it is: the client is not known, and does not learn why (X11)
+            reason = str(error) if isinstance(error, AuthenticationError) else repr(error)
+            await asyncio.sleep(REFUSAL_DELAY_S * (1 + self.guard.rng.random()))
+            self._refuse(refusal_of(header), f"authentication: {reason}")
+            return
+        finally:
+            self._busy = False
+            if not self.closed:
+                self.resume_reading()
+        self.write(wire.encode_reply(header, wire.AuthReply(Status.OK, plugin, answer.payload)))
+        if answer.principal is not None and self._door.state is State.ASKING:
+            self.principal = answer.principal
+            self._door.known()
+            self._enter()
+
+    async def _answer_of(self, plugin: str, payload: bytes) -> Answer:
+        provider = self.guard.provider
+        assert provider is not None
+        if plugin != provider.plugin:
+            raise AuthenticationError(f"the client's provider is {plugin[:100]!r}, ours is {provider.plugin!r}")
+        if self._exchange is None:
+            self._exchange = provider.exchange(Peer(self.peer, encrypted=self.encrypted, names=self.names))
+        return await self._exchange.answer(payload)
+
+    def _refuse(self, reply: bytes | None, reason: str) -> None:
+        """One answer, and the end."""
+        self._door.shut()
+        if reply is not None:
+            self.write(reply)
+        self.guard.refused(self, reason)
+        self.close()

@@ -1,0 +1,98 @@
+"""Keys and trust from files, as OpenSSL contexts: TLS 1.2 at least, verified always, renewed when files change."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import stat
+from typing import Final
+
+from bookkeeper.errors import ConfigError
+from bookkeeper.seams import TlsFiles
+
+_Stamp = tuple[int, int, int]
+
+_CRL: Final = "-----BEGIN X509 CRL-----"
+_BEGIN: Final = "-----BEGIN CERTIFICATE-----"
+_END: Final = "-----END CERTIFICATE-----"
+
+
+class FileTls:
+    """See :class:`bookkeeper.seams.Tls`."""
+
+    def __init__(self, files: TlsFiles) -> None:
+        self.files = files
+        self.context: ssl.SSLContext
+        self.certificate: bytes | None = None
+        self._stamps: list[_Stamp] = []
+        self._load()
+
+    def refresh(self) -> bool:
+        try:
+            changed = self._look() != self._stamps
+        except OSError as error:
+            raise ConfigError(f"TLS: {error}") from error
+        if changed:
+            self._load()
+        return changed
+
+    def _load(self) -> None:
+        try:
+            stamps = self._look()  # before reading: what changes meanwhile is read again next time
+            context = _context(self.files)
+            certificate = _first_certificate(self.files.cert) if self.files.cert is not None else None
+        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+            raise ConfigError(f"TLS: {_names(self.files)}: {error}") from error
+        self.context, self.certificate, self._stamps = context, certificate, stamps
+
+    def _look(self) -> list[_Stamp]:
+        stamps = []
+        for path in (self.files.cert, self.files.key, self.files.ca):
+            if path is not None:
+                status = os.stat(path)
+                stamps.append((status.st_mtime_ns, status.st_size, status.st_ino))
+        return stamps
+
+
+def _names(files: TlsFiles) -> str:
+    return ", ".join(path for path in (files.cert, files.key, files.ca) if path is not None)
+
+
+def _context(files: TlsFiles) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if files.server else ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+    if files.server:
+        context.options |= ssl.OP_NO_TICKET | ssl.OP_CIPHER_SERVER_PREFERENCE
+        context.num_tickets = 0  # X3: a resumed session would outlive a revoked certificate
+        context.verify_mode = ssl.CERT_REQUIRED if files.ca is not None else ssl.CERT_NONE
+    else:
+        context.hostname_checks_common_name = False
+        context.check_hostname = files.verify_host
+        context.verify_mode = ssl.CERT_REQUIRED
+    if files.ca is not None:
+        with open(files.ca, encoding="ascii", errors="replace") as file:
+            text = file.read()
+        context.load_verify_locations(cafile=files.ca)
+        if _CRL in text:
+            context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+    if files.cert is not None:
+        _refuse_open_key(files.key or files.cert)
+        context.load_cert_chain(files.cert, files.key, password=_no_password)
+    return context
+
+
+def _no_password() -> str:
+    raise ValueError("the private key is encrypted; give one without a password, readable by its owner only")
+
+
+def _refuse_open_key(path: str) -> None:
+    if os.stat(path).st_mode & stat.S_IROTH:
+        raise ValueError(f"everyone may read the private key in {path}: chmod o= {path}")
+
+
+def _first_certificate(path: str) -> bytes:
+    with open(path, encoding="ascii", errors="replace") as file:
+        text = file.read()
+    begin = text.index(_BEGIN)
+    return ssl.PEM_cert_to_DER_cert(text[begin : text.index(_END, begin) + len(_END)])

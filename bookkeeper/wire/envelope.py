@@ -1,0 +1,73 @@
+"""What can be told of a request from its first bytes, and the refusal that such a request gets.
+
+For connections whose peer is not known yet: the body of what it sends is not parsed (X2, X10). Of a v3 frame only the
+header message is read, of a v2 frame the fixed words that its answer must repeat.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as StructError
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.runs.shapes import KEY_SIZE, Dialect
+from bookkeeper.seams import Buffer
+from bookkeeper.wire import bookkeeper_pb2 as pb
+from bookkeeper.wire import v2, v3
+from bookkeeper.wire.requests import AddReply, BareReply, Header, Op, ReadReply
+from bookkeeper.wire.status import Status
+
+HEAD: Final = 128
+"""Bytes of a frame's body that are enough for all that is told here."""
+
+_HEADER_TAG: Final = 0x0A
+_WORD: Final = Struct(">BBH")
+_IDS: Final = Struct(">qq")
+_V2_OPS: Final = {1: Op.ADD, 2: Op.READ, 3: Op.AUTH, 7: Op.BATCH_READ}
+
+
+def header_of(head: Buffer, *, v2_only: bool = False) -> Header | None:
+    """The envelope of the request that begins with ``head`` (its first ``HEAD`` bytes, or all); None if it has none
+    that we know. ``v2_only``: the connection has spoken v2."""
+    view = memoryview(head)
+    if not v2_only and len(view) > 2 and view[0] == _HEADER_TAG:
+        return _v3_header(view)
+    if len(view) < _WORD.size:
+        return None
+    version, opcode, flags = _WORD.unpack_from(view)
+    op = _V2_OPS.get(flags & 0xFF if version == 0 else opcode)
+    return None if op is None or version > v2.VERSION else Header(Dialect.V2, op, version=version)
+
+
+def _v3_header(view: memoryview) -> Header | None:
+    size = view[1]
+    if size & 0x80 or len(view) < 2 + size:  # longer than any header there is
+        return None
+    header = pb.BKPacketHeader()
+    try:
+        header.MergeFromString(bytes(view[2 : 2 + size]))
+    except DecodeError:
+        return None
+    if not header.IsInitialized():
+        return None
+    return Header(Dialect.V3, Op(header.operation), header.txnId, header.version, header.priority)
+
+
+def refusal(header: Header, head: Buffer) -> bytes | None:
+    """The frame that answers "not authorized" to the request; None where this dialect has no such answer, and closing
+    the connection is all that can be said (as Apache's bookie does)."""
+    if header.dialect is Dialect.V3:
+        return v3.encode_reply(header, BareReply(Status.UNAUTHORIZED))
+    try:
+        if header.op is Op.ADD:
+            ledger, entry = _IDS.unpack_from(head, _WORD.size + KEY_SIZE)
+            return v2.encode_reply(header, AddReply(Status.UNAUTHORIZED, LedgerId(ledger), EntryId(entry)))
+        if header.op is Op.READ:
+            ledger, entry = _IDS.unpack_from(head, _WORD.size)
+            return v2.encode_reply(header, ReadReply(Status.UNAUTHORIZED, LedgerId(ledger), EntryId(entry)))
+    except StructError:
+        pass
+    return None
