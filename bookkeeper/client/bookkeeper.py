@@ -111,7 +111,7 @@ class BookKeeper:
         """Connect to the cluster at a metadata URI (``embedded:``, ``sqlite:``, ``memory:``, ``zk+...:``).
 
         Raises (when awaited or entered):
-            ConfigError: not such an address.
+            ConfigError: not such an address; a file of ``config.tls`` that cannot be used.
             NoClusterError: nothing was initialised there (``bk init`` does).
             MetadataUnavailableError: the store does not answer.
         """
@@ -125,7 +125,8 @@ class BookKeeper:
         return client
 
     async def start(self) -> None:
-        """Read who is there. Called by connect()."""
+        """Read keys and trust, and who is there. Called by connect()."""
+        self._services.pool.begin()
         await self._services.watcher.start()
 
     # -- what it says -------------------------------------------------------------------------------------
