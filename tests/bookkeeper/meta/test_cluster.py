@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 
 from bookkeeper.errors import ClusterExistsError, ConfigError, NoClusterError
+from bookkeeper.ids import Address, BookieId
+from bookkeeper.ledger.metadata import LedgerMetadata
+from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.meta import layout as layouts
 from bookkeeper.meta.cluster import Metadata, exists_cluster_in, init_cluster, init_cluster_in
+from bookkeeper.meta.cookies import Cookie
 from bookkeeper.meta.layout import BY_URI_NAME
+from bookkeeper.meta.service_info import ServiceInfo
 from bookkeeper.meta.store import MetadataStore
 from tests.bookkeeper.meta.services import REPLY_LOST, REQUEST_LOST, Losing, MemoryService, load, seams
 
@@ -134,3 +139,49 @@ async def test_looking_for_a_cluster_in_a_file_that_is_not_there_makes_none_and_
     with pytest.raises(NoClusterError, match=f"no cluster at {uri}; `bk init --metadata {uri}` makes one"):
         await Metadata.connect(uri, seams())
     assert os.listdir(tmp_path) == []
+
+
+# -- Java's autorecovery beside us --------------------------------------------------------------------------
+
+
+NEW = LedgerMetadata.create(QuorumSpec(ensemble_size=1, write_quorum=1, ack_quorum=1), [BookieId("b1")], password=b"")
+
+
+async def planted(store: MetadataStore, java: MetadataStore, dump: str) -> dict[str, bytes]:
+    """A captured tree, ephemeral values in a session of their own; the part of it that is autorecovery's."""
+    theirs = {}
+    for node in load(f"zookeeper/{dump}.json")["nodes"]:
+        path = f"/ledgers{node['path']}".rstrip("/")
+        value = bytes.fromhex(node["data"])
+        await (java if node["ephemeral"] else store).create(path, value, ephemeral=node["ephemeral"], parents=True)
+        if path.startswith("/ledgers/underreplication"):
+            theirs[path] = value
+    return theirs
+
+
+@pytest.mark.parametrize("dump", ["auditor-elected", "bookie-lost", "worker-holds-lock", "replication-disabled"])
+async def test_the_tree_of_javas_autorecovery_is_left_as_it_is(memory_service: MemoryService, dump: str) -> None:
+    """Locks, votes, delays, check times and marks survive all that we do to ledgers, bookies and cookies."""
+    store, java = await memory_service.connect(), await memory_service.connect()
+    theirs = await planted(store, java, dump)
+    with pytest.raises(ClusterExistsError):
+        await init_cluster_in(store, seams())
+    metadata = await Metadata.over(store, seams())
+    ledgers = [ledger async for ledger in metadata.ledgers.list()]
+    assert ledgers
+    for ledger in ledgers:
+        found = await metadata.ledgers.read(ledger)
+        if not found.value.is_closed:
+            await metadata.ledgers.write(ledger, found.value.begin_recovery(), found.version)
+    cookie = Cookie(bookie_id=BookieId("b1"), journal_dirs=("/j",), ledger_dirs=("/l",), instance_id="x")
+    version = await metadata.cookies.write(cookie, None)
+    registration = await metadata.bookies.register(BookieId("b1"), ServiceInfo.bookie(Address("127.0.0.1", 1)))
+    await registration.set_read_only(True)
+    await registration.unregister()
+    await metadata.cookies.delete(BookieId("b1"), version)
+    created, _ = await metadata.ledgers.create(NEW)
+    for ledger in [*ledgers, created]:
+        await metadata.ledgers.delete(ledger)
+    left = await tree(store, "/ledgers/underreplication", "/ledgers/underreplication")
+    assert {path: value for path, (value, _) in left.items()} == theirs
+    assert {version for _, version in left.values()} == {0}

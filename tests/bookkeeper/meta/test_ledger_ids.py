@@ -1,21 +1,27 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import pytest
 
 from bookkeeper.errors import MetadataError
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.ledger.metadata import LedgerMetadata
+from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.meta.layout import Layout
 from bookkeeper.meta.ledger_ids import LedgerIds
+from bookkeeper.meta.ledgers import Ledgers
 from bookkeeper.meta.memory import Fate, MemoryCluster
 from bookkeeper.meta.paths import Paths
 from bookkeeper.meta.store import MetadataStore
 from bookkeeper.meta.tree import Node
-from tests.bookkeeper.meta.services import REPLY_LOST, Losing, MemoryService
+from tests.bookkeeper.meta.services import REPLY_LOST, Losing, MemoryService, load
 from tests.contracts.metadata_store import until
 
 LONG = [Layout.HIERARCHICAL, Layout.LONG_HIERARCHICAL]
 PATHS = Paths()
+NEW = LedgerMetadata.create(QuorumSpec(ensemble_size=1, write_quorum=1, ack_quorum=1), [BookieId("b1")], password=b"")
 
 
 def made(cluster: MemoryCluster, path: str, number: int) -> None:
@@ -120,3 +126,25 @@ async def test_a_short_layout_runs_out_of_ids(memory_service: MemoryService, lay
     made(memory_service.cluster, PATHS.root if layout is Layout.FLAT else PATHS.id_generator, 2**31 - 1)
     with pytest.raises(MetadataError, match="no ledger ids left"):
         await take(store, layout, 1)
+
+
+@pytest.mark.rule("M6")
+@pytest.mark.parametrize("layout", LONG)
+@pytest.mark.parametrize(("dump", "high"), [("idgen-long", 1), ("idgen-long-hob287", 287)])
+async def test_long_ids_are_those_that_java_made_of_the_same_tree(
+    memory_service: MemoryService, layout: Layout, dump: str, high: int
+) -> None:
+    """The captured tree without its last two ledgers, to which ours then come: the captured tree again."""
+    store = await memory_service.connect()
+    name = layout.name.lower().replace("_", "")
+    captured = {f"/ledgers{node['path']}".rstrip("/") for node in load(f"zookeeper/{dump}-{name}.json")["nodes"]}
+    news = [LedgerId((high << 32) + low) for low in (0, 1)]
+    last = {layout.ledger_path(PATHS.root, ledger) for ledger in news}
+    assert last < captured
+    for path in sorted(captured - last):
+        if high != 1 or "HOB" not in path:
+            await store.create(path)
+    ledgers = Ledgers(store, PATHS, layout, random.Random(7))
+    assert [(await ledgers.create(NEW))[0] for _ in news] == news
+    await asyncio.gather(*ledgers._ids._forgetting)
+    assert {path for path in memory_service.cluster.dump() if path != "/"} == captured
