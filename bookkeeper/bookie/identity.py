@@ -59,6 +59,39 @@ def write_identity(disk: Disk, directory: str, identity: Identity) -> None:
     replace_file(disk, os.path.join(directory, IDENTITY), text.encode() + b"\n")
 
 
+def refuse_java(disk: Disk, directories: Sequence[str]) -> None:
+    """Nothing may be written into a directory of Apache's bookie, in Java: its files are in ``current`` below each.
+
+    Raises:
+        CookieError: one of them is.
+    """
+    for directory in directories:
+        current = os.path.join(directory, "current")
+        try:
+            names = disk.list(current)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        found = [name for name in sorted(names) if name in _JAVA or name.endswith(_JAVA_ENDINGS)]
+        if found:
+            raise CookieError(
+                f"{directory} belongs to a bookie of Apache BookKeeper in Java{_whose(disk, current)} ({current} holds "
+                f"{found[0]}): its files cannot be read here and were not touched. Start Java's bookie on it again, or "
+                "give this bookie directories and a --bookie-id of its own and move the data with `bk bookies drain`"
+            )
+
+
+_JAVA = ("VERSION", "lastMark", "lastId", "DIRTY", "BOOKIE_STATUS", "locations", "ledgers")
+_JAVA_ENDINGS = (".txn", ".log", ".idx")
+
+
+def _whose(disk: Disk, current: str) -> str:
+    """Of which bookie, as far as its cookie says."""
+    try:
+        return f", {cookie_format.decode(disk.read_file(os.path.join(current, COOKIE))).bookie_id}"
+    except (OSError, MetadataFormatError):
+        return ""
+
+
 async def settle_cookie(
     disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str], *, last_start: int = 0
 ) -> bool:

@@ -27,7 +27,7 @@ from bookkeeper.bookie.garbage_collector import GarbageCollector, check_metadata
 from bookkeeper.bookie.gate import Gate
 from bookkeeper.bookie.guard import Guard
 from bookkeeper.bookie.http import HttpServer, MetricsCollector
-from bookkeeper.bookie.identity import Identity, read_identity, settle_cookie, write_identity
+from bookkeeper.bookie.identity import Identity, read_identity, refuse_java, settle_cookie, write_identity
 from bookkeeper.bookie.limbo import LimboWatch
 from bookkeeper.bookie.newcomer import Newcomer
 from bookkeeper.bookie.server import Connections
@@ -129,6 +129,7 @@ class BookieServer:
 
     async def _start(self) -> None:
         config, disk = self.config, self._seams.disk
+        refuse_java(disk, [config.directory, config.storage.journal_dir, config.storage.ledger_dir])
         disk.make_directories(config.directory)
         try:
             self._lock = disk.lock(os.path.join(config.directory, "bookie.lock"))

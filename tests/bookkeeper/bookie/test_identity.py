@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bookkeeper.bookie.identity import COOKIE, PENDING, Identity, read_identity, settle_cookie, write_identity
+from bookkeeper.bookie.identity import (
+    COOKIE,
+    PENDING,
+    Identity,
+    read_identity,
+    refuse_java,
+    settle_cookie,
+    write_identity,
+)
 from bookkeeper.errors import BookKeeperError, CookieError
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import MemoryCluster, Metadata, init_cluster_in
 from bookkeeper.meta.cookies import Cookie, encode
 from bookkeeper.storage.durable import replace_file
 from bookkeeper.testing import Node, NodeCrashed, World
+from tests.bookkeeper.bookie.cluster import Cluster
+from tests.bookkeeper.bookie.cluster import run as run_cluster
 
+VECTORS = Path(__file__).parents[2] / "vectors"
 DIRECTORIES = ["/data/journal", "/data/ledgers"]
 
 
@@ -164,3 +177,34 @@ def test_id_and_port_are_chosen_once() -> None:
             read_identity(node.disk, "/data")
 
     run(main)
+
+
+@pytest.mark.rule("K21")
+@pytest.mark.parametrize("where", ["", "/journal", "/ledgers"])
+@pytest.mark.parametrize("name", ["VERSION", "1a1fdfc96a9.txn", "lastMark", "0.log", "DIRTY"])
+def test_a_directory_of_javas_bookie_is_refused_before_anything_is_written(where: str, name: str) -> None:
+    async def main(cluster: Cluster) -> None:
+        await init_cluster_in(cluster.metadata.connect(), cluster.node.seams)
+        disk = cluster.node.disk
+        disk.make_directories(f"/data{where}/current")
+        samples = json.loads((VECTORS / "cookies.json").read_text())["files"]
+        cookie = next(item for item in samples if item["name"] == "VERSION.default")
+        file = disk.open(f"/data{where}/current/{name}", create=True)
+        file.pwrite(bytes.fromhex(cookie["hex"]) if name == "VERSION" else b"?", 0)
+        file.close()
+        whose = ", 127.0.0.1:31916 " if name == "VERSION" else " "
+        with pytest.raises(
+            CookieError, match=rf"^/data{where} belongs to a bookie of Apache BookKeeper in Java{whose}\("
+        ):
+            await cluster.node.start(cluster.bookie)
+        assert not disk.exists("/data/identity.json") and not disk.exists("/data/bookie.lock")
+        assert disk.list(f"/data{where}/current") == [name]
+
+    run_cluster(main)
+
+
+def test_an_empty_directory_named_current_is_nobodys() -> None:
+    with World(1) as world:
+        disk = world.node("b").disk
+        disk.make_directories("/data/current/lost+found")
+        refuse_java(disk, ["/data", "/elsewhere"])
