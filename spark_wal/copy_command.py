@@ -1,0 +1,90 @@
+"""``bk checkpoint``: what one can do to a checkpoint whose query is stopped."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Final
+
+import click
+
+from bookkeeper.errors import ConfigError
+
+FILE: Final = click.Path(dir_okay=False)
+
+
+@click.group()
+def checkpoint() -> None:
+    """Checkpoints of stopped streaming queries."""
+
+
+@checkpoint.command()
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--resume", is_flag=True, help="Go on with a copy that was not finished.")
+@click.option("--keep-addresses", is_flag=True, help="Copy files that name the old place, which then has to stay.")
+@click.option("--ca", type=FILE, help="PEM: who vouches for a gateway (swebhdfs).  [default: the public authorities]")
+@click.option("--cert", type=FILE, help="PEM: our certificate, for a gateway that asks for one.")
+@click.option("--key", type=FILE, help="PEM: its private key.  [default: it is in --cert]")
+@click.option("--token-file", type=FILE, help="A private file that holds the token for a gateway.")
+def copy(
+    source: str,
+    target: str,
+    resume: bool,
+    keep_addresses: bool,
+    ca: str | None,
+    cert: str | None,
+    key: str | None,
+    token_file: str | None,
+) -> None:
+    """Copy a stopped query's checkpoint; the query then goes on from TO as it would have from FROM.
+
+    \b
+    FROM and TO are directories:
+      /DIR, file:///DIR                      here
+      webhdfs://HOST:PORT/P, swebhdfs://...  at a gateway, or at HDFS by WebHDFS
+      s3a://BUCKET/P, hdfs://HOST/P, ...     what pyarrow knows (S3: credentials from the environment, options in
+                                             the address: ?region=...&endpoint_override=...)
+
+    TO must be empty. Every byte is read back. Until all is there, TO's metadata is a note that Spark refuses to read,
+    so no query can start from half a checkpoint. FROM is only read; if it changes meanwhile (is the query still
+    running?) the copy ends unfinished. Afterwards start the query at one of the two places only.
+
+    Not copied: the output of file sinks. Their _spark_metadata names full addresses, and a sink that is moved begins
+    anew.
+    """
+    from spark_wal.copying.copier import Copier, CopyRefusedError
+    from spark_wal.copying.places import PlaceError, open_place
+    from spark_wal.secret import read_secret
+    from spark_wal.spark_access import GatewayAccess
+
+    try:
+        token = None if token_file is None else read_secret(token_file)
+        access = GatewayAccess(ca=ca, certificate=cert, key=key, token=token)
+        with closing(open_place(source, access)) as old, closing(open_place(target, access)) as new:
+            copier = Copier(old, new, resume=resume, keep_addresses=keep_addresses)
+            copier.prepare()
+            with _bar(copier.size) as progress:
+                copied = copier.run(progress)
+            told = f"{copied.files} files, {copied.size} bytes, sha256 {copied.digest[:16]}"
+            before = f", {copied.already} of them there already" if copied.already else ""
+            click.echo(f"copied and verified: {told}{before}")
+            click.echo(f"checkpointLocation={new.uri}")
+    except (ConfigError, CopyRefusedError, PlaceError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[int], None]]:
+    """Bytes that are there and verified, on standard error when a person looks at it."""
+    if not sys.stderr.isatty():
+        yield lambda size: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn("copying"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("copy", total=total)
+        yield lambda size: bar.advance(task, size)

@@ -1,0 +1,23 @@
+"""What every place does is in test_places."""
+
+from __future__ import annotations
+
+import pytest
+
+from bookkeeper.errors import ConfigError
+
+pytest.importorskip("pyarrow")
+
+from spark_wal.copying.arrow_place import ArrowPlace
+
+
+def test_s3a_is_s3() -> None:
+    place = ArrowPlace("s3a://bucket/a/b/?region=eu-west-1&endpoint_override=127.0.0.1:1&scheme=http")
+    assert place.uri == "s3a://bucket/a/b"
+    assert place._root == "bucket/a/b"
+    assert place._is_s3
+
+
+def test_what_pyarrow_does_not_know_is_refused() -> None:
+    with pytest.raises(ConfigError, match="gopher"):
+        ArrowPlace("gopher://host/a")

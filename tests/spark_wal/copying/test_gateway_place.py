@@ -1,0 +1,121 @@
+"""What every place does is in test_places."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+import spark_wal
+from bookkeeper.testing.certificates import Authority
+from spark_wal.copying import gateway_place
+from spark_wal.copying.gateway_place import GatewayPlace
+from spark_wal.copying.places import PlaceError
+from spark_wal.spark_access import GatewayAccess
+from spark_wal.webhdfs.tokens import new_token
+from tests.spark_wal.copying.test_places import protected
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_place, "PAUSE_S", 0.0)
+
+
+def test_refusals_are_passed_on_with_their_reason(tmp_path: Path) -> None:
+    protection, access = protected(tmp_path)
+    other = Authority(tmp_path / "other")
+    with spark_wal.checkpoint_service(f"mem:{uuid4()}", listen="127.0.0.1:0", protection=protection) as wal:
+
+        def listed(name: str, shown: GatewayAccess) -> str:
+            place = GatewayPlace(wal.location(name), shown)
+            try:
+                with pytest.raises(PlaceError) as refused:
+                    place.listing()
+            finally:
+                place.close()
+            return str(refused.value)
+
+        assert "Permission denied" in listed("elsewhere", access)
+        wrong = GatewayAccess(ca=access.ca, certificate=access.certificate, key=access.key, token=new_token())
+        assert "not valid" in listed("deep/a", wrong)
+        assert "not trusted" in listed("deep/a", GatewayAccess(ca=other.ca, token=access.token))
+
+
+def test_a_file_is_not_a_directory() -> None:
+    with spark_wal.checkpoint_service(f"mem:{uuid4()}", listen="127.0.0.1:0") as wal:
+        above = GatewayPlace(wal.location("a"), GatewayAccess())
+        above.write("b", lambda: [b"x"])
+        place = GatewayPlace(wal.location("a/b"), GatewayAccess())
+        with pytest.raises(PlaceError, match="is a file"):
+            place.listing()
+        place.close()
+        above.close()
+
+
+@contextmanager
+def answering(*replies: bytes) -> Iterator[str]:
+    """A server that gives each connection one of these and closes it."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        for reply in replies:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(reply)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield f"webhdfs://127.0.0.1:{listening.getsockname()[1]}/a"
+    finally:
+        thread.join()
+        listening.close()
+
+
+SHORT = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort"
+
+
+def json_reply(status: str, body: bytes) -> bytes:
+    return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status.encode(), len(body), body)
+
+
+STANDBY = json_reply("403 Forbidden", b'{"RemoteException":{"exception":"StandbyException","message":"x"}}')
+EMPTY = json_reply("200 OK", b'{"FileStatuses":{"FileStatus":[]}}')
+
+
+def test_a_file_that_ends_early_is_an_error() -> None:
+    with answering(SHORT) as uri:
+        place = GatewayPlace(uri, GatewayAccess())
+        with pytest.raises(PlaceError, match="5 bytes early"):
+            b"".join(place.read("x"))
+        place.close()
+
+
+def test_a_gateway_that_is_restarted_is_asked_again() -> None:
+    with answering(b"", STANDBY, EMPTY) as uri:
+        place = GatewayPlace(uri, GatewayAccess())
+        assert place.listing() == {}
+        place.close()
+
+
+def test_a_gateway_that_stays_away_is_an_error() -> None:
+    with answering(*[b""] * gateway_place.TRIES) as uri:
+        place = GatewayPlace(uri, GatewayAccess())
+        with pytest.raises(PlaceError, match="does not answer"):
+            place.listing()
+        place.close()
+
+
+def test_a_redirect_out_of_tls_is_not_followed() -> None:
+    away = b"HTTP/1.1 307 T\r\nLocation: https://elsewhere.example.org/x\r\nContent-Length: 0\r\n\r\n"
+    with answering(away) as uri:
+        place = GatewayPlace(uri, GatewayAccess())
+        with pytest.raises(PlaceError, match="not followed"):
+            b"".join(place.read("x"))
+        place.close()

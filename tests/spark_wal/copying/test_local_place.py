@@ -1,0 +1,43 @@
+"""What every place does is in test_places."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_wal.copying.local_place import LocalPlace
+from spark_wal.copying.places import PlaceError
+
+
+@pytest.mark.rule("X42")
+@pytest.mark.parametrize("path", ["../x", "a/../../x", "/x", "a\0b"])
+def test_names_do_not_lead_out_of_the_directory(tmp_path: Path, path: str) -> None:
+    place = LocalPlace(str(tmp_path / "in"))
+    with pytest.raises(PlaceError, match="leads out"):
+        place.write(path, lambda: [b"x"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_write_that_breaks_off_leaves_what_was_there(tmp_path: Path) -> None:
+    place = LocalPlace(str(tmp_path))
+    place.write("a", lambda: [b"old"])
+
+    def broken() -> list[bytes]:
+        raise PlaceError("no")
+
+    with pytest.raises(PlaceError):
+        place.write("a", broken)
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert b"".join(place.read("a")) == b"old"
+
+
+def test_a_file_that_an_earlier_run_left_half_written_is_not_listed(tmp_path: Path) -> None:
+    (tmp_path / ".bk-copy.0011").write_bytes(b"half")
+    assert LocalPlace(str(tmp_path)).listing() == {}
+
+
+def test_what_cannot_be_read_is_an_error_and_not_empty(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(PlaceError, match="file"):
+        LocalPlace(str(tmp_path / "file")).listing()
