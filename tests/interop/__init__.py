@@ -5,6 +5,8 @@
     killed       writers that end in the middle of their work
     clusters     one ZooKeeper, three clusters: ours, Java's, mixed
     stories      one function a row: what is done and what must come of it
+    java_tools   Java's programs on our bookies: shell, autorecovery, benchmark, DistributedLog
+    our_tools    our programs on Java's bookies: commands, edit logs, gateway
     cells        rows and columns as data, with the reasons of those that cannot exist
     __main__     ``make interop``: run them all and print a table
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bookkeeper.testing.apache import VERSION, whats_missing
-from tests.interop.cells import CELLS, COLUMNS, ROWS, Cell, Row
+from tests.interop.cells import CELLS, COLUMNS, ROWS, TOOLS, Cell, Tool
 from tests.interop.clusters import site
 
 
@@ -23,7 +23,7 @@ from tests.interop.clusters import site
 class Result:
     """What came of a cell: ``green``, ``red`` or ``n/a``."""
 
-    cell: Cell
+    cell: Cell | Tool
     colour: str
     seconds: float
     text: str = ""
@@ -36,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="print the cells' names")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="logs and data go there, and stay")
     options = parser.parse_args(arguments)
-    chosen = [cell for cell in CELLS if not options.only or any(text in str(cell) for text in options.only)]
+    every: list[Cell | Tool] = [*CELLS, *TOOLS]
+    chosen = [cell for cell in every if not options.only or any(text in str(cell) for text in options.only)]
     if options.list:
         sys.stdout.write("".join(f"{cell}\n" for cell in chosen))
         return 0
@@ -50,9 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(chosen, Path(directory), console)
 
 
-def _run(chosen: Sequence[Cell], directory: Path, console: Console) -> int:
+def _run(chosen: Sequence[Cell | Tool], directory: Path, console: Console) -> int:
     began = time.monotonic()
-    wanted = tuple(dict.fromkeys(cell.column.bookies for cell in chosen if cell.reason is None))
+    wanted = tuple(dict.fromkeys(cell.bookies for cell in chosen if cell.reason is None))
     console.print(f"starting ZooKeeper, and {', '.join(wanted)} bookies (Apache BookKeeper {VERSION})")
     results = []
     with site(directory, wanted) as running, console.status("") as status:
@@ -75,7 +76,10 @@ def _run(chosen: Sequence[Cell], directory: Path, console: Console) -> int:
 
 
 def _report(results: Sequence[Result], seconds: float, console: Console) -> int:
-    console.print(_table(results))
+    if matrix := [result for result in results if isinstance(result.cell, Cell)]:
+        console.print(_table(matrix))
+    if tools := [result for result in results if isinstance(result.cell, Tool)]:
+        console.print(_tools(tools))
     for reason in dict.fromkeys(result.text for result in results if result.colour == "n/a"):
         console.print(f"n/a: {reason}", highlight=False)
     for result in results:
@@ -91,13 +95,25 @@ def _table(results: Sequence[Result]) -> Table:
     """Rows are stories; columns are client, bookies and protocol."""
     table = Table(title=f"Our client and Java's, our bookies and Java's (Apache BookKeeper {VERSION}); seconds")
     table.add_column("client\nbookies\nprotocol", no_wrap=True)
-    found = {(result.cell.row.name, result.cell.column): result for result in results}
-    columns = [column for column in COLUMNS if any(result.cell.column == column for result in results)]
+    found = {(result.cell.row.name, result.cell.column): result for result in results if isinstance(result.cell, Cell)}
+    columns = [column for column in COLUMNS if any(each == column for _, each in found)]
     for column in columns:
         table.add_column(f"{column.client}\n{column.bookies}\n{column.protocol}", justify="right", no_wrap=True)
     for row in ROWS:
-        if any(result.cell.row.name == row.name for result in results):
+        if any(name == row.name for name, _ in found):
             table.add_row(row.title, *(_mark(found.get((row.name, column))) for column in columns))
+    return table
+
+
+def _tools(results: Sequence[Result]) -> Table:
+    """A row each."""
+    table = Table(title="Programs of one language on bookies of the other; seconds")
+    table.add_column("program", no_wrap=True)
+    table.add_column("bookies")
+    table.add_column("", justify="right", no_wrap=True)
+    for result in results:
+        assert isinstance(result.cell, Tool)
+        table.add_row(result.cell.title, result.cell.bookies, _mark(result))
     return table
 
 
@@ -109,8 +125,6 @@ def _mark(result: Result | None) -> str:
     sign = "✔" if result.colour == "green" else "✘"
     return f"[{result.colour}]{sign} {result.seconds:.1f}[/]"
 
-
-__all__ = ["Row", "main"]
 
 if __name__ == "__main__":
     sys.exit(main())

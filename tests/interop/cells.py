@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tests.interop import stories
+from tests.interop import java_tools, our_tools, stories
 from tests.interop.clusters import Bookies, Kind, Site
 from tests.interop.stories import Stage
 
@@ -37,6 +37,26 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Tool:
+    """A program of one language, run on bookies of the other."""
+
+    title: str
+    bookies: Bookies
+    story: Callable[[Site], None]
+
+    @property
+    def reason(self) -> None:
+        """It can always be run."""
+
+    def run(self, site: Site) -> None:
+        """Raises: whatever the story raises; then it is red."""
+        self.story(site)
+
+    def __str__(self) -> str:
+        return f"tool-{self.story.__name__}-on-{self.bookies}-bookies"
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One run of a story, or the reason why there is none."""
 
@@ -47,6 +67,10 @@ class Cell:
     def reason(self) -> str | None:
         """Why it cannot exist; None: it can."""
         return self.row.cannot_exist(self.column)
+
+    @property
+    def bookies(self) -> Bookies:
+        return self.column.bookies
 
     def run(self, site: Site) -> None:
         """Raises: whatever the story raises; then the cell is red."""
@@ -123,3 +147,20 @@ CELLS: Final = tuple(
     for column in sorted(COLUMNS, key=lambda column: (column.protocol, column.client), reverse=True)
 )
 """In the order in which they are run: the clusters take turns, so that a killed bookie comes back meanwhile."""
+
+TOOLS: Final = (
+    Tool("bookkeeper shell: simpletest", "ours", java_tools.simpletest),
+    Tool("bookkeeper shell: listbookies, endpointinfo, bookieinfo", "ours", java_tools.bookies),
+    Tool("bookkeeper shell: listledgers, ledgermetadata, deleteledger", "ours", java_tools.ledgers),
+    Tool("bookkeeper shell: readledger, as a client and from one bookie", "ours", java_tools.readledger),
+    Tool("bookkeeper shell: bookiesanity", "ours", java_tools.bookiesanity),
+    Tool("bookkeeper shell: autorecovery, lostbookierecoverydelay, whatisinstanceid", "ours", java_tools.switches),
+    Tool("bookkeeper shell: recover, a dead bookie of ours", "ours", java_tools.recover),
+    Tool("autorecovery: a lost bookie of ours is found, its copies are made again", "ours", java_tools.autorecovery),
+    Tool("Apache's benchmark: writes over v3 and v2, reads", "ours", java_tools.benchmark),
+    Tool("DistributedLog's core: a log in segments", "ours", java_tools.distributed_log),
+    Tool("bk bookies, bk ledger", "java", our_tools.commands),
+    Tool("edit logs (journal_manager)", "java", our_tools.journals),
+    Tool("the WebHDFS gateway, twice", "java", our_tools.gateway),
+)
+"""Java's programs on our bookies, then ours on Java's."""

@@ -29,6 +29,8 @@ WHO_IS_IN: Final[Mapping[Bookies, tuple[Kind, ...]]] = {
     "java": ("java", "java", "java", "java"),
     "mixed": ("ours", "java", "ours", "java"),
 }
+ROOTS: Final[Mapping[Bookies, str]] = {"ours": "/ledgers", "java": "/java-ledgers", "mixed": "/mixed-ledgers"}
+"""Ours has the default: Apache's benchmark knows no other."""
 _JOURNAL_BYTES: Final = 8 * 1024 * 1024
 
 
@@ -136,7 +138,7 @@ class Site:
             certificate = self.authority.server()
             self.clusters: dict[Bookies, Cluster] = {}
             for bookies in wanted:
-                uri = f"zk://{self.zookeeper.address}/{bookies}"
+                uri = f"zk://{self.zookeeper.address}{ROOTS[bookies]}"
                 self.clusters[bookies] = Cluster(bookies, directory / bookies, uri, certificate)
                 starting.callback(self.clusters[bookies].stop)
             self.java = Java(directory / "java-client")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bookkeeper.testing.apache import whats_missing
-from tests.interop.cells import CELLS, Cell
+from tests.interop.cells import CELLS, TOOLS, Cell, Tool
 from tests.interop.clusters import Site, site
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
@@ -25,6 +25,11 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.mark.parametrize("cell", [cell for cell in CELLS if cell.reason is None], ids=str)
 def test_cell(cell: Cell, clusters: Site) -> None:
     cell.run(clusters)
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=str)
+def test_tool(tool: Tool, clusters: Site) -> None:
+    tool.run(clusters)
 
 
 def test_every_cell_that_cannot_exist_says_why() -> None:
