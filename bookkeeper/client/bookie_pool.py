@@ -12,6 +12,7 @@ meanwhile fails at once with what went wrong, so that a read goes on to the next
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -19,12 +20,20 @@ from typing import NamedTuple
 
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import BookieError, BookieUnavailableError, BookKeeperError, ClientClosedError
+from bookkeeper.errors import (
+    BookieError,
+    BookieUnavailableError,
+    BookKeeperError,
+    ClientClosedError,
+    SecureConnectionError,
+)
 from bookkeeper.ids import Address, BookieId
 from bookkeeper.net import Backoff, BookieConnection
 from bookkeeper.net.secure import Security
 from bookkeeper.seams import Net, Rng
 from bookkeeper.wire import Dialect
+
+log = logging.getLogger(__name__)
 
 
 class Use(Enum):
@@ -73,6 +82,8 @@ class BookiePool:
         self._connecting: dict[_Key, asyncio.Task[BookieConnection]] = {}
         self._pauses: dict[BookieId, _Pause] = {}
         self._addresses: dict[BookieId, Address] = {}
+        self._explained: set[BookieId] = set()
+        """Those whose refusal of us is in the log already."""
         self._users: dict[BookieConnection, int] = {}
         self._retired: list[BookieConnection] = []
         self._tasks = Tasks("connections to bookies", on_error=lambda error: None)  # every waiter gets it itself
@@ -232,9 +243,20 @@ class BookiePool:
         delays = pause.delays if pause is not None else self._backoff.delays(self._rng)
         now = asyncio.get_running_loop().time()
         self._pauses[bookie] = _Pause(now + next(delays), delays, error)
+        if isinstance(error, SecureConnectionError):
+            self._explain(bookie, error)
         return BookieUnavailableError(f"{bookie}: {error}")
 
-    @staticmethod
-    def _on_closing(standing: dict[BookieId, BookieConnection], bookie: BookieId, connection: BookieConnection) -> None:
+    def _on_closing(
+        self, standing: dict[BookieId, BookieConnection], bookie: BookieId, connection: BookieConnection
+    ) -> None:
         if standing.get(bookie) is connection:
             del standing[bookie]
+        if (refusal := connection.refusal) is not None:
+            self._explain(bookie, refusal)
+
+    def _explain(self, bookie: BookieId, refusal: BookieError) -> None:
+        """An append knows only that a bookie failed. Why it does not serve us is for people to mend: tell them once."""
+        if bookie not in self._explained:
+            self._explained.add(bookie)
+            log.warning("bookie %s: %s", bookie, refusal)

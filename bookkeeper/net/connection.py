@@ -46,6 +46,8 @@ _STATUS: Final[dict[int, Status]] = {int(status): status for status in Status}
 _HOW: Final = "ClientConfig.tls and .auth, --tls-ca, --tls-cert, --tls-key"
 """Where a client is told how to secure its connections."""
 
+_AT_ONCE: Final = f"right after the TLS handshake: it does not take the certificate we show, or wants one: {_HOW}"
+
 Key: TypeAlias = tuple[Op, int, int]
 """(operation, ledger or request id, entry id): what v2 replies are matched by."""
 Callback: TypeAlias = Callable[["wire.Reply | BookieError"], None]
@@ -370,6 +372,20 @@ class BookieConnection(FrameProtocol):
         for callback in list(self.writable_callbacks):
             callback(writable)
 
+    @property
+    def refusal(self) -> SecureConnectionError | None:
+        """Why the bookie does not serve us as we are, if that is what ended the connection."""
+        if isinstance(self._reason, SecureConnectionError):
+            return self._reason
+        if self._unheard():
+            return SecureConnectionError(f"{self.address} ended the connection, {_AT_ONCE}")
+        return None
+
+    def _unheard(self) -> bool:
+        """We asked for something, encrypted, and nothing came: with TLS 1.3 a client learns that its certificate was
+        refused only after its side of the handshake."""
+        return self.encrypted and self.received_bytes == self.in_clear[0] and self.sent_bytes > self.in_clear[1]
+
     def on_closed(self, error: BaseException | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -387,8 +403,8 @@ class BookieConnection(FrameProtocol):
 
     def _unavailable(self, error: BaseException | None = None) -> BookieUnavailableError:
         reason = f": {error}" if error is not None else ""
-        if self.encrypted and self.received_bytes == self.received_in_clear:  # TLS 1.3 learns of it afterwards
-            reason += f", right after the TLS handshake: it does not take the certificate we show, or wants one: {_HOW}"
+        if self._unheard():
+            reason += f", {_AT_ONCE}"
         unavailable = BookieUnavailableError(f"the connection to {self.address} is lost{reason}")
         unavailable.__cause__ = error
         return unavailable

@@ -49,8 +49,8 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self.closed = False
         self.encrypted = False
         """What is written now leaves encrypted."""
-        self.received_in_clear = 0
-        """Bytes received before that."""
+        self.in_clear = (0, 0)
+        """Bytes received and sent before that."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray(RECEIVE_BUFFER)
@@ -174,7 +174,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
             self.abort(nonsense)
             raise nonsense
         self._flush()
-        clear = self.received_bytes
+        clear = (self.received_bytes, self.sent_bytes)
         self._upgrading = True
         self._pauses += 1
         self.reading_paused = True  # nothing is offered; the transport is to read on, for the handshake
@@ -188,7 +188,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._upgrading = False
         self._transport = encrypted
         self.encrypted = True
-        self.received_in_clear = clear
+        self.in_clear = clear
         if self._is_closed():
             encrypted.abort()
             raise ConnectionResetError("the connection was closed during the TLS handshake")
