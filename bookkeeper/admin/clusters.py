@@ -1,4 +1,7 @@
-"""``bk init`` and ``bk bookies``: making a cluster, and who is in it."""
+"""``bk init`` and ``bk bookies``: making a cluster, and who is in it.
+
+``bk bookies`` alone lists; its other verbs are in :mod:`bookkeeper.admin.operations`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import Any
 
 import click
 
+from bookkeeper.admin.operations import drain, info
 from bookkeeper.admin.options import connected, counted, finish, json_option, metadata_option, print_json, print_table
 from bookkeeper.errors import ClusterExistsError
 from bookkeeper.meta import Metadata, init_cluster
@@ -38,10 +42,28 @@ def init(metadata: str, as_json: bool) -> None:
         click.echo(f"a new cluster at {metadata}, instance {instance}")
 
 
-@click.command()
+class _Listing(click.Group):
+    """A group that lists when it is given nothing but options: ``bk bookies -m URI`` is ``bk bookies list -m URI``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Listing)
+def bookies() -> None:
+    """List bookies (the default), show how full they are, move every ledger off some of them."""
+
+
+bookies.add_command(info)
+bookies.add_command(drain)
+
+
+@bookies.command("list")
 @metadata_option
 @json_option
-def bookies(metadata: str, as_json: bool) -> None:
+def list_(metadata: str, as_json: bool) -> None:
     """List the bookies: writable, read-only, and absent (known by their cookie, not registered now)."""
 
     async def work() -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""``bk ledger``: append, read, tail, show, list, recover, delete.
+"""``bk ledger``: append, read, tail, show, list, entries, recover, delete.
 
 ``append`` creates a ledger, writes, closes it and prints its id: a ledger is never reopened for writing.
 ``read``, ``tail`` and ``show`` never fence; ``recover`` does, and says what it found (D17).
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from bookkeeper.admin.operations import entries
 from bookkeeper.admin.options import (
     connected,
     counted,
@@ -40,6 +41,9 @@ _RUN = 512
 @click.group()
 def ledger() -> None:
     """Write, read and look after ledgers."""
+
+
+ledger.add_command(entries)
 
 
 @ledger.command()
@@ -236,15 +240,18 @@ def list_(metadata: str, as_json: bool) -> None:
 @password_option
 @json_option
 @ledger_argument
-def recover(metadata: str, password: str, as_json: bool, ledger_id: int) -> None:
+@click.option("--as-operator", is_flag=True, help="With the password that the metadata hold, instead of --password.")
+def recover(metadata: str, password: str, as_json: bool, ledger_id: int, as_operator: bool) -> None:
     """Fence a ledger's writer, find its last entry, close it."""
 
     async def work() -> int:
-        async with (
-            connected(metadata) as bk,
-            await bk.open_ledger(ledger_id, password.encode(), recovery=True) as reader,
-        ):
-            return int(reader.last_add_confirmed)
+        from bookkeeper.client.operators import Operator
+
+        async with connected(metadata) as bk:
+            if as_operator:
+                return int((await Operator(bk).recover_ledger(ledger_id)).last_entry)
+            async with await bk.open_ledger(ledger_id, password.encode(), recovery=True) as reader:
+                return int(reader.last_add_confirmed)
 
     # The last attempt's reason is the error; those before it would only say the same.
     logging.getLogger("bookkeeper.client.recover").setLevel(logging.ERROR)

@@ -44,6 +44,7 @@ from bookkeeper.net.tls import MODES
 @click.option("--tls-client-ca", metavar="FILE", help="PEM: who vouches for clients; others are not served.")
 @click.option("--tls-mode", type=click.Choice(MODES), help="Refuse clear text or not.  [default: required]")
 @click.option("--insecure", is_flag=True, default=None, help="Listen beyond loopback without authentication.")
+@click.option("--read-only", is_flag=True, default=None, help="Take no new entries, as before it is drained.")
 @click.option("--verbose", is_flag=True, help="Log more than warnings.")
 def bookie(
     path: str | None, verbose: bool, port: int | None, journal_dir: str | None, **options: str | bool | None

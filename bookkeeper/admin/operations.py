@@ -1,0 +1,315 @@
+"""``bk bookies info``, ``bk bookies drain``, ``bk ledger entries``: looking after bookies that come and go."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bookkeeper.admin.options import (
+    connected,
+    counted,
+    finish,
+    json_option,
+    ledger_argument,
+    metadata_option,
+    print_json,
+    print_table,
+)
+from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
+
+if TYPE_CHECKING:
+    from bookkeeper.client.operators import Operator
+    from bookkeeper.replication import DrainConfig, DrainProgress, DrainReport, Share, Stuck
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_RUNS_SHOWN = 8
+
+
+def byte_count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """``4096``, ``20M``: bytes, with K, M or G for powers of 1024."""
+    if value is None:
+        return None
+    text = value.upper().removesuffix("B")
+    number, unit = (text[:-1], text[-1]) if text[-1:] in ("K", "M", "G") else (text, "")
+    if not number.isdecimal() or int(number) == 0:
+        raise click.BadParameter(f"{value!r} is no number of bytes: 1000000, 500K, 20M, 1G")
+    return int(number) * _UNITS[unit]
+
+
+@click.command()
+@metadata_option
+@json_option
+@click.argument("names", nargs=-1, metavar="[ID]...")
+def info(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
+    """Show how full bookies are (default: all that are registered), asking each of them."""
+
+    async def work() -> list[dict[str, Any]]:
+        from bookkeeper.client.operators import Operator
+
+        async with connected(metadata) as bk:
+            operator = Operator(bk)
+            up = [*await operator.writable_bookies(), *await operator.read_only_bookies()]
+            return [await _info(operator, name) for name in names or sorted(up)]
+
+    rows = finish(work())
+    if as_json:
+        print_json(rows)
+    else:
+        shown = [{**row, **{key: _bytes(row[key]) for key in ("total", "free")}} for row in rows]
+        print_table(counted(len(rows), "bookie"), ["bookie", "total", "free", "problem"], shown)
+    if any(row["problem"] for row in rows):
+        sys.exit(1)
+
+
+async def _info(operator: Operator, name: str) -> dict[str, Any]:
+    try:
+        found = await operator.bookie_info(name)
+    except BookKeeperError as error:
+        return {"bookie": name, "total": None, "free": None, "problem": str(error)}
+    return {"bookie": name, "total": found.total, "free": found.free, "problem": None}
+
+
+def _bytes(size: int | None) -> str:
+    if size is None:
+        return ""
+    value, unit = float(size), 0
+    while value >= 1024 and unit < 5:
+        value, unit = value / 1024, unit + 1
+    return f"{value:.1f} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[unit]}" if unit else f"{size} B"
+
+
+@click.command()
+@metadata_option
+@json_option
+@ledger_argument
+@click.option(
+    "--bookie", "names", multiple=True, metavar="ID", help="Ask this one.  [default: all that should hold some]"
+)
+def entries(metadata: str, as_json: bool, ledger_id: int, names: tuple[str, ...]) -> None:
+    """Show which entries of a ledger bookies hold, as they say themselves, and what they lack of their share."""
+
+    async def work() -> list[dict[str, Any]]:
+        from bookkeeper.client.operators import Operator
+
+        async with connected(metadata) as bk:
+            operator = Operator(bk)
+            members = sorted((await operator.metadata(ledger_id)).bookies)
+            return [await _entries(operator, ledger_id, name) for name in names or members]
+
+    rows = finish(work())
+    if as_json:
+        print_json(rows)
+    else:
+        shown = [{**row, "entries": _some(row["entries"])} for row in rows]
+        columns = ["bookie", "entries", "held", "missing", "problem"]
+        print_table(f"ledger {ledger_id} on {counted(len(rows), 'bookie')}", columns, shown)
+    if any(row["problem"] or row["missing"] for row in rows):
+        sys.exit(1)
+
+
+async def _entries(operator: Operator, ledger_id: int, name: str) -> dict[str, Any]:
+    """``missing``: how many it lacks of what metadata say it holds, as far as fragments have an end."""
+    from bookkeeper.ids import BookieId
+    from bookkeeper.replication.copies import copies_of
+    from bookkeeper.wire.availability import HeldEntries
+
+    row: dict[str, Any] = {"bookie": name, "entries": [], "held": 0, "missing": None, "problem": None}
+    found = await operator.metadata(ledger_id)
+    try:
+        held = await operator.entries_on(name, ledger_id)
+    except NoSuchLedgerError:
+        held = HeldEntries()
+    except BookKeeperError as error:
+        return {**row, "problem": str(error)}
+    copies = copies_of(found, BookieId(name))
+    missing = sum(entry not in held for copy in copies for run in copy.runs(found.spec, 4096) for entry in run)
+    return {**row, "entries": [f"{a}..{b}" for a, b in held.runs()], "held": len(held), "missing": missing}
+
+
+def _some(runs: list[str]) -> list[str]:
+    return runs if len(runs) <= _RUNS_SHOWN else [*runs[:_RUNS_SHOWN], f"and {len(runs) - _RUNS_SHOWN} runs more"]
+
+
+@click.command()
+@metadata_option
+@json_option
+@click.argument("names", nargs=-1, required=True, metavar="ID...")
+@click.option(
+    "--to", "targets", multiple=True, metavar="ID", help="Who takes what is moved.  [default: any writable one]"
+)
+@click.option("--throttle", callback=byte_count, metavar="BYTES/S", help="Not faster than this, in all: 20M.")
+@click.option("--parallel", type=click.IntRange(1), default=4, show_default=True, help="Ledgers at a time.")
+@click.option(
+    "--recover-open", is_flag=True, help="Recover ledgers whose writers do not move on; that ends the writers."
+)
+@click.option(
+    "--grace", type=click.FloatRange(0), default=30.0, show_default=True, help="Seconds before --recover-open."
+)
+@click.option(
+    "--while-writable", is_flag=True, help="Also while a bookie still takes new entries; drain it again later."
+)
+@click.option("--dry-run", is_flag=True, help="Only say what there is to move.")
+def drain(
+    metadata: str,
+    as_json: bool,
+    names: tuple[str, ...],
+    targets: tuple[str, ...],
+    throttle: int | None,
+    parallel: int,
+    recover_open: bool,
+    grace: float,
+    while_writable: bool,
+    dry_run: bool,
+) -> None:
+    """Move every ledger off bookies, alive or dead, to others.
+
+    A bookie that lives must be read-only first: start it again with `bk bookie --read-only` (or `read_only = true` in
+    its file). Its writers then go on elsewhere by themselves. Name all bookies that are to go in one call, lest one be
+    moved to another. Begun again after an interruption it goes on with what is left. Status 1: something is stuck.
+    """
+    from bookkeeper.replication import DrainConfig
+
+    config = DrainConfig(
+        targets=targets,
+        parallel=parallel,
+        bytes_per_s=throttle or 0,
+        recover_open=recover_open,
+        grace_ms=int(grace * 1000),
+        while_writable=while_writable,
+        owner=f"bk drain on {platform.node()}",
+    )
+    if dry_run:
+        _dry_run(metadata, names, as_json)
+    else:
+        _drain(metadata, names, config, as_json)
+
+
+def _dry_run(metadata: str, names: tuple[str, ...], as_json: bool) -> None:
+    async def work() -> tuple[list[Share], list[Stuck]]:
+        from bookkeeper.replication import shares_of
+
+        async with connected(metadata) as bk:
+            return await shares_of(bk, names)
+
+    shares, unreadable = finish(work())
+    copies = sum(copy.is_decided for share in shares for copy in share.copies)
+    entries, size = sum(share.entries for share in shares), sum(share.size_guess for share in shares)
+    not_closed = [share.ledger_id for share in shares if not all(copy.is_decided for copy in share.copies)]
+    if as_json:
+        print_json(
+            {
+                "bookies": list(names),
+                "ledgers": len(shares),
+                "copies": copies,
+                "entries": entries,
+                "bytes_about": size,
+                "not_closed": not_closed,
+                "unreadable": [str(stuck) for stuck in unreadable],
+            }
+        )
+        return
+    click.echo(
+        f"{', '.join(names)}: {counted(len(shares), 'ledger')} to move, {entries} entries in fragments with an end, "
+        f"about {_bytes(size)} of closed ledgers"
+    )
+    if not_closed:
+        click.echo(f"not closed, their last fragments are their writers' to move: {_list(not_closed)}")
+    for line in unreadable:
+        click.echo(str(line))
+
+
+def _list(ledgers: Sequence[int]) -> str:
+    return ", ".join(map(str, ledgers[:20])) + (f" and {len(ledgers) - 20} more" if len(ledgers) > 20 else "")
+
+
+def _drain(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json: bool) -> None:
+    async def work() -> DrainReport:
+        from bookkeeper.replication import drain as drain_them
+
+        async with connected(metadata) as bk:
+            with _bar(", ".join(names)) as show:
+                return await drain_them(bk, names, config, show)
+
+    report = finish(work(), changes=True)
+    if as_json:
+        print_json(_document(report))
+    else:
+        _tell(report)
+    if not report.is_complete:
+        sys.exit(1)
+
+
+def _document(report: DrainReport) -> dict[str, Any]:
+    return {
+        "bookies": list(report.bookies),
+        "complete": report.is_complete,
+        "passes": report.passes,
+        "moved": [
+            {
+                "ledger": moved.ledger_id,
+                "first_entry": moved.first_entry,
+                "from": moved.old,
+                "to": moved.new,
+                "entries": moved.entries,
+                "bytes": moved.size,
+            }
+            for moved in report.moved
+        ],
+        "recovered": report.recovered,
+        "stuck": [{"ledger": stuck.ledger_id, "reason": str(stuck)} for stuck in report.stuck],
+        "marks": [{"ledger": mark.ledger_id, "removed": mark.removed, "reason": mark.reason} for mark in report.marks],
+    }
+
+
+def _tell(report: DrainReport) -> None:
+    moved = report.moved
+    ledgers = len({each.ledger_id for each in moved})
+    click.echo(
+        f"{', '.join(report.bookies)}: moved {sum(each.entries for each in moved)} entries of "
+        f"{counted(ledgers, 'ledger')}, {_bytes(sum(each.size for each in moved))}"
+    )
+    for target, count in sorted(Counter(each.new for each in moved).items()):
+        click.echo(f"  {count} to {target}")
+    if report.recovered:
+        click.echo(f"recovered and closed: {_list(report.recovered)}")
+    for mark in report.marks:
+        click.echo(f"mark of ledger {mark.ledger_id} {'removed' if mark.removed else 'kept'}: {mark.reason}")
+    if report.stuck:
+        rows = [{"ledger": s.ledger_id, "what": str(s.copy or ""), "why": s.reason} for s in report.stuck]
+        print_table(f"stuck: {len(rows)}", ["ledger", "what", "why"], rows)
+    else:
+        click.echo("no ledger names " + ("it" if len(report.bookies) == 1 else "them") + " any more")
+
+
+@contextmanager
+def _bar(names: str) -> Iterator[Any]:
+    """A bar on standard error when a person looks at it; nothing otherwise."""
+    if not sys.stderr.isatty():
+        yield lambda progress: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = [
+        TextColumn(f"draining {names}"),
+        BarColumn(),
+        TextColumn("{task.fields[said]}"),
+        TimeRemainingColumn(),
+    ]
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("drain", total=None, said="looking for ledgers")
+
+        def show(progress: DrainProgress) -> None:
+            said = f"{progress.ledgers_done}/{progress.ledgers} ledgers, {_bytes(progress.bytes_sent)}"
+            if progress.stuck:
+                said += f", {progress.stuck} stuck"
+            done = min(progress.entries_done + progress.ledgers_done, progress.entries + progress.ledgers)
+            bar.update(task, total=progress.entries + progress.ledgers, completed=done, said=said)
+
+        yield show
