@@ -1,12 +1,22 @@
-"""What the writer keeps track of: runs of pending adds, and the seats of the ensemble."""
+"""What the writer keeps track of: its state, runs of pending adds, and the seats of the ensemble."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from itertools import islice
 
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger.acks import Acks
+
+
+class WriterState(Enum):
+    """Where a writer stands; see the drawing in :mod:`bookkeeper.ledger.writer`."""
+
+    OPEN = "open"
+    CLOSING = "closing"
+    CLOSED = "closed"
+    FAILED = "failed"
 
 
 class Run:
