@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
 from bookkeeper.seams import Disk
 from bookkeeper.storage.durable import replace_file
+
+log = logging.getLogger(__name__)
 
 BIRTH: Final = "birth.json"
 NO_LEDGER: Final = LedgerId(-1)
@@ -75,6 +78,8 @@ async def survey(metadata: Metadata, bookie: BookieId) -> Birth:
         MetadataError: the store cannot say.
     """
     listed = [ledger async for ledger in metadata.ledgers.list()]  # after a sync (Z6)
+    if listed:
+        log.info("bookie %s is new here: it looks at the metadata of %d ledgers, once (W10a)", bookie, len(listed))
     return Birth(max(listed, default=NO_LEDGER), await naming(metadata, bookie, listed))
 
 

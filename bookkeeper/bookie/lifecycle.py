@@ -392,6 +392,9 @@ class BookieServer:
         gauge("paused_connections", "Times a connection was not read for want of room.").value = admission.pauses
         gauge("refused_requests", "Requests refused for want of room.").value = admission.refused
         gauge("insecure", "1 if open to a network without authentication.").value = 1 if self.config.insecure else 0
+        if self._newcomer is not None:
+            text = "Ledgers of which an earlier disk of this bookie may have had entries."
+            gauge("suspect_ledgers", text).value = self._newcomer.suspects
         if self._garbage is not None and (age := self._garbage.age_s) is not None:
             gauge("garbage_pass_age_seconds", "Since the last garbage pass that came to its end.").value = age
 
