@@ -116,6 +116,7 @@ class Writer(Actor):
     async def work(self, client: BookKeeper) -> None:
         rng, plan = self.rng, self.cluster.plan
         spec = rng.choice(plan.shapes)
+        deferred = plan.deferred and rng.random() < 0.4
         try:
             handle = await client.create_ledger(
                 ensemble=spec.ensemble_size,
@@ -123,7 +124,8 @@ class Writer(Actor):
                 ack_quorum=spec.ack_quorum,
                 password=PASSWORD,
                 digest=rng.choice(DIGESTS),
-                when_short=rng.choice(["fail", "name_absent"]),
+                when_short="fail" if deferred else rng.choice(["fail", "name_absent"]),
+                deferred_sync=deferred,
             )
         except BookKeeperError:
             self.cluster.monitor.count("failed_creates")
@@ -132,7 +134,7 @@ class Writer(Actor):
         self.cluster.monitor.count("creates")
         self.cluster.handles[handle.id] = handle
         self.cluster.ledgers.append(handle.id)
-        session = _WriterOf(self, handle)
+        session = _DeferredWriterOf(self, handle) if deferred else _WriterOf(self, handle)
         for _ in range(rng.randint(1, 2 * plan.ledger_bursts)):
             if self.cluster.calm or handle.closed:
                 break
@@ -221,6 +223,52 @@ class _WriterOf:
                     self.cluster.history.add(Kind.CLOSED, self.process, self.handle.id, entry=last, number=length)
                 self.cluster.monitor.count("closes")
             elif way < 0.8:
+                await self.handle.abandon()
+        except BookKeeperError as error:
+            self.cluster.monitor.count(f"closes ended by {type(error).__name__}")
+
+
+class _DeferredWriterOf(_WriterOf):
+    """The same with deferred sync: nothing is promised before a force (W11)."""
+
+    def __init__(self, writer: Writer, handle: WriteHandle) -> None:
+        super().__init__(writer, handle)
+        self.written: dict[int, bytes] = {}
+        """Acknowledged and not forced yet."""
+        self.failed = False
+
+    async def burst(self) -> None:
+        await super().burst()
+        if self.rng.random() < 0.4:
+            await self.force()
+
+    async def force(self) -> None:
+        """Everything up to the entry that it returns is promised from now on."""
+        forced = await self.handle.force()
+        self.cluster.monitor.count("forces")
+        if self.failed:  # the writer has been told of its end: whatever it knows by now is not news
+            return
+        done = sorted(entry for entry in self.written if entry <= forced)
+        metadata = self.cluster.store.seen[self.cluster.ledger_path(self.handle.id)]
+        for entry in done:
+            self.cluster.monitor.on_forced(self.handle.id, entry, metadata)
+        super().note_acks([self.written.pop(entry) for entry in done], done)
+
+    def note_acks(self, payloads: list[bytes], entries: Any) -> None:
+        self.written.update(zip(entries, payloads, strict=True))
+
+    def note_error(self, error: BaseException) -> None:
+        self.failed = True
+        super().note_error(error)
+
+    async def end(self) -> None:
+        """Close with or without a force, let go, or just stop."""
+        try:
+            if self.rng.random() < 0.6:
+                await self.force()
+                await self.handle.close(force=self.rng.random() < 0.5)
+                self.cluster.monitor.count("closes")
+            elif self.rng.random() < 0.5:
                 await self.handle.abandon()
         except BookKeeperError as error:
             self.cluster.monitor.count(f"closes ended by {type(error).__name__}")

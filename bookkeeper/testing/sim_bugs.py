@@ -444,3 +444,9 @@ def _empty_disk_trusted(patch: Patch) -> None:
     """A bookie that starts on an empty disk takes itself for a new one, whatever its id was before."""
     patch(Newcomer, "must_ask", lambda self, ledger_id: False)
     patch(Engine, "doubt", lambda self, ledgers: None)
+
+
+@_bug("force-without-sync", "W11", 500)
+def _force_without_sync(patch: Patch) -> None:
+    """A bookie answers a force at once, durable or not."""
+    patch(Engine, "force", lambda self, ledger_id, callback: callback(None))

@@ -5,6 +5,7 @@ that it judges every acknowledgement, every reply and every closed ledger. A vio
 under test handles exceptions, and must not handle this one.
 
     W1, W4  an acknowledged entry is durable on an ack quorum of its write set, by committed metadata
+    W11     an entry that was forced is durable on all of its write set
     R3, B2  nothing is said to a fencing read before the fence is durable; no recovery read is denied unfenced
     B3      after a durable fence no regular add is taken, not even after restarts
     B5      "no such entry" is never said of a durable one
@@ -45,6 +46,8 @@ class Monitor:
         self.wiped: dict[str, tuple[set[tuple[int, int]], set[int]]] = {}
         """Bookies whose disks were emptied -> what they had until then, entries and fences: it may be missing, but
         neither be denied nor forgotten (W10a, B3, B5)."""
+        self.deferred: dict[str, set[tuple[int, int]]] = defaultdict(set)
+        """Bookie -> entries it has acknowledged in this life without a promise (W11)."""
         self.recovering: dict[int, int] = defaultdict(int)
         """Ledger -> recoveries of it that run now."""
         self._under_way: dict[Any, list[tuple[str, int, int]]] = {}
@@ -74,6 +77,7 @@ class Monitor:
 
     def watch_engine(self, name: str, engine: Engine) -> None:
         """From its start on: first, that nothing was forgotten."""
+        self.deferred[name].clear()
         self.check_memory(name, engine)
         commit: Any = engine._commit
         append, fence, covered = engine.append, engine.fence, commit.hooks.covered
@@ -139,9 +143,12 @@ class Monitor:
 
         def watched(header: wire.Header, request: wire.Request, reply: Callable[[wire.Reply], None]) -> None:
             self._judge_place(name, request)
+            written = set(self.deferred[name]) if isinstance(request, wire.ForceLedger) else set()
 
             def judged(answer: wire.Reply) -> None:
                 self._judge(name, request, answer)
+                if written and answer.status is Status.OK:
+                    self._judge_force(name, request, written)
                 reply(answer)
 
             handle(header, request, judged)
@@ -165,12 +172,21 @@ class Monitor:
                 self.problem(
                     "R4", f"entry {request.entry_id} of an earlier fragment of {request.ledger_id} is re-written"
                 )
-            case wire.AddEntry() if answer.status is Status.OK and not (request.deferred_sync and not request.recovery):
+            case wire.AddEntry() if answer.status is Status.OK and request.deferred_sync and not request.recovery:
+                self.deferred[name].add((request.ledger_id, request.entry_id))
+            case wire.AddEntry() if answer.status is Status.OK:
                 if (request.ledger_id, request.entry_id) not in self.durable[name]:
                     self.problem("B1", f"{name} acknowledges entry {request.entry_id}, which is not durable")
                 self.count("recovery_adds", request.recovery)
             case _:
                 pass
+
+    def _judge_force(self, name: str, request: wire.Request, written: set[tuple[int, int]]) -> None:
+        assert isinstance(request, wire.ForceLedger)
+        missing = {entry for ledger, entry in written - self.durable[name] if ledger == request.ledger_id}
+        if missing:
+            self.problem("W11", f"{name} says {request.ledger_id} is forced, {sorted(missing)[:5]} are not durable")
+        self.deferred[name] -= written
 
     def _judge_place(self, name: str, request: wire.Request) -> None:
         """A recovery read goes to the last fragment as it is committed, not to where recovery writes back (R5), and not
@@ -207,6 +223,12 @@ class Monitor:
         having = [bookie for bookie in write_set if (ledger, entry) in self.durable[bookie]]
         if len(having) < metadata.spec.ack_quorum:
             self.problem("W1", f"entry {entry} of {ledger} is acked and durable on {having} of {write_set}")
+
+    def on_forced(self, ledger: int, entry: int, metadata: LedgerMetadata) -> None:
+        """A writer with deferred sync was told that ``entry`` is durable (W11): on all of its bookies."""
+        missing = [bookie for bookie in metadata.write_set(entry) if (ledger, entry) not in self.durable[bookie]]
+        if missing:
+            self.problem("W11", f"entry {entry} of {ledger} is forced and not durable on {missing}")
 
     def on_metadata(self, ledger: int, old: LedgerMetadata, new: LedgerMetadata) -> None:
         """A ledger's metadata was changed."""

@@ -68,6 +68,8 @@ class Plan:
     """Do the file systems know O_DIRECT?"""
     storage: dict[str, Any]
     client: ClientConfig
+    deferred: bool = False
+    """Some ledgers are written with deferred sync, and forced now and then."""
 
     def __str__(self) -> str:
         shapes = " ".join(f"{s.ensemble_size}/{s.write_quorum}/{s.ack_quorum}" for s in self.shapes)
@@ -105,7 +107,8 @@ def plan(seed: int) -> Plan:
         ledger_bursts=rng.choice([5, 20, 60]),
         direct=rng.random() < 0.5,
         storage={**_storage(rng), **_later(seed)},
-        client=_client(rng),
+        client=(client := _client(rng)),
+        deferred=client.protocol == "v3" and seed >= FIRST_OF_LATER and Random(f"plan/{seed}/deferred").random() < 0.4,
     )
 
 
