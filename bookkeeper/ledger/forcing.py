@@ -42,15 +42,12 @@ class Forcing:
         """The highest target of a complete round."""
         self.forced_length = 0
         """Payload bytes of the entries up to ``forced``."""
+        self.active = False
+        """Is a round under way? Looked at for every run of acks."""
         self._round: _Round | None = None
         self._number = 0
         self._again_by: float | None = None
         """The deadline of the next round, if somebody waits for one."""
-
-    @property
-    def active(self) -> bool:
-        """Is a round under way?"""
-        return self._round is not None
 
     @property
     def deadline(self) -> float | None:
@@ -74,10 +71,12 @@ class Forcing:
     def _begin(self, target: EntryId, length: int, deadline: float) -> None:
         self._number += 1
         self._round = _Round(self._number, target, length, deadline)
+        self.active = True
 
     def _end(self, acknowledged: EntryId, length: int) -> None:
         """The present round has ended; begin the next one if somebody waits for it."""
         self._round = None
+        self.active = False
         if self._again_by is not None:
             deadline, self._again_by = self._again_by, None
             self._begin(acknowledged, length, deadline)
@@ -133,5 +132,6 @@ class Forcing:
             return []
         numbers = [current.number] if self._again_by is None else [current.number, current.number + 1]
         self._round = self._again_by = None
+        self.active = False
         self._number = numbers[-1]
         return [ForceFailed(number, error) for number in numbers]

@@ -8,9 +8,7 @@ stay with the shell: the machine knows their ids and sizes.
     open     -- on_fenced, deadline, on_change_failed(closed, ...) -->  failed, for good (W6)
     open     -- close -->  closing  -- on_closed -->  closed
 
-A member of the ensemble is *live* or *failed*. A failed one is sent nothing and its replies count for nothing; what
-it acknowledged before still does, as long as it stays in the ensemble. It leaves when a stand-in is found, or becomes
-live again after its life was checked (W10b), from the first unconfirmed entry on; what it missed is noted (D12).
+What concerns the members of the ensemble is in :mod:`bookkeeper.ledger.writer_ensemble`.
 
 Rules
     W1   Confirmed means: on Qa bookies of the write set, taken from metadata that is committed.
@@ -135,7 +133,7 @@ class LedgerWriter(EnsembleKeeper):
         """Must callers wait for confirms before they append more (W12)? ``add`` itself never refuses."""
         return (
             self.pending_bytes >= self.config.pending_bytes_max
-            or self.pending_entries >= self.config.pending_entries_max
+            or self.next_entry - self.last_acknowledged - 1 >= self.config.pending_entries_max
             or self._held_up
         )
 
