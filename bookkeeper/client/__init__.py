@@ -3,7 +3,8 @@
 Read in this order
     config, services    what an application may set; what all handles of one client share
     bookkeeper, openers connect, create, open, delete, list; from an address to a cluster
-    ledger_handle       appending, as applications see it
+    ledger_handle, advanced_handle
+                        appending, as applications see it: numbered here, or with ids that the application chooses
     callers, packets    who waits for which entry; frames that may have to be sent again
     writer_shell        the shell around ``ledger.writer``: effects performed, events reported
     add_lane, refusals  the way of one writer's adds to one bookie; what it had no room for is sent again

@@ -1,8 +1,9 @@
 """The protocol, pure: what a ledger is, and what may happen to it.
 
 Data: :class:`QuorumSpec`, :class:`LedgerMetadata`, :class:`Fragment`, :class:`Entry`, :class:`DigestScheme`.
-Machines: :class:`LedgerWriter`, :class:`LedgerRecovery`, :class:`EntryReader`, :class:`LacByCoverage`,
-:class:`LongPoll`.
+Machines: :class:`LedgerWriter` with :class:`~bookkeeper.ledger.forcing.Forcing` inside and
+:class:`~bookkeeper.ledger.advanced_order.AdvancedOrder` in front of it, :class:`LedgerRecovery`, :class:`EntryReader`,
+:class:`LacByCoverage`, :class:`LongPoll`.
 The effects of a machine are named in its own module (``bookkeeper.ledger.writer.SendAdds``, ...).
 """
 
