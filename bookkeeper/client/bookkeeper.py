@@ -78,8 +78,9 @@ class Connecting:
 
     async def _connect(self) -> BookKeeper:
         seams = self._seams if self._seams is not None else openers.system_seams()
+        config = openers.with_surroundings(self._config)
         cluster = await openers.open_cluster(self._uri, seams)
-        client = BookKeeper(cluster, self._config, seams)
+        client = BookKeeper(cluster, config, seams)
         try:
             await client.start()
         except BaseException:
@@ -109,6 +110,9 @@ class BookKeeper:
     @classmethod
     def connect(cls, uri: str, *, config: ClientConfig | None = None, seams: Seams | None = None) -> Connecting:
         """Connect to the cluster at a metadata URI (``embedded:``, ``sqlite:``, ``memory:``, ``zk+...:``).
+
+        Without ``config.tls`` the environment says whether bookies are spoken to encrypted (``BK_TLS_CA``, ...; see
+        :meth:`bookkeeper.net.tls.TlsConfig.from_environment`), so that a program that knows only the URI is secure too.
 
         Raises (when awaited or entered):
             ConfigError: not such an address; a file of ``config.tls`` that cannot be used.

@@ -7,11 +7,15 @@ The same goes for the system's seams: who passes none gets those of :mod:`bookke
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from importlib import import_module
 from typing import Final, Protocol, cast
 
+from bookkeeper.client.config import ClientConfig
 from bookkeeper.meta import Metadata
+from bookkeeper.net.tls import TlsConfig
 from bookkeeper.seams import Net, Seams
 
 
@@ -46,6 +50,16 @@ def system_seams() -> Seams:
     """The operating system's seams."""
     make: Callable[[], Seams] = _load(SYSTEM_SEAMS)  # type: ignore[assignment]
     return make()
+
+
+def with_surroundings(config: ClientConfig) -> ClientConfig:
+    """``config``, with what the environment says about encryption where it says nothing itself.
+
+    Raises:
+        ConfigError: the environment's settings do not fit together.
+    """
+    tls = config.tls if config.tls is not None else TlsConfig.from_environment(os.environ)
+    return config if tls is config.tls else replace(config, tls=tls)
 
 
 async def open_cluster(uri: str, seams: Seams) -> Cluster:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from bookkeeper import BookKeeper
+from bookkeeper import BookKeeper, ClientConfig
 from bookkeeper.client import openers
 from bookkeeper.errors import ConfigError, NoClusterError
 from bookkeeper.meta import Metadata, init_cluster
+from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import system_seams
 from bookkeeper.seams import Net, Seams
 
@@ -53,3 +54,17 @@ async def test_a_client_closes_what_its_scheme_opened(monkeypatch: pytest.Monkey
         assert uri == "other:place" and metadata is other.metadata
         assert [i async for i in bk.list_ledgers()] == []
     assert other.closed
+
+
+@pytest.mark.rule("X2")
+def test_the_environment_encrypts_whoever_knows_only_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BK_TLS_CA", raising=False)
+    config = ClientConfig(protocol="v2")
+    assert openers.with_surroundings(config) is config
+    monkeypatch.setenv("BK_TLS_CA", "/ca")
+    assert openers.with_surroundings(config) == ClientConfig(protocol="v2", tls=TlsConfig(ca="/ca"))
+    own = ClientConfig(tls=TlsConfig(ca="/own"))
+    assert openers.with_surroundings(own) is own
+    monkeypatch.setenv("BK_TLS_VERIFY_HOST", "maybe")
+    with pytest.raises(ConfigError):
+        openers.with_surroundings(config)
