@@ -68,8 +68,12 @@ def main(job: Job) -> None:
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS).option("numPartitions", 2).load()
     counts = source.groupBy((f.col("value") % KEYS).alias("k")).agg(f.count("*").alias("n"), f.sum("value").alias("s"))
     writer = counts.writeStream.outputMode("update").foreachBatch(write)
-    query = writer.option("checkpointLocation", job.location).start()
-    say(watch(query, job))
+    try:
+        query = writer.option("checkpointLocation", job.location).start()
+    except Exception as error:
+        say({"failed": str(error)})
+    else:
+        say(watch(query, job))
     spark.stop()
     os._exit(0)
 
