@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -49,13 +49,23 @@ class ZooKeeperServer:
         directory: its data and log; kept between runs.
         port: where it listens on 127.0.0.1; 0 takes a free one.
         tick_ms: unit of its session time-outs: sessions last between 2 and 20 ticks.
+        settings: more of its configuration, ``secureClientPort`` for instance.
     """
 
-    def __init__(self, directory: Path, *, port: int = 0, tick_ms: int = 500, max_session_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        port: int = 0,
+        tick_ms: int = 500,
+        max_session_s: float = 60.0,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.directory = directory
         self.address = Address(_HOST, port or free_port())
         self._tick_ms = tick_ms
         self._max_session_s = max_session_s
+        self._settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -134,6 +144,7 @@ class ZooKeeperServer:
             "maxSessionTimeout": int(self._max_session_s * 1000),
             "maxClientCnxns": 0,
             "admin.enableServer": "false",
+            **self._settings,
         }
         path = self.directory / "zoo.cfg"
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))

@@ -25,8 +25,9 @@ SHORT_MAX: Final = 2**31 - 1
 """Ids from here on have the long form (not: above)."""
 
 _PACKAGE = "org.apache.bookkeeper.meta."
-_FLAT_NAME = re.compile(r"L(\d{10})")
-_LEAF_NAME = re.compile(r"L(\d{4})")
+_FLAT_NAME = re.compile(r"L([0-9]{10})")
+_LEAF_NAME = re.compile(r"L([0-9]{4})")
+_PARENT_NAME = re.compile(r"[0-9]{2,4}")
 _SHORT_WIDTHS = (2, 4)
 _LONG_WIDTHS = (3, 4, 4, 4)
 
@@ -59,11 +60,14 @@ class Layout(Enum):
         return [f"{root}/{'/'.join(parts[:depth])}" for depth in range(len(parts), 0, -1)]
 
     async def walk(self, store: MetadataStore, root: str) -> AsyncIterator[LedgerId]:
-        """Every ledger below ``root``, ascending. A directory that goes meanwhile was empty; an error ends it (Z10)."""
+        """Every ledger below ``root``, ascending. A directory that goes meanwhile was empty; an error ends it (Z10).
+
+        Names that no ledger can have are passed over (X29).
+        """
         top = await store.children(root)
         if self is Layout.FLAT:
             for name in top:
-                if match := _FLAT_NAME.fullmatch(name):
+                if (match := _FLAT_NAME.fullmatch(name)) and int(match[1]) < SHORT_MAX:
                     yield LedgerId(int(match[1]))
             return
         forms = {
@@ -73,7 +77,7 @@ class Layout(Enum):
         }[self]
         for widths in forms:
             for name in top:
-                if len(name) == widths[0] and name.isdecimal():
+                if len(name) == widths[0] and _PARENT_NAME.fullmatch(name):
                     async for ledger_id in _below(store, f"{root}/{name}", name, widths[1:]):
                         yield ledger_id
 
@@ -103,9 +107,9 @@ async def _below(store: MetadataStore, path: str, digits: str, widths: tuple[int
         return
     for name in names:
         if not widths:
-            if match := _LEAF_NAME.fullmatch(name):
+            if (match := _LEAF_NAME.fullmatch(name)) and int(digits + match[1]) < 2**63:
                 yield LedgerId(int(digits + match[1]))
-        elif len(name) == widths[0] and name.isdecimal():
+        elif len(name) == widths[0] and _PARENT_NAME.fullmatch(name):
             async for ledger_id in _below(store, f"{path}/{name}", digits + name, widths[1:]):
                 yield ledger_id
 

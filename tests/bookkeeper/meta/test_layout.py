@@ -64,6 +64,24 @@ async def test_a_directory_that_goes_during_a_walk_was_empty(memory_service: Mem
     assert [ledger_id async for ledger_id in walk] == []
 
 
+@pytest.mark.rule("X29")
+@pytest.mark.parametrize("layout", Layout)
+async def test_names_that_no_ledger_can_have_are_passed_over(memory_service: MemoryService, layout: Layout) -> None:
+    store = await memory_service.connect()
+    await store.create(layout.ledger_path("/ledgers", LedgerId(5)), parents=True)
+    for name in (
+        "L9999999999",
+        "L٠٠٠٠٠٠٠٠٠١",
+        "L5",
+        "00/0000/x",
+        "00/٠٠٠٠/L0001",
+        "٠٠/0000/L0001",
+        "999/9999/9999/9999/L9999",
+    ):
+        await store.create(f"/ledgers/{name}", parents=True)
+    assert [ledger_id async for ledger_id in layout.walk(store, "/ledgers")] == [5]
+
+
 @pytest.mark.parametrize("name", TREES)
 def test_the_layout_value_is_javas(name: str) -> None:
     nodes = load(f"zookeeper/initnewcluster-{name}.json")["nodes"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -21,9 +22,10 @@ from bookkeeper.errors import (
     SessionExpiredError,
 )
 from bookkeeper.meta.cluster import Metadata, init_cluster
-from bookkeeper.meta.credentials import Credentials, Secret
+from bookkeeper.meta.credentials import Credentials, Secret, Tls
 from bookkeeper.meta.store import Create, SessionState, Version, settled_create, settled_set
 from bookkeeper.meta.zookeeper import PATIENCE_S, PROBE_S, ZooKeeperStore
+from bookkeeper.testing.certificates import PASSWORD, Authority, Certificate
 from tests.bookkeeper.meta.services import ZooKeeperService, seams
 from tests.contracts.metadata_store import Calls, until
 
@@ -124,6 +126,43 @@ async def test_sasl_as_java_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             await ZooKeeperStore.open(address, seams(), credentials=sasl("wrong"))
         assert "wrong" not in str(caught.value)
         await store.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.rule("X25", "X26")
+async def test_tls_and_a_certificate_as_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = Authority(tmp_path / "ours"), Authority(tmp_path / "theirs")
+    shown, client, stranger = ours.server("zookeeper"), ours.client("bk"), theirs.client("bk")
+    secure = free_port()
+    settings = {
+        "secureClientPort": str(secure),
+        "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+        "authProvider.x509": "org.apache.zookeeper.server.auth.X509AuthenticationProvider",
+        "ssl.keyStore.location": shown.pkcs12,
+        "ssl.keyStore.password": PASSWORD,
+        "ssl.trustStore.location": ours.truststore,
+        "ssl.trustStore.password": PASSWORD,
+    }
+
+    async def connect(ca: str, certificate: Certificate, timeout_s: float) -> ZooKeeperStore:
+        tls = Tls(ca=ca, certificate=certificate.cert, key=certificate.key)
+        credentials = Credentials(tls=tls)
+        return await ZooKeeperStore.open(
+            f"127.0.0.1:{secure}", seams(), credentials=credentials, connect_timeout_s=timeout_s
+        )
+
+    with ZooKeeperServer(tmp_path / "zk", tick_ms=200, settings=settings):
+        store = await connect(ours.ca, client, 30)
+        await store.create("/a", b"x")
+        assert [(entry.scheme, entry.name, entry.may) for entry in await store.access("/a")] == [
+            ("x509", "CN=bk", "cdrwa")
+        ]
+        await store.close()
+        for ca, certificate in ((theirs.ca, client), (ours.ca, stranger)):
+            with pytest.raises(MetadataUnavailableError, match="no ZooKeeper server answers"):
+                await connect(ca, certificate, PATIENCE_S)
+    gc.collect()  # the client forgets sockets whose handshake failed
 
 
 @pytest.mark.rule("X25")
