@@ -2,7 +2,8 @@
 
 Read in this order
     config, services    what an application may set; what all handles of one client share
-    bookkeeper, openers connect, create, open, delete, list; from an address to a cluster
+    bookkeeper, creating, openers
+                        connect, create, open, delete, list; what a new ledger may be; from an address to a cluster
     ledger_handle, advanced_handle
                         appending, as applications see it: numbered here, or with ids that the application chooses
     callers, packets    who waits for which entry; frames that may have to be sent again

@@ -10,13 +10,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Generator, Mapping
 from types import TracebackType
-from typing import Any, Final, Literal, overload
+from typing import Any, Literal, overload
 
 from bookkeeper.client import openers
 from bookkeeper.client.advanced_handle import AdvancedHandle
 from bookkeeper.client.bookie_pool import BookiePool
 from bookkeeper.client.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.creating import Wanted, create
 from bookkeeper.client.deleting import delete
 from bookkeeper.client.ledger_handle import WriteHandle
 from bookkeeper.client.ledger_record import LedgerRecord
@@ -25,16 +26,12 @@ from bookkeeper.client.recover import recover
 from bookkeeper.client.services import Services
 from bookkeeper.errors import (
     ClientClosedError,
-    ConfigError,
     NoSuchLedgerError,
-    NotEnoughBookiesError,
     RequestTimedOutError,
     UnauthorizedError,
-    require,
 )
-from bookkeeper.ids import BookieId, LedgerId
-from bookkeeper.ledger import DigestScheme, DigestType, LedgerMetadata, QuorumSpec
-from bookkeeper.ledger.placement import WhenShort
+from bookkeeper.ids import LedgerId
+from bookkeeper.ledger import DigestScheme, DigestType, LedgerMetadata
 from bookkeeper.meta import Metadata
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Seams
@@ -43,15 +40,6 @@ _log = logging.getLogger(__name__)
 
 WhenShortName = Literal["fail", "name_absent"]
 """What a new ledger does that cannot have its full ensemble; see :class:`bookkeeper.ledger.placement.WhenShort`."""
-
-DIGESTS: Final = {
-    "crc32c": DigestType.CRC32C,
-    "crc32": DigestType.CRC32,
-    "hmac": DigestType.HMAC,
-    "mac": DigestType.HMAC,
-    "dummy": DigestType.DUMMY,
-}
-"""Names of digest types."""
 
 
 class Connecting:
@@ -105,7 +93,6 @@ class BookKeeper:
             watcher=BookieWatcher(metadata.bookies, seams.rng, config),
         )
         self._handles: dict[WriteHandle | ReadHandle, None] = {}
-        self._short = self._services.metrics.counter("ledgers_created_short", "Ledgers created with absent bookies")
 
     @classmethod
     def connect(cls, uri: str, *, config: ClientConfig | None = None, seams: Seams | None = None) -> Connecting:
@@ -214,31 +201,26 @@ class BookKeeper:
         Raises:
             NotEnoughBookiesError: names the bookies there are.
             LedgerExistsError: ``ledger_id`` is taken.
-            ConfigError: quorums that do not fit (E >= Qw >= Qa >= 1), or an unknown digest; ``deferred_sync`` with
-                ``protocol="v2"``, which cannot ask for it, or with ``when_short="name_absent"``.
+            ConfigError: quorums that do not fit (E >= Qw >= Qa >= 1), an unknown digest, an id that is no id;
+                ``deferred_sync`` with ``protocol="v2"``, which cannot ask for it, or with
+                ``when_short="name_absent"``.
             MetadataUnavailableError: the store is away; nobody else knows of the ledger if it was made.
         """
         self._require_open()
-        if deferred_sync:
-            _require_deferrable(self._config, when_short)
-        spec, digest_type = _shape(ensemble, write_quorum, ack_quorum), _digest_type(digest)
-        chosen = await self._choose(spec, _when_short(when_short))
-        metadata = LedgerMetadata.create(
-            spec,
-            chosen,
-            digest_type=digest_type,
+        wanted = Wanted(
+            ensemble=ensemble,
+            write_quorum=write_quorum,
+            ack_quorum=ack_quorum,
             password=password,
-            custom=custom_metadata,
-            ctime_ms=self._services.seams.clock.wall_ms(),
+            digest=digest,
+            custom_metadata=custom_metadata,
+            ledger_id=ledger_id,
+            when_short=when_short,
+            deferred_sync=deferred_sync,
         )
-        wanted = None if ledger_id is None else LedgerId(ledger_id)
-        new_id, stored = await self._services.metadata.ledgers.create(metadata, wanted)
-        self._note_absent(new_id, chosen)
-        record = LedgerRecord(self._services.metadata.ledgers, new_id, stored)
+        record, scheme = await create(self._services, wanted)
         kind = AdvancedHandle if advanced else WriteHandle
-        handle = kind(
-            self._services, record, DigestScheme(digest_type, password), self._forget, deferred_sync=deferred_sync
-        )
+        handle = kind(self._services, record, scheme, self._forget, deferred_sync=deferred_sync)
         self._handles[handle] = None
         return handle
 
@@ -262,8 +244,8 @@ class BookKeeper:
             if not limit.expired():
                 raise
             raise RequestTimedOutError(
-                f"ledger {ledger_id} was not opened within open_timeout_ms = {self._config.open_timeout_ms}; "
-                + ("its writer may be fenced, and another open_ledger goes on with the recovery" if recovery else "")
+                f"ledger {ledger_id} was not opened within open_timeout_ms = {self._config.open_timeout_ms}"
+                + ("; its writer may be fenced, and another open_ledger goes on with the recovery" if recovery else "")
             ) from error
 
     async def _open_ledger(self, ledger_id: int, password: bytes, *, recovery: bool) -> ReadHandle:
@@ -353,60 +335,6 @@ class BookKeeper:
     def _require_open(self) -> None:
         if self._closing is not None:
             raise ClientClosedError("this client was closed: connect() again")
-
-    async def _choose(self, spec: QuorumSpec, when_short: WhenShort) -> tuple[BookieId, ...]:
-        """An ensemble for a new ledger. Too few bookies: look again before saying so, the list may be old."""
-        try:
-            return self._place(spec, (), WhenShort.FAIL)
-        except NotEnoughBookiesError:
-            await self._services.watcher.refresh()
-        absent = await self._services.watcher.known_absent() if when_short is WhenShort.NAME_ABSENT else []
-        return self._place(spec, absent, when_short)
-
-    def _place(
-        self, spec: QuorumSpec, absent: list[BookieId] | tuple[()], when_short: WhenShort
-    ) -> tuple[BookieId, ...]:
-        watcher = self._services.watcher
-        candidates = watcher.candidates()
-        return self._services.placement.new_ensemble(
-            spec,
-            candidates,
-            avoided=[bookie for bookie in candidates if watcher.is_quarantined(bookie)],
-            known_absent=absent,
-            when_short=when_short,
-        )
-
-    def _note_absent(self, ledger_id: LedgerId, chosen: tuple[BookieId, ...]) -> None:
-        absent = [bookie for bookie in chosen if bookie not in self._services.watcher.writable]
-        if absent:
-            self._short.add()
-            _log.warning("ledger %d was created with absent bookies: %s", ledger_id, ", ".join(absent))
-
-
-def _shape(ensemble: int, write_quorum: int, ack_quorum: int) -> QuorumSpec:
-    try:
-        return QuorumSpec(ensemble_size=ensemble, write_quorum=write_quorum, ack_quorum=ack_quorum)
-    except ValueError as error:
-        raise ConfigError(f"a ledger needs ensemble >= write_quorum >= ack_quorum >= 1: {error}") from error
-
-
-def _require_deferrable(config: ClientConfig, when_short: str) -> None:
-    require(config.protocol == "v3", 'protocol="v3" for deferred_sync: v2 cannot ask a bookie for it')
-    require(when_short == "fail", 'when_short="fail" with deferred_sync: force() needs every bookie of the ensemble')
-
-
-def _digest_type(name: str) -> DigestType:
-    try:
-        return DIGESTS[name.lower()]
-    except KeyError:
-        raise ConfigError(f"no digest {name!r}; there are {', '.join(sorted(DIGESTS))}") from None
-
-
-def _when_short(name: str) -> WhenShort:
-    try:
-        return WhenShort(name)
-    except ValueError:
-        raise ConfigError(f"when_short={name!r}; there are {', '.join(w.value for w in WhenShort)}") from None
 
 
 def _digest_of(record: LedgerRecord, password: bytes) -> DigestScheme:

@@ -280,7 +280,7 @@ class Opened:
 
 def payload_of(entry: bytes, digest: str = "crc32c", password: bytes = b"") -> bytes:
     """What a scripted bookie stored, checked."""
-    from bookkeeper.client.bookkeeper import DIGESTS
+    from bookkeeper.client.creating import DIGESTS
 
     ledger_id, entry_id, _, _ = HEADER.unpack_from(entry)
     return DigestScheme(DIGESTS[digest], password).verify(entry, ledger_id, entry_id)
