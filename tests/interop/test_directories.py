@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from bookkeeper.admin.zookeeper import ZooKeeperServer, free_port
 from bookkeeper.errors import BookieUnavailableError
-from bookkeeper.testing.apache import ApacheBookie, apache_init, whats_missing
+from bookkeeper.testing.apache import ApacheBookie, apache_init, shell, whats_missing
 from tests.integration.processes import Process, bk
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
@@ -19,9 +21,9 @@ if (_missing := whats_missing()) is not None:
     pytest.skip(f"Java's bookie is not run: {_missing}", allow_module_level=True)
 
 
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as server:
+@pytest.fixture
+def uri(tmp_path: Path) -> Iterator[str]:
+    with ZooKeeperServer(tmp_path / "zookeeper") as server:
         uri = f"zk://{server.address}/ledgers"
         apache_init(uri)
         yield uri
@@ -85,3 +87,25 @@ def test_our_bookie_refuses_javas_directories_and_its_id_elsewhere(uri: str, tmp
         java.start()
     finally:
         java.kill()
+
+
+@pytest.mark.rule("W10a")
+def test_javas_client_writes_to_our_bookie_also_after_an_operator_took_its_disk_and_cookie(
+    uri: str, tmp_path: Path
+) -> None:
+    port, data = free_port(), tmp_path / "data"
+    process = ours(tmp_path / "ours", uri, data, port).start()
+    write = ("simpletest", "-ensemble", "1", "-writeQuorum", "1", "-ackQuorum", "1", "-numEntries", "20")
+    try:
+        process.until_said(r"serves at \S+")
+        shell(*write, uri=uri)
+        shape = ("--ensemble", "1", "--write-quorum", "1", "--ack-quorum", "1")
+        assert bk("ledger", "append", "--metadata", uri, *shape, stdin=b"one\n")[0] == 0
+        process.stop()
+        shutil.rmtree(data)
+        shell("cookie_delete", f"127.0.0.1:{port}", uri=uri)
+        process.start().until_said(r"serves at \S+")
+        assert re.search(r"starts on an empty disk, but \d+ ledgers name it", process.said)
+        shell(*write, uri=uri)
+    finally:
+        process.kill()
