@@ -5,10 +5,13 @@ from __future__ import annotations
 import signal
 import tempfile
 from pathlib import Path
+from typing import Final
 
 import click
 
 from bookkeeper.errors import MetadataUnavailableError
+
+_FILE: Final = click.Path(dir_okay=False)
 
 
 @click.command()
@@ -56,7 +59,13 @@ def zookeeper(directory: Path, port: int) -> None:
     show_default=True,
     help="The gateway's port; 0: no gateway.",
 )
-def standalone(bookies: int, directory: Path | None, webhdfs_port: int) -> None:
+@click.option(
+    "--tls-cert", type=_FILE, help="PEM: the bookies' certificate, for 127.0.0.1. They serve nobody in clear."
+)
+@click.option("--tls-key", type=_FILE, help="PEM: its private key.  [default: it is in --tls-cert]")
+@click.option("--tls-ca", type=_FILE, help="PEM: who vouches for it; what the gateway trusts.")
+@click.option("--tls-client-ca", type=_FILE, help="PEM: who vouches for clients; the gateway shows --tls-cert.")
+def standalone(bookies: int, directory: Path | None, webhdfs_port: int, **tls: str | None) -> None:
     """Run everything on this machine: bookies, metadata in SQLite, the WebHDFS gateway. Ctrl-C stops it.
 
     Each is a process of its own. Started again on the same directory it goes on where it was.
@@ -65,5 +74,11 @@ def standalone(bookies: int, directory: Path | None, webhdfs_port: int) -> None:
     from bookkeeper.admin.standalone import Plan, Standalone
 
     home = (directory or Path(tempfile.mkdtemp(prefix="bk-"))).resolve()
-    plan = Plan(home, bookies=bookies, webhdfs_port=webhdfs_port or None, command_group=COMMAND_GROUP)
+    plan = Plan(
+        home,
+        bookies=bookies,
+        webhdfs_port=webhdfs_port or None,
+        command_group=COMMAND_GROUP,
+        tls={name.removeprefix("tls_"): str(Path(file).resolve()) for name, file in tls.items() if file is not None},
+    )
     raise SystemExit(Standalone(plan).run())

@@ -15,8 +15,8 @@ import selectors
 import signal
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
@@ -25,7 +25,7 @@ import click
 
 from bookkeeper import real
 from bookkeeper.bookie.config import config_from
-from bookkeeper.errors import BookKeeperError, ClusterExistsError
+from bookkeeper.errors import BookKeeperError, ClusterExistsError, ConfigError
 from bookkeeper.meta import init_cluster
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -41,6 +41,23 @@ class Plan:
     bookies: int
     webhdfs_port: int | None
     command_group: str
+    tls: Mapping[str, str] = field(default_factory=dict)
+    """``cert``, ``key``, ``client_ca`` of the bookies, and ``ca``, whom the gateway trusts. Empty: all in clear."""
+
+    def __post_init__(self) -> None:
+        if self.tls and not {"cert", "ca"} <= self.tls.keys():
+            raise ConfigError("required: TLS needs both --tls-cert (the bookies') and --tls-ca (who vouches for it)")
+
+    @property
+    def bookies_tls(self) -> Mapping[str, str]:
+        """The bookies' table ``[tls]``."""
+        return {name: file for name, file in self.tls.items() if name != "ca"}
+
+    @property
+    def clients_tls(self) -> Mapping[str, str]:
+        """What clients find in their environment."""
+        shown = ("ca", "cert", "key") if "client_ca" in self.tls else ("ca",)
+        return {f"BK_TLS_{name.upper()}": self.tls[name] for name in shown if name in self.tls}
 
     @property
     def metadata(self) -> str:
@@ -93,7 +110,10 @@ class Standalone:
         from bookkeeper.bookie.process import serve
 
         directory = self._plan.directory / name
-        config = config_from({"metadata_uri": self._plan.metadata, "directory": str(directory), "bookie_id": name})
+        options: dict[str, object] = {"metadata_uri": self._plan.metadata, "directory": str(directory)}
+        if self._plan.tls:
+            options["tls"] = self._plan.bookies_tls
+        config = config_from({**options, "bookie_id": name})
         return real.run(serve(config, real.system_seams()))
 
     def _start_gateway(self, port: int) -> None:
@@ -108,7 +128,12 @@ class Standalone:
             click.echo("no gateway: the package spark_wal is not installed")
             return
         arguments = ["webhdfs", "--metadata", self._plan.metadata, "--listen", f"127.0.0.1:{port}"]
-        self._fork("gateway", lambda: command.main(arguments, prog_name="bk gateway", standalone_mode=False) or 0)
+
+        def serve() -> int:
+            os.environ.update(self._plan.clients_tls)
+            return command.main(arguments, prog_name="bk gateway", standalone_mode=False) or 0
+
+        self._fork("gateway", serve)
 
     def _fork(self, name: str, work: Callable[[], int]) -> None:
         reading, writing = os.pipe()
@@ -166,7 +191,8 @@ class Standalone:
 
     def _tell_ready(self) -> None:
         click.echo(f"\nready after {time.monotonic() - self._began:.1f} s, everything is in {self._plan.directory}")
-        click.echo(f"  export BK_METADATA={self._plan.metadata}")
+        for name, value in {"BK_METADATA": self._plan.metadata, **self._plan.clients_tls}.items():
+            click.echo(f"  export {name}={value}")
         if self._plan.webhdfs_port is not None:
             click.echo(f"  checkpointLocation=webhdfs://127.0.0.1:{self._plan.webhdfs_port}/NAME")
         sys.stdout.flush()

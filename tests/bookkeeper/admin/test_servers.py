@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.testing.certificates import Authority
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import Process, bk_json, free_port, until
 from tests.integration.processes import bk as run_bk
@@ -112,6 +113,32 @@ def test_a_second_one_on_the_same_directory_says_what_is_wrong(tmp_path: Path) -
         assert "another process" in out
         assert "Traceback" not in out + err
         assert first.running
+
+
+@pytest.mark.rule("X2", "X5")
+def test_a_standalone_that_is_encrypted_serves_only_who_shows_a_certificate(tmp_path: Path) -> None:
+    """Bookies, the gateway as their client, and `bk ledger` by options and by environment."""
+    port = free_port()
+    authority = Authority(tmp_path / "certificates")
+    made, client = authority.server(), authority.client()
+    tls = ("--tls-cert", made.cert, "--tls-key", made.key, "--tls-ca", authority.ca, "--tls-client-ca", authority.ca)
+    with running(tmp_path, "standalone", "--dir", str(tmp_path / "bk"), "--webhdfs-port", str(port), *tls) as it:
+        uri = it.until_said(r"export BK_METADATA=(\S+)")[1]
+        assert it.until_said(r"export BK_TLS_CA=(\S+)")[1] == authority.ca
+        shown = ("--tls-ca", authority.ca, "--tls-cert", client.cert, "--tls-key", client.key)
+        number = run_bk("ledger", "append", "-m", uri, *shown, stdin=b"kept\n")[1].strip()
+        told = {"BK_TLS_CA": authority.ca, "BK_TLS_CERT": client.cert, "BK_TLS_KEY": client.key}
+        assert bk("ledger", "read", number, "-m", uri, environment=told).out == "kept\n"
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/webhdfs/v1/?op=LISTSTATUS", timeout=20) as reply:
+            assert b"FileStatuses" in reply.read()
+        half_told = {"BK_TLS_CA": authority.ca}
+        refused = bk("ledger", "read", number, "-m", uri, environment=half_told)
+        refused.refused("does not take the certificate we show, or wants one")
+        bk("ledger", "read", number, "-m", uri).refused("serves only who is encrypted")
+
+
+def test_tls_needs_to_be_whole(tmp_path: Path) -> None:
+    bk("standalone", "--dir", tmp_path, "--tls-cert", "/cert").refused("--tls-ca")
 
 
 def test_the_directory_must_be_one(tmp_path: Path) -> None:
