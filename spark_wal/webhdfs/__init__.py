@@ -10,6 +10,8 @@ Read in this order
     content                 where bytes live that are too large for the journal
     journal, lease          what the owner stands on: records in order, durable; who may answer at all
     gateway                 the owner: applies, journals, answers when durable; replay, snapshots, orphans
+    tokens, tls             who may ask: tokens and their file; certificates
+    authentication, oauth2, access     who it is; access tokens; the listener's rules, and files that change
     parameters, replies     WebHDFS's query parameters and JSON shapes
     operations, http        the WebHDFS operations; the HTTP shell
     events, checksum        a feed of what happened; HDFS's composite checksum

@@ -15,11 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from base64 import b64decode
 from collections.abc import AsyncIterator
 from html import escape
 from typing import Any, Final
-from urllib.parse import unquote_plus
 
 from aiohttp import ClientError, web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -28,7 +26,7 @@ from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import Address
 from bookkeeper.seams import Clock
 from journal_manager import JournalError
-from spark_wal.webhdfs import operations
+from spark_wal.webhdfs import oauth2, operations
 from spark_wal.webhdfs.access import Access
 from spark_wal.webhdfs.authentication import Credentials, UnauthenticatedError
 from spark_wal.webhdfs.file_system import Opened
@@ -40,7 +38,7 @@ from spark_wal.webhdfs.paths import PREFIX, BadTargetError, decode_path
 from spark_wal.webhdfs.refusals import PlainIOError, Refusal
 from spark_wal.webhdfs.request_metrics import RequestMetrics
 from spark_wal.webhdfs.tls import HANDSHAKE_S
-from spark_wal.webhdfs.tokens import ACCESS_TOKEN_S, Principal
+from spark_wal.webhdfs.tokens import Principal
 
 logger = logging.getLogger(__name__)
 
@@ -52,10 +50,6 @@ HEARTBEAT_S: Final = 10.0
 
 DRAIN_S: Final = 5.0
 """How long uploads may go on when the gateway is asked to stop."""
-
-OAUTH2: Final = "/oauth2/token"
-FORM_MAX: Final = 16 * 1024
-"""Bytes of the largest request for an access token."""
 
 _BAD_REQUEST: Final = "<h1>Bad Message 400</h1><pre>reason: Bad Request</pre>"
 
@@ -116,7 +110,7 @@ class HttpServer:
         raw_path = request.raw_path.partition("?")[0]
         principal: Principal | None = None
         if self._access is not None and not self._access.authenticator.is_open:
-            if raw_path == OAUTH2:
+            if raw_path == oauth2.ENDPOINT:
                 return await self._access_token(request)
             if raw_path != "/health":
                 try:
@@ -163,28 +157,23 @@ class HttpServer:
         return reply
 
     async def _access_token(self, request: web.BaseRequest) -> web.Response:
-        """The OAuth2 endpoint: client credentials in, an access token out (RFC 6749, 4.4)."""
         assert self._access is not None
         if request.method != "POST":
             return web.Response(status=405, headers={"Allow": "POST"})
-        data = await request.content.read(FORM_MAX + 1)
-        if len(data) > FORM_MAX or not request.content.at_eof():
-            return _oauth2_refusal(request, "invalid_request")
-        form = Query(data.decode("utf-8", "replace"))
-        name, text = _client_of(request, form)
-        if form.text("grant_type") != "client_credentials":
-            return _oauth2_refusal(request, "unsupported_grant_type")
-        now_ms = self._clock.wall_ms()
-        token = self._access.book().exchange(name, text, now_ms)
-        if token is None and self._access.look_for_new_token():
-            token = self._access.book().exchange(name, text, now_ms)
-        if token is None:
-            delay_s = self._access.failures.delay_s(request.remote or "?")
+        form = b""
+        while len(form) <= oauth2.FORM_MAX and (data := await request.content.readany()):
+            form += data
+        shown, now_ms = request.headers.get("Authorization"), self._clock.wall_ms()
+        given = oauth2.grant(self._access.book(), form, shown, now_ms)
+        if given.status == 401 and self._access.look_for_new_token():
+            given = oauth2.grant(self._access.book(), form, shown, now_ms)
+        if given.status == 401:
             logger.warning("a request for an access token from %s is not authenticated", request.remote)
-            await asyncio.sleep(delay_s)
-            return _oauth2_refusal(request, "invalid_client", 401)
-        fields = {"access_token": token.reveal(), "expires_in": ACCESS_TOKEN_S, "token_type": "Bearer"}
-        return web.json_response(fields, headers={"Cache-Control": "no-store"})
+            await asyncio.sleep(self._access.failures.delay_s(request.remote or "?"))
+        reply = web.json_response(given.fields, status=given.status, headers={"Cache-Control": "no-store"})
+        if given.status != 200:
+            reply.force_close()
+        return reply
 
     # -- WebHDFS ---------------------------------------------------------------------------------------
 
@@ -323,24 +312,6 @@ def _events_root(request: web.BaseRequest) -> str:
     """The directory that a feed is limited to: a prefix without a slash at its end is not one directory."""
     prefix = request.query.get("prefix", "")
     return prefix.rstrip("/") or "/" if prefix.endswith("/") else prefix.rpartition("/")[0] or "/"
-
-
-def _client_of(request: web.BaseRequest, form: Query) -> tuple[str, str]:
-    """Name and secret of an OAuth2 client: from the form, as Hadoop sends them, or from the header."""
-    kind, _, value = request.headers.get("Authorization", "").partition(" ")
-    if kind.lower() == "basic":
-        try:
-            name, _, secret = b64decode(value, validate=True).decode().partition(":")
-        except ValueError:
-            return "", ""
-        return unquote_plus(name), unquote_plus(secret)
-    return form.text("client_id") or "", form.text("client_secret") or ""
-
-
-def _oauth2_refusal(request: web.BaseRequest, error: str, status: int = 400) -> web.Response:
-    reply = web.json_response({"error": error}, status=status, headers={"Cache-Control": "no-store"})
-    reply.force_close()
-    return reply
 
 
 def _hang_up(request: web.BaseRequest) -> web.Response:

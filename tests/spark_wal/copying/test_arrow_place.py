@@ -21,3 +21,10 @@ def test_s3a_is_s3() -> None:
 def test_what_pyarrow_does_not_know_is_refused() -> None:
     with pytest.raises(ConfigError, match="gopher"):
         ArrowPlace("gopher://host/a")
+
+
+@pytest.mark.rule("X58")
+def test_credentials_in_an_address_are_refused_and_not_shown() -> None:
+    with pytest.raises(ConfigError, match="environment") as refused:
+        ArrowPlace("s3://name:hunter2@bucket/a")
+    assert "hunter2" not in str(refused.value)
