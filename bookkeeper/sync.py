@@ -30,13 +30,16 @@ from bookkeeper.client.bookkeeper import WhenShortName
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.entry import LedgerEntry
 from bookkeeper.client.ledger_handle import WriteHandle as AsyncWriteHandle
+from bookkeeper.client.operators import BookieInfo
+from bookkeeper.client.operators import Operator as AsyncOperator
 from bookkeeper.client.read_handle import ReadHandle as AsyncReadHandle
-from bookkeeper.errors import IllegalOperationError
-from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.ledger import LedgerMetadata
+from bookkeeper.errors import BookKeeperError, IllegalOperationError
+from bookkeeper.ids import BookieId, EntryId, LedgerId
+from bookkeeper.ledger import Fragment, LedgerMetadata
 from bookkeeper.seams import Buffer, Seams
+from bookkeeper.wire.availability import HeldEntries
 
-__all__ = ["AdvancedHandle", "BookKeeper", "ReadHandle", "WriteHandle"]
+__all__ = ["AdvancedHandle", "BookKeeper", "Operator", "ReadHandle", "WriteHandle"]
 
 T = TypeVar("T")
 
@@ -103,12 +106,17 @@ def _submit(work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
 
 def _iterate(start: Callable[[], AsyncIterator[tuple[EntryId, Sequence[bytes]]]]) -> Iterator[LedgerEntry]:
     """Entries of an asynchronous iterator of runs, one hop between the threads per run."""
+    for first, payloads in _each(start):
+        for index, payload in enumerate(payloads):
+            yield LedgerEntry(EntryId(first + index), payload)
+
+
+def _each(start: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
+    """What an asynchronous iterator yields, one hop between the threads for each."""
     iterator = _run(_call(start))
     try:
-        while (run := _run(_next(iterator))) is not None:
-            first, payloads = run
-            for index, payload in enumerate(payloads):
-                yield LedgerEntry(EntryId(first + index), payload)
+        while (item := _run(_next(iterator))) is not None:
+            yield item
     finally:
         if _background.is_here():  # the collector runs anywhere, also over there, where waiting would be for ever
             asyncio.run_coroutine_threadsafe(_aclose(iterator), _background.loop())
@@ -149,6 +157,17 @@ class BookKeeper:
     def client(self) -> AsyncBookKeeper:
         """The client underneath; its methods run on the background loop only."""
         return self._client
+
+    def run(self, work: Callable[[AsyncBookKeeper], Coroutine[Any, Any, T]], timeout_s: float | None = None) -> T:
+        """Run what there is for the async client only, for instance ``bk.run(lambda bk: drain(bk, ["b1"]))``.
+
+        Raises: what ``work`` raises; TimeoutError: not within ``timeout_s``; it was cancelled.
+        """
+
+        async def there() -> T:
+            return await work(self._client)
+
+        return _run(there(), timeout_s)
 
     @overload
     def create_ledger(
@@ -437,3 +456,56 @@ class ReadHandle:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class Operator:
+    """What operators ask of a cluster, for threads. See :class:`bookkeeper.client.operators.Operator`."""
+
+    def __init__(self, client: BookKeeper) -> None:
+        self._client = client
+        self._operator = AsyncOperator(client.client)
+
+    @property
+    def client(self) -> BookKeeper:
+        """The client it asks with."""
+        return self._client
+
+    def writable_bookies(self) -> list[BookieId]:
+        """Bookies that take new ledgers, sorted."""
+        return _run(self._operator.writable_bookies())
+
+    def read_only_bookies(self) -> list[BookieId]:
+        """Bookies that serve what they have and take nothing new, sorted."""
+        return _run(self._operator.read_only_bookies())
+
+    def all_bookies(self) -> list[BookieId]:
+        """Every bookie the cluster knows of, also those that are away, sorted."""
+        return _run(self._operator.all_bookies())
+
+    def bookie_info(self, bookie: str) -> BookieInfo:
+        """The disk of a bookie. Raises: as the async one."""
+        return _run(self._operator.bookie_info(bookie))
+
+    def entries_on(self, bookie: str, ledger_id: int) -> HeldEntries:
+        """Which entries of a ledger a bookie holds. Raises: as the async one."""
+        return _run(self._operator.entries_on(bookie, ledger_id))
+
+    def metadata(self, ledger_id: int) -> LedgerMetadata:
+        """A ledger's metadata, read now. Raises: NoSuchLedgerError."""
+        return _run(self._operator.metadata(ledger_id))
+
+    def open_ledger(self, ledger_id: int, *, recovery: bool = False) -> ReadHandle:
+        """Open a ledger without its password. Raises: as the async one."""
+        return ReadHandle(_run(self._operator.open_ledger(ledger_id, recovery=recovery)))
+
+    def recover_ledger(self, ledger_id: int) -> LedgerMetadata:
+        """Fence and close a ledger, without its password; its metadata then. Raises: as the async one."""
+        return _run(self._operator.recover_ledger(ledger_id))
+
+    def ledgers_on(self, bookie: str) -> Iterator[tuple[LedgerId, Sequence[Fragment]]]:
+        """Ledgers with fragments on a bookie, by metadata."""
+        return _each(lambda: self._operator.ledgers_on(bookie))
+
+    def all_metadata(self) -> Iterator[tuple[LedgerId, LedgerMetadata | BookKeeperError]]:
+        """Every ledger with its metadata, or why they cannot be read."""
+        return _each(self._operator.all_metadata)

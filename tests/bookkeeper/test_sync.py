@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from bookkeeper import AdvancedHandle, BookKeeper, ReadHandle, WriteHandle, sync
+from bookkeeper import AdvancedHandle, BookKeeper, Operator, ReadHandle, WriteHandle, sync
 from bookkeeper.errors import (
     DuplicateEntryError,
     IllegalOperationError,
@@ -80,16 +81,49 @@ def test_ids_chosen_by_many_threads(bk: sync.BookKeeper) -> None:
         bk.create_ledger(ledger_id=4711)
 
 
-WITHOUT = {
+def test_what_operators_ask_from_a_plain_program(bk: sync.BookKeeper) -> None:
+    with bk.create_ledger(password=b"secret") as ledger:
+        ledger.append_many([b"x"] * 5)
+        ledger.force()  # on all three
+    operator = sync.Operator(bk)
+    assert operator.client is bk
+    bookies = operator.writable_bookies()
+    assert (len(bookies), operator.read_only_bookies(), operator.all_bookies()) == (3, [], bookies)
+    assert (operator.bookie_info(bookies[0]).free or 0) > 0
+    assert list(operator.entries_on(bookies[0], ledger.id).runs()) == [(0, 4)]
+    with operator.open_ledger(ledger.id) as reader:
+        assert reader.read_entry(4) == b"x"
+    left_open = bk.create_ledger(password=b"secret")
+    left_open.append(b"y")
+    assert operator.recover_ledger(left_open.id).last_entry == 0
+    assert operator.metadata(left_open.id).is_closed
+    left_open.abandon()
+    assert ledger.id in [ledger_id for ledger_id, _ in operator.ledgers_on(bookies[1])]
+    assert {ledger.id, left_open.id} <= {ledger_id for ledger_id, _ in operator.all_metadata()}
+
+
+def test_what_there_is_for_the_other_client_only_runs_over_there(bk: sync.BookKeeper) -> None:
+    async def count(client: BookKeeper) -> int:
+        return len([ledger_id async for ledger_id in client.list_ledgers()])
+
+    assert bk.run(count) == len(bk.list_ledgers())
+    with pytest.raises(TimeoutError):
+        bk.run(lambda client: asyncio.sleep(60), timeout_s=0.01)
+
+
+WITHOUT: dict[str, set[str]] = {
     "AdvancedHandle": {"room"},
     "BookKeeper": {"metadata_store", "metrics", "over", "services", "start"},
+    "Operator": set(),
     "ReadHandle": {"read_batches", "start", "tail_batches"},
     "WriteHandle": {"room"},
 }
 """What the blocking ones do not have: parts for tools, runs, and waiting for room, which a blocking append does."""
 
 
-@pytest.mark.parametrize("kind", [AdvancedHandle, BookKeeper, ReadHandle, WriteHandle], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [AdvancedHandle, BookKeeper, Operator, ReadHandle, WriteHandle], ids=lambda kind: kind.__name__
+)
 def test_the_blocking_client_offers_what_the_other_one_does(kind: type) -> None:
     def names(of: type) -> set[str]:
         return {name for name in dir(of) if not name.startswith("_")}
