@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +32,8 @@ from tests.spark_wal.processes import Driver, GatewayProcess, assert_exactly_onc
 from tests.spark_wal.secured import PROTECTIONS, Secured
 
 RUN_S = 600.0
+EXECUTORS = {"spark.master": "local-cluster[2,1,600]", "spark.executor.memory": "500m"}
+"""Executors as processes of their own, with directories of their own."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +55,22 @@ class Spark:
 
 
 def run(spark: Spark) -> Iterator[tuple[str, str]]:
-    """Protection, outcome."""
-    for protection in PROTECTIONS:
+    """Protection, outcome: with everything in one JVM, then with executors of their own."""
+    rows = [(protection, False) for protection in PROTECTIONS] + [(protection, True) for protection in PROTECTIONS[-2:]]
+    for protection, executors in rows:
         with tempfile.TemporaryDirectory(prefix="spark-versions-") as directory:
             began = time.monotonic()
             try:
-                outcome = killed_and_resumed(spark, Path(directory), protection)
+                outcome = killed_and_resumed(spark, Path(directory), protection, EXECUTORS if executors else {})
             except ConfigError as error:
                 outcome = f"refused: {error}"
-            yield protection, f"{outcome} ({time.monotonic() - began:.0f} s)"
+            name = f"{protection}, executors" if executors else protection
+            yield name, f"{outcome} ({time.monotonic() - began:.0f} s)"
 
 
-def killed_and_resumed(spark: Spark, directory: Path, protection: str) -> str:
+def killed_and_resumed(spark: Spark, directory: Path, protection: str, more: Mapping[str, str]) -> str:
     secured = Secured(directory, protection)
-    conf = secured.spark_conf(spark.version)
+    conf = {**secured.spark_conf(spark.version), **more}
     secured.gateway.start()
     location, out = secured.gateway.location("ckpt"), directory / "out"
     drivers = [Driver(location, out, python=spark.python, conf=conf, hold=1)]
