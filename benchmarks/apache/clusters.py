@@ -56,7 +56,7 @@ class Cluster(ABC):
         self._forwarder: Forwarder | None = None
         self._far_ports = [free_port() for _ in range(BOOKIES)] if surroundings.delay_us else self._ports
         self._cache = cache
-        authority = Authority(directory.parent / "certificates") if surroundings.encrypted else None
+        authority = Authority(directory / "certificates") if surroundings.encrypted else None
         self._certificate = authority.server(name) if authority else None
         self.trust = authority.ca if authority else None
         """PEM: who vouches for the bookies; None: they are spoken to in clear."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from statistics import median
 from typing import Any, Final
 
 from benchmarks.apache.charts import Series, line_chart
 from benchmarks.apache.rows import KB, OURS, SHIPPED, TUNED
-from benchmarks.apache.summary import Found, Line, shown
+from benchmarks.apache.summary import LATENCIES, Found, Line, shown
 from benchmarks.processes import ROOT
+from benchmarks.report import number
 
 BEGIN: Final = "<!-- bench-apache: written by `make bench-apache`, down to the end marker -->"
 END: Final = "<!-- bench-apache: end -->"
@@ -37,6 +39,12 @@ _HOW: Final = (
     "The ratio is ours over the better of Apache's two, over the same protocol. Single reads are one call of the "
     "application an entry: our client fetches neighbours that are asked for at once together, Java's sends a request "
     "for each."
+)
+
+
+_LEGEND: Final = (
+    "Rate (lowest–highest), p50 / p99, CPU an entry; the ratios in this order, bold where ours is better: of rates "
+    "the higher is, of times and CPU the lower. The last column: what other processes used meanwhile, in the middle."
 )
 
 
@@ -70,15 +78,15 @@ def section(found: Found, records: Sequence[dict[str, Any]], pictures: Sequence[
         _noise(found),
     ]
     parts.append("### What was aimed at")
-    parts.append(_table(found.aimed(), verdicts=True))
+    parts.append(_aims(found.aimed()))
     parts += [f"![{name.removesuffix('.svg').replace('-', ' ')}](pictures/{name})" for name in pictures]
     parts.append("### Every row")
+    parts.append(_LEGEND)
     parts.append(_lost(found))
-    parts.append(_table([line for line in found.lines if line.surroundings == "plain"]))
+    parts.append(_rows(found, "plain"))
     for key, title in _ELSEWHERE.items():
-        lines = [line for line in found.lines if line.surroundings == key]
-        if lines:
-            parts += [f"### {title}", _table(lines)]
+        if any(line.surroundings == key for line in found.lines):
+            parts += [f"### {title}", _rows(found, key)]
     if found.failed:
         parts.append("Runs that failed, and are not in these figures:")
         parts.append("\n".join(f"* {failure}" for failure in found.failed))
@@ -109,18 +117,54 @@ def _lost(found: Found) -> str:
     return f"Rows that Apache wins: {names}."
 
 
-def _table(lines: Sequence[Line], *, verdicts: bool = False) -> str:
-    head = ["figure", "ours", "Apache, shipped", "Apache, tuned", "ours / Apache"]
-    if verdicts:
-        head += ["goal", "must", ""]
-    rows = [head, ["---"] * len(head)]
+def _aims(lines: Sequence[Line]) -> str:
+    """A line a figure, with ranges and verdicts."""
+    rows = []
     for line in lines:
         cells = shown(line)
-        cells[4] = f"**{cells[4]}**" if cells[4] and line.won else cells[4]
-        if verdicts:
-            cells[7] = _VERDICTS[cells[7]]
-        rows.append(cells[: len(head)])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        cells[4] = f"**{cells[4]}**" if cells[4] else ""
+        cells[7] = _VERDICTS[cells[7]]
+        rows.append(cells)
+    return _table(["figure", "ours", "Apache, shipped", "Apache, tuned", "ours / Apache", "goal", "must", ""], rows)
+
+
+def _rows(found: Found, surroundings: str) -> str:
+    """A line a row, all its figures in a cell: rate and its range; p50 / p99; CPU an entry."""
+    rows = []
+    here = [line for line in found.lines if line.surroundings == surroundings]
+    for (key, title), together in groupby(here, key=lambda line: (line.row.key, line.title)):
+        lines = list(together)
+        cells = ["; ".join(_cell(lines, side)) or "–" for side in (OURS, SHIPPED, TUNED)]
+        ratios = ", ".join(_ratio(line) for line in lines if line.ratio is not None)
+        others = found.others_by_row.get((surroundings, key))
+        rows.append([title, *cells, ratios, f"{median(others):.2f}" if others else ""])
+    return _table(["row", "ours", "Apache, shipped", "Apache, tuned", "ours / Apache", "others, cores"], rows)
+
+
+def _cell(lines: Sequence[Line], side: str) -> list[str]:
+    """One side's figures: of the latencies and of CPU only the medians."""
+    there = {line.measure.key: line.seen[side] for line in lines if side in line.seen}
+    units = {line.measure.key: line.measure.unit for line in lines}
+    parts = []
+    if "rate" in there:
+        parts.append(f"{there['rate'].text()}{'' if units['rate'] == '/s' else ' '}{units['rate']}")
+    spans = [number(there[key].middle / 1000) for key in LATENCIES if key in there]
+    if spans:
+        parts.append(f"{' / '.join(spans)} ms")
+    for key, seen in there.items():
+        if key not in ("rate", *LATENCIES):
+            parts.append(f"{number(seen.middle) if key == 'cpu_us' else seen.text()} {units[key]}")
+    return parts
+
+
+def _ratio(line: Line) -> str:
+    """In the order of a cell's figures; bold where ours is better."""
+    text = f"{line.ratio:.2f}"
+    return f"**{text}**" if line.won else text
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
 
 def _pictures(found: Found) -> dict[str, str]:

@@ -63,7 +63,7 @@ class Row:
 RATE: Final = Measure("rate", "/s")
 P50: Final = Measure("p50_us", "µs", lower=True)
 P99: Final = Measure("p99_us", "µs", lower=True)
-CPU: Final = Measure("cpu_us", "µs CPU", lower=True)
+CPU: Final = Measure("cpu_us", "µs", lower=True)
 
 
 def _aimed(measure: Measure, goal: float, must: float) -> Measure:

@@ -27,6 +27,7 @@ from benchmarks.report import number
 
 Record = dict[str, Any]
 SURROUNDINGS: Final = ("plain", "slow-sync", "far", "tls")
+LATENCIES: Final = ("p50_us", "p99_us")
 _JAVA_CLIENT: Final = Measure("rate", "/s", aim=(1.8, 1.2))
 _OUR_CLIENT: Final = Measure("rate", "/s")
 
@@ -98,6 +99,8 @@ class Found:
     failed: list[str] = field(default_factory=list)
     others: list[float] = field(default_factory=list)
     """Cores that other processes used, per run."""
+    others_by_row: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    """The same, by surroundings and row."""
     machine: list[str] = field(default_factory=list)
 
     def aimed(self) -> list[Line]:
@@ -129,6 +132,7 @@ def summarize(records: Iterable[Record]) -> Found:
         runs.setdefault((where, key, side), []).append(record)
         if "others_cores" in record:
             found.others.append(record["others_cores"])
+            found.others_by_row.setdefault((where, key), []).append(record["others_cores"])
     for surroundings in SURROUNDINGS:
         for row in MAIN if surroundings == "plain" else elsewhere(surroundings):
             found.lines += _cross(row, runs) if row.sides == CROSS else _lines(surroundings, row, runs)
@@ -169,7 +173,7 @@ def _seen(records: list[Record] | None, key: str) -> Seen | None:
 
 def shown(line: Line) -> list[str]:
     """A line's cells: figure, ours, shipped, tuned, ratio, goal, must, verdict."""
-    unit, scale = ("ms", 1e-3) if line.measure.unit == "µs" else (line.measure.unit, 1.0)
+    unit, scale = ("ms", 1e-3) if line.measure.key in LATENCIES else (line.measure.unit, 1.0)
     cells = [line.seen[side].text(scale) if side in line.seen else "–" for side in (OURS, SHIPPED, TUNED)]
     ratio = "" if line.ratio is None else f"{line.ratio:.2f}"
     goal, must = (f"{part:g}" for part in line.measure.aim) if line.measure.aim else ("", "")
