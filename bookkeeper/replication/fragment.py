@@ -1,12 +1,14 @@
 """Bringing one copy of a fragment to another bookie: the machine. Performs nothing; says what to do.
 
-    survey --> read --> write --> verify --> (all runs verified) --> swap --> done
-                ^_________________|  not there, or damaged
+    read --> write --> verify --> (all runs verified) --> swap --> done
+     ^_________________|  not there, or damaged
 
 A copy is brought over in *runs* of entries. Each is read (by whoever asks the fragment's bookies, digest checked),
-written to the target with the very bytes that were read, and read back from the target, digest checked. What the
-target says it has already, because an earlier attempt was cut short, is only read back. When every run was read back
-the target takes the old bookie's place in the metadata, by compare-and-set.
+written to the target with the very bytes that were read, and read back from the target, digest checked. When every
+run was read back the target takes the old bookie's place in the metadata, by compare-and-set.
+
+What the target has of an earlier attempt is written again: that it can be read there does not prove that it is
+durable. It may be another repairer's, and still on its way to the disk.
 
 Rules
     A1  The swap comes when every entry was digest-checked on reading, acknowledged by the target (which means durable),
@@ -18,7 +20,8 @@ Rules
     A5  The old bookie leaves metadata in the very write that brings the target in, never before.
     A6  Nothing past the fragment's end is read or written.
 
-With ``target`` equal to the bookie in place the copy is only completed where it is: there is no swap.
+With ``target`` equal to the bookie in place the copy is only completed where it is: there is no swap. Then, and only
+then, the bookie is asked first which entries it has (survey), and those are only read back.
 """
 
 from __future__ import annotations
@@ -179,6 +182,8 @@ class _Run:
     tries: int = 0
     size: int = 0
     """Bytes that it is (or is guessed) to hold in the window."""
+    acknowledged: bool = False
+    """Has the target acknowledged it in this attempt?"""
 
 
 class FragmentCopy:
@@ -229,7 +234,11 @@ class FragmentCopy:
     def start(self, now: float) -> list[Effect]:
         """Begin."""
         problem = self._refusal(self._metadata)
-        return [problem] if problem is not None else [Survey(self.target)]
+        if problem is not None:
+            return [problem]
+        if self.target == self.copy.bookie:
+            return [Survey(self.target)]
+        return self.on_surveyed(None, now)
 
     def _refusal(self, metadata: LedgerMetadata) -> Finished | None:
         """Why nothing may be done, or need be, by metadata as they are stored."""
@@ -255,7 +264,7 @@ class FragmentCopy:
         return None
 
     def on_surveyed(self, held: Container[int] | None, now: float) -> list[Effect]:
-        """What the target holds; None: it does not tell, so everything is brought (A4)."""
+        """What the bookie in place holds; None: it does not tell, so everything is brought (A4)."""
         if self.finished or self._surveyed:
             return []
         self._surveyed = True
@@ -343,6 +352,7 @@ class FragmentCopy:
         """The target has acknowledged every entry of the run: they are durable there (A1)."""
         if (run := self._run(first, _Step.WRITING)) is None:
             return []
+        run.acknowledged = True
         self.copied_entries += len(run.entries)
         self.copied_bytes += run.size
         run.next_step = _Step.VERIFYING
@@ -354,6 +364,8 @@ class FragmentCopy:
         """The target has given back every entry of the run, digest checked."""
         if (run := self._run(first, _Step.VERIFYING)) is None:
             return []
+        in_place = self.target == self.copy.bookie
+        check(run.acknowledged or in_place, "A1", f"entries from {first} on were not acknowledged by {self.target}")
         self.verified_entries += len(run.entries)
         del self._runs[first]
         return self._go_on(now)

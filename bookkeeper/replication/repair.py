@@ -69,7 +69,7 @@ class Brought:
     size: int
     """Their bytes, headers included."""
     found: int
-    """Entries that the target held before, and gave back."""
+    """COMPLETED: entries that the bookie held before, and gave back."""
     error: BookKeeperError | None = None
     """Why it FAILED. Nothing was swapped, or (MetadataUnavailableError) it is not known."""
     target_at_fault: bool = False

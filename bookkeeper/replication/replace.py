@@ -40,7 +40,7 @@ async def replicate_fragment(
     """Bring one fragment's share of ``bookie`` to another bookie, and put that one into its place (A1-A6).
 
     Works while ``bookie`` is up, and when it is gone for good, as long as one good copy of each entry can be read.
-    Calling it again after it was cut short goes on where that ended, if it is given the same target.
+    After it was cut short it is simply called again: the metadata are as they were until the very end.
 
     Args:
         first_entry: names the fragment.
