@@ -169,9 +169,9 @@ async def test_tls_and_a_certificate_as_identity(tmp_path: Path, monkeypatch: py
 async def test_a_session_without_identity_is_told_from_one_that_has_one(zookeeper_server: ZooKeeperServer) -> None:
     store = await ZooKeeperStore.open(str(zookeeper_server.address), seams(), credentials=identified())
     store._client.auth_data.clear()
-    thief = ZooKeeperService(zookeeper_server, "")
-    await thief.expire(store)
-    await until(lambda: store.session is SessionState.CONNECTED)
+    first = store.session_id
+    await ZooKeeperService(zookeeper_server, "").expire(store)
+    await until(lambda: store.session is SessionState.CONNECTED and store.session_id != first)
     with pytest.raises(MetadataForbiddenError, match="does not know this session"):
         await store._check_identity()
     with pytest.raises(MetadataForbiddenError, match="nothing was created"):
