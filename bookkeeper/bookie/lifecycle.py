@@ -328,6 +328,11 @@ class BookieServer:
 
     # -- running ------------------------------------------------------------------------------------------
 
+    def reload(self) -> None:
+        """Look for changed certificates now (X6)."""
+        if self._guard is not None:
+            self._guard.refresh()
+
     async def run_until_failure(self) -> str:
         """Wait until the disk fails; why it did. Cancel it to go on to :meth:`stop`."""
         assert self._failure is not None, "not started"

@@ -46,6 +46,7 @@ async def serve(config: BookieConfig, seams: Seams) -> int:
             _remind(loop, f"insecure: open to everyone who reaches {server.address}")
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(signal.SIGHUP, server.reload)
         stopped = asyncio.ensure_future(stop.wait())
         failed = asyncio.ensure_future(server.run_until_failure())
         await asyncio.wait([stopped, failed], return_when=asyncio.FIRST_COMPLETED)

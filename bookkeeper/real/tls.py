@@ -87,8 +87,9 @@ def _no_password() -> str:
 
 
 def _refuse_open_key(path: str) -> None:
-    if os.stat(path).st_mode & stat.S_IROTH:
-        raise ValueError(f"everyone may read the private key in {path}: chmod o= {path}")
+    """X43: as with ssh, a key that others may read is no secret."""
+    if os.stat(path).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ValueError(f"others than its owner may read the private key in {path}: chmod 600 {path}")
 
 
 def _first_certificate(path: str) -> bytes:

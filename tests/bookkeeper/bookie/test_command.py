@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -9,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper import BookKeeper, ClientConfig
+from bookkeeper.net.tls import TlsConfig
+from bookkeeper.real import run as run_async
+from bookkeeper.testing.certificates import Authority
 from tests.bookkeeper.bookie.processes import new_process
+from tests.integration.processes import Process, until
 
 
 @pytest.mark.integration
@@ -36,3 +42,32 @@ def test_what_is_wrong_is_said_and_the_exit_code_tells(tmp_path: Path) -> None:
     code, errors = run(*good)
     assert (code, "another process" in errors) == (78, True)
     assert process.end(signal.SIGINT)[0] == 0
+
+
+@pytest.mark.integration
+@pytest.mark.rule("X6")
+def test_on_sighup_new_certificates_are_used(tmp_path: Path) -> None:
+    old, new = Authority(tmp_path / "old"), Authority(tmp_path / "new")
+    made = old.server()
+    new_process(tmp_path)
+    uri = f"sqlite:///{tmp_path}/meta.db"
+    words = ("--metadata", uri, "--dir", f"{tmp_path}/b", "--tls-cert", made.cert, "--tls-key", made.key)
+    bookie = Process("bookie", tmp_path, "bookie", *words, "--verbose").start()
+
+    async def append(ca: str) -> None:
+        async with BookKeeper.connect(uri, config=ClientConfig(tls=TlsConfig(ca=ca))) as client:
+            ledger = await client.create_ledger(ensemble=1, write_quorum=1, ack_quorum=1)
+            await ledger.append(b"x")
+            await ledger.close()
+
+    try:
+        bookie.until_said("serves at")
+        run_async(append(old.ca))
+        renewed = new.server()
+        Path(made.cert).write_bytes(Path(renewed.cert).read_bytes())
+        Path(made.key).write_bytes(Path(renewed.key).read_bytes())
+        os.kill(bookie.pid, signal.SIGHUP)
+        until(lambda: "the TLS files have changed" in bookie.said)
+        run_async(append(new.ca))
+    finally:
+        bookie.stop()

@@ -54,13 +54,14 @@ def test_a_changed_file_is_noticed_and_a_bad_one_is_not_used(tmp_path: Path) -> 
         tls.refresh()
 
 
-@pytest.mark.rule("X58")
-def test_a_key_that_everyone_may_read_is_refused(tmp_path: Path) -> None:
+@pytest.mark.rule("X43")
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+def test_a_key_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
     made = Authority(tmp_path).server()
-    Path(made.key).chmod(0o644)
-    with pytest.raises(ConfigError, match="everyone may read the private key"):
+    Path(made.key).chmod(mode)
+    with pytest.raises(ConfigError, match=r"chmod 600 .*bookie\.key"):
         server(made)
-    Path(made.key).chmod(0o640)
+    Path(made.key).chmod(0o400)
     server(made)
 
 
