@@ -77,6 +77,10 @@ class GatewayProcess:
         self._process.kill()
         self._process.wait()
 
+    def signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def get(self, path: str) -> bytes | None:
         try:
             with self.opened(path, 10) as reply:

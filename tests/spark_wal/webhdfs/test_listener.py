@@ -229,6 +229,17 @@ async def test_tls_on_a_port_without_it_ends_at_once(town: Town) -> None:
         assert await ask(server, town.trust()) == NOTHING
 
 
+@pytest.mark.rule("X7")
+async def test_who_connects_and_says_nothing_is_hung_up_on(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_wal.webhdfs.http.HANDSHAKE_S", 0.1)
+    async with guarded(town.protection("tls")) as server:
+        assert server.address is not None
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.address.port)
+        assert await asyncio.wait_for(reader.read(), 20) == b""
+        writer.close()
+        await writer.wait_closed()
+
+
 @pytest.mark.rule("X54")
 async def test_files_belong_to_who_was_proven_not_to_who_is_claimed(town: Town) -> None:
     made = "/webhdfs/v1/d?op=MKDIRS&user.name=root"
