@@ -235,7 +235,7 @@ class Copying:
             report.ledgers += 1
             return
         parts = rest.removeprefix("-py").split("/")
-        if len(parts) > 2:
+        if len(parts) > 2 and not parts[1].isdecimal():
             report.kinds[parts[1]] = report.kinds.get(parts[1], 0) + 1
 
     # -- ids (M6) ------------------------------------------------------------------------------------------
