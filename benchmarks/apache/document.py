@@ -88,7 +88,7 @@ def section(found: Found, records: Sequence[dict[str, Any]], pictures: Sequence[
         if any(line.surroundings == key for line in found.lines):
             parts += [f"### {title}", _rows(found, key)]
     if found.failed:
-        parts.append("Runs that failed, and are not in these figures:")
+        parts.append("Runs that failed; each was tried once more:")
         parts.append("\n".join(f"* {failure}" for failure in found.failed))
     return "\n\n".join(part for part in parts if part)
 

@@ -21,6 +21,8 @@ from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import Address
 
 Record = dict[str, Any]
+_ATTEMPTS: Final = 2
+"""Of a run that fails; that it did is reported."""
 _LEDGER_ENTRIES: Final = 100_000
 """Of the ledger that is read."""
 _RECOVERED_ENTRIES: Final = 10_000
@@ -153,10 +155,14 @@ class Stage:
                 "round": step.round,
                 "at": time.time(),
             }
-            try:
-                record |= self._take(step)
-            except DriverError as error:
-                record["error"] = str(error)
+            for _ in range(_ATTEMPTS):
+                try:
+                    record |= self._take(step)
+                    break
+                except DriverError as error:
+                    record.setdefault("failures", []).append(str(error))
+            else:
+                record["error"] = record["failures"][-1]
             if step.round != WARM_UP:
                 self._bench.results.add(record)
             self._bench.progress.note(step, time.monotonic() - began, told(record))

@@ -126,8 +126,8 @@ def summarize(records: Iterable[Record]) -> Found:
             found.machine.append(record["machine"])
     runs: dict[tuple[str, str, str], list[Record]] = {}
     for (where, key, side, round_), record in latest.items():
+        found.failed += [f"{where}, {key}, {side}, round {round_}: {failure}" for failure in record.get("failures", ())]
         if "error" in record:
-            found.failed.append(f"{where}, {key}, {side}, round {round_}: {record['error']}")
             continue
         runs.setdefault((where, key, side), []).append(record)
         if "others_cores" in record:
