@@ -4,8 +4,8 @@ Empty storage is that of a new bookie, or of one whose disk and cookie an operat
 entries and fences of this id are gone, and nobody else knows. So before such a bookie serves, or is even known to
 others, it looks at every ledger there is, and keeps in ``birth.json``
 
-* ``highest``: the greatest id of a ledger that existed then. A ledger with a greater id is younger than this disk,
-  and nothing of it can have been lost here.
+* ``highest``: no ledger that existed then, or was deleted before, has a greater id (unless its id was chosen by hand,
+  and it was deleted). A ledger with a greater id is younger than this disk: nothing of it can have been lost here.
 * ``suspects``: the ledgers whose metadata name this bookie, or cannot be read. What was here of them is not known.
 
 The file is durable before the storage is opened for the first time: a crash in between begins anew.
@@ -21,7 +21,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bookkeeper.errors import CookieError, MetadataFormatError, NoSuchLedgerError
+from bookkeeper.errors import (
+    CookieError,
+    MetadataError,
+    MetadataFormatError,
+    MetadataUnavailableError,
+    NoSuchLedgerError,
+)
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
 from bookkeeper.seams import Disk
@@ -71,16 +77,31 @@ def write_birth(disk: Disk, directory: str, birth: Birth) -> None:
     replace_file(disk, os.path.join(directory, BIRTH), text.encode() + b"\n")
 
 
-async def survey(metadata: Metadata, bookie: BookieId) -> Birth:
-    """Look at every ledger there is; at least one round trip, and one more for each hundred ledgers.
+async def survey(metadata: Metadata, bookie: BookieId, *, served_before: bool = False) -> Birth:
+    """Look at every ledger there is; one round trip on a new cluster, and else one more for each hundred ledgers.
+
+    Args:
+        served_before: a bookie of this id has: also ledgers that are gone by now may have been there.
 
     Raises:
         MetadataError: the store cannot say.
     """
     listed = [ledger async for ledger in metadata.ledgers.list()]  # after a sync (Z6)
-    if listed:
-        log.info("bookie %s is new here: it looks at the metadata of %d ledgers, once (W10a)", bookie, len(listed))
-    return Birth(max(listed, default=NO_LEDGER), await naming(metadata, bookie, listed))
+    if not listed and not served_before:
+        return Birth()
+    log.info("bookie %s is new here: it looks at the metadata of %d ledgers, once (W10a)", bookie, len(listed))
+    highest = max(listed, default=NO_LEDGER)
+    return Birth(max(highest, await _newest(metadata, highest)), await naming(metadata, bookie, listed))
+
+
+async def _newest(metadata: Metadata, highest: LedgerId) -> LedgerId:
+    """An id above all that were ever generated: also of ledgers that are deleted (M6)."""
+    try:
+        return await metadata.ledgers.next_id()
+    except MetadataUnavailableError:
+        raise
+    except MetadataError:  # there are none left
+        return highest
 
 
 async def naming(metadata: Metadata, bookie: BookieId, ledgers: Iterable[LedgerId]) -> frozenset[LedgerId]:

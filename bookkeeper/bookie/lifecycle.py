@@ -213,7 +213,8 @@ class BookieServer:
         disk, directory = self._seams.disk, self.config.directory
         if disk.exists(os.path.join(directory, OPENED)):
             return read_birth(disk, directory)
-        birth = await survey(self._metadata, self.bookie_id)
+        served_before = await self._last_start() > 0
+        birth = await survey(self._metadata, self.bookie_id, served_before=served_before)
         if birth == Birth() and not disk.exists(os.path.join(directory, BIRTH)):
             return None
         write_birth(disk, directory, birth)

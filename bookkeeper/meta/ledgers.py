@@ -59,6 +59,15 @@ class Ledgers:
         except ValueError as error:
             raise NoSuchLedgerError(str(error)) from error
 
+    async def next_id(self) -> LedgerId:
+        """A new id that stays unused: greater than every id that was generated before.
+
+        Raises:
+            MetadataError: a flat or legacy cluster has used all of its ids.
+            MetadataUnavailableError: the store does not answer.
+        """
+        return await self._ids.next()
+
     async def create(
         self, metadata: LedgerMetadata, ledger_id: LedgerId | None = None
     ) -> tuple[LedgerId, Versioned[LedgerMetadata]]:

@@ -8,8 +8,9 @@ from bookkeeper.bookie.birth import BIRTH, READS, Birth, read_birth, survey, wri
 from bookkeeper.errors import CookieError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.testing import World
+from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
-from tests.bookkeeper.bookie.test_limbo import OTHERS, named
+from tests.bookkeeper.bookie.test_limbo import OTHERS, add, named, status
 
 
 def test_what_was_seen_survives_a_crash_and_damage_is_said() -> None:
@@ -39,12 +40,31 @@ def test_a_survey_sees_every_ledger_and_suspects_those_that_name_the_bookie_or_c
         metadata = await cluster.up()
         assert await survey(metadata, BOOKIE) == Birth()
         made = [(await metadata.ledgers.create(named(*OTHERS)))[0] for _ in range(READS + 5)]
-        assert await survey(metadata, BOOKIE) == Birth(made[-1])
+        assert await survey(metadata, BOOKIE) == Birth(LedgerId(made[-1] + 1))
         mine = [(await metadata.ledgers.create(named(BOOKIE)))[0] for _ in range(3)]
         path = metadata.ledgers.path(made[7])
         await metadata.store.set(path, b"no metadata at all", (await metadata.store.get(path)).version)
         await metadata.ledgers.delete(mine[1])
-        assert await survey(metadata, BOOKIE) == Birth(mine[2], frozenset({made[7], mine[0], mine[2]}))
+        await metadata.ledgers.delete((await metadata.ledgers.create(named(BOOKIE)))[0])
+        last = LedgerId(mine[2] + 2)
+        assert await survey(metadata, BOOKIE) == Birth(last, frozenset({made[7], mine[0], mine[2]})), (
+            "above the deleted"
+        )
         assert (await survey(metadata, BookieId("nobody:1"))).suspects == {made[7]}
+
+    run(main)
+
+
+@pytest.mark.rule("W10a", "M6")
+def test_who_has_served_before_knows_of_deleted_ledgers_though_none_is_left() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        gone, _ = await metadata.ledgers.create(named(BOOKIE))
+        assert await status(cluster, add(gone, 0)) is Status.OK
+        await metadata.ledgers.delete(gone)
+        await cluster.wiped()
+        assert await status(cluster, add(gone, 1)) is Status.FENCED, "deleted is for ever"
+        new, _ = await metadata.ledgers.create(named(BOOKIE))
+        assert await status(cluster, add(new, 0)) is Status.OK
 
     run(main)
