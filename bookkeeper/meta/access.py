@@ -8,13 +8,17 @@ are found here.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 from bookkeeper.errors import KeyExistsError, MetadataForbiddenError, NoSuchKeyError
 from bookkeeper.meta.paths import Paths
 from bookkeeper.meta.store import MetadataStore
+
+_log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,8 +56,25 @@ class Deviation:
 class AccessStore(MetadataStore, Protocol):
     """A store that has access lists: the one in ZooKeeper."""
 
+    @property
+    def identified(self) -> bool:
+        """Is this session somebody, so that what it creates is its own?"""
+
     async def access(self, path: str) -> list[Access]: ...
     async def take(self, path: str) -> None: ...
+
+
+async def warn_if_open(store: MetadataStore, paths: Paths) -> None:
+    """One look at the start: a root that everybody may change makes the credentials useless (X26)."""
+    if not getattr(store, "identified", False):
+        return
+    listed = cast(AccessStore, store)
+    try:
+        found = Deviation(paths.root, tuple(await listed.access(paths.root)))
+    except (NoSuchKeyError, MetadataForbiddenError):
+        return
+    if any((entry.scheme, entry.name) == ("world", "anyone") and set(entry.may) - {"r"} for entry in found.found):
+        _log.warning("X26: %s: %s; `bk metadata audit-acls --fix` repairs the cluster", paths.root, found.problem)
 
 
 async def audit(store: AccessStore, paths: Paths) -> AsyncIterator[Deviation]:

@@ -12,9 +12,9 @@ from bookkeeper.errors import (
     NoClusterError,
     NoSuchKeyError,
 )
+from bookkeeper.meta import access, service_uri
 from bookkeeper.meta import layout as layouts
 from bookkeeper.meta import lineage as lineages
-from bookkeeper.meta import service_uri
 from bookkeeper.meta.bookies import Bookies
 from bookkeeper.meta.cookies import Cookies
 from bookkeeper.meta.layout import Layout
@@ -79,6 +79,7 @@ class Metadata:
             instance_id = (await store.get(paths.instance_id)).value.decode()
         except NoSuchKeyError as error:
             raise NoClusterError(f"there is no cluster at {root}; `bk init` makes one") from error
+        await access.warn_if_open(store, paths)
         found = await _recorded_layout(store, paths, layout or Layout.HIERARCHICAL)
         if layout is not None and layout is not found:
             raise ConfigError(

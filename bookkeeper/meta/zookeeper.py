@@ -91,10 +91,12 @@ _Asked = tuple[Operation, int]
 class ZooKeeperStore:
     """One session with a ZooKeeper ensemble: a MetadataStore."""
 
-    def __init__(self, client: Any, worker: Worker, *, hosts: str, who: str, timeout_s: float) -> None:
+    def __init__(self, client: Any, worker: Worker, *, hosts: str, who: Credentials, timeout_s: float) -> None:
         self._client = client
         self._hosts = hosts
-        self._who = who
+        self._who = who.name
+        self.identified = who.identified
+        """With credentials: what this session creates is its own (X26)."""
         self._worker = worker
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
@@ -131,7 +133,7 @@ class ZooKeeperStore:
         who = credentials or Credentials()
         client = new_client(f"{hosts}{chroot}", who, session_timeout_s)
         worker = seams.workers.worker("zookeeper")
-        store = cls(client, worker, hosts=hosts, who=who.name, timeout_s=session_timeout_s)
+        store = cls(client, worker, hosts=hosts, who=who, timeout_s=session_timeout_s)
         client.add_listener(store._on_kazoo_state)
         client.start_async()
         try:

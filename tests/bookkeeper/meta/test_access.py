@@ -5,7 +5,7 @@ import pytest
 from bookkeeper.admin.zookeeper import ZooKeeperServer
 from bookkeeper.errors import MetadataForbiddenError
 from bookkeeper.meta.access import Access, Deviation, audit
-from bookkeeper.meta.cluster import init_cluster_in
+from bookkeeper.meta.cluster import Metadata, init_cluster_in
 from bookkeeper.meta.credentials import Credentials, Secret
 from bookkeeper.meta.paths import Paths
 from bookkeeper.meta.zookeeper import ZooKeeperStore
@@ -56,3 +56,23 @@ async def test_without_an_identity_there_is_nothing_to_compare_with(zookeeper_se
     nobody = await zookeeper_service.connect()
     await init_cluster_in(nobody, seams())
     assert [deviation async for deviation in audit(nobody, PATHS)] == []
+
+
+@pytest.mark.zookeeper
+@pytest.mark.rule("X26")
+async def test_a_root_that_everybody_may_change_is_told_at_every_start(
+    zookeeper_service: ZooKeeperService, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, chroot = zookeeper_service.server, zookeeper_service.chroot
+    us, nobody = await connect(server, chroot, "bk"), await connect(server, chroot, None)
+    await init_cluster_in(nobody, seams())
+    await Metadata.over(nobody, seams())
+    assert "X26" not in caplog.text
+    await Metadata.over(us, seams())
+    assert "X26: /ledgers: everybody may change it; `bk metadata audit-acls --fix`" in caplog.text
+    caplog.clear()
+    await us.take("/ledgers")
+    await Metadata.over(us, seams())
+    assert "X26" not in caplog.text
+    for store in (us, nobody):
+        await store.close()
