@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bookkeeper import errors
+    from bookkeeper.auth import AuthConfig
     from bookkeeper.client.advanced_handle import AdvancedHandle
     from bookkeeper.client.bookkeeper import BookKeeper
     from bookkeeper.client.config import ClientConfig
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
     from bookkeeper.ids import NO_ENTRY, BookieId, EntryId, LedgerId
     from bookkeeper.ledger import DigestType, LedgerMetadata, LedgerState, QuorumSpec
     from bookkeeper.meta.store import MetadataStore
+    from bookkeeper.net.tls import TlsConfig
     from bookkeeper.seams import Seams
 
 __all__ = [
     "NO_ENTRY",
     "AdvancedHandle",
+    "AuthConfig",
     "BookKeeper",
     "BookKeeperError",
     "BookieId",
@@ -49,12 +52,14 @@ __all__ = [
     "QuorumSpec",
     "ReadHandle",
     "Seams",
+    "TlsConfig",
     "WriteHandle",
     "errors",
 ]
 
 _HOME = {
     "NO_ENTRY": "bookkeeper.ids",
+    "AuthConfig": "bookkeeper.auth",
     "AdvancedHandle": "bookkeeper.client.advanced_handle",
     "BookKeeper": "bookkeeper.client.bookkeeper",
     "BookKeeperError": "bookkeeper.errors",
@@ -71,6 +76,7 @@ _HOME = {
     "QuorumSpec": "bookkeeper.ledger",
     "ReadHandle": "bookkeeper.client.read_handle",
     "Seams": "bookkeeper.seams",
+    "TlsConfig": "bookkeeper.net.tls",
     "WriteHandle": "bookkeeper.client.ledger_handle",
 }
 """Exported name -> the module it lives in."""
