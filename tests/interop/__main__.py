@@ -10,13 +10,17 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 
 from bookkeeper.testing.apache import VERSION, whats_missing
 from tests.interop.cells import CELLS, COLUMNS, ROWS, TOOLS, Cell, Tool
-from tests.interop.clusters import site
+from tests.interop.clusters import Site, site
+
+_TOLD_EVERY: Final = 12
+"""Cells between two lines about progress where there is no terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +64,25 @@ def _run(chosen: Sequence[Cell | Tool], directory: Path, console: Console) -> in
         console.print(f"they serve after {time.monotonic() - began:.0f} s; {len(chosen)} cells")
         for number, cell in enumerate(chosen, 1):
             status.update(f"{number}/{len(chosen)} {cell}")
-            began_cell = time.monotonic()
-            if cell.reason is not None:
-                results.append(Result(cell, "n/a", 0.0, cell.reason))
-                continue
-            try:
-                cell.run(running)
-                results.append(Result(cell, "green", time.monotonic() - began_cell))
-            except Exception as error:
-                text = "".join(traceback.format_exception(error, limit=-6))
-                results.append(Result(cell, "red", time.monotonic() - began_cell, text))
+            results.append(_one(cell, running))
+            if results[-1].colour == "red":
                 console.print(f"[red]red[/]: {cell}", highlight=False)
-                console.print(text, markup=False, highlight=False)
+                console.print(results[-1].text, markup=False, highlight=False)
+            elif not console.is_terminal and number % _TOLD_EVERY == 0:
+                console.print(f"{number}/{len(chosen)}, after {time.monotonic() - began:.0f} s")
     return _report(results, time.monotonic() - began, console)
+
+
+def _one(cell: Cell | Tool, running: Site) -> Result:
+    if cell.reason is not None:
+        return Result(cell, "n/a", 0.0, cell.reason)
+    began = time.monotonic()
+    try:
+        cell.run(running)
+    except Exception as error:
+        text = "".join(traceback.format_exception(error, limit=-6))
+        return Result(cell, "red", time.monotonic() - began, text)
+    return Result(cell, "green", time.monotonic() - began)
 
 
 def _report(results: Sequence[Result], seconds: float, console: Console) -> int:

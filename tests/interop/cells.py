@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tests.interop import java_tools, our_tools, stories
+from tests.interop import java_tools, our_tools, stories, way_out
 from tests.interop.clusters import Bookies, Kind, Site
 from tests.interop.stories import Stage
 
@@ -159,6 +159,7 @@ TOOLS: Final = (
     Tool("autorecovery: a lost bookie of ours is found, its copies are made again", "ours", java_tools.autorecovery),
     Tool("Apache's benchmark: writes over v3 and v2, reads", "ours", java_tools.benchmark),
     Tool("DistributedLog's core: a log in segments", "ours", java_tools.distributed_log),
+    Tool("the way out: Java bookies join ours under load, ours are drained and stopped", "ours", way_out.way_out),
     Tool("bk bookies, bk ledger", "java", our_tools.commands),
     Tool("edit logs (journal_manager)", "java", our_tools.journals),
     Tool("the WebHDFS gateway, twice", "java", our_tools.gateway),
