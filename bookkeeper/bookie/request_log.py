@@ -27,7 +27,8 @@ CONTEXT_MAX: Final = 400
 """Characters of context in a line."""
 
 _FAILED = frozenset({Status.IO_ERROR, Status.UNKNOWN_STATE})
-_ANSWERED = frozenset({Status.OK, Status.NO_ENTRY, Status.NO_LEDGER})
+ANSWERED: Final = frozenset({Status.OK, Status.NO_ENTRY, Status.NO_LEDGER})
+"""Nothing to tell of, unless it was slow."""
 
 
 class RequestLog:
@@ -43,7 +44,7 @@ class RequestLog:
     ) -> None:
         """A request that was no plain add is answered after ``took`` seconds; None: it was not understood."""
         slow = took >= SLOW_S and not (isinstance(request, wire.ReadEntry) and request.long_poll)
-        if status in _ANSWERED and not slow:
+        if status in ANSWERED and not slow:
             return
         self._line(status, f"{header.op.name}{_of(request)}", peer, took, header.context)
 
@@ -55,7 +56,7 @@ class RequestLog:
         self._line(status, what, peer, took, ())
 
     def _line(self, status: Status, what: str, peer: str, took: float, context: wire.Context) -> None:
-        kind = "slow" if status in _ANSWERED else "failed" if status in _FAILED else "refused"
+        kind = "slow" if status in ANSWERED else "failed" if status in _FAILED else "refused"
         now = self._now()
         if now - self._last.get(kind, float("-inf")) < GAP_S:
             self._untold[kind] = self._untold.get(kind, 0) + 1

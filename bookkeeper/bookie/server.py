@@ -24,7 +24,7 @@ from bookkeeper import runs, wire
 from bookkeeper.bookie.admission import Admission
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.newcomer import Newcomer
-from bookkeeper.bookie.request_log import SLOW_S, RequestLog
+from bookkeeper.bookie.request_log import ANSWERED, SLOW_S, RequestLog
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.ids import LedgerId
 from bookkeeper.metrics import Counter as Counted
@@ -298,7 +298,9 @@ class ServerConnection(FrameProtocol):
             assert not answered, "a request was answered twice (B13)"
             answered = True
             self.admission.release(charge)
-            self.server.requests.request(self.host, header, request, answer.status, self._now() - begun)
+            took = self._now() - begun
+            if took >= SLOW_S or answer.status not in ANSWERED:
+                self.server.requests.request(self.host, header, request, answer.status, took)
             size = self._answer(header, answer)
             if counted:
                 self._replied(size)
