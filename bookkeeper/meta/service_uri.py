@@ -68,6 +68,11 @@ def parse(uri: str) -> ServiceUri:
 
 def _parse_zookeeper(uri: str, layout: str | None, rest: str) -> ServiceUri:
     hosts, _, root = rest.removeprefix("//").partition("/")
+    if "@" in hosts:
+        raise ConfigError(
+            "X58: credentials have no place in an address, where others can read them: put them into the file that "
+            f"{credentials.FILE} names"
+        )
     servers = [host for host in re.split("[,;]", hosts) if host]
     if not rest.startswith("//") or not servers or not all(_HOST.fullmatch(server) for server in servers):
         raise ConfigError(f"expected zk://HOST:PORT,HOST:PORT/ROOT, got {uri!r}")
