@@ -28,7 +28,16 @@ NOT_YET_IN_PER_HOST_MAX: Final = 256
 """Connections from one address that are not let in yet; one more is closed (X10)."""
 
 REFUSAL_DELAY_S: Final = 0.1
-"""Seconds before a failed authentication is answered, and up to as many more by chance (X11)."""
+"""Seconds before a failed authentication is answered, and up to as many more by chance; twice as long with every
+failure of that address, up to ``2**DOUBLINGS_MAX`` times (X11)."""
+
+DOUBLINGS_MAX: Final = 5
+
+FORGOTTEN_S: Final = 60.0
+"""Seconds without a failure after which an address begins anew."""
+
+ADDRESSES_MAX: Final = 10_000
+"""Addresses whose failures are remembered; beyond, the one that failed first is forgotten."""
 
 EXPIRES_SOON_S: Final = 14 * 24 * 3600.0
 """Seconds before its end from which a certificate counts as ending soon (X6)."""
@@ -58,6 +67,8 @@ class Guard:
         self.tasks: set[asyncio.Task[None]] = set()
         self.encrypted_total = metrics.counter("tls_connections_total", "Connections that were encrypted.")
         self.refused_total = metrics.counter("refused_connections_total", "Connections that were not let in.")
+        self._failures: dict[str, tuple[int, float]] = {}
+        """How often authentication has failed from an address, and when it did last."""
         self._metrics = metrics
         self._end: float | None = None
         if tls.mode != "off":
@@ -97,6 +108,15 @@ class Guard:
         if self._end is not None:
             soon = self._metrics.gauge("tls_certificate_ends_soon", "1 if the certificate ends within 14 days.")
             soon.value = 1 if self._end - now < EXPIRES_SOON_S else 0
+
+    def penalty(self, host: str, now: float) -> float:
+        """Note a failed authentication; seconds before its answer (X11)."""
+        count, last = self._failures.pop(host, (0, now))
+        count = count + 1 if now - last < FORGOTTEN_S else 1
+        while len(self._failures) >= ADDRESSES_MAX:
+            del self._failures[next(iter(self._failures))]
+        self._failures[host] = (count, now)
+        return REFUSAL_DELAY_S * (1 + self.rng.random()) * (1 << min(count - 1, DOUBLINGS_MAX))
 
     def refused(self, connection: GuardedConnection, reason: str) -> None:
         """Count a connection that was not let in, and say so, seldom (X11, X38)."""
@@ -248,7 +268,7 @@ class GuardedConnection(ServerConnection):
             answer = await self._answer_of(plugin, payload)
         except Exception as error:  # whatever it is: the client is not known, and does not learn why (X11)
             reason = str(error) if isinstance(error, AuthenticationError) else repr(error)
-            await asyncio.sleep(REFUSAL_DELAY_S * (1 + self.guard.rng.random()))
+            await asyncio.sleep(self.guard.penalty(self.host, self._now()))
             self._refuse(refusal_of(header), f"authentication: {reason}")
             return
         finally:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from random import Random
 from typing import Any, Final, TypeVar
 
@@ -102,8 +103,10 @@ class WitnessedStore(MemoryCluster):
 class SimCluster:
     """Production bookies ``b1`` ... ``bN`` and clients in a world of one seed."""
 
-    def __init__(self, seed: int = 1, bookies: int = 3) -> None:
+    def __init__(self, seed: int = 1, bookies: int = 3, **options: Any) -> None:
+        """``options``: of every :class:`BookieConfig`."""
         self.world = World(seed)
+        self._options = options
         self.client = self.world.node("client")
         self.store = WitnessedStore(self.client.seams.clock.wall_ms)
         self.servers: dict[str, BookieServer] = {}
@@ -154,7 +157,7 @@ class SimCluster:
         store = self.store.connect()
         self.node(name).on_crash[:] = [lambda: self._session_ends(store)]
         metadata = await Metadata.over(store, seams)
-        server = BookieServer(bookie_config(name), seams, metadata)
+        server = BookieServer(replace(bookie_config(name), **self._options), seams, metadata)
         await server.start()
         self.servers[name] = server
         return await server.run_until_failure()

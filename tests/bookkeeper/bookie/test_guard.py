@@ -5,19 +5,31 @@ from __future__ import annotations
 import asyncio
 import ssl
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from bookkeeper import runs, wire
 from bookkeeper.auth import AuthConfig
-from bookkeeper.bookie.guard import EXPIRES_SOON_S, GuardedConnection
+from bookkeeper.bookie.guard import (
+    ADDRESSES_MAX,
+    DOUBLINGS_MAX,
+    EXPIRES_SOON_S,
+    FORGOTTEN_S,
+    REFUSAL_DELAY_S,
+    Guard,
+    GuardedConnection,
+)
 from bookkeeper.bookie.lifecycle import BookieServer
+from bookkeeper.bookie.server import UNSENT_HIGH
 from bookkeeper.errors import BookieError, ConfigError, SecureConnectionError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
+from bookkeeper.metrics import Metrics
 from bookkeeper.net.connection import AddRun, BookieConnection, StreamIds
+from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.net.secure import Security
-from bookkeeper.net.tls import TlsConfig
+from bookkeeper.net.tls import ServerTls, TlsConfig
 from bookkeeper.real import system_seams
 from bookkeeper.testing.certificates import Authority, Certificate
 from bookkeeper.wire import Dialect, Status
@@ -71,8 +83,8 @@ async def append(connection: BookieConnection, payloads: list[bytes], first: int
     stream.close()
 
 
-async def read_back(connection: BookieConnection, entry: int) -> bytes:
-    reply = await connection.request(wire.ReadEntry(LEDGER, EntryId(entry)), 5)
+async def read_back(connection: BookieConnection, entry: int, timeout_s: float = 5) -> bytes:
+    reply = await connection.request(wire.ReadEntry(LEDGER, EntryId(entry)), timeout_s)
     assert isinstance(reply, wire.ReadReply) and reply.status is Status.OK and reply.entry is not None
     return reply.entry
 
@@ -99,6 +111,31 @@ def test_large_and_many_entries_go_through_tls_both_ways(tmp_path: Path, loop: s
             while not theirs.closed:  # noqa: ASYNC110  # nothing tells
                 await asyncio.sleep(0)
             assert theirs._reason is None
+
+    run(main, loop)
+
+
+@pytest.mark.rule("P12", "X2")
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_peer_that_does_not_read_is_felt_through_tls_too(tmp_path: Path, loop: str) -> None:
+    """Replies of 60 MB for one who reads nothing for a while: the bookie keeps few of them; all come in the end."""
+    authority = Authority(tmp_path)
+    large = bytes(range(256)) * 4_000
+
+    async def main() -> None:
+        async with bookie(tmp_path / "b", tls=served_by(authority.server())) as server:
+            connection = await connect(server, TlsConfig(ca=authority.ca))
+            await append(connection, [large])
+            (theirs,) = server._connections.connections  # type: ignore[union-attr]
+            connection.pause_reading()
+            replies = [asyncio.ensure_future(read_back(connection, 0, 30)) for _ in range(60)]
+            while theirs.stalled_since is None:  # noqa: ASYNC110  # nothing tells
+                await asyncio.sleep(0.001)
+            assert theirs.unsent < 3 * UNSENT_HIGH
+            connection.resume_reading()
+            assert all(entry.endswith(large) for entry in await asyncio.gather(*replies))
+            assert theirs.stalled_since is None
+            connection.close()
 
     run(main, loop)
 
@@ -339,6 +376,19 @@ def test_a_provider_that_fails_or_hangs_lets_nobody_in(tmp_path: Path, word: str
             assert not server._connections.connections  # type: ignore[union-attr]
 
     run(main)
+
+
+@pytest.mark.rule("X11")
+def test_an_address_that_goes_on_failing_waits_longer() -> None:
+    guard = Guard(InProcessNet(), ServerTls(mode="off"), None, Metrics(), Random(1), asks_tls=False)
+    waits = [guard.penalty("a", float(number)) for number in range(8)]
+    assert all(1 <= wait / (REFUSAL_DELAY_S * 2 ** min(n, DOUBLINGS_MAX)) < 2 for n, wait in enumerate(waits))
+    assert len(set(waits)) == 8, "with jitter"
+    assert guard.penalty("b", 8.0) < 2 * REFUSAL_DELAY_S, "another address pays for itself only"
+    assert guard.penalty("a", 8.0 + FORGOTTEN_S) < 2 * REFUSAL_DELAY_S, "forgotten after a while"
+    for number in range(ADDRESSES_MAX + 5):
+        guard.penalty(f"host{number}", 100.0)
+    assert len(guard._failures) == ADDRESSES_MAX
 
 
 def test_a_client_that_asks_where_nobody_is_asked_is_served(tmp_path: Path) -> None:

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from bookkeeper.errors import InvariantError
+from bookkeeper.auth import AuthConfig
+from bookkeeper.errors import BookKeeperError, InvariantError
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerState
 from bookkeeper.meta import ledger_format
-from bookkeeper.testing.cluster import SimCluster, WitnessedStore
+from bookkeeper.net.tls import ServerTls, TlsConfig
+from bookkeeper.testing.cluster import CLIENT, SimCluster, WitnessedStore
 
 
 def trace_of(seed: int) -> str:
@@ -77,3 +79,35 @@ def test_a_session_of_a_crashed_bookie_ends_when_it_times_out_and_not_before() -
         assert isinstance(cluster.store, WitnessedStore)
 
     SimCluster().run(story)
+
+
+@pytest.mark.rule("X2", "X10")
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("protocol", ["v2", "v3"])
+def test_a_cluster_that_encrypts_and_asks_who_is_there_in_bad_weather(seed: int, protocol: str) -> None:
+    """Encrypted in name only: what is simulated is the order of START_TLS, AUTH and requests, in pieces and with
+    resets, and bookies that come back."""
+    providers = "tests.bookkeeper.auth.providers"
+    config = replace(
+        CLIENT, protocol=protocol, tls=TlsConfig(ca="a file"), auth=AuthConfig(provider=f"{providers}:client")
+    )
+
+    async def story(cluster: SimCluster) -> None:
+        weather = cluster.world.network.weather
+        weather.split_share, weather.reset_share = 0.9, 0.002
+        async with cluster.connect(config) as bk:
+            ledger = await bk.create_ledger()
+            for number in range(100):
+                payload = b"%d" % number
+                cluster.acked(ledger.id, await ledger.append(payload), payload)
+                if number == 50:
+                    cluster.node("b2").crash()
+                    cluster.node("b2").restart()
+        weather.reset_share = 0.0
+        await cluster.until_up()
+        await cluster.check_acked(config)
+        with pytest.raises(BookKeeperError):
+            await cluster.check_acked()  # a client that says neither START_TLS nor who it is
+
+    asks = AuthConfig(provider=f"{providers}:server")
+    SimCluster(seed, tls=ServerTls(cert="a file"), auth=asks).run(story)
