@@ -120,7 +120,7 @@ class HttpServer:
         page = self._pages.get(raw_path)
         if page is not None and request.method in ("GET", "HEAD"):
             if raw_path == "/events" and principal is not None and not principal.holds(_events_root(request)):
-                return web.Response(status=403, text="this principal may not see these events; give its ?prefix=")
+                return web.Response(status=403, text="not these events: give ?prefix=/PATH/ of your own\n")
             return await page(request)
         if request.headers.get("Expect"):
             await _expect(request)

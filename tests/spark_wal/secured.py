@@ -44,6 +44,7 @@ class Secured:
             access = replace(access, token=self.token, client_id="spark" if "oauth2" in protection else None)
             headers = {"Authorization": f"Bearer {admin.reveal()}"}
         self.access = access
+        self.trust = trust
         self.gateway = GatewayProcess(directory / "namespace", options, trust, headers)
 
     def spark_conf(self, spark_version: str | None = None, access: GatewayAccess | None = None) -> dict[str, str]:
