@@ -48,7 +48,7 @@ class Cluster(ABC):
     def __init__(self, name: str, directory: Path, zookeeper: Address, surroundings: Surroundings, cache: Path) -> None:
         self.name = name
         self.directory = directory
-        self.root = f"/{name}-{surroundings.key}"
+        self.root = f"/{directory.parent.name}-{name}"
         self.uri = f"zk://{zookeeper}{self.root}"
         self._surroundings = surroundings
         self._ports = [free_port() for _ in range(BOOKIES)]

@@ -19,13 +19,13 @@ from typing import Final, NoReturn
 from rich.console import Console
 
 from benchmarks.apache import document, rows, summary, surroundings
-from benchmarks.apache.plan import Step, steps
+from benchmarks.apache.plan import Step, parts, steps
 from benchmarks.apache.rows import Row
 from benchmarks.apache.runner import Bench, Progress, Results, Stage, start_drivers
 from benchmarks.apache.surroundings import PLAIN, Surroundings
 from benchmarks.calibration import calibrate
 from bookkeeper.admin.zookeeper import ZooKeeperServer
-from bookkeeper.errors import ConfigError
+from bookkeeper.errors import BookKeeperError, ConfigError
 from bookkeeper.testing.apache.jars import jars
 
 FREE_GB: Final = {False: 25, True: 6}
@@ -50,6 +50,8 @@ def main(words: Sequence[str]) -> None:
         sys.exit(130)
     except ConfigError as error:
         sys.exit(f"cannot compare: {error}")
+    except BookKeeperError as error:
+        sys.exit(f"ended early, --resume goes on with what is in {results.path}: {error}")
     found = summary.summarize(results.records)
     summary.print_table(found, console)
     if arguments.write:
@@ -101,9 +103,10 @@ def _measure(arguments: argparse.Namespace, cache: Path, results: Results, conso
     done = results.done()
     plans: list[tuple[Surroundings, list[Step]]] = []
     for key in arguments.wanted or _KINDS:
-        plan = [step for step in steps(key, _rows(arguments, key)) if step.key not in done]
-        if any(step.round for step in plan):
-            plans.append((_surroundings(key, cache), _shortened(plan) if arguments.quick else plan))
+        for part in parts(_rows(arguments, key)):
+            plan = [step for step in steps(key, part) if step.key not in done]
+            if any(step.round for step in plan):
+                plans.append((_surroundings(key, cache), _shortened(plan) if arguments.quick else plan))
     everything = [step for _, plan in plans for step in plan]
     jars()
     with tempfile.TemporaryDirectory(prefix="bk-side-by-side-", dir=arguments.dir) as name, ExitStack() as stack:
@@ -118,9 +121,9 @@ def _measure(arguments: argparse.Namespace, cache: Path, results: Results, conso
         drivers = start_drivers(directory, cache, arguments.heap_mb, stack)
         progress = Progress(everything, console.print)
         bench = Bench(directory, cache, zookeeper.address, arguments.heap_mb, results, progress, drivers)
-        for where, plan in plans:
+        for number, (where, plan) in enumerate(plans, 1):
             console.print(f"{where.title}: starting three clusters")
-            with Stage(bench, where) as stage:
+            with Stage(bench, where, directory / f"stage-{number}") as stage:
                 stage.perform(plan)
         results.add({"machine": calibrate(directory).text(), "at": time.time(), "took_s": time.monotonic() - began})
     console.print(f"measured in {(time.monotonic() - began) / 60:.1f} minutes")

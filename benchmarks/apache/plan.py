@@ -38,6 +38,13 @@ class Step:
         return _OVERHEAD_S[kind] + (self.row.seconds if kind not in ("recover", "memory") else 0.0)
 
 
+def parts(rows: Sequence[Row]) -> list[list[Row]]:
+    """What is measured on the same clusters: adds over v2 get fresh ones, because all of it would fill a small disk."""
+    second = [row for row in rows if row.kind == "add" and row.protocol == "v2"]
+    first = [row for row in rows if row not in second]
+    return [part for part in (first, second) if part]
+
+
 def steps(surroundings: str, rows: Sequence[Row], *, rounds_max: int = 9) -> list[Step]:
     """All runs in one kind of surroundings: Java is warmed up, then round by round; sides take turns in a row."""
     plan = [*_warm_up(surroundings, rows)]

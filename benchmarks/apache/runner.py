@@ -102,11 +102,10 @@ def start_drivers(directory: Path, cache: Path, heap_mb: int, stack: ExitStack) 
 class Stage:
     """The three clusters in one kind of surroundings. Leaving it ends them and removes their data."""
 
-    def __init__(self, bench: Bench, surroundings: Surroundings) -> None:
+    def __init__(self, bench: Bench, surroundings: Surroundings, home: Path) -> None:
         self._bench = bench
         self._surroundings = surroundings
         self._ledgers: dict[str, int] = {}
-        home = bench.directory / surroundings.key
         home.mkdir(parents=True, exist_ok=True)
         self._home = home
 

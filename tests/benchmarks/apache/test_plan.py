@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.apache.plan import WARM_UP, steps
+from benchmarks.apache.plan import WARM_UP, parts, steps
 from benchmarks.apache.rows import MAIN, PAIR, SHIPPED, SIDES, TUNED, elsewhere
 
 
@@ -41,6 +41,13 @@ def test_the_whole_fits_into_half_an_hour() -> None:
     for key in ("slow-sync", "far", "tls"):
         everything += steps(key, elsewhere(key))
     assert sum(step.estimate_s for step in everything) < 27 * 60
+
+
+def test_adds_over_v2_have_clusters_of_their_own_and_no_row_is_lost() -> None:
+    first, second = parts(MAIN)
+    assert {(row.kind, row.protocol) for row in second} == {("add", "v2")}
+    assert sorted(row.key for row in [*first, *second]) == sorted(row.key for row in MAIN)
+    assert parts(elsewhere("far")) == [list(elsewhere("far"))]
 
 
 def test_keys_of_rows_are_unique_and_their_sides_known() -> None:
