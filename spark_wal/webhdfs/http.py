@@ -144,6 +144,16 @@ class HttpServer:
                 raise
             return self._access.authenticator.principal(shown, now_ms)
 
+    def _is_still_good(self, request: web.BaseRequest) -> bool:
+        """Whether what was shown with a request that goes on for long would be taken again (X15)."""
+        if self._access is None or self._access.authenticator.is_open:
+            return True
+        try:
+            self._authenticate(request)
+        except UnauthenticatedError:
+            return False
+        return True
+
     async def _unauthenticated(self, request: web.BaseRequest, reason: str) -> web.Response:
         """401, a little later, and the connection ends (X11). The reason phrase is what Hadoop's client shows."""
         assert self._access is not None
@@ -249,7 +259,12 @@ class HttpServer:
         try:
             await response.prepare(request)
             await response.write(b'{"op":"subscribed"}\n')
+            looked = self._clock.monotonic()
             while True:
+                if self._clock.monotonic() - looked >= HEARTBEAT_S:
+                    looked = self._clock.monotonic()
+                    if not self._is_still_good(request):
+                        break
                 try:
                     async with asyncio.timeout(HEARTBEAT_S):
                         event = await subscription.next()

@@ -369,6 +369,27 @@ async def test_tokens_that_come_and_go_are_noticed(town: Town, tmp_path: Path) -
         assert (await ask(server, place.trust(), STATUS, bearer(fresh))).startswith(OK)
 
 
+@pytest.mark.rule("X15")
+async def test_a_feed_ends_when_its_token_is_revoked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_wal.webhdfs.http.HEARTBEAT_S", 0.02)
+    town = Town(tmp_path)
+    async with guarded(town.protection("tls+token")) as server:
+        assert server.address is not None
+        assert server._access is not None
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", server.address.port, ssl=town.trust(), server_hostname="127.0.0.1"
+        )
+        writer.write(f"GET /events HTTP/1.1\r\nHost: x\r\n{bearer(town.token)}\r\n\r\n".encode())
+        assert b"subscribed" in await reader.readuntil(b"subscribed")
+        for _ in range(5):
+            await reader.readuntil(b"\n")
+        town.write_tokens(token_line("bob", new_token()))
+        server._access.look()
+        assert (await asyncio.wait_for(reader.readuntil(b"0\r\n\r\n"), 20)).endswith(b"0\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()
+
+
 class SteppedClock(SystemClock):
     """Goes on when it is told to."""
 
