@@ -31,6 +31,8 @@ class _Bookie:
 def _ok(request: wire.Request) -> wire.Reply:
     if isinstance(request, wire.AddEntry):
         return wire.AddReply(Status.OK, request.ledger_id, request.entry_id)
+    if isinstance(request, wire.ForceLedger):
+        return wire.ForceReply(Status.OK, request.ledger_id)
     assert isinstance(request, wire.ReadEntry)
     return wire.ReadReply(Status.OK, request.ledger_id, request.entry_id, b"entry")
 
@@ -103,3 +105,39 @@ def test_a_ledger_is_closed_under_cover_and_keeps_its_ensemble_until_then() -> N
     monitor.on_metadata(LEDGER, replace(OPEN, state=LedgerState.IN_RECOVERY), RECOVERING)
     assert [problem[:2] for problem in monitor.problems] == ["R2", "R9"]
     assert monitor.counts["recoveries"] == 2
+
+
+@pytest.mark.rule("W11", "B1")
+def test_a_deferred_add_promises_nothing_and_a_force_everything_before_it() -> None:
+    add = wire.AddEntry(LEDGER, EntryId(0), b"", bytes(40))
+    assert answered(Monitor(), "b1", add, Status.OK) == ["B1"]
+    monitor = Monitor()
+    deferred = replace(add, deferred_sync=True)
+    assert answered(monitor, "b1", deferred, Status.OK) == []
+    assert answered(monitor, "b1", wire.ForceLedger(LedgerId(8)), Status.OK) == [], "another ledger's"
+    assert answered(monitor, "b2", wire.ForceLedger(LEDGER), Status.OK) == [], "it has taken nothing"
+    monitor.deferred["b1"].add((LEDGER, 0))
+    assert answered(monitor, "b1", wire.ForceLedger(LEDGER), Status.OK) == ["W11"]
+    assert answered(Monitor(), "b1", replace(deferred, recovery=True), Status.OK) == ["B1"], "written back is durable"
+
+
+@pytest.mark.rule("W11")
+def test_a_forced_entry_is_on_all_of_its_bookies() -> None:
+    monitor = Monitor()
+    for name in ("b1", "b2"):
+        monitor.durable[name].add((LEDGER, 0))
+    monitor.on_forced(LEDGER, 0, OPEN)
+    assert [problem.split(":")[0] for problem in monitor.problems] == ["W11"]
+    monitor.durable["b3"].add((LEDGER, 0))
+    monitor.on_forced(LEDGER, 0, OPEN)
+    assert len(monitor.problems) == 1
+
+
+@pytest.mark.rule("W10a", "B5")
+def test_what_a_wiped_bookie_had_may_be_missing_but_not_denied() -> None:
+    monitor = Monitor()
+    monitor.durable["b1"].add((LEDGER, 0))
+    monitor.on_wiped("b1")
+    read = wire.ReadEntry(LEDGER, EntryId(0))
+    assert answered(monitor, "b1", read, Status.UNKNOWN_STATE) == []
+    assert answered(monitor, "b1", read, Status.NO_LEDGER) == ["B5"]
