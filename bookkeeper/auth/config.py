@@ -24,8 +24,8 @@ class AuthConfig:
     handshake, by the rules ``allow`` and ``roles`` of the bookie's ``[tls]``. ``MODULE:ATTRIBUTE``: one of your own
     (:mod:`bookkeeper.auth.provider`). Default: ``tls`` on a bookie that asks for client certificates, else ``none``."""
 
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """What a provider of your own is told. Secrets belong into files that these options name (X58)."""
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """What a provider of your own is told; shown nowhere. Secrets belong into files that these options name (X58)."""
 
     def __post_init__(self) -> None:
         named = self.provider in (None, NONE, TLS)

@@ -12,6 +12,7 @@ import sys
 import click
 
 from bookkeeper import real
+from bookkeeper.auth.config import NONE
 from bookkeeper.bookie.config import config_from, load_config
 from bookkeeper.bookie.process import EXIT_CONFIG, EXIT_DISK, EXIT_METADATA, serve
 from bookkeeper.errors import (
@@ -66,6 +67,8 @@ def bookie(
             given["tls"] = {name: value for name, value in tls.items() if value is not None}
         config = load_config(path, **given) if path else config_from(given)
         real.keep_freed_memory()
+        if config.tls.mode != "off" or config.auth_provider != NONE:
+            real.no_core_dumps()
         code = real.run(serve(config, real.system_seams()))
     except (ConfigError, CookieError, DirectoryLockedError) as error:
         click.echo(f"error: {error}", err=True)

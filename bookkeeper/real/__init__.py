@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from bookkeeper.real.clock import SystemClock, SystemRng
 from bookkeeper.real.disk import PosixDisk
-from bookkeeper.real.memory import keep_freed_memory
+from bookkeeper.real.memory import keep_freed_memory, no_core_dumps
 from bookkeeper.real.net import AsyncioNet
 from bookkeeper.real.workers import ThreadWorkers
 from bookkeeper.seams import Seams
@@ -24,6 +24,7 @@ __all__ = [
     "SystemRng",
     "ThreadWorkers",
     "keep_freed_memory",
+    "no_core_dumps",
     "run",
     "system_seams",
 ]

@@ -1,14 +1,17 @@
-"""What the C library does with memory that was freed."""
+"""Settings of the whole process about its memory: what becomes of what was freed, and of what is secret."""
 
 from __future__ import annotations
 
 import ctypes
+import resource
+import sys
 from typing import Final
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _MMAP_THRESHOLD: Final = 32 * 1024 * 1024
 _TRIM_THRESHOLD: Final = 64 * 1024 * 1024
+_PR_SET_DUMPABLE: Final = 4
 
 
 def keep_freed_memory() -> bool:
@@ -25,3 +28,11 @@ def keep_freed_memory() -> bool:
     except (OSError, AttributeError):
         return False
     return bool(mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD)) and bool(mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD))
+
+
+def no_core_dumps() -> None:
+    """Keep this process's memory, with the private keys in it, out of core files, also of those that the kernel hands
+    to a program (X60). On Linux it also keeps other processes of the same user from reading it."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -19,3 +19,8 @@ def test_options_are_for_a_provider_of_ones_own() -> None:
     AuthConfig(provider="my.auth:provider", options={"file": "/secret"})
     with pytest.raises(ConfigError, match=r"auth\.options only"):
         AuthConfig(provider="tls", options={"file": "/secret"})
+
+
+@pytest.mark.rule("X59")
+def test_options_are_not_shown() -> None:
+    assert "swordfish" not in repr(AuthConfig(provider="my.auth:provider", options={"word": "swordfish"}))

@@ -31,3 +31,19 @@ def page_faults(call: str) -> int:
 def test_freed_buffers_are_taken_again_without_page_faults() -> None:
     """In a process of its own: it is a setting of the whole process."""
     assert page_faults("assert keep_freed_memory()") < page_faults("") / 10
+
+
+DUMPABLE = """
+import ctypes, resource
+from bookkeeper.real import no_core_dumps
+no_core_dumps()
+print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), *resource.getrlimit(resource.RLIMIT_CORE))
+"""
+
+
+@pytest.mark.rule("X60")
+@pytest.mark.skipif(sys.platform != "linux", reason="a setting of Linux")
+def test_a_process_with_keys_leaves_no_core_file() -> None:
+    """In a process of its own: it cannot be taken back."""
+    done = subprocess.run([sys.executable, "-c", DUMPABLE], stdout=subprocess.PIPE, check=True)
+    assert done.stdout == b"0 0 0\n"
