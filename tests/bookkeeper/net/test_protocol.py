@@ -230,3 +230,88 @@ def test_back_pressure_over_a_real_socket() -> None:
         one.abort()
 
     real.run(main())
+
+
+# -- going on encrypted (what is on the wire is for real/ and bookie/ to test) ---------------------------------
+
+
+@pytest.mark.rule("X2")
+async def test_while_it_is_being_encrypted_nothing_leaves_and_nothing_is_shown() -> None:
+    one, other = await connected(InProcessNet())
+    shaken = asyncio.Event()
+
+    async def encrypt(transport: asyncio.Transport) -> asyncio.Transport:
+        await settle()
+        assert other.frames == [b"in clear"], "what was written before leaves first"
+        await shaken.wait()
+        return transport
+
+    async def caller() -> list[bytes]:
+        await one.upgrade(encrypt)
+        return list(one.frames)
+
+    one.write(frame(b"in clear"))
+    upgrade = asyncio.ensure_future(caller())
+    await settle()
+    one.write(frame(b"meanwhile"))
+    other.write(frame(b"answer"))
+    await settle()
+    assert (other.frames, one.frames) == ([b"in clear"], [])
+    shaken.set()
+    assert await upgrade == [], "the caller goes on before anything is shown"
+    assert one.encrypted
+    await settle()
+    assert (other.frames, one.frames) == ([b"in clear", b"meanwhile"], [b"answer"])
+
+
+@pytest.mark.rule("X32")
+async def test_who_was_paused_before_or_during_it_stays_so() -> None:
+    one, other = await connected(InProcessNet())
+
+    async def encrypt(transport: asyncio.Transport) -> asyncio.Transport:
+        one.pause_reading()
+        return transport
+
+    await one.upgrade(encrypt)
+    other.write(frame(b"x"))
+    await settle()
+    assert one.reading_paused and one.frames == []
+    one.resume_reading()
+    await settle()
+    assert one.frames == [b"x"]
+
+
+@pytest.mark.rule("X2")
+async def test_bytes_in_clear_that_came_before_are_not_taken_over() -> None:
+    one, other = await connected(InProcessNet())
+    other.write(frame(b"half a frame")[:-3])
+    await settle()
+
+    async def encrypt(transport: asyncio.Transport) -> asyncio.Transport:
+        raise AssertionError("never begun")
+
+    with pytest.raises(MalformedFrameError, match="in clear"):
+        await one.upgrade(encrypt)
+    await settle()
+    assert one.closed and other.closed
+
+
+@pytest.mark.rule("X7")
+@pytest.mark.parametrize("how", ["close", "abort"])
+async def test_it_ends_in_the_middle_even_if_the_handshake_never_tells(how: str) -> None:
+    one, other = await connected(InProcessNet())
+
+    async def encrypt(transport: asyncio.Transport) -> asyncio.Transport:
+        await asyncio.Event().wait()
+        return transport
+
+    upgrade = asyncio.ensure_future(one.upgrade(encrypt))
+    await settle()
+    getattr(one, how)(TimeoutError("too long"))
+    await settle()
+    assert (one.closed, [type(error) for error in one.ended]) == (True, [TimeoutError])
+    assert other.closed
+    upgrade.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await upgrade
+    assert len(one.ended) == 1
