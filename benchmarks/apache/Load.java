@@ -37,6 +37,7 @@ import org.apache.bookkeeper.conf.ClientConfiguration;
 public final class Load {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final byte[] PASSWORD = new byte[0];
+    private static final int SPANS_MAX = 1 << 18; // latencies kept of a run; large arrays would be the collector's work
     private static final Map<String, BookKeeper> CLIENTS = new HashMap<>();
     private static final Map<Long, LedgerHandle> LEFT_OPEN = new HashMap<>();
 
@@ -165,11 +166,11 @@ public final class Load {
             this.window = window;
             this.left = new AtomicLong(count);
             this.deadline = System.nanoTime() + (long) (seconds * 1e9);
-            this.spans = new long[(int) Math.min(count + window, 4_000_000)];
+            this.spans = new long[(int) Math.min(count + window, SPANS_MAX)];
         }
 
-        /** The latencies in nanoseconds, one per add. */
-        long[] run() throws Exception {
+        /** Returns how many were confirmed. */
+        int run() throws Exception {
             open.incrementAndGet(); // this method itself, so that it cannot end before all are sent
             for (int i = 0; i < window; i++) {
                 send();
@@ -179,7 +180,12 @@ public final class Load {
             if (failure.get() != null) {
                 throw failure.get();
             }
-            return Arrays.copyOf(spans, done);
+            return done;
+        }
+
+        /** The latencies in nanoseconds, one per add. */
+        long[] spans() {
+            return Arrays.copyOf(spans, Math.min(done, spans.length));
         }
 
         private void send() {
@@ -201,7 +207,10 @@ public final class Load {
             if (rc != BKException.Code.OK) {
                 failure.compareAndSet(null, BKException.create(rc));
             } else {
-                spans[done++] = System.nanoTime() - (Long) began; // always called by the one thread of this ledger
+                if (done < spans.length) { // always called by the one thread of this ledger
+                    spans[done] = System.nanoTime() - (Long) began;
+                }
+                done++;
                 send();
             }
             close();
@@ -218,8 +227,8 @@ public final class Load {
         ClosedLoop loop =
                 new ClosedLoop(ledger, payload, window, c.get("count").asLong(), c.get("seconds").asDouble());
         Meter meter = new Meter(c);
-        long[] spans = loop.run();
-        ObjectNode answer = meter.stop(spans.length, spans);
+        int done = loop.run();
+        ObjectNode answer = meter.stop(done, loop.spans());
         ledger.close();
         client.deleteLedger(ledger.getId());
         return answer;
@@ -252,7 +261,7 @@ public final class Load {
         private final CountDownLatch finished = new CountDownLatch(1);
         private final AtomicReference<Throwable> failure = new AtomicReference<>();
         private final SplittableRandom random = new SplittableRandom(7);
-        private final long[] spans = new long[8_000_000];
+        private final long[] spans = new long[SPANS_MAX];
         private final AtomicLong done = new AtomicLong();
         private final long size;
 
@@ -285,7 +294,7 @@ public final class Load {
 
         private void send() {
             long began = System.nanoTime();
-            if (began >= deadline || failure.get() != null || done.get() >= spans.length) {
+            if (began >= deadline || failure.get() != null) {
                 close();
                 return;
             }
@@ -430,7 +439,7 @@ public final class Load {
     }
 
     private static long[] pairs(BookKeeper client, int lanes, long deadline) throws Exception {
-        long[] spans = new long[1_000_000];
+        long[] spans = new long[SPANS_MAX];
         AtomicLong done = new AtomicLong();
         CompletableFuture<?>[] running = new CompletableFuture<?>[lanes];
         for (int i = 0; i < lanes; i++) {
@@ -517,15 +526,14 @@ public final class Load {
         }
 
         ObjectNode stop(long entries, long[] spans) throws Exception {
-            double seconds = (System.nanoTime() - began) / 1e9;
-            Arrays.sort(spans);
-            return JSON.createObjectNode()
+            ObjectNode answer = JSON.createObjectNode()
                     .put("entries", entries)
-                    .put("seconds", seconds)
+                    .put("seconds", (System.nanoTime() - began) / 1e9)
                     .put("cpu_client_s", cpu("self") - own)
                     .put("cpu_bookies_s", all() - others)
-                    .put("cpu_machine_s", machine() - machine)
-                    .put("p50_us", rank(spans, 0.50))
+                    .put("cpu_machine_s", machine() - machine);
+            Arrays.sort(spans); // not a part of what is measured
+            return answer.put("p50_us", rank(spans, 0.50))
                     .put("p99_us", rank(spans, 0.99))
                     .put("p999_us", rank(spans, 0.999));
         }

@@ -54,7 +54,7 @@ def main(words: Sequence[str]) -> None:
         sys.exit(f"ended early, --resume goes on with what is in {results.path}: {error}")
     found = summary.summarize(results.records)
     summary.print_table(found, console)
-    if arguments.write:
+    if arguments.write and not arguments.quick:
         document.write(found, results.records)
     console.print(f"every run is in {results.path}")
 
@@ -63,7 +63,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench-apache", description="Side by side with Apache BookKeeper.")
     parser.add_argument("--dir", type=Path, help="where the bookies' files go: put it on the disk that matters")
     parser.add_argument("--out", type=Path, help="where every run is recorded (default: in the cache)")
-    parser.add_argument("--quick", action="store_true", help="fewer rows, one short round: to see that it works")
+    parser.add_argument("--quick", action="store_true", help="fewer rows, one short round, nothing written")
     parser.add_argument("--resume", action="store_true", help="keep the runs that are recorded already")
     parser.add_argument("--report", action="store_true", help="measure nothing, report on what is recorded")
     parser.add_argument("--write", action="store_true", help="write the section of docs/benchmarks.md and its pictures")
@@ -107,6 +107,9 @@ def _measure(arguments: argparse.Namespace, cache: Path, results: Results, conso
             plan = [step for step in steps(key, part) if step.key not in done]
             if any(step.round for step in plan):
                 plans.append((_surroundings(key, cache), _shortened(plan) if arguments.quick else plan))
+    if not plans:
+        console.print("everything has been measured already")
+        return
     everything = [step for _, plan in plans for step in plan]
     jars()
     with tempfile.TemporaryDirectory(prefix="bk-side-by-side-", dir=arguments.dir) as name, ExitStack() as stack:

@@ -56,6 +56,11 @@ class Driver:
             raise DriverError(f"{self.name}, {op}: {answer['error']}")
         return answer
 
+    @property
+    def running(self) -> bool:
+        """It has not ended."""
+        return self._process.poll() is None
+
     def stop(self) -> None:
         """End it. Idempotent."""
         if self._process.poll() is None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.apache.clusters import ApacheCluster, Cluster, OurCluster, as_java_reads
+from benchmarks.apache.clusters import BOOKIES, ApacheCluster, Cluster, OurCluster, as_java_reads
 from benchmarks.apache.drivers import Driver, DriverError, java_driver, python_driver
 from benchmarks.apache.plan import WARM_UP, Step
 from benchmarks.apache.rows import OURS, SHIPPED, SIDES, TUNED
@@ -160,11 +160,21 @@ class Stage:
                     break
                 except DriverError as error:
                     record.setdefault("failures", []).append(str(error))
+                    self._require_alive()
             else:
                 record["error"] = record["failures"][-1]
             if step.round != WARM_UP:
                 self._bench.results.add(record)
             self._bench.progress.note(step, time.monotonic() - began, told(record))
+
+    def _require_alive(self) -> None:
+        """After a failure: nobody has died of it. Raises: DriverError: it makes no sense to go on."""
+        for driver in self._bench.drivers.values():
+            if not driver.running:
+                raise DriverError(f"{driver.name} has ended")
+        for cluster in self.clusters.values():
+            if len(cluster.pids) < BOOKIES:
+                raise DriverError(f"a bookie of {cluster.name} has ended, see {cluster.directory}")
 
     def _take(self, step: Step) -> Record:
         client, where = SIDES[step.side]
@@ -198,7 +208,7 @@ class Stage:
 
     def _start(self, cluster: Cluster, driver: Driver, common: dict[str, Any], *, kill: bool) -> Record:
         """End all bookies, wait until ZooKeeper has forgotten them, and start one: the time to the first add on it."""
-        for number in range(3):
+        for number in range(BOOKIES):
             cluster.end(number, kill=kill)
         cluster.await_registered(0)
         os.sync()
@@ -206,9 +216,9 @@ class Stage:
         cluster.launch(0)
         driver.tell("first_add", 90.0, **common)
         took = time.monotonic() - began
-        for number in (1, 2):
+        for number in range(1, BOOKIES):
             cluster.launch(number)
-        cluster.await_registered(3)
+        cluster.await_registered(BOOKIES)
         cluster.advertise()
         return {"started_s": took}
 
