@@ -112,6 +112,7 @@ async def _simulate(cluster: SwarmCluster) -> None:
     size = cluster.plan
     names = [f"w{i}" for i in range(size.writers)]
     names += [f"r{i}" for i in range(size.recoverers)] + [f"t{i}" for i in range(size.tailers)]
+    names += [f"d{i}" for i in range(size.repairers)]
     actors: list[Actor] = [MAKERS[name[0]](cluster, name) for name in names]
     for actor in actors:
         cluster.launch(actor.node, actor.program)

@@ -1,4 +1,4 @@
-"""Who uses the simulated cluster: writers, recoverers, tailing readers. Each is a program of one node.
+"""Who uses the simulated cluster: writers, recoverers, tailing readers, repairers. Each is a program of one node.
 
 They do what applications do, write down what they were told (:mod:`bookkeeper.testing.sim_history`), and go on after
 every error that the library promises. Any other exception ends their process and fails the run.
@@ -22,6 +22,8 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
     TooManyRequestsError,
 )
+from bookkeeper.replication import CopyConfig, replicate_fragment
+from bookkeeper.replication.copies import copies_of
 from bookkeeper.seams import Seams
 from bookkeeper.testing.sim_cluster import SwarmCluster
 from bookkeeper.testing.sim_history import Kind, make_payload
@@ -367,5 +369,36 @@ class Tailer(Actor):
         self.note_end(process, reader)
 
 
-MAKERS: Final[dict[str, Callable[[SwarmCluster, str], Actor]]] = {"w": Writer, "r": Recoverer, "t": Tailer}
+class Repairer(Actor):
+    """Brings copies to other bookies, whether that is needed or not; never the open end of a ledger (A3)."""
+
+    kind = "repairer"
+    config: Final = CopyConfig(
+        run_bytes=4096, run_entries_max=16, striped_run_entries_max=8, window_bytes=16_384, retry_ms=100, tries_max=4
+    )
+
+    async def work(self, client: BookKeeper) -> None:
+        await self.pause(0.4)
+        ledger = self.some_ledger()
+        if ledger is None:
+            return
+        monitor, rng = self.cluster.monitor, self.rng
+        try:
+            copy = rng.choice(copies_of(await client.metadata(ledger)))
+            target = copy.bookie if rng.random() < 0.2 else None
+            done = await replicate_fragment(
+                client, ledger, copy.first_entry, copy.bookie, target=target, config=self.config
+            )
+        except BookKeeperError as error:
+            monitor.count(f"repairs ended by {type(error).__name__}")
+        else:
+            monitor.count(f"repairs {done.outcome.value}")
+
+
+MAKERS: Final[dict[str, Callable[[SwarmCluster, str], Actor]]] = {
+    "w": Writer,
+    "r": Recoverer,
+    "t": Tailer,
+    "d": Repairer,
+}
 """First letter of a node's name -> who runs on it."""

@@ -36,6 +36,7 @@ from bookkeeper.ledger.metadata import with_ensemble
 from bookkeeper.ledger.recovery import FindStandIns, WriteBack
 from bookkeeper.ledger.recovery_parts import Reading
 from bookkeeper.meta.memory import MemoryStore
+from bookkeeper.replication.fragment import FragmentCopy
 from bookkeeper.seams import File
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.ledger_state import Kind, apply_state, state_record
@@ -59,6 +60,8 @@ class Bug:
     plant: Callable[[Patch], None]
 
 
+_INHERITED: Final = object()
+
 BUGS: Final[dict[str, Bug]] = {}
 """By name, in the order of this file."""
 
@@ -69,7 +72,7 @@ def planted(name: str | None) -> Iterator[None]:
     kept: list[tuple[Any, str, Any]] = []
 
     def patch(owner: Any, attribute: str, value: Any) -> None:
-        kept.append((owner, attribute, getattr(owner, attribute)))
+        kept.append((owner, attribute, vars(owner).get(attribute, _INHERITED)))
         setattr(owner, attribute, value)
 
     try:
@@ -78,7 +81,10 @@ def planted(name: str | None) -> Iterator[None]:
         yield
     finally:
         for owner, attribute, value in reversed(kept):
-            setattr(owner, attribute, value)
+            if value is _INHERITED:
+                delattr(owner, attribute)
+            else:
+                setattr(owner, attribute, value)
 
 
 def _bug(name: str, breaks: str, within: int) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
@@ -450,3 +456,41 @@ def _empty_disk_trusted(patch: Patch) -> None:
 def _force_without_sync(patch: Patch) -> None:
     """A bookie answers a force at once, durable or not."""
     patch(Engine, "force", lambda self, ledger_id, callback: callback(None))
+
+
+# -- repair -----------------------------------------------------------------------------------------------
+
+
+@_bug("repair-swaps-open-end", "A3", 500)
+def _repair_swaps_open_end(patch: Patch) -> None:
+    """Repair swaps a bookie in the last fragment of a ledger that is not closed, with what it finds there."""
+    fragment_end, swap_bookie = LedgerMetadata.fragment_end, LedgerMetadata.swap_bookie
+
+    def end(self: LedgerMetadata, index: int) -> EntryId | None:
+        found = fragment_end(self, index)
+        return found if found is not None else EntryId(self.fragments[index].first_entry - 1)
+
+    def swapped(self: LedgerMetadata, first_entry: int, old: BookieId, new: BookieId) -> LedgerMetadata:
+        if self.is_closed or first_entry != self.last_fragment.first_entry:
+            return swap_bookie(self, first_entry, old, new)
+        ensemble = [new if bookie == old else bookie for bookie in self.last_fragment.ensemble]
+        return replace(self, fragments=with_ensemble(self.fragments, first_entry, ensemble))
+
+    patch(LedgerMetadata, "fragment_end", end)
+    patch(LedgerMetadata, "swap_bookie", swapped)
+
+
+@_bug("swap-before-acknowledged", "A1", 500)
+def _swap_before_acknowledged(patch: Patch) -> None:
+    """A target that says nothing counts as one that has taken the entries, and is not asked for them."""
+    on_write_failed = FragmentCopy.on_write_failed
+
+    def taken(self: FragmentCopy, first: int, error: BookKeeperError, now: float) -> Any:
+        effects = self.on_written(first, now)
+        return effects or on_write_failed(self, first, error, now)
+
+    def believed(self: FragmentCopy, first: int, error: BookKeeperError, now: float) -> Any:
+        return self.on_verified(first, now)
+
+    patch(FragmentCopy, "on_write_failed", taken)
+    patch(FragmentCopy, "on_verify_failed", believed)

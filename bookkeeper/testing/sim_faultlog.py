@@ -27,7 +27,8 @@ How the simulator works: [bookkeeper/testing/sim.py](../bookkeeper/testing/sim.p
 ## Planted bugs
 
 Each is a switch that exists only in the simulator (`bookkeeper/testing/sim_bugs.py`). Seeds are tried from 0 on
-(younger kinds of faults begin at 100); replay one with `python -m bookkeeper.testing.sim --seed SEED --bug NAME`.
+(younger kinds of faults begin at 100, repairers at 200); replay one with
+`python -m bookkeeper.testing.sim --seed SEED --bug NAME`.
 
 | Bug | What it does | Breaks | Within | Found at seed | Seen as |
 |---|---|---|---|---|---|

@@ -89,7 +89,7 @@ class Nemesis:
         self._in_trouble.pop(node.name, None)
 
     def _people(self) -> list[Node]:
-        return [node for name, node in self.cluster.world.nodes.items() if name[0] in "wrt"]
+        return [node for name, node in self.cluster.world.nodes.items() if name[0] in "wrtd"]
 
     def _everyone(self) -> list[Node]:
         return [self.cluster.node(name) for name in self.cluster.names] + self._people()

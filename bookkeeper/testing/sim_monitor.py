@@ -7,6 +7,7 @@ under test handles exceptions, and must not handle this one.
     W1, W4  an acknowledged entry is durable on an ack quorum of its write set, by committed metadata
     W11     an entry that was forced is durable on all of its write set
     R3, B2  nothing is said to a fencing read before the fence is durable; no recovery read is denied unfenced
+    A1      a bookie that repair puts into a complete fragment has its whole share of it durably
     B3      after a durable fence no regular add is taken, not even after restarts
     B5      "no such entry" is never said of a durable one
     Q3, R2  a ledger leaves IN_RECOVERY only when durable fences cover its last fragment
@@ -168,7 +169,9 @@ class Monitor:
                         )
                     if (ledger, request.entry_id) in self.durable[name]:
                         self.problem("B5", f"{name} denies entry {request.entry_id} of {ledger}, which it has")
-            case wire.AddEntry() if request.recovery and not self._may_write_back(request.ledger_id, request.entry_id):
+            case wire.AddEntry() if (
+                request.recovery and request.priority and not self._may_write_back(request.ledger_id, request.entry_id)
+            ):
                 self.problem(
                     "R4", f"entry {request.entry_id} of an earlier fragment of {request.ledger_id} is re-written"
                 )
@@ -202,6 +205,18 @@ class Monitor:
         if not metadata.spec.covers_ensemble(self._fenced(request.ledger_id, ensemble), ensemble):
             self.problem("R2", f"a recovery of {request.ledger_id} reads before it has fenced enough")
 
+    def _judge_swaps(self, ledger: int, old: LedgerMetadata, new: LedgerMetadata) -> None:
+        """A bookie that repair puts into a fragment that is complete has its whole share of it, durably (A1)."""
+        for index, (before, after) in enumerate(zip(old.fragments, new.fragments, strict=True)):
+            end = old.fragment_end(index)
+            if before.ensemble == after.ensemble or end is None:
+                continue
+            self.count("repair_swaps")
+            for position, (gone, came) in enumerate(zip(before.ensemble, after.ensemble, strict=True)):
+                share = old.spec.stripe(position, before.first_entry, end - before.first_entry + 1)
+                if gone != came and (missing := [e for e in share if (ledger, e) not in self.durable[came]]):
+                    self.problem("A1", f"{came} takes the place of {gone} in {ledger} without entries {missing[:5]}")
+
     def _fenced(self, ledger: int, ensemble: Sequence[BookieId]) -> set[BookieId]:
         return {bookie for bookie in ensemble if ledger in self.fences[bookie]}
 
@@ -234,7 +249,10 @@ class Monitor:
         """A ledger's metadata was changed."""
         if len(new.fragments) > len(old.fragments) or new.last_fragment.ensemble != old.last_fragment.ensemble:
             self.count("ensemble_changes")
-        if new.state is old.state is LedgerState.IN_RECOVERY and new.fragments != old.fragments:
+        if len(new.fragments) == len(old.fragments):
+            self._judge_swaps(ledger, old, new)
+        grown = len(new.fragments) != len(old.fragments) or new.last_fragment != old.last_fragment
+        if new.state is old.state is LedgerState.IN_RECOVERY and grown:  # repair may touch earlier ones
             self.problem("R9", f"a recovery of {ledger} changes the ensemble before it closes: {new.fragments}")
         if new.state is LedgerState.CLOSED and old.state is LedgerState.IN_RECOVERY:
             self.count("recoveries")

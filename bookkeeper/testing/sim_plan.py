@@ -68,12 +68,15 @@ class Plan:
     """Do the file systems know O_DIRECT?"""
     storage: dict[str, Any]
     client: ClientConfig
+    repairers: int = 0
+    """Processes that bring copies of ledgers to other bookies."""
     deferred: bool = False
     """Some ledgers are written with deferred sync, and forced now and then."""
 
     def __str__(self) -> str:
         shapes = " ".join(f"{s.ensemble_size}/{s.write_quorum}/{s.ack_quorum}" for s in self.shapes)
         people = f"{self.writers} writers, {self.recoverers} recoverers, {self.tailers} tailers"
+        people += f", {self.repairers} repairers" if self.repairers else ""
         return (
             f"{self.bookies} bookies, {people}, {shapes}, {self.client.protocol}, {self.chaos_s:.0f} s of "
             f"{' '.join(self.faults)}; at most {self.down_max} down"
@@ -108,6 +111,7 @@ def plan(seed: int) -> Plan:
         direct=rng.random() < 0.5,
         storage={**_storage(rng), **_later(seed)},
         client=(client := _client(rng)),
+        repairers=Random(f"plan/{seed}/repairers").choice([0, 0, 1, 2]) if seed >= FIRST_WITH_REPAIRERS else 0,
         deferred=client.protocol == "v3" and seed >= FIRST_OF_LATER and Random(f"plan/{seed}/deferred").random() < 0.4,
     )
 
@@ -127,6 +131,8 @@ def _storage(rng: Random) -> dict[str, Any]:
 
 
 FIRST_OF_LATER: Final = 100
+FIRST_WITH_REPAIRERS: Final = 200
+"""Worlds of lower seeds, and what was found in them, stay as they are."""
 
 
 def _later(seed: int) -> dict[str, Any]:

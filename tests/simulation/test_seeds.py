@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.testing.sim import run_seed
-from bookkeeper.testing.sim_plan import FIRST_OF_LATER
+from bookkeeper.testing.sim_plan import FIRST_OF_LATER, FIRST_WITH_REPAIRERS
 
 CHUNK = 4
 SEEDS = 64
@@ -23,8 +23,10 @@ KEPT = [
 
 @pytest.mark.rule("W1", "W2", "W3", "W4", "W5", "W6", "W9", "R2", "R3", "R4", "R5", "R9", "R10", "R11", "R12", "R15")
 @pytest.mark.rule("L1", "L2", "L3", "M2", "M3", "M4", "M5", "B1", "B2", "B3", "B5", "K7", "K9", "K17")
-@pytest.mark.rule("V1", "V2", "V5", "V7")
-@pytest.mark.parametrize("first", [*range(0, SEEDS, CHUNK), FIRST_OF_LATER, FIRST_OF_LATER + CHUNK])
+@pytest.mark.rule("V1", "V2", "V5", "V7", "A1", "A2", "A3", "A5")
+@pytest.mark.parametrize(
+    "first", [*range(0, SEEDS, CHUNK), FIRST_OF_LATER, FIRST_OF_LATER + CHUNK, FIRST_WITH_REPAIRERS]
+)
 def test_nothing_is_found(first: int) -> None:
     for seed in range(first, first + CHUNK):
         result = run_seed(seed)

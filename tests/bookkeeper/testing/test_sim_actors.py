@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from bookkeeper.testing.sim import run_seed
-from bookkeeper.testing.sim_actors import MAKERS, Recoverer, Tailer, Writer
+from bookkeeper.testing.sim_actors import MAKERS, Recoverer, Repairer, Tailer, Writer
+from bookkeeper.testing.sim_plan import FIRST_WITH_REPAIRERS, plan
 
 
 def test_a_few_worlds_hold_every_kind_of_event() -> None:
@@ -17,5 +20,17 @@ def test_a_few_worlds_hold_every_kind_of_event() -> None:
     assert counts["concurrent_recoveries"] > 0
 
 
+@pytest.mark.rule("A1", "A2", "A3")
+def test_repairers_bring_copies_elsewhere_while_everything_else_goes_on() -> None:
+    counts: Counter[str] = Counter()
+    seeds = [seed for seed in range(FIRST_WITH_REPAIRERS, FIRST_WITH_REPAIRERS + 30) if plan(seed).repairers][:4]
+    for seed in seeds:
+        result = run_seed(seed)
+        assert not result.problems, result.report()
+        counts.update(result.counts)
+    for what in ("repair_swaps", "repairs swapped", "repairs ended by LedgerFencedError"):
+        assert counts[what] > 0, what
+
+
 def test_a_node_s_name_says_who_runs_on_it() -> None:
-    assert {"w": Writer, "r": Recoverer, "t": Tailer} == MAKERS
+    assert {"w": Writer, "r": Recoverer, "t": Tailer, "d": Repairer} == MAKERS

@@ -86,8 +86,9 @@ def test_what_recovery_may_be_told_and_where_it_may_read_and_write() -> None:
     assert judge("b3", fencing, Status.OK, fenced=True) == ["R5"]
     assert judge("b4", fencing, Status.OK, fenced=True) == []
     assert judge("b1", wire.ReadEntry(LEDGER, EntryId(6)), Status.NO_ENTRY) == ["B5"]
-    add = wire.AddEntry(LEDGER, EntryId(4), b"", b"", recovery=True)
+    add = wire.AddEntry(LEDGER, EntryId(4), b"", b"", recovery=True, priority=wire.HIGH_PRIORITY)
     assert judge("b1", add, Status.OK) == ["R4"]
+    assert judge("b1", replace(add, priority=0), Status.OK) == ["B1"], "repair may bring copies of complete fragments"
     assert judge("b1", replace(add, entry_id=EntryId(7)), Status.OK) == ["B1"]
     assert judge("b1", replace(add, entry_id=EntryId(6)), Status.OK) == []
 
