@@ -11,7 +11,7 @@ import pytest
 from bookkeeper import real
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.ids import Address
-from bookkeeper.net.in_process import InProcessNet
+from bookkeeper.net.in_process import InProcessNet, PairTransport
 from bookkeeper.net.protocol import RECEIVE_BUFFER_BUSY, FrameProtocol
 from bookkeeper.seams import Net, Seams
 from bookkeeper.testing import World
@@ -268,11 +268,22 @@ async def test_while_it_is_being_encrypted_nothing_leaves_and_nothing_is_shown()
 async def test_who_was_paused_before_or_during_it_stays_so() -> None:
     one, other = await connected(InProcessNet())
 
+    paused: list[bool] = []
+
+    class Encrypted(PairTransport):
+        """Another transport than the one that was paused."""
+
+        def pause_reading(self) -> None:
+            paused.append(True)
+            super().pause_reading()
+
     async def encrypt(transport: asyncio.Transport) -> asyncio.Transport:
         one.pause_reading()
+        transport.__class__ = Encrypted
         return transport
 
     await one.upgrade(encrypt)
+    assert paused == [True]
     other.write(frame(b"x"))
     await settle()
     assert one.reading_paused and one.frames == []
