@@ -7,6 +7,7 @@ STAMP := $(VENV)/.installed
 LOG := $(VENV)/install.log
 METADATA ?= zk
 STATE_STORE ?= hdfs
+BOOKIES ?= ours
 SEEDS ?= 100
 BEGAN := $(shell date +%s.%N)
 
@@ -42,9 +43,9 @@ test: $(STAMP) ## everything that CI runs: the checks and all tests
 	$(MAKE) check
 	$(BIN)/pytest -q
 
-demo: $(STAMP) ## a Spark stream survives a lost bookie and killed drivers [METADATA=zk|sqlite STATE_STORE=hdfs|rocksdb SABOTAGE=1]
+demo: $(STAMP) ## a Spark stream survives a lost bookie and killed drivers [METADATA=zk|sqlite STATE_STORE=hdfs|rocksdb BOOKIES=ours|apache SABOTAGE=1]
 	@BK_DEMO_BEGAN=$(BEGAN) BK_DEMO_DOWNLOADED_MB=$$($(BIN)/python -m examples.flights.downloaded $(LOG)) \
-	    $(BIN)/python -m examples.flights --metadata $(METADATA) --state-store $(STATE_STORE) $(if $(SABOTAGE),--sabotage)
+	    $(BIN)/python -m examples.flights --metadata $(METADATA) --state-store $(STATE_STORE) --bookies $(BOOKIES) $(if $(SABOTAGE),--sabotage)
 
 bench: $(STAMP) ## the figures of docs/benchmarks.md, as ratios
 	$(BIN)/python -m benchmarks

@@ -33,7 +33,8 @@ async def tell(options: Options, console: Console) -> tuple[Verdict, Told]:
             view.happened(f"{ROWS:,} flights were cut into {FILES} files")
             try:
                 await story.start()
-                view.happened("three bookies and the gateway are up")
+                kind = "bookies of Apache BookKeeper" if options.bookies == "apache" else "bookies"
+                view.happened(f"three {kind} and the gateway are up")
                 await story.run()
                 view.happened("the stream has ended; the same result in batch is computed")
                 verdict = await story.judge()
@@ -86,14 +87,24 @@ def main() -> int:
     parser.add_argument("--metadata", choices=["zk", "sqlite"], default="zk", help="where the cluster's metadata live")
     parser.add_argument("--state-store", choices=["hdfs", "rocksdb"], default="hdfs", help="Spark's state store")
     parser.add_argument("--sabotage", action="store_true", help="throw offsets away before a restart: must end in 'no'")
+    parser.add_argument(
+        "--bookies", choices=["ours", "apache"], default="ours", help="ours, or the real Apache BookKeeper's, in Java"
+    )
     parser.add_argument("--dir", type=Path, help="a fresh directory for everything [default: a temporary one]")
     parser.add_argument("--files-per-trigger", type=int, default=3)
     arguments = parser.parse_args()
+    if arguments.bookies == "apache" and arguments.metadata != "zk":
+        parser.error("Apache's bookies keep their metadata in ZooKeeper: --metadata zk")
     console = Console()
     directory = arguments.dir or Path(tempfile.mkdtemp(prefix="bk-demo-"))
     console.print(f"everything is in {directory} (logs in {directory / 'logs'})", highlight=False, soft_wrap=True)
     options = Options(
-        directory, arguments.metadata, arguments.state_store, arguments.sabotage, arguments.files_per_trigger
+        directory,
+        arguments.metadata,
+        arguments.state_store,
+        arguments.sabotage,
+        arguments.files_per_trigger,
+        arguments.bookies,
     )
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     began = time.monotonic()

@@ -1,6 +1,6 @@
 """What is done to the job, and when.
 
-    the cluster    metadata (ZooKeeper or SQLite), three bookies, one gateway, each a process of its own
+    the cluster    metadata (ZooKeeper or SQLite), three bookies (ours or Apache's), one gateway, each a process
     first blow     bookie b2 is killed and its directories are deleted
     second         the driver is killed between offsets/N and commits/N; it starts again, elsewhere
     third          a new, empty bookie b4 takes the lost one's place
@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from bookkeeper.errors import ConfigError
 from examples.flights.events import Feed, Watch
 from examples.flights.processes import Child, Children
 from examples.flights.verdict import Verdict
@@ -54,6 +55,7 @@ class Options:
     state_store: str = "hdfs"
     sabotage: bool = False
     files_per_trigger: int = 3
+    bookies: str = "ours"
 
 
 @dataclass(slots=True)
@@ -123,9 +125,12 @@ class Story:
 
     async def _start_bookie(self, name: str) -> None:
         self._picture.bookies[name] = "starting"
-        child = await self._start_bk(
-            name, "bookie", "--dir", str(self._dir / name), "--bookie-id", name, "--listen", "127.0.0.1:0"
-        )
+        if self._options.bookies == "apache":
+            child = await self._start_apache(name)
+        else:
+            child = await self._start_bk(
+                name, "bookie", "--dir", str(self._dir / name), "--bookie-id", name, "--listen", "127.0.0.1:0"
+            )
         self._bookies[name] = child
 
         async def registered() -> bool:
@@ -136,6 +141,19 @@ class Story:
         while not await registered():
             self._check_alive(child, deadline, f"bookie {name}")
         self._picture.bookies[name] = "up"
+
+    async def _start_apache(self, name: str) -> Child:
+        """A Java bookie, up to where it answers; registered is not enough there."""
+        from bookkeeper.testing.apache import QUICK_ADDS, ApacheBookie
+
+        settings = {**QUICK_ADDS, "bookieId": name}
+        try:
+            bookie = await asyncio.to_thread(ApacheBookie, self._dir / name, self.metadata, settings=settings)
+        except ConfigError as error:
+            raise DemoError(f"Apache's bookies cannot be had: {error}") from error
+        child = await self._children.start(name, bookie.command, directory=bookie.directory)
+        await self._until_up(f"Java bookie {name}", child, bookie.serves)
+        return child
 
     async def _start_gateway(self) -> None:
         self._picture.gateway = "starting"

@@ -56,6 +56,8 @@ class ApacheBookie:
         self.configuration = write_settings(directory / "bk_server.conf", self.settings)
         arguments = ("--conf", str(self.configuration))
         command = java_command(directory, _MAIN, *arguments, heap_mb=heap_mb, options=options, level=level)
+        self.command = tuple(command)
+        """What starts it, for those who look after their children themselves."""
         self.process = JavaProcess("bookie", directory, command)
 
     @property
