@@ -188,7 +188,7 @@ async def _check_request(client: BookKeeper, names: Sequence[BookieId], config: 
     if not names:
         raise IllegalOperationError("no bookie was named")
     for name in names:
-        if name not in known and not [1 async for _ in operator.ledgers_on(name)]:
+        if name not in known and not (await shares_of(client, [name]))[0]:
             raise IllegalOperationError(f"no bookie {name}: there are {', '.join(known) or 'none'}")
         if name in writable and not config.while_writable:
             raise IllegalOperationError(
@@ -342,12 +342,9 @@ class _Drain:
         return f"it is {state}: its writer moves on by itself with its next append; otherwise it has to be recovered"
 
     async def _replace(self, record: LedgerRecord, copy: Copy) -> Outcome:
-        config, services = self._config, self._services
-        exclude = set(self._names)
-        if config.targets:
-            exclude |= set(services.watcher.writable) - set(map(BookieId, config.targets))
+        only = tuple(map(BookieId, self._config.targets))
         try:
-            brought = await replace_copy(self._shop, record, copy, exclude)
+            brought = await replace_copy(self._shop, record, copy, self._names, only)
         except NoSuchLedgerError:
             return Outcome.GONE
         except BookKeeperError as error:

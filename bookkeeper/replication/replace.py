@@ -81,14 +81,21 @@ async def replicate_fragment(
     return brought
 
 
-async def replace_copy(shop: Workshop, record: LedgerRecord, copy: Copy, exclude: Collection[BookieId] = ()) -> Brought:
-    """Bring ``copy`` to somebody, the next one if a target fails; how the last attempt ended.
+async def replace_copy(
+    shop: Workshop,
+    record: LedgerRecord,
+    copy: Copy,
+    exclude: Collection[BookieId] = (),
+    only: Collection[BookieId] = (),
+) -> Brought:
+    """Bring ``copy`` to somebody (of ``only``, if that is given), the next one if a target fails; how the last
+    attempt ended.
 
     Raises: NotEnoughBookiesError: nobody is there, or nobody is left.
     """
     tried: set[BookieId] = set(exclude)
     for _ in range(TARGETS_MAX):
-        target = await _choose(shop, record, copy, tried)
+        target = await _choose(shop, record, copy, tried, only)
         brought = await bring(shop, record, copy, target)
         if brought.outcome is not Outcome.FAILED or not brought.target_at_fault:
             return brought
@@ -99,19 +106,21 @@ async def replace_copy(shop: Workshop, record: LedgerRecord, copy: Copy, exclude
     return brought
 
 
-async def _choose(shop: Workshop, record: LedgerRecord, copy: Copy, exclude: Collection[BookieId]) -> BookieId:
+async def _choose(
+    shop: Workshop, record: LedgerRecord, copy: Copy, exclude: Collection[BookieId], only: Collection[BookieId]
+) -> BookieId:
     watcher, metadata = shop.services.watcher, record.metadata
     ensemble = metadata.fragment_of(copy.first_entry).ensemble
     for fresh in (False, True):  # the list may be old: look again before saying that nobody is there
         if fresh:
             await watcher.refresh()
-        candidates = [bookie for bookie in watcher.candidates() if bookie not in exclude]
+        candidates = [b for b in watcher.candidates() if b not in exclude and (not only or b in only)]
         doubtful = [bookie for bookie in candidates if watcher.is_quarantined(bookie)]
         chosen = shop.services.placement.replace(metadata.spec, ensemble, [copy.bookie], candidates, avoided=doubtful)
         if copy.bookie in chosen:
             return chosen[copy.bookie]
-    others = sorted(set(watcher.writable) - set(exclude))
+    others = sorted({b for b in watcher.writable if b not in exclude and (not only or b in only)})
     raise NotEnoughBookiesError(
-        f"nobody can take the place of {copy.bookie}: writable are {', '.join(others) or 'none'}, "
+        f"nobody can take the place of {copy.bookie}: writable and allowed are {', '.join(others) or 'none'}, "
         f"of {', '.join(ensemble)} the fragment consists already"
     )

@@ -102,7 +102,9 @@ def test_what_cannot_be_done_is_said() -> None:
             ledger = await written(cluster, bk, 5)
             metadata = await bk.metadata(ledger)
             one, two, _ = metadata.last_fragment.ensemble
-            with pytest.raises(NotEnoughBookiesError, match=f"nobody can take the place of {one}: writable are"):
+            with pytest.raises(
+                NotEnoughBookiesError, match=f"nobody can take the place of {one}: writable and allowed are"
+            ):
                 await replicate_fragment(bk, ledger, 0, one)
             with pytest.raises(IllegalOperationError, match="no fragment that begins at 3"):
                 await replicate_fragment(bk, ledger, 3, one)
