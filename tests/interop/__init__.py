@@ -9,6 +9,7 @@
     our_tools    our programs on Java's bookies: commands, edit logs, gateway
     way_out      Java bookies join a cluster of ours, ours leave
     cells        rows and columns as data, with the reasons of those that cannot exist
+    document     the matrix as a part of docs/compatibility.md
     __main__     ``make interop``: run them all and print a table
 
 The same cells run under pytest, in ``test_matrix``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import tempfile
 import time
@@ -18,6 +19,7 @@ from rich.table import Table
 from bookkeeper.testing.apache import VERSION, whats_missing
 from tests.interop.cells import CELLS, COLUMNS, ROWS, TOOLS, Cell, Tool
 from tests.interop.clusters import Site, site
+from tests.interop.document import PAGE, with_matrix
 
 _TOLD_EVERY: Final = 12
 """Cells between two lines about progress where there is no terminal."""
@@ -39,7 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", metavar="TEXT", action="append", help="cells whose name contains this; see --list")
     parser.add_argument("--list", action="store_true", help="print the cells' names")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="logs and data go there, and stay")
+    parser.add_argument("--document", action="store_true", help="write what came of all cells to docs/compatibility.md")
     options = parser.parse_args(arguments)
+    if options.document and options.only:
+        parser.error("--document is for a run of all cells")
     every: list[Cell | Tool] = [*CELLS, *TOOLS]
     chosen = [cell for cell in every if not options.only or any(text in str(cell) for text in options.only)]
     if options.list:
@@ -50,13 +55,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"interop: not run: {missing}")
         return 1
     if options.keep:
-        return _run(chosen, options.keep, console)
+        return _run(chosen, options.keep, console, document=options.document)
     with tempfile.TemporaryDirectory(prefix="interop.") as directory:
-        return _run(chosen, Path(directory), console)
+        return _run(chosen, Path(directory), console, document=options.document)
 
 
-def _run(chosen: Sequence[Cell | Tool], directory: Path, console: Console) -> int:
+def _run(chosen: Sequence[Cell | Tool], directory: Path, console: Console, *, document: bool) -> int:
     began = time.monotonic()
+    directory.mkdir(parents=True, exist_ok=True)
+    logging.basicConfig(filename=directory / "our-clients.log", format="%(asctime)s %(name)s: %(message)s")
     wanted = tuple(dict.fromkeys(cell.bookies for cell in chosen if cell.reason is None))
     console.print(f"starting ZooKeeper, and {', '.join(wanted)} bookies (Apache BookKeeper {VERSION})")
     results = []
@@ -70,6 +77,8 @@ def _run(chosen: Sequence[Cell | Tool], directory: Path, console: Console) -> in
                 console.print(results[-1].text, markup=False, highlight=False)
             elif not console.is_terminal and number % _TOLD_EVERY == 0:
                 console.print(f"{number}/{len(chosen)}, after {time.monotonic() - began:.0f} s")
+    if document:
+        PAGE.write_text(with_matrix(PAGE.read_text(), {result.cell: result.colour for result in results}))
     return _report(results, time.monotonic() - began, console)
 
 

@@ -9,6 +9,7 @@ import pytest
 from bookkeeper.testing.apache import whats_missing
 from tests.interop.cells import CELLS, TOOLS, Cell, Tool
 from tests.interop.clusters import Site, site
+from tests.interop.document import PAGE, with_matrix
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
@@ -30,6 +31,17 @@ def test_cell(cell: Cell, clusters: Site) -> None:
 @pytest.mark.parametrize("tool", TOOLS, ids=str)
 def test_tool(tool: Tool, clusters: Site) -> None:
     tool.run(clusters)
+
+
+def test_the_matrix_goes_into_the_page() -> None:
+    colours: dict[Cell | Tool, str] = {cell: "n/a" if cell.reason else "green" for cell in CELLS}
+    colours |= dict.fromkeys(TOOLS, "red")
+    page = with_matrix(PAGE.read_text(), colours)
+    assert with_matrix(page, colours) == page
+    assert f"{len(TOOLS)} red" in page
+    assert page.count("✘") >= len(TOOLS)
+    with pytest.raises(ValueError, match="not every cell"):
+        with_matrix(page, dict.fromkeys(CELLS[1:], "green"))
 
 
 def test_every_cell_that_cannot_exist_says_why() -> None:
