@@ -32,7 +32,8 @@ def _intro(colours: Mapping[Cell | Tool, str]) -> list[str]:
     return [
         f"`make interop` runs our client and Java's ({VERSION}), each on our bookies, on Java's, and on ensembles of "
         "both, over v3 and v2. Each cell is a run with real processes and a real ZooKeeper: what one language writes "
-        f"the other reads, fences, recovers. {counts['green']} green, {counts['red']} red, {counts['n/a']} that cannot exist (–)."
+        "the other reads, fences, recovers. "
+        f"{counts['green']} green, {counts['red']} red, {counts['n/a']} that cannot exist (–)."
     ]
 
 
