@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import shutil
 import signal
@@ -38,6 +39,7 @@ def main(words: Sequence[str]) -> None:
     """Run it; ends every process it started, however it ends."""
     arguments = _arguments(words)
     signal.signal(signal.SIGTERM, _end)
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # an interrupt from the keyboard ends ZooKeeper first
     console = Console(width=180, highlight=False, markup=False, emoji=False)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bookkeeper-py" / "bench-apache"
     path = arguments.out or cache / ("quick.jsonl" if arguments.quick else "results.jsonl")

@@ -17,7 +17,6 @@ from benchmarks.apache.drivers import Driver, DriverError, java_driver, python_d
 from benchmarks.apache.plan import WARM_UP, Step
 from benchmarks.apache.rows import OURS, SHIPPED, SIDES, TUNED
 from benchmarks.apache.surroundings import Surroundings
-from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import Address
 
 Record = dict[str, Any]
@@ -128,14 +127,14 @@ class Stage:
             raise
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
-        for cluster in self.clusters.values():
-            for client, driver in self._bench.drivers.items():
-                try:
-                    driver.tell("forget", 30.0, uri=_uri(cluster, client))
-                except (BookKeeperError, OSError):  # it is gone, or stuck: it is ended in the end
-                    pass
-        self._end()
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        try:
+            if kind is None:
+                for cluster in self.clusters.values():
+                    for client, driver in self._bench.drivers.items():
+                        driver.tell("forget", 30.0, uri=_uri(cluster, client))
+        finally:
+            self._end()
 
     def _end(self) -> None:
         for cluster in self.clusters.values():
