@@ -30,6 +30,7 @@ def basic(text: str) -> str:
         (form(client_id="alice", client_secret=TOKEN.reveal()), "Bearer x"),
         (form(), basic(f"alice:{TOKEN.reveal()}")),
     ],
+    ids=["form", "form beside another header", "header"],
 )
 def test_a_token_is_exchanged_from_the_form_or_the_header(body: bytes, header: str | None) -> None:
     given = grant(BOOK, body, header, 0)
@@ -49,6 +50,7 @@ def test_a_token_is_exchanged_from_the_form_or_the_header(body: bytes, header: s
         (form(), "Basic ???"),
         (form(), "Basic /w=="),
     ],
+    ids=["nothing", "no secret", "another name", "wrong", "no colon", "no base64", "no text"],
 )
 def test_whatever_is_wrong_the_answer_is_one(body: bytes, header: str | None) -> None:
     given = grant(BOOK, body, header, 0)
