@@ -5,7 +5,7 @@ engine's. Each request gets exactly one reply (B13), some at once, some when the
 
 * an add, an explicit LAC and a force: when it is durable (B1);
 * a deferred add: when it is stored and can be read; a crash may take it away again. Only a force that is answered
-  later makes a promise about it (W11). The journal begins to write it at once all the same;
+  later makes a promise about it (W11). The journal writes it soon all the same;
 * anything with a fence, also a negative: when the fence is durable (R3);
 * a negative only if the engine is sure (B5); every doubt is UNKNOWN_STATE or IO_ERROR (Q2).
 """
@@ -86,7 +86,8 @@ class Bookie:
     # -- adds, in runs ------------------------------------------------------------------------------------
 
     def add_run(self, run: Run, adds: Adds) -> Status:
-        """Take a run of plain adds. OK: answer it when :meth:`Engine.when_durable` says so; else answer this now.
+        """Take a run of plain adds. OK: answer it when :meth:`Engine.when_durable` says so, or, if it is deferred, now
+        (W11), and call :meth:`Engine.start_writing` after the last one of a chunk. Else answer this now.
 
         If there is a :attr:`newcomer`, it has been asked about the ledger."""
         if self.read_only:

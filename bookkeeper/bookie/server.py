@@ -2,8 +2,8 @@
 
 The life of a plain add: a chunk arrives in a connection's buffer; ``runs.split_adds`` cuts it into runs with their disk
 records and their replies; the bookie's rules look at each run once; the engine takes the records; when their group
-is durable, the replies of the chunk leave in one write. Frames that are no plain adds go, in their place in
-the order, through the wire's codec to ``Bookie.handle``.
+is durable, the replies of the chunk leave in one write. Those of deferred adds leave when the engine has the records
+(W11). Frames that are no plain adds go, in their place in the order, through the wire's codec to ``Bookie.handle``.
 
 A peer is never waited for: whoever sends faster than the disk takes, or asks for more than it reads, is not read
 until there is room (X32); whoever sends nonsense, or a frame too slowly, loses the connection (X30, X34).
@@ -58,10 +58,13 @@ class ServerMetrics:
         self.metrics = metrics
         self._requests: dict[tuple[wire.Op, Status], Counted] = {}
         self.adds = metrics.counter("adds_total", "Plain adds accepted.")
+        self.adds_deferred = metrics.counter("adds_deferred_total", "Of them, those answered before they are durable.")
         self.add_runs = metrics.counter("add_runs_total", "Runs of consecutive plain adds accepted.")
         self.add_bytes = metrics.counter("add_bytes_total", "Bytes of entries accepted by plain adds.")
         self.adds_refused = metrics.counter("adds_refused_total", "Plain adds refused.")
-        self.add_seconds = metrics.histogram("add_seconds", "Arrival of a chunk of adds to its replies.")
+        self.add_seconds = metrics.histogram(
+            "add_seconds", "Arrival of a chunk of adds to its replies, deferred ones apart."
+        )
         self.connections = metrics.gauge("connections", "Open connections.")
         self.connections_refused = metrics.counter("connections_refused_total", "Connections over a limit.")
         self.malformed = metrics.counter("malformed_frames_total", "Connections ended for what they sent.")
@@ -189,7 +192,7 @@ class ServerConnection(FrameProtocol):
             self.resume_reading()
 
     def _take(self, adds: Adds, first_run: int, end_run: int) -> None:
-        """Hand runs to the bookie; their replies leave when they are durable, refusals at once."""
+        """Hand runs to the bookie; their replies leave when they are durable, of deferred ones and refusals at once."""
         chosen = adds.runs[first_run:end_run]
         i0, i1 = chosen[0].i0, chosen[-1].i1
         charge = adds.record_ends[i1 - 1] - (adds.record_ends[i0 - 1] if i0 else adds.record_start)
@@ -231,26 +234,35 @@ class ServerConnection(FrameProtocol):
         """What admission and metadata have let in."""
         counts = self.counts
         taken: list[tuple[int, int]] = []
-        accepted = refused = 0
+        stored: list[tuple[int, int]] = []
+        accepted = refused = deferred = 0
         for run in chosen:
             status = self.bookie.add_run(run, adds)
             if status is Status.OK:
                 accepted += run.i1 - run.i0
-                if taken and taken[-1][1] == run.i0:
-                    taken[-1] = (taken[-1][0], run.i1)
+                if run.deferred:
+                    deferred += run.i1 - run.i0
+                    _extend(stored, run)
                 else:
-                    taken.append((run.i0, run.i1))
+                    _extend(taken, run)
             else:
                 refused += run.i1 - run.i0
                 self.server.requests.run(self.host, run, adds.entry_ids[run.i0], status, 0.0)
                 self.write(runs.fail_acks(adds.acks, adds.ack_ends, run.i0, run.i1, status))
         counts.adds_refused.add(refused)
-        if not taken:
+        if not accepted:
             self.admission.release(charge)
             return
         counts.adds.add(accepted)
         counts.add_runs.add(len(chosen))
         counts.add_bytes.add(charge)
+        if stored:
+            counts.adds_deferred.add(deferred)
+            self.write(_cut(adds, stored))
+            if not taken:
+                self.admission.release(charge)
+                self.bookie.engine.start_writing()
+                return
         begun = self._now()
 
         def durable(error: BaseException | None) -> None:
@@ -258,7 +270,7 @@ class ServerConnection(FrameProtocol):
             took = self._now() - begun
             if error is None:
                 self.write(_cut(adds, taken))
-                counts.add_seconds.observe(took, accepted)
+                counts.add_seconds.observe(took, accepted - deferred)
                 if took >= SLOW_S:
                     self.server.requests.run(self.host, chosen[0], adds.entry_ids[chosen[0].i0], Status.OK, took)
                 return
@@ -443,6 +455,14 @@ def _alone(adds: Adds, run: Run) -> Adds:
         slow=[],
         slow_after=[],
     )
+
+
+def _extend(ranges: list[tuple[int, int]], run: Run) -> None:
+    """The run's adds are of these."""
+    if ranges and ranges[-1][1] == run.i0:
+        ranges[-1] = (ranges[-1][0], run.i1)
+    else:
+        ranges.append((run.i0, run.i1))
 
 
 def _cut(adds: Adds, taken: list[tuple[int, int]]) -> bytes | memoryview:

@@ -248,9 +248,8 @@ class WriterShell:
             digest.digest_type,
             digest.mac_key,
             self._stream_id << runs.STREAM_SHIFT,
+            self._deferred,
         )
-        if self._deferred:
-            frames, ends = runs.defer_sync(frames, ends)
         self._packets.keep(run.first, run.count, frames, ends)
 
     def _lane(self, bookie: BookieId, position: int) -> AddLane:

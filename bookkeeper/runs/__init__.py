@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from bookkeeper.runs.deferred import defer_sync
 from bookkeeper.runs.pure import fail_acks
 from bookkeeper.runs.shapes import (
     ENTRY_HEADER,
@@ -82,7 +81,6 @@ __all__ = [
     "Stop",
     "chain_crcs",
     "crc32c",
-    "defer_sync",
     "encode_adds",
     "fail_acks",
     "find_record",

@@ -3,6 +3,7 @@
     v2 add    | 02 01 00 00 | master key: 20 | entry: >= 32 |
     v2 reply  | 02 01 00 00 | status: i32 | ledger id: i64 | entry id: i64 |
     v3 add    | 0a n | 08 03 10 02 18 txn | aa 06 n | 08 ledger 10 entry 1a 14 master key: 20 22 n entry: >= 32 |
+              and behind the entry, if it may be answered before it is durable (writeFlags: DEFERRED_SYNC), | 28 01 |
     v3 reply  | 0a n | 08 03 10 02 18 txn | 10 status | aa 06 n | 08 status 10 ledger 18 entry |
 
 Every frame has its length (u32) in front; v3's numbers are varints in their shortest form.
@@ -22,6 +23,8 @@ U32: Final = Struct(">I")
 HEADER: Final = Struct(">qqqq")
 V2_ADD: Final = b"\x02\x01\x00\x00"
 V3_ADD: Final = b"\x08\x03\x10\x02\x18"
+DEFERRED: Final = b"\x28\x01"
+"""Field 5 of an add request, ``writeFlags``: DEFERRED_SYNC."""
 INT64_MAX: Final = (1 << 63) - 1
 _V2_REPLY: Final = Struct(">I4siqq")
 _V2_OK: Final = b"\x00\x00\x00\x18" + V2_ADD + bytes(4)
@@ -43,6 +46,7 @@ class Plain(NamedTuple):
     """The parts of a plain add, and its success reply (a whole frame)."""
 
     v2: bool
+    deferred: bool
     ledger_id: int
     entry_id: int
     lac: int
@@ -61,18 +65,20 @@ def plain_add(data: bytes, body: int, stop: int, v2: bool) -> Plain | None:
         ledger_id, entry_id, lac, _ = HEADER.unpack_from(entry)
         if ledger_id < 0 or entry_id < 0:
             return None
-        return Plain(True, ledger_id, entry_id, lac, data[body + 4 : body + 24], entry, _V2_OK + entry[:16])
+        return Plain(True, False, ledger_id, entry_id, lac, data[body + 4 : body + 24], entry, _V2_OK + entry[:16])
     if first != 0x0A or v2:
         return None
     match = _V3_REQUEST.match(data, body, stop)
     if match is None:
         return None
     header_size, header, _, size, ledger, entry_number, key, body_size = match.groups()
-    entry = data[match.end() : stop]
+    end = match.end() + _value(body_size)
+    deferred = end == stop - len(DEFERRED) and data.startswith(DEFERRED, end)
+    entry = data[match.end() : end]
     if (
         len(entry) < ENTRY_HEADER
         or header_size[0] != len(header)
-        or _value(body_size) != len(entry)
+        or (end != stop and not deferred)
         or _value(size) != stop - match.end(4)
     ):
         return None
@@ -81,7 +87,7 @@ def plain_add(data: bytes, body: int, stop: int, v2: bool) -> Plain | None:
         return None
     reply = b"\x08\x00\x10" + ledger + b"\x18" + entry_number
     ack = _framed(b"\x0a" + header_size + header + b"\x10\x00\xaa\x06" + bytes((len(reply),)) + reply)
-    return Plain(False, ledger_id, entry_id, lac, key, entry, ack)
+    return Plain(False, deferred, ledger_id, entry_id, lac, key, entry, ack)
 
 
 def _value(varint: bytes) -> int:

@@ -63,6 +63,7 @@ Add = cython.struct(
     body=cython.Py_ssize_t,
     size=cython.Py_ssize_t,
     v3=cython.int,
+    deferred=cython.int,
 )
 
 Reply = cython.struct(
@@ -277,12 +278,20 @@ def _plain_v3_add(
     add.ledger = cython.cast(cython.longlong, value)
     add.entry = cython.cast(cython.longlong, entry)
     at = _varint(p, at + 23, stop, cython.address(value))
-    if at < 0 or value != cython.cast(cython.ulonglong, stop - at) or stop - at < 32:
+    if at < 0 or stop - at < 32:
         return False
+    add.size = stop - at
+    add.deferred = 0
+    if value != cython.cast(cython.ulonglong, stop - at):
+        if stop - at < 34 or value != cython.cast(cython.ulonglong, stop - at - 2):
+            return False
+        if p[stop - 2] != 0x28 or p[stop - 1] != 1:
+            return False
+        add.size -= 2
+        add.deferred = 1
     if _get64(p + at) != add.ledger or _get64(p + at + 8) != add.entry:
         return False
     add.body = at
-    add.size = stop - at
     add.v3 = 1
     return True
 
@@ -307,6 +316,7 @@ def _plain_add(
         add.body = body + 24
         add.size = stop - body - 24
         add.v3 = 0
+        add.deferred = 0
         return add.ledger >= 0 and add.entry >= 0
     if p[body] == 0x0A and not v2:
         return _plain_v3_add(p, body, stop, add)
@@ -467,7 +477,7 @@ class _Walk:
             if other > lac:
                 lac = other
         key = PyBytes_FromStringAndSize(cython.cast(cython.p_char, p + first.key), 20)
-        self.runs.append(_new(Run, (first.ledger, key, i0, self.n, bool(contiguous), lac)))
+        self.runs.append(_new(Run, (first.ledger, key, i0, self.n, bool(contiguous), lac, bool(first.deferred))))
         return 0
 
     @cython.cfunc
@@ -512,7 +522,12 @@ class _Walk:
                 break
             if i0 >= 0:
                 last = cython.address(self.adds[self.n - 1])
-                if add.ledger != last.ledger or add.entry <= last.entry or memcmp(p + add.key, p + last.key, 20) != 0:
+                if (
+                    add.ledger != last.ledger
+                    or add.entry <= last.entry
+                    or add.deferred != last.deferred
+                    or memcmp(p + add.key, p + last.key, 20) != 0
+                ):
                     self.close_run(p, i0, contiguous)
                     i0 = -1
                 elif add.entry != last.entry + 1:
@@ -662,16 +677,18 @@ def encode_adds(
     digest,
     mac_key=b"",
     txn_base=0,
+    deferred=False,
 ):
     if digest == 2:
         return pure.encode_adds(
-            dialect, ledger_id, first, payloads, lac, length_before, master_key, digest, mac_key, txn_base
+            dialect, ledger_id, first, payloads, lac, length_before, master_key, digest, mac_key, txn_base, deferred
         )
     items: tuple = tuple(payloads)
-    check_encoding(dialect, ledger_id, first, items, lac, length_before, master_key, digest, txn_base)
+    check_encoding(dialect, ledger_id, first, items, lac, length_before, master_key, digest, txn_base, deferred)
     ends: carray.array = carray.clone(_TEMPLATE, len(items), False)
     v3: cython.bint = dialect == 3
-    total: cython.Py_ssize_t = _measure(items, v3, ledger_id, first, digest, txn_base, ends.data.as_longlongs)
+    tail: cython.Py_ssize_t = 2 if deferred else 0
+    total: cython.Py_ssize_t = _measure(items, v3, ledger_id, first, digest, txn_base, tail, ends.data.as_longlongs)
     out = _bytes(total)
     _encode(
         _at(out),
@@ -684,6 +701,7 @@ def encode_adds(
         _at(master_key),
         digest,
         txn_base,
+        tail,
         ends.data.as_longlongs,
     )
     return out, ends
@@ -723,9 +741,10 @@ def _measure(
     first: cython.longlong,
     digest: cython.int,
     txn_base: cython.ulonglong,
+    tail: cython.Py_ssize_t,
     ends: cython.p_longlong,
 ) -> cython.Py_ssize_t:
-    """Where each frame will end."""
+    """Where each frame will end; behind the body come ``tail`` bytes."""
     most: cython.Py_ssize_t = PAYLOAD_MAX
     i: cython.Py_ssize_t
     n: cython.Py_ssize_t
@@ -737,7 +756,7 @@ def _measure(
             raise ValueError(f"a payload of {n} bytes")
         n += 32 + _digest_size(digest)
         if v3:
-            request = _request_size(ledger, first + i, n)
+            request = _request_size(ledger, first + i, n) + tail
             at += 4 + 7 + _varint_size(_txn(txn_base, first + i)) + 2 + _varint_size(request) + request
         else:
             at += 28 + n
@@ -757,6 +776,7 @@ def _encode(
     key: cython.p_uchar,
     digest: cython.int,
     txn_base: cython.ulonglong,
+    tail: cython.Py_ssize_t,
     ends: cython.p_longlong,
 ) -> cython.int:
     i: cython.Py_ssize_t
@@ -777,6 +797,7 @@ def _encode(
                 key,
                 digest,
                 txn_base,
+                tail,
                 _at(item),
                 len(cython.cast(bytes, item)),
             )
@@ -795,6 +816,7 @@ def _encode(
                     key,
                     digest,
                     txn_base,
+                    tail,
                     cython.cast(cython.p_uchar, buffer.buf),
                     buffer.len,
                 ):
@@ -818,6 +840,7 @@ def _put_add(
     key: cython.p_uchar,
     digest: cython.int,
     txn_base: cython.ulonglong,
+    tail: cython.Py_ssize_t,
     payload: cython.p_uchar,
     n: cython.Py_ssize_t,
 ) -> cython.bint:
@@ -827,7 +850,7 @@ def _put_add(
     txn: cython.ulonglong
     if v3:
         txn = _txn(txn_base, entry)
-        request = _request_size(ledger, entry, body)
+        request = _request_size(ledger, entry, body) + tail
         if room != 4 + 7 + _varint_size(txn) + 2 + _varint_size(request) + request:
             return False
         _put32(p, cython.cast(cython.uint, room - 4))
@@ -857,6 +880,9 @@ def _put_add(
     _put64(p + 24, length)
     _put_digest(p + 32, digest, p, payload, n)
     memcpy(p + body - n, payload, n)
+    if v3 and tail:  # writeFlags: DEFERRED_SYNC
+        p[body] = 0x28
+        p[body + 1] = 1
     return True
 
 

@@ -13,6 +13,7 @@ from typing import Final
 from bookkeeper.runs.checksums import DIGEST_SIZES, digest_of
 from bookkeeper.runs.checksums import crc32c as _crc32c
 from bookkeeper.runs.frames import (
+    DEFERRED,
     HEADER,
     INT64_MAX,
     U32,
@@ -90,19 +91,25 @@ def crc32c(data: Buffer, seed: int = 0) -> int:
 
 
 class _RunBuilder:
-    """Closes a run when ledger or key change, or the ids do not ascend."""
+    """Closes a run when ledger, key or flag change, or the ids do not ascend."""
 
-    __slots__ = ("contiguous", "i0", "key", "lac", "last", "ledger_id", "runs")
+    __slots__ = ("contiguous", "deferred", "i0", "key", "lac", "last", "ledger_id", "runs")
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
         self.key = b""
         self.ledger_id = self.last = self.lac = self.i0 = 0
         self.contiguous = True
+        self.deferred = False
 
     def add(self, i: int, plain: Plain) -> None:
         entry_id = plain.entry_id
-        if plain.ledger_id == self.ledger_id and entry_id > self.last and plain.key == self.key:
+        if (
+            plain.ledger_id == self.ledger_id
+            and entry_id > self.last
+            and plain.key == self.key
+            and plain.deferred == self.deferred
+        ):
             if entry_id != self.last + 1:
                 self.contiguous = False
             if plain.lac > self.lac:
@@ -110,12 +117,12 @@ class _RunBuilder:
         else:
             self.close(i)
             self.key, self.ledger_id, self.lac = plain.key, plain.ledger_id, plain.lac
-            self.i0, self.contiguous = i, True
+            self.i0, self.contiguous, self.deferred = i, True, plain.deferred
         self.last = entry_id
 
     def close(self, i: int) -> None:
         if self.key:
-            self.runs.append(Run(self.ledger_id, self.key, self.i0, i, self.contiguous, self.lac))
+            self.runs.append(Run(self.ledger_id, self.key, self.i0, i, self.contiguous, self.lac, self.deferred))
             self.key = b""
 
 
@@ -131,8 +138,8 @@ def split_adds(
     """Cut whole frames from ``chunk[start:end]``; plain adds become disk records, replies and runs.
 
     A plain add is v2 version 2 with flags 0, or v3 of the one shape header{3, ADD_ENTRY, txn} + addRequest{ledger,
-    entry, 20-byte key, body}, ids not negative and equal to the body's, body of at least 32 bytes. Everything else
-    is reported in ``slow``.
+    entry, 20-byte key, body}, with or without writeFlags{DEFERRED_SYNC} behind the body; ids not negative and equal
+    to the body's, body of at least 32 bytes. Everything else is reported in ``slow``.
 
     Args:
         frame_max: limit of a frame with its length field.
@@ -242,6 +249,7 @@ def encode_adds(
     digest: int,
     mac_key: bytes = b"",
     txn_base: int = 0,
+    deferred: bool = False,
 ) -> tuple[bytes, array[int]]:
     """Frames of consecutive plain adds and where each ends (array('q')); the same bytes go to every bookie.
 
@@ -250,14 +258,16 @@ def encode_adds(
         digest: number of the digest kind (:class:`~bookkeeper.runs.shapes.Digest`).
         mac_key: SHA1("mac" + password); HMAC only.
         txn_base: v3: ``stream << 40``; entry e travels under ``txn_base | e mod 2**40``.
+        deferred: v3: flagged DEFERRED_SYNC (W11).
 
     Raises:
-        ValueError: a key that is not 20 bytes, negative ids, no such dialect or digest.
+        ValueError: a key that is not 20 bytes, negative ids, no such dialect or digest, deferred v2.
     """
-    check_encoding(dialect, ledger_id, first, payloads, lac, length_before, master_key, digest, txn_base)
+    check_encoding(dialect, ledger_id, first, payloads, lac, length_before, master_key, digest, txn_base, deferred)
+    tail = DEFERRED if deferred else b""
     out = bytearray()
     ends = array("q")
-    length, size = length_before, DIGEST_SIZES[digest]
+    length, digest_size = length_before, DIGEST_SIZES[digest]
     ledger_field = b"\x08" + put_varint(ledger_id) + b"\x10"
     key_field = b"\x1a\x14" + master_key + b"\x22"
     for entry_id, payload in enumerate(payloads, first):
@@ -266,17 +276,19 @@ def encode_adds(
             raise ValueError(f"a payload of {len(body)} bytes")
         length += len(body)
         header = HEADER.pack(ledger_id, entry_id, lac, length)
-        n = ENTRY_HEADER + size + len(body)
+        n = ENTRY_HEADER + digest_size + len(body)
         if dialect == Dialect.V2:
             out += U32.pack(24 + n) + V2_ADD + master_key
         else:
             txn = V3_ADD + put_varint(txn_base | entry_id & _ENTRY_MASK)
             request = ledger_field + put_varint(entry_id) + key_field + put_varint(n)
-            inner = bytes((0x0A, len(txn))) + txn + b"\xaa\x06" + put_varint(len(request) + n) + request
-            out += U32.pack(len(inner) + n) + inner
+            size = len(request) + n + len(tail)
+            inner = bytes((0x0A, len(txn))) + txn + b"\xaa\x06" + put_varint(size) + request
+            out += U32.pack(len(inner) + n + len(tail)) + inner
         out += header
         out += digest_of(digest, mac_key, header, body)
         out += body
+        out += tail
         ends.append(len(out))
     return bytes(out), ends
 
@@ -291,6 +303,7 @@ def check_encoding(
     master_key: bytes,
     digest: int,
     txn_base: int,
+    deferred: bool = False,
 ) -> None:
     """The arguments of ``encode_adds``, once per call.
 
@@ -303,6 +316,8 @@ def check_encoding(
         raise ValueError(f"ledger {ledger_id}, entry {first}")
     if not -1 <= lac <= INT64_MAX or not 0 <= length_before <= _LENGTH_MAX or not 0 <= txn_base < 1 << 64:
         raise ValueError(f"LAC {lac}, length {length_before}, transaction id {txn_base}")
+    if deferred and dialect != Dialect.V3:
+        raise ValueError("v2 has no flag for deferred sync")
     if type(master_key) is not bytes or len(master_key) != KEY_SIZE:
         raise ValueError(f"a master key is {KEY_SIZE} bytes")
 

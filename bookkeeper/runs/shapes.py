@@ -1,7 +1,8 @@
 """What the run codec hands out: flat arrays and a short list of runs, so that no caller does anything per entry.
 
-A *run* is a stretch of adds of one ledger under one key with strictly ascending entry ids. Rules (key, fence,
-read-only) are applied once per run; its records and its replies are slices that can be cut out if a rule fails.
+A *run* is a stretch of adds of one ledger under one key with strictly ascending entry ids, all or none of them flagged
+DEFERRED_SYNC. Rules (key, fence, read-only) are applied once per run; its records and its replies are slices that can
+be cut out if a rule fails.
 
     records  record 0 | record 1 | record 2 | ...        record i = records[begin : record_ends[i]]
     acks     reply  0 | reply  1 | reply  2 | ...        reply  i = acks[begin : ack_ends[i]]
@@ -70,7 +71,8 @@ V3_STATUS: Final[dict[int, int]] = {
 
 
 class Run(NamedTuple):
-    """Adds ``i0 .. i1 - 1`` of the arrays: one ledger, one key, strictly ascending entry ids (holes if E > Qw)."""
+    """Adds ``i0 .. i1 - 1`` of the arrays: one ledger, one key, strictly ascending entry ids (holes if E > Qw), one
+    flag."""
 
     ledger_id: int
     master_key: bytes
@@ -80,6 +82,8 @@ class Run(NamedTuple):
     """No holes: the ids are ``entry_ids[i0] .. entry_ids[i0] + i1 - i0 - 1``."""
     lac: int
     """The greatest LAC in the run's entries."""
+    deferred: bool = False
+    """Flagged DEFERRED_SYNC: to be answered when they are stored, durable or not (W11)."""
 
 
 class Adds(NamedTuple):

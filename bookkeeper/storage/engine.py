@@ -11,7 +11,7 @@ so a negative answer given after a fence is final (R3, B2). A fence never goes a
 
 **Groups.** ``append`` only collects. ``when_durable``, ``fence``, ``force`` and ``set_explicit_lac`` start the journal
 if it is idle; while one group is being made durable the next one collects (the journal clocks itself). So: append
-all runs of a chunk, then call ``when_durable`` once.
+all runs of a chunk, then call ``when_durable`` once (or ``start_writing``, for runs that nobody waits for).
 """
 
 from __future__ import annotations
@@ -238,9 +238,9 @@ class Engine:
         self._commit.when_durable(callback)
 
     def start_writing(self) -> None:
-        """Start the journal if it is idle, for adds that nobody waits for (W11): they are not to lie in memory until
-        somebody does."""
-        self._commit.start()
+        """See to it that adds which nobody waits for (W11) are written soon: with whatever is waited for next, or in a
+        few turns of the loop, or when there are enough of them. Never on the loop's thread."""
+        self._commit.start_soon()
 
     def fence(self, ledger_id: LedgerId, master_key: bytes, callback: Done) -> None:
         """Fence a ledger for ever; a ledger never seen is created fenced, with its key (K31).

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from bookkeeper.errors import BookieFailedError, DiskFullError, check
 from bookkeeper.seams import File, Worker
@@ -21,6 +22,12 @@ from bookkeeper.storage.journal import GroupBuffer, JournalWriter, PendingGroup,
 from bookkeeper.storage.journal_format import GROUP_HEADER, padded
 from bookkeeper.storage.log_book import LogBook
 from bookkeeper.storage.shapes import Done, EngineStats
+
+SOON_BYTES: Final = 256 * 1024
+"""Records that nobody waits for (W11) are written when there are so many."""
+
+SOON_TURNS: Final = 16
+"""They are collected for no more turns of the loop than this."""
 
 _FREE_BUFFERS = 4
 _NOWHERE = 1 << 63
@@ -75,6 +82,8 @@ class GroupCommit:
     _paused: bool = False
     _started_at: float = 0.0
     _timer: bool = False
+    _soon: int = 0
+    """How many more turns of the loop what nobody waits for may collect; 0: nobody looks at it."""
 
     def __post_init__(self) -> None:
         timed = self.monotonic is not None and self.call_later is not None
@@ -171,14 +180,44 @@ class GroupCommit:
             self._number(self._queue.popleft())
         self._submit()
 
+    def start_soon(self) -> None:
+        """The same for records that nobody waits for (W11), so that they become few groups and do not stay in memory:
+        they are written when a turn of the loop has brought no more of them, at ``SOON_BYTES``, or after
+        ``SOON_TURNS``, by the worker. Whoever waits for anything takes them along."""
+        if self._busy or self.dead is not None:  # when the group under way has been written they are looked at
+            return
+        group = self._collecting
+        if group is None or self._queue or self._writing is not None or group.size >= SOON_BYTES:
+            self.start()
+        elif not self._soon:
+            self._look_again(group, SOON_TURNS)
+
+    def _look_again(self, group: PendingGroup, turns: int) -> None:
+        if self.call_later is None:
+            return self.start()
+        self._soon, size = turns, group.size
+        self.call_later(0, lambda: self._turned(group, size))
+        return None
+
+    def _turned(self, group: PendingGroup, before: int) -> None:
+        """A turn of the loop is over; ``group`` had ``before`` bytes when it began."""
+        left, self._soon = self._soon - 1, 0
+        if group is not self._collecting:
+            self.start_soon()  # that one is under way; there may be another
+        elif left and before < group.size < SOON_BYTES and not self._busy:
+            self._look_again(group, left)
+        else:
+            self.start()
+
     def _write_here(self) -> None:
-        """Write the next group on this thread, the loop's, unless it is large or needs a new file (D7)."""
+        """Write the next group on this thread, the loop's (D7), unless it is large, nobody waits, or it needs a new
+        file."""
         self._busy = False
         if self.dead is not None:
             return
         self._close()
         group = self._number(self._queue.popleft())
-        if group.size > INLINE_BYTES or not self.journal.holds(group, self.logs):
+        if group.size > INLINE_BYTES or not self._wanted or not self.journal.holds(group, self.logs):
             self._submit()
             return
         self._begin()
@@ -243,7 +282,12 @@ class GroupCommit:
         if self._paused and self.in_flight <= self.config.inflight_bytes // 2:
             self._paused = False
             self.hooks.pressure(False)
-        return self.start()
+        return self.start() if self._wanted else self.start_soon()
+
+    @property
+    def _wanted(self) -> bool:
+        """Somebody waits for a group that is not durable."""
+        return any(group.waiters for group in self.groups())
 
     def _answer(self, group: PendingGroup, error: BaseException | None) -> None:
         waiters, group.waiters = group.waiters, []

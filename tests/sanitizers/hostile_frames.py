@@ -41,6 +41,8 @@ def seeds(native: ModuleType) -> list[bytes]:
         packed = native.pack_entries(split.records, offsets, ledger_id, 3, 1 << 20)
         assert packed.n == 4 and native.gather(adds, ends, range(4)) == adds
         made += [adds, split.acks, split.records, packed.body]
+        if dialect == 3:
+            made.append(native.encode_adds(3, ledger_id, 3, bodies, 2, 0, bytes(20), digest, b"", 3 << 40, True)[0])
     return made
 
 
@@ -55,10 +57,11 @@ def shortened() -> list[bytes]:
         + (3).to_bytes(8, "big")
         + bytes(16)
     )
+    deferred = add + b"\x28\x01"
     reply = b"\x08\x00\x10\x05\x18\x03"
     v2 = b"\x02\x01\x00\x00" + bytes(20 + 33)
     made = [v2[:n] for n in range(1, len(v2))]
-    for middle, inner in ((b"\xaa\x06", add), (b"\x10\x00\xaa\x06", reply)):
+    for middle, inner in ((b"\xaa\x06", add), (b"\xaa\x06", deferred), (b"\x10\x00\xaa\x06", reply)):
         whole = bytes((0x0A, len(header))) + header + middle
         made += [whole[:n] for n in range(1, len(whole))]
         made += [whole + bytes((n,)) + inner[:n] for n in range(len(inner) + 1)]

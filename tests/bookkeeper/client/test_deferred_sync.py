@@ -21,11 +21,17 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ledger import HEADER
 from bookkeeper.wire import Status
-from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster, payload_of
+from tests.bookkeeper.client.scripted import CONFIG, ScriptedBookie, ScriptedCluster, payload_of
 
 
 def forces(cluster: ScriptedCluster) -> int:
     return sum(isinstance(request, wire.ForceLedger) for bookie in cluster.bookies for request in bookie.requests)
+
+
+def adds_to(bookie: ScriptedBookie) -> list[wire.AddEntry]:
+    decoded = [wire.Detector().decode(body) for body in wire.Framer().feed(bytes(bookie.received))]
+    requests = [item[1] for item in decoded if not isinstance(item, wire.Refused)]
+    return [request for request in requests if isinstance(request, wire.AddEntry)]
 
 
 @pytest.mark.rule("W11")
@@ -37,7 +43,7 @@ def test_appends_are_flagged_and_only_force_moves_the_last_add_confirmed() -> No
             assert await ledger.flush() == ledger.last_add_confirmed == -1
             assert (ledger.length, ledger.pending_bytes) == (0, 0)
             await asyncio.sleep(0.1)
-            adds = [r for b in cluster.bookies for r in b.requests if isinstance(r, wire.AddEntry)]
+            adds = [add for bookie in cluster.bookies for add in adds_to(bookie)]
             assert len(adds) == 9
             assert all(add.deferred_sync for add in adds)
             assert {HEADER.unpack_from(add.entry)[2] for add in adds} == {-1}

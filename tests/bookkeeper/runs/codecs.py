@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.runs import Digest, pure
+from bookkeeper.wire import AddEntry, Dialect, encode_request
 
 native: ModuleType | None
 try:
@@ -48,13 +50,20 @@ def adds(
     key: bytes = KEY,
     digest: int = Digest.CRC32C,
     txn_base: int = STREAM << 40,
+    deferred: bool = False,
 ) -> bytes:
     bodies = [b"payload %d" % i for i in range(many)] if isinstance(many, int) else many
-    frames, _ = pure.encode_adds(dialect, ledger_id, first, bodies, lac, 0, key, digest, b"k" * 20, txn_base)
+    frames, _ = pure.encode_adds(dialect, ledger_id, first, bodies, lac, 0, key, digest, b"k" * 20, txn_base, deferred)
     return frames
 
 
-good_adds = st.builds(adds, dialects, ledger_ids, entry_ids, payloads, lac=st.integers(-1, 9), key=keys, digest=digests)
+deferred_adds = st.builds(
+    adds, st.just(3), ledger_ids, entry_ids, payloads, key=keys, digest=digests, deferred=st.booleans()
+)
+good_adds = (
+    st.builds(adds, dialects, ledger_ids, entry_ids, payloads, lac=st.integers(-1, 9), key=keys, digest=digests)
+    | deferred_adds
+)
 
 
 @st.composite
@@ -78,9 +87,20 @@ LONG_VARINT = framed(_SHORT.replace(b"\x06\x49\x08\x05\x10", b"\x06\x4a\x08\x85\
 """A ledger id that takes a byte more than it needs."""
 
 
+FLAGS = (b"\x28\x00", b"\x28\x02", b"\x28\x03", b"\x28\x81", b"\x20\x01", b"\x30\x01", b"\x01\x28", b"\x28\x28")
+"""In the place of ``28 01``: other flags, other fields, no field at all."""
+
+SHORT_DEFERRED = encode_request(
+    AddEntry(LedgerId(5), EntryId(0), KEY, adds(2, 5, 0, [b""], digest=Digest.DUMMY)[28:58], deferred_sync=True),
+    Dialect.V3,
+    1,
+)
+"""An entry of 30 bytes, and the flag."""
+
+
 def oddities() -> list[bytes]:
     """Frames that are nearly plain adds, or impossible."""
-    v2, v3 = adds(2)[4:], adds(3)[4:]
+    v2, v3, deferred = adds(2)[4:], adds(3)[4:], adds(3, deferred=True)[4:]
     return [
         b"\0\0\0\0",
         b"\xff\xff\xff\xff",
@@ -91,6 +111,10 @@ def oddities() -> list[bytes]:
         framed(b"\x02\x01\x00\x02" + v2[4:]),
         framed(b"\x01" + v2[1:]),
         framed(v3 + b"\x28\x01"),
+        *(framed(deferred[:-2] + flags) for flags in FLAGS),
+        framed(deferred[:-1]),
+        framed(deferred[:-2]),
+        SHORT_DEFERRED,
         LONG_VARINT,
         framed(b"\x0a\xff" + v3[2:]),
         framed(v3[:-1]),

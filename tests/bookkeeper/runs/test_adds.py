@@ -27,7 +27,17 @@ from bookkeeper.wire import (
     encode_reply,
     encode_request,
 )
-from tests.bookkeeper.runs.codecs import CODECS, KEY, LONG_VARINT, OTHER_KEY, STREAM, adds, framed
+from tests.bookkeeper.runs.codecs import (
+    CODECS,
+    FLAGS,
+    KEY,
+    LONG_VARINT,
+    OTHER_KEY,
+    SHORT_DEFERRED,
+    STREAM,
+    adds,
+    framed,
+)
 
 LEDGER, ENTRY = LedgerId(5), EntryId(0)
 VECTORS = Path(__file__).parents[2] / "vectors"
@@ -93,6 +103,52 @@ def test_another_ledger_key_or_a_repeated_id_begins_a_run(codec: ModuleType, dia
 
 
 @both
+@pytest.mark.rule("W11")
+@pytest.mark.parametrize("digest", list(Digest))
+@pytest.mark.parametrize("ledger_id", [0, 4, 300, (1 << 63) - 1])
+@pytest.mark.parametrize("first", [0, 126, 1 << 40])
+def test_a_deferred_add_is_the_plain_one_with_the_flag_of_the_protocol(
+    codec: ModuleType, digest: Digest, ledger_id: int, first: int
+) -> None:
+    payloads = [b"x" * size for size in (0, 1, 34, 35, 36, 37, 38, 70, 120, 16_250, 16_320, 70_000)]
+    frames, ends = codec.encode_adds(3, ledger_id, first, payloads, -1, 0, KEY, digest, b"mac", 7 << 40, True)
+    plain = split(codec, codec.encode_adds(3, ledger_id, first, payloads, -1, 0, KEY, digest, b"mac", 7 << 40)[0])
+    begin = start = 0
+    for index, (end, stop) in enumerate(zip(plain.record_ends, ends, strict=True)):
+        entry, entry_id = plain.records[begin + 8 : end], first + index
+        request = AddEntry(LedgerId(ledger_id), EntryId(entry_id), KEY, entry, deferred_sync=True)
+        assert frames[start:stop] == encode_request(request, Dialect.V3, 7 << 40 | entry_id % (1 << 40))
+        begin, start = end, stop
+    assert start == len(frames)
+    again = split(codec, frames)
+    assert again.runs == [plain.runs[0]._replace(deferred=True)] and not plain.runs[0].deferred
+    assert again._replace(used=0, runs=[]) == plain._replace(used=0, runs=[]), "but for that the same"
+
+
+@both
+@pytest.mark.rule("W11", "B1")
+def test_no_run_is_deferred_in_part(codec: ModuleType) -> None:
+    """Whose last bytes look like the flag is not flagged."""
+    looks = [b"no flag: \x28\x01"]
+    chunk = (
+        adds(3, 5, 0, 2)
+        + adds(3, 5, 2, 2, deferred=True)
+        + adds(3, 5, 4, looks)
+        + adds(3, 5, 5, looks, deferred=True)
+        + adds(2, 5, 6, looks)
+    )
+    result = split(codec, chunk)
+    assert [(run.i0, run.i1, run.deferred) for run in result.runs] == [
+        (0, 2, False),
+        (2, 4, True),
+        (4, 5, False),
+        (5, 6, True),
+        (6, 7, False),
+    ]
+    assert [codec.read_record(result.records, result.record_ends[at - 1], 5, at)[-11:] for at in (4, 5, 6)] == looks * 3
+
+
+@both
 @dialects
 def test_striped_ids_are_one_run_with_holes(codec: ModuleType, dialect: int) -> None:
     """E=5, Qw=3: one bookie sees 0 1 3 (2 and 4 went elsewhere), still one run; LAC is the greatest."""
@@ -130,7 +186,13 @@ NOT_PLAIN = {
     "v2 recovery": encode_request(AddEntry(LEDGER, ENTRY, KEY, adds(2)[28:], recovery=True), Dialect.V2),
     "v3 recovery": encode_request(AddEntry(LEDGER, ENTRY, KEY, adds(2)[28:], recovery=True), Dialect.V3, 1),
     "v3 priority": encode_request(AddEntry(LEDGER, ENTRY, KEY, adds(2)[28:], priority=9), Dialect.V3, 1),
-    "v3 deferred": encode_request(AddEntry(LEDGER, ENTRY, KEY, adds(2)[28:], deferred_sync=True), Dialect.V3, 1),
+    "v3 deferred recovery": encode_request(
+        AddEntry(LEDGER, ENTRY, KEY, adds(2)[28:], deferred_sync=True, recovery=True), Dialect.V3, 1
+    ),
+    **{f"v3 flags {flags.hex()}": adds(3, deferred=True)[:-2] + flags for flags in FLAGS},
+    "v3 flag outside the request": framed(adds(3)[4:] + b"\x28\x01"),
+    "v3 flag in the entry's place": framed(adds(3, deferred=True)[4:-2]),
+    "v3 deferred short entry": SHORT_DEFERRED,
     "v3 other ids": encode_request(AddEntry(LEDGER, EntryId(1), KEY, adds(2)[28:]), Dialect.V3, 1),
     "v3 short key": encode_request(AddEntry(LEDGER, ENTRY, KEY[:19], adds(2)[28:]), Dialect.V3, 1),
     "v3 long varint": LONG_VARINT,
@@ -261,8 +323,8 @@ def test_entries_carry_lac_and_running_length(codec: ModuleType) -> None:
     assert headers == [(5, 3, 2, 103), (5, 4, 2, 103), (5, 5, 2, 105)]
 
 
-def captured() -> list[tuple[str, bytes]]:
-    """Every plain add that the official clients sent: (protocol, frame)."""
+def captured() -> list[tuple[str, bytes, bool]]:
+    """Every plain add that the official clients sent: (protocol, frame, deferred)."""
     found = []
     for name in ("wire_v2", "wire_v3"):
         data = json.loads((VECTORS / f"{name}.json").read_text())
@@ -270,21 +332,24 @@ def captured() -> list[tuple[str, bytes]]:
             for frame in item["frames"]:
                 fields = frame.get("fields") or {}
                 plain_v2 = fields.get("opcode") == "ADDENTRY" and fields["flags"] == 0
-                plain_v3 = set(fields.get("addRequest", {})) == {"ledgerId", "entryId", "masterKey", "body"}
+                add = dict(fields.get("addRequest", {}))
+                flags = add.pop("writeFlags", 0)
+                plain_v3 = set(add) == {"ledgerId", "entryId", "masterKey", "body"} and flags in (0, 1)
                 odd = item["name"].startswith("raw/") or fields.get("header", {}).get("priority")
                 if frame["dir"] == "request" and (plain_v2 or plain_v3) and not odd:
-                    found.append((frame["protocol"], bytes.fromhex(frame["hex"])))
+                    found.append((frame["protocol"], bytes.fromhex(frame["hex"]), flags == 1))
     return found
 
 
 @both
 def test_the_official_clients_adds_are_plain(codec: ModuleType) -> None:
     frames = captured()
-    assert len(frames) > 100 and {protocol for protocol, _ in frames} == {"v2", "v3"}
-    for _, frame in frames:
+    kinds = {(protocol, deferred) for protocol, _, deferred in frames}
+    assert len(frames) > 100 and kinds == {("v2", False), ("v3", False), ("v3", True)}
+    for _, frame, deferred in frames:
         result = split(codec, frame)
         assert result.records == codec.record(framed_body(frame[4:]))
-        assert len(result.runs) == 1 and not result.slow
+        assert [run.deferred for run in result.runs] == [deferred] and not result.slow
 
 
 @both

@@ -66,9 +66,23 @@ def test_encode_adds(
     dialect: int, ledger_id: int, first: int, bodies: list[bytes], lac: int, length: int, key: bytes, digest: int
 ) -> None:
     for txn_base in (0, 7 << 40, 0xFFFFFF << 40):
-        same("encode_adds", dialect, ledger_id, first, bodies, lac, length, key, digest, b"m" * 20, txn_base)
+        for deferred in (False, True):
+            same(
+                "encode_adds",
+                dialect,
+                ledger_id,
+                first,
+                bodies,
+                lac,
+                length,
+                key,
+                digest,
+                b"m" * 20,
+                txn_base,
+                deferred,
+            )
     views = [memoryview(bytearray(body)) for body in bodies]
-    same("encode_adds", dialect, ledger_id, first, views, lac, length, key, digest, b"m" * 20, 0)
+    same("encode_adds", dialect, ledger_id, first, views, lac, length, key, digest, b"m" * 20, 0, dialect == 3)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +99,8 @@ def test_encode_adds(
         (2, 5, 0, [b""], -1, 0, bytearray(KEY), 3, b"", 0),
         (3, 5, 0, [b""], -1, 0, KEY, 3, b"", 2**64),
         (2, 5, 0, ["text"], -1, 0, KEY, 3, b"", 0),
+        (2, 5, 0, [b""], -1, 0, KEY, 3, b"", 0, True),
+        (2, 5, 0, [b""], -1, 0, KEY, 2, b"", 0, True),
     ],
 )
 def test_arguments_that_cannot_be_encoded(arguments: tuple[object, ...]) -> None:
