@@ -10,6 +10,10 @@
 Killed at any moment and run again with ``resume`` it ends the same: values that are there are compared, not trusted.
 Until *open* there is no cluster at the target, and until *close* the source is as it was.
 
+Two runs may meet: one was paused, or somebody copies elsewhere. Never may both places be open, or ids would be issued
+twice (M6). So the target is opened only by the run that claimed it last (the version of ``copying``), and the source is
+opened again, after a comparison that failed, only by the run whose mark closes it (the value of ``moved``).
+
 What a copy cannot keep: versions begin at 0, and a ledger's time of creation is the copy's unless its metadata say it.
 """
 
@@ -38,7 +42,17 @@ from bookkeeper.meta import lineage
 from bookkeeper.meta.layout import Layout
 from bookkeeper.meta.lineage import COPIED, COPYING, MOVED, Copy, Lineage
 from bookkeeper.meta.paths import Paths
-from bookkeeper.meta.store import Create, Delete, MetadataStore, Operation, Set, settled_create
+from bookkeeper.meta.store import (
+    Create,
+    Delete,
+    MetadataStore,
+    Operation,
+    Set,
+    Version,
+    Versioned,
+    settled_create,
+    settled_set,
+)
 
 AT_ONCE: Final = 64
 """Reads in flight."""
@@ -103,6 +117,10 @@ class Copying:
         self._progress = progress
         self._extra: set[str] = set()
         self._report = Report()
+        self._claim = Version(0)
+        """The version of ``copying`` that says that the target is ours to open."""
+        self._closed_by: bytes | None = None
+        """The mark with which this run has closed the source."""
 
     async def run(self, *, resume: bool = False) -> Report:
         """See the module.
@@ -126,17 +144,20 @@ class Copying:
             await self._verify()
         except MetadataError:
             with contextlib.suppress(MetadataError):
-                await source.store.delete(source.paths.own(MOVED), None)  # the source is again as it was
+                await self._reopen()
             raise
         came = Lineage((*(await self._came()).copies, Copy(self._new_id, newest)))
-        await settle(
-            target.store,
-            [
-                Create(target.paths.instance_id, instance_id.encode()),
-                Create(target.paths.own(COPIED), came.encode()),
-                Delete(target.paths.own(COPYING), None),
-            ],
-        )
+        try:
+            await settle(
+                target.store,
+                [
+                    Delete(target.paths.own(COPYING), self._claim),
+                    Create(target.paths.instance_id, instance_id.encode()),
+                    Create(target.paths.own(COPIED), came.encode()),
+                ],
+            )
+        except (MetadataConflictError, NoSuchKeyError) as error:
+            raise self._taken_over() from error
         return self._report
 
     # -- look ----------------------------------------------------------------------------------------------
@@ -152,13 +173,19 @@ class Copying:
             raise NoClusterError(f"there is no cluster at {source.name}") from error
         for place in (source, target):
             await refuse_live(place)
-        begun = json.dumps({"from": source.name, "instance_id": instance_id}).encode()
+        begun = json.dumps({"from": source.name, "instance_id": instance_id, "by": self._new_id}).encode()
         there = await self._there()
         if there is not None and not resume:
             raise ClusterExistsError(f"a copy into {target.name} has begun: --resume goes on with it")
-        if there is not None and lineage.describe(there).get("instance_id") != instance_id:
-            raise ClusterExistsError(f"another copy into {target.name} has begun: {there.decode(errors='replace')}")
-        if there is None:
+        if there is not None and lineage.describe(there.value).get("instance_id") != instance_id:
+            text = there.value.decode(errors="replace")
+            raise ClusterExistsError(f"another copy into {target.name} has begun: {text}")
+        if there is not None:
+            try:
+                self._claim = await settled_set(target.store, target.paths.own(COPYING), begun, there.version)
+            except (MetadataConflictError, NoSuchKeyError) as error:
+                raise self._taken_over() from error
+        else:
             if await self._complete(instance_id):
                 self._report.already = True
                 return instance_id
@@ -170,16 +197,22 @@ class Copying:
                         f"there is something at {target.name} already ({path}); it was left as it is"
                     )
             try:
-                await settled_create(target.store, target.paths.own(COPYING), begun, parents=True)
+                self._claim = await settled_create(target.store, target.paths.own(COPYING), begun, parents=True)
             except KeyExistsError as error:
                 raise ClusterExistsError(f"another copy into {target.name} has begun just now") from error
         return instance_id
 
-    async def _there(self) -> bytes | None:
+    async def _there(self) -> Versioned[bytes] | None:
         try:
-            return (await self._target.store.get(self._target.paths.own(COPYING))).value
+            return await self._target.store.get(self._target.paths.own(COPYING))
         except NoSuchKeyError:
             return None
+
+    def _taken_over(self) -> MetadataError:
+        return MetadataError(
+            f"the copy into {self._target.name} was taken over by another run of this command, which ends it; "
+            "this run opened neither side"
+        )
 
     async def _complete(self, instance_id: str) -> bool:
         """Did an earlier run end this very copy? Then the source says so, and the cluster is there."""
@@ -282,13 +315,25 @@ class Copying:
     async def _close(self, instance_id: str) -> int:
         """Send everybody away who connects from now on; the newest transaction that the copy must show."""
         source, target = self._source, self._target
-        moved = json.dumps({"to": target.name, "instance_id": instance_id}).encode()
+        path = source.paths.own(MOVED)
+        moved = json.dumps({"to": target.name, "instance_id": instance_id, "by": self._new_id}).encode()
         try:
-            await settled_create(source.store, source.paths.own(MOVED), moved, parents=True)
+            await settled_create(source.store, path, moved, parents=True)
         except KeyExistsError as error:
-            raise ClusterExistsError(f"the cluster at {source.name} is being moved elsewhere") from error
+            found = await source.store.get(path)
+            if lineage.describe(found.value).get("to") != target.name:
+                raise ClusterExistsError(f"the cluster at {source.name} is moved elsewhere, or has moved") from error
+            await settled_set(source.store, path, moved, found.version)  # of a run before this one
+        self._closed_by = moved
         await refuse_live(source)
         return source.store.last_transaction
+
+    async def _reopen(self) -> None:
+        """The source is again as it was, unless another run has closed it."""
+        source = self._source
+        found = await source.store.get(source.paths.own(MOVED))
+        if found.value == self._closed_by:
+            await source.store.delete(source.paths.own(MOVED), found.version)
 
     async def _verify(self) -> None:
         source, target = self._source, self._target

@@ -341,3 +341,74 @@ async def test_a_target_that_takes_nothing_ends_the_copy(source: MemoryStore) ->
     service.cluster.interference = Losing(multi=[REQUEST_LOST] * 50)
     with pytest.raises(MetadataUnavailableError, match="does not take"):
         await copy(place(source), place(target))
+
+
+class Held(Copying):
+    """A run that is paused between closing the source and looking at both sides."""
+
+    def __init__(self, source: Place, target: Place, *, new_id: str) -> None:
+        super().__init__(source, target, new_id=new_id, progress=lambda *_: None)
+        self.reached, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def _verify(self) -> None:
+        self.reached.set()
+        await self.go_on.wait()
+        await super()._verify()
+
+    async def begin(self) -> asyncio.Task[Report]:
+        task = asyncio.create_task(self.run())
+        await self.reached.wait()
+        return task
+
+
+@pytest.mark.rule("M6")
+async def test_a_copy_to_elsewhere_that_comes_too_late_leaves_the_mark_of_the_first(source: MemoryStore) -> None:
+    there, elsewhere = await MemoryService().connect(), await MemoryService().connect()
+
+    class Late(Held):
+        async def _close(self, instance_id: str) -> int:
+            self.reached.set()
+            await self.go_on.wait()
+            return await super()._close(instance_id)
+
+    late = Late(place(source), place(elsewhere, name="elsewhere"), new_id="bb")
+    running = await late.begin()
+    await copy(place(source), place(there, name="there"))
+    late.go_on.set()
+    with pytest.raises(ClusterExistsError, match="moved"):
+        await running
+    with pytest.raises(ClusterMovedError, match="moved to there"):
+        await Metadata.over(source, seams())
+    await Metadata.over(there, seams())
+
+
+@pytest.mark.rule("M6")
+async def test_a_run_that_was_taken_over_neither_opens_the_target_nor_the_source(source: MemoryStore) -> None:
+    target = await MemoryService().connect()
+    old = Held(place(source), place(target), new_id="aa")
+    running = await old.begin()
+    await copy(place(source), place(target), resume=True, new_id="bb")
+    await (await Metadata.over(target, seams())).ledgers.create(NEW)  # life goes on there
+    old.go_on.set()
+    with pytest.raises(MetadataError):
+        await running
+    with pytest.raises(ClusterMovedError, match="moved to"):
+        await Metadata.over(source, seams())
+
+
+@pytest.mark.rule("M6")
+async def test_of_two_runs_only_the_later_one_opens_the_target(source: MemoryStore) -> None:
+    target = await MemoryService().connect()
+    old = Held(place(source), place(target), new_id="aa")
+    running = await old.begin()
+    new = Held(place(source), place(target), new_id="bb")
+    taking_over = asyncio.create_task(new.run(resume=True))
+    await new.reached.wait()
+    old.go_on.set()
+    with pytest.raises(MetadataError, match="taken over"):
+        await running
+    with pytest.raises(ClusterMovedError, match="--resume"):
+        await Metadata.over(target, seams())
+    new.go_on.set()
+    await taking_over
+    assert (await Metadata.over(target, seams())).lineage.id == "bb"
