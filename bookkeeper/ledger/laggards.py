@@ -26,15 +26,19 @@ class Laggards:
         self._ends: deque[int] = deque(maxlen=_STEPS)
         """The last acknowledged entry as of each of the last steps; its first is ``trail_bytes_max`` back."""
 
-    def hanging(self, seats: Sequence[Seat], next_entry: int, now: float) -> list[Seat]:
+    def hanging(self, seats: Sequence[Seat], next_entry: int, now: float, *, held_up: bool = False) -> list[Seat]:
         """Live bookies with something unanswered that stood still while another moved on.
+
+        ``held_up``: callers wait for those who trail. Then the others have nothing to move on with, and who trails is
+        measured alone.
 
         A bookie is suspected in one call and named in a later one: a process that was paused itself first reads what
         came.
         """
         found = []
+        alone = self.trailing(seats) if held_up else []
         for seat in seats:
-            if not self._hangs(seat, seats, next_entry, now):
+            if not self._hangs(seat, alone, seats, next_entry, now):
                 seat.suspected_at = None
             elif seat.suspected_at is None:
                 seat.suspected_at = now
@@ -42,10 +46,10 @@ class Laggards:
                 found.append(seat)
         return found
 
-    def _hangs(self, seat: Seat, seats: Sequence[Seat], next_entry: int, now: float) -> bool:
+    def _hangs(self, seat: Seat, alone: list[Seat], seats: Sequence[Seat], next_entry: int, now: float) -> bool:
         if not seat.live or seat.acks.mark >= next_entry or now - seat.progress_at < self.stall_ms / 1000:
             return False
-        return any(other.live and other.progress_at > seat.progress_at for other in seats)
+        return seat in alone or any(other.live and other.progress_at > seat.progress_at for other in seats)
 
     def step(self, acknowledged_bytes: int, last_acknowledged: int) -> None:
         """So many payload bytes are acknowledged now, up to this entry."""

@@ -169,7 +169,11 @@ class EnsembleKeeper(ABC):
         """
         seat = self._by_bookie.get(bookie)
         if seat is not None and self._closes_when_forced:
-            return self._fail_force(_lost(bookie, error), now)
+            if isinstance(error, LedgerFencedError):
+                error = LedgerFencedError("another client recovers this ledger")
+            elif not isinstance(error, UnauthorizedError):
+                error = _lost(bookie, error)
+            return self._fail_force(error, now)
         if self.state is not WriterState.OPEN or seat is None:
             return []
         if isinstance(error, LedgerFencedError):
@@ -227,7 +231,7 @@ class EnsembleKeeper(ABC):
 
         True: that ended the handle (W11).
         """
-        hanging = self._laggards.hanging(self._seats, self.next_entry, now)
+        hanging = self._laggards.hanging(self._seats, self.next_entry, now, held_up=self._held_up)
         for seat in hanging:
             stall = RequestTimedOutError(f"{seat.bookie} stood still for {self._laggards.stall_ms} ms")
             if self._deferred:

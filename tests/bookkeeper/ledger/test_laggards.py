@@ -37,6 +37,19 @@ def test_nobody_hangs_when_everybody_stands_still() -> None:
 
 
 @pytest.mark.rule("D13")
+def test_who_holds_up_the_others_is_measured_alone() -> None:
+    laggards, (b1, b2, b3) = Laggards(stall_ms=500, trail_bytes_max=1280), seats()
+    for seat in (b1, b2):
+        seat.acks.add(0, 128)
+        seat.progress_at = 0.1
+    b3.progress_at = 0.2
+    laggards.step(1280, 127)
+    assert [laggards.hanging([b1, b2, b3], 128, now) for now in (1.0, 2.0)] == [[], []]
+    held_up = [laggards.hanging([b1, b2, b3], 128, now, held_up=True) for now in (0.6, 1.0, 1.1)]
+    assert held_up == [[], [], [b3]]
+
+
+@pytest.mark.rule("D13")
 def test_who_trails_by_so_many_bytes_is_named() -> None:
     laggards, (b1, b2, b3) = Laggards(stall_ms=500, trail_bytes_max=1280), seats()
     for seat in (b1, b2):

@@ -173,6 +173,22 @@ def test_a_bookie_that_trails_holds_up_the_callers_instead_of_failing(writer: Le
     assert (writer.must_wait, writer.error) == (False, None)
 
 
+@pytest.mark.rule("W11", "W12")
+def test_a_bookie_that_trails_and_then_stands_still_does_not_hold_up_the_callers_for_ever(writer: LedgerWriter) -> None:
+    add(writer, 300)
+    for entry in range(300):
+        acks(writer, f"{entry}:b1 {entry}:b2", now=1.0)
+    acks(writer, "0:b3", now=1.5)  # the last who moved on, and nobody else can: the callers wait
+    assert writer.must_wait
+    for now in (2.0, 11.4):
+        writer.on_tick(now)
+        assert writer.error is None
+    writer.on_tick(11.6)
+    writer.on_tick(11.7)
+    assert isinstance(writer.error, BookieFailedError)
+    assert "b3" in str(writer.error)
+
+
 @pytest.mark.rule("W11", "V1")
 def test_an_append_without_a_quorum_ends_the_handle_at_its_deadline(writer: LedgerWriter) -> None:
     add(writer)
@@ -235,6 +251,16 @@ def test_a_close_that_cannot_force_fails_and_only_one_without_force_may_follow(w
     with pytest.raises(type(writer.error) if writer.error else Exception):
         writer.close(6.0)
     assert of(CloseMetadata, writer.close(6.0, force=False)) == [CloseMetadata(writer.last_add_confirmed, 0)]
+
+
+@pytest.mark.rule("W9", "R13", "W11")
+def test_a_fence_during_the_force_of_a_close_is_told_as_that(writer: LedgerWriter) -> None:
+    add(writer)
+    acks(writer, "0:b1 0:b2")
+    writer.close(0.0)
+    (failed,) = of(CloseFailed, writer.on_bookie_failed(B3, LedgerFencedError("fenced"), 0.1))
+    assert isinstance(failed, CloseFailed)
+    assert isinstance(failed.error, LedgerFencedError)
 
 
 @pytest.mark.rule("W11")
