@@ -121,6 +121,19 @@ class AdvancedHandle(WriteHandle):
             self._rooms.append(future)
             await future
 
+    async def flush(self) -> EntryId:
+        """Wait until everything appended so far that has no gap below it is acknowledged, also what waits for room.
+
+        Returns and raises: as :meth:`WriteHandle.flush`.
+        """
+        upto = max(self._entries, default=-1)
+        last = await super().flush()
+        while (lowest := self._order.lowest_missing) <= upto and lowest in self._entries:
+            await self.room(lowest)
+            self._advance_later()
+            last = await super().flush()
+        return last
+
     async def append(self, payload: Buffer) -> NoReturn:
         """Raises: IllegalOperationError, always: the ids of this ledger are its caller's; use append_at()."""
         raise self._no_numbering()

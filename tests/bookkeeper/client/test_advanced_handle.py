@@ -127,6 +127,27 @@ def test_appends_in_order_wait_for_the_writer_like_plain_ones() -> None:
     ScriptedCluster().run(story)
 
 
+@pytest.mark.rule("W12")
+def test_leaving_waits_for_those_who_wait_for_room_and_not_for_those_above_a_gap() -> None:
+    config = ClientConfig(pending_bytes_max=1000, add_timeout_ms=4_000)
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(config) as bk:
+            appends = []
+            async with await bk.create_ledger(advanced=True) as ledger:
+                for entry_id in (*range(20), 21):
+                    appends.append(asyncio.ensure_future(ledger.append_at(entry_id, b"x" * 300)))
+                    await asyncio.sleep(0)
+                    await asyncio.sleep(0)
+                assert ledger.pending_bytes == 1200  # the others wait
+            *ids, above = await asyncio.gather(*appends, return_exceptions=True)
+            assert ids == list(range(20))
+            assert isinstance(above, LedgerClosedError)
+            assert ledger.metadata.last_entry == 19
+
+    ScriptedCluster().run(story)
+
+
 @pytest.mark.rule("W7", "W12")
 def test_a_cancelled_caller_takes_its_entry_back_only_while_it_waits_for_room() -> None:
     config = ClientConfig(pending_bytes_max=100)
