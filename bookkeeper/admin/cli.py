@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from importlib.metadata import EntryPoint, entry_points, version
-from typing import Any
 
 import click
 
@@ -37,9 +36,9 @@ class Verbs(click.Group):
             raise TypeError(f"entry point {found.value} is no click command")
         return command
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> None:
         try:
-            return super().invoke(ctx)
+            super().invoke(ctx)  # what a verb returns is no exit status: `main` gets that of `Exit` alone
         except BrokenPipeError:
             # Whoever read our output has gone (bk ... | head): there is nobody left to tell.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -78,9 +77,8 @@ def bk() -> None:
 def main() -> None:
     """The console script. Errors that are ours end with one sentence and status 1, not with a traceback."""
     try:
-        bk(standalone_mode=False)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
+        if status := bk(standalone_mode=False):  # click returns the status of an `Exit` instead of raising it
+            sys.exit(status)
     except click.UsageError as error:
         error.show()
         sys.exit(error.exit_code)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import click
 import pytest
@@ -97,6 +98,22 @@ def test_an_interrupted_command_says_nothing(
     monkeypatch.setattr("bookkeeper.admin.ledgers.finish", interrupt)
     said = bk("ledger", "list", "-m", embedded)
     assert (said.status, said.out, "Error" in said.err) == (130, "", False)
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_the_status_a_verb_exits_with_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    def leave() -> None:
+        raise click.exceptions.Exit(status)
+
+    verb = click.Group("leave", commands={"now": click.Command("now", callback=leave)})
+    monkeypatch.setattr(cli, "_verbs", lambda: {"leave": mock.Mock(load=lambda: verb)})
+    assert bk("leave", "now").status == status
+
+
+def test_what_a_verb_returns_is_no_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    verb = click.Command("count", callback=lambda: 7)
+    monkeypatch.setattr(cli, "_verbs", lambda: {"count": mock.Mock(load=lambda: verb)})
+    assert bk("count").status == 0
 
 
 def test_a_verb_whose_package_is_missing_says_so_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
