@@ -8,6 +8,8 @@ batch. Nobody can tell the difference:
 * A batch that the service refused changed nothing; its operations are then sent one by one, in that order, and each
   gets its own answer. So the answer to one is never that to another.
 * **Z4, M8** A batch of unknown outcome is an unknown outcome of each of its operations; nothing is sent again.
+* An operation whose caller has gone is not sent from then on: what that caller reads next it reads after all of its
+  writes that will ever be done.
 
 A single write is sent as it is. There is no timer: a lone caller waits for nobody.
 """
@@ -73,6 +75,7 @@ class Lane(Generic[O, R]):
             task.add_done_callback(self._sending.discard)
 
     async def _send(self, batch: list[tuple[O, asyncio.Future[R]]]) -> None:
+        batch = _wanted(batch)
         if len(batch) > 1:
             try:
                 answers = await self._many([operation for operation, _ in batch])
@@ -86,7 +89,7 @@ class Lane(Generic[O, R]):
                     if not answer.done():
                         answer.set_result(result)
                 return
-        await asyncio.gather(*(self._send_one(operation, answer) for operation, answer in batch))
+        await asyncio.gather(*(self._send_one(operation, answer) for operation, answer in _wanted(batch)))
 
     async def _send_one(self, operation: O, answer: asyncio.Future[R]) -> None:
         try:
@@ -97,3 +100,8 @@ class Lane(Generic[O, R]):
         else:
             if not answer.done():
                 answer.set_result(result)
+
+
+def _wanted(batch: list[tuple[O, asyncio.Future[R]]]) -> list[tuple[O, asyncio.Future[R]]]:
+    """Those whose callers have not gone."""
+    return [(operation, answer) for operation, answer in batch if not answer.done()]

@@ -100,9 +100,36 @@ async def test_a_request_is_bounded_in_operations_and_bytes(sent: Sent) -> None:
     assert sent.requests == [2, 1, 1]
 
 
-async def test_who_stops_waiting_leaves_the_others_alone(sent: Sent) -> None:
+async def test_who_stops_waiting_leaves_the_others_alone_and_is_not_sent_any_more(sent: Sent) -> None:
     waiting = [asyncio.ensure_future(sent.lane.put(Create(path))) for path in ("/a", "/b")]
     await asyncio.sleep(0)
     waiting[0].cancel()
     assert await waiting[1] == 0
-    assert await sent.store.exists("/a") == 0
+    assert await sent.store.exists("/a") is None
+    alone = asyncio.ensure_future(sent.lane.put(Create("/c")))
+    await asyncio.sleep(0)
+    alone.cancel()
+    assert await sent.lane.put(Create("/d")) == 0
+    assert await sent.store.exists("/c") is None
+
+
+@pytest.mark.rule("Z4")
+async def test_a_write_of_before_never_overtakes_what_its_caller_did_after_it_was_cancelled(sent: Sent) -> None:
+    """As a registration does that is withdrawn while it is published: what it looks at then is the end of it."""
+    await sent.store.create("/taken")
+    refused, go_on, many = asyncio.Event(), asyncio.Event(), sent.many
+
+    async def slow(operations: Sequence[Operation]) -> list[Any] | None:
+        answers = await many(operations)
+        refused.set()
+        await go_on.wait()
+        return answers
+
+    sent.lane = Lane(sent.one, slow, sent.size)
+    waiting = [asyncio.ensure_future(sent.lane.put(Create(path))) for path in ("/a", "/taken")]
+    await refused.wait()
+    waiting[0].cancel()
+    assert await sent.store.exists("/a") is None  # so there is nothing to withdraw
+    go_on.set()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert await sent.store.exists("/a") is None
