@@ -418,10 +418,9 @@ class LedgerWriter(EnsembleKeeper):
         return effects
 
     def _timeout_error(self) -> AddTimeoutError:
-        down = ", ".join(self.failed_bookies) or "none"
         error = AddTimeoutError(
             f"entry {self.last_acknowledged + 1} found no ack quorum of {self.spec.ack_quorum} within "
-            f"{self.config.add_timeout_ms} ms; failed bookies: {down}"
+            f"{self.config.add_timeout_ms} ms; failed bookies: {self._why_failed()}"
             + ("; an ensemble change was in flight" if self._change else "")
         )
         error.__cause__ = self._last_failure

@@ -113,6 +113,11 @@ class EnsembleKeeper(ABC):
         """Members of the ensemble that are sent nothing now."""
         return tuple(seat.bookie for seat in self._seats if not seat.live)
 
+    def _why_failed(self) -> str:
+        """The same with the reason of each, for people."""
+        failed = [seat for seat in self._seats if not seat.live]
+        return ", ".join(f"{seat.bookie} ({seat.failure or 'no reason is known'})" for seat in failed) or "none"
+
     @property
     def is_changing(self) -> bool:
         """Is an ensemble change in flight (confirms are held)?"""
@@ -182,18 +187,19 @@ class EnsembleKeeper(ABC):
             return self._fail(error)
         if self._deferred:
             return self._fail(_lost(bookie, error))
-        self._last_failure = error
         effects: list[Effect] = []
         if not seat.live:
+            self._last_failure = seat.failure = error
             if seat.returned:  # it came back and was lost again while a change is in flight
                 seat.returned = False
                 effects.append(WatchLife(bookie))
             return effects
-        self._drop(seat, effects)
+        self._drop(seat, error, effects)
         self._change_ensemble(now, effects)
         return effects
 
-    def _drop(self, seat: Seat, effects: list[Effect]) -> None:
+    def _drop(self, seat: Seat, error: BookKeeperError, effects: list[Effect]) -> None:
+        self._last_failure = seat.failure = error
         seat.live = False
         seat.returned = False
         seat.suspected_at = None
@@ -237,8 +243,7 @@ class EnsembleKeeper(ABC):
             if self._deferred:
                 effects += self._fail(_lost(seat.bookie, stall))
                 return True
-            self._last_failure = stall
-            self._drop(seat, effects)
+            self._drop(seat, stall, effects)
         if hanging:
             self._change_ensemble(now, effects)
         return False
@@ -251,8 +256,8 @@ class EnsembleKeeper(ABC):
             self._held_up = bool(trailing)
             return
         for seat in trailing:
-            self._last_failure = RequestTimedOutError(f"{seat.bookie} trails by {self.config.trail_bytes_max} bytes")
-            self._drop(seat, effects)
+            trails = RequestTimedOutError(f"{seat.bookie} trails by {self.config.trail_bytes_max} bytes")
+            self._drop(seat, trails, effects)
         if trailing:
             self._change_ensemble(now, effects)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 from itertools import islice
 
+from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger.acks import Acks
 
@@ -44,13 +45,15 @@ class Run:
 class Seat:
     """A member of the ensemble."""
 
-    __slots__ = ("acks", "bookie", "live", "position", "progress_at", "returned", "suspected_at")
+    __slots__ = ("acks", "bookie", "failure", "live", "position", "progress_at", "returned", "suspected_at")
 
     def __init__(self, bookie: BookieId, position: int, acks: Acks, now: float) -> None:
         self.bookie = bookie
         self.position = position
         self.acks = acks
         self.live = True
+        self.failure: BookKeeperError | None = None
+        """Why it is not live, or was not the last time."""
         self.returned = False
         """Failed, and its life was checked since: to be revived if the change in flight leaves it its seat."""
         self.progress_at = now
