@@ -30,6 +30,7 @@ from bookkeeper.auth import AuthConfig
 from bookkeeper.auth.config import NONE, TLS
 from bookkeeper.errors import ConfigError, require
 from bookkeeper.ids import Address, bookie_id
+from bookkeeper.meta import credentials, service_uri
 from bookkeeper.net.tls import ServerTls
 from bookkeeper.runs import FRAME_MAX
 from bookkeeper.storage.config import StorageConfig
@@ -55,7 +56,8 @@ class BookieConfig:
 
     listen: str = "127.0.0.1:0"
     """HOST:PORT. Port 0 chooses a free one with the first start; it is kept in ``directory`` from then on (D18).
-    An address other than loopback needs ``[tls]`` with client certificates (or ``[auth]``), or ``insecure`` (X1)."""
+    An address other than loopback needs ``[tls]`` with client certificates (or ``[auth]``), and, where the metadata
+    are in ZooKeeper, an identity there (:mod:`bookkeeper.meta.credentials`); or ``insecure`` (X1)."""
 
     advertise: str | None = None
     """HOST:PORT under which clients reach this bookie; default: where it listens."""
@@ -159,7 +161,7 @@ class BookieConfig:
         return self.auth.provider
 
     def _require_secure(self, name: str, value: str) -> None:
-        """X1: beyond loopback only encrypted and authenticated."""
+        """X1: beyond loopback only encrypted and authenticated, and with metadata that are not everybody's."""
         open_to_all = f"{value} would be open to everyone who reaches it, without authentication and encryption"
         require(
             name == "listen",
@@ -170,6 +172,13 @@ class BookieConfig:
             "listen is a loopback address (127.0.0.1, ::1, localhost), or connections are encrypted and clients "
             'authenticated ([tls] cert, key, client_ca and mode = "required"; bk bookie --tls-cert, --tls-key, '
             f"--tls-client-ca), or insecure = true: {open_to_all}",
+        )
+        require(
+            service_uri.parse(self.metadata_uri).scheme != "zk" or credentials.from_environment().identified,
+            f"to listen at {value} the ZooKeeper session has an identity ({credentials.USER} and "
+            f"{credentials.PASSWORD}, or a file that {credentials.FILE} names: user and password_file, or [tls] "
+            "certificate and key), or insecure = true: what a session without one creates is open to everyone who "
+            "reaches ZooKeeper, the passwords of ledgers with it",
         )
 
     def _require_authenticable(self) -> None:

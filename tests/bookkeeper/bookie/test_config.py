@@ -78,6 +78,26 @@ def test_beyond_loopback_one_of_the_two_is_not_enough(options: dict[str, object]
         config_from({**LEAST, "listen": "0.0.0.0:3181", **options})
 
 
+IDENTITY = {"BK_ZOOKEEPER_USER": "bookkeeper", "BK_ZOOKEEPER_PASSWORD": "secret"}
+
+
+@pytest.mark.rule("X1", "X26")
+@pytest.mark.parametrize("uri", ["zk://127.0.0.1:2181/ledgers", "zk+hierarchical://zk1:2181;zk2:2181/ledgers"])
+def test_beyond_loopback_zookeeper_knows_the_bookie(monkeypatch: pytest.MonkeyPatch, uri: str) -> None:
+    for name in ("BK_ZOOKEEPER", *IDENTITY):
+        monkeypatch.delenv(name, raising=False)
+    beyond = {**LEAST, "metadata_uri": uri, "listen": "0.0.0.0:3181", "tls": CERTIFICATE}
+    with pytest.raises(ConfigError) as error:
+        config_from(beyond)
+    for named in ("BK_ZOOKEEPER_USER", "BK_ZOOKEEPER_PASSWORD", "BK_ZOOKEEPER names", "insecure = true"):
+        assert named in str(error.value)
+    assert config_from({**beyond, "insecure": True}).insecure
+    assert not config_from({**beyond, "listen": "127.0.0.1:3181"}).insecure
+    for name, value in IDENTITY.items():
+        monkeypatch.setenv(name, value)
+    assert not config_from(beyond).insecure
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [
