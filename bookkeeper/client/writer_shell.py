@@ -148,12 +148,24 @@ class WriterShell:
         """After a close that failed: for want of the metadata store, or of a force that is not wanted any more."""
         assert self.closing is not None
         error = self.closing.exception()
+        if isinstance(error, ClientClosedError):
+            return False
         return isinstance(error, BookKeeperError) and (error.retryable or not force) and self.writer.may_close
 
     async def end(self, error: BookKeeperError) -> None:
-        """Stop everything; whoever still waits gets ``error``. Does nothing to the ledger. Idempotent."""
+        """Stop everything; whoever still waits gets ``error``. Does nothing to the ledger. Idempotent.
+
+        A close that is under way ends, too, with an outcome that is unknown.
+        """
         self.stop(error)
         await self._tasks.close()
+        if self.closing is not None and not self.closing.done():
+            self.closing.set_exception(
+                ClientClosedError(
+                    f"the handle of ledger {self.record.ledger_id} was let go of while it closed the ledger; its "
+                    "metadata tell whether it is closed, and a recovery (bk ledger recover, or open_ledger) closes it"
+                )
+            )
 
     def stop(self, error: BookKeeperError) -> None:
         """The part of ``end`` that needs no waiting. A change or close that is under way goes on."""

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from bookkeeper.errors import (
+    BookKeeperError,
     LedgerClosedError,
     LedgerFencedError,
     MetadataConflictError,
     MetadataUnavailableError,
     NoSuchLedgerError,
+    Outcome,
 )
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.client.scripted import ScriptedCluster
@@ -170,5 +172,29 @@ def test_a_close_that_loses_a_compare_and_set_looks_again() -> None:
             ledgers.write = loses_once  # type: ignore[method-assign,assignment]
             assert await all_of(ledger.close(), ledger.close()) == [None, None]
             assert lost
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.parametrize("how", ["abandon", "client"])
+@pytest.mark.parametrize("waits_for", ["force", "metadata"])
+def test_a_close_that_is_let_go_of_ends_at_once_and_says_so(how: str, waits_for: str) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        loop = asyncio.get_running_loop()
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger(deferred_sync=waits_for == "force")
+            await ledger.append(b"x")
+            cluster["b3"].silent_on_force = True
+            if waits_for == "metadata":
+                cluster.store.suspend(bk.metadata_store.store)  # type: ignore[arg-type]
+            close = asyncio.ensure_future(ledger.close())
+            await asyncio.sleep(0.1)
+            began = loop.time()
+            await (ledger.abandon() if how == "abandon" else bk.close())
+            for ending in (close, ledger.close(), ledger.close(force=False)):
+                with pytest.raises(BookKeeperError) as ended:
+                    await ending
+                assert ended.value.outcome is Outcome.UNKNOWN
+            assert loop.time() - began < 0.2
 
     ScriptedCluster().run(story)
