@@ -54,16 +54,16 @@ def parse(uri: str) -> ServiceUri:
     """
     scheme, colon, rest = uri.partition(":")
     if not colon:
-        raise ConfigError(f"not a metadata address: {uri!r}")
+        raise ConfigError(f"not a metadata address: {_shown(uri)}")
     if match := _ZOOKEEPER.fullmatch(scheme):
         return _parse_zookeeper(uri, match[1], rest)
     if scheme == "memory":
         return ServiceUri("memory", rest.strip("/"))
     if scheme in _OPENERS:
         if not rest.startswith("///") or len(rest) == 3:
-            raise ConfigError(f"expected {scheme}:///PATH, got {uri!r}")
+            raise ConfigError(f"expected {scheme}:///PATH, got {_shown(uri)}")
         return ServiceUri(scheme, rest[2:])
-    raise ConfigError(f"no such kind of metadata store: {scheme!r} in {uri!r}")
+    raise ConfigError(f"no such kind of metadata store in {_shown(uri)}")
 
 
 def _parse_zookeeper(uri: str, layout: str | None, rest: str) -> ServiceUri:
@@ -75,15 +75,24 @@ def _parse_zookeeper(uri: str, layout: str | None, rest: str) -> ServiceUri:
         )
     servers = [host for host in re.split("[,;]", hosts) if host]
     if not rest.startswith("//") or not servers or not all(_HOST.fullmatch(server) for server in servers):
-        raise ConfigError(f"expected zk://HOST:PORT,HOST:PORT/ROOT, got {uri!r}")
+        raise ConfigError(f"expected zk://HOST:PORT,HOST:PORT/ROOT, got {_shown(uri)}")
     if layout not in _ANY_LAYOUT and layout not in BY_URI_NAME:
-        raise ConfigError(f"no such ledger layout: {layout!r} in {uri!r} (one of {', '.join(BY_URI_NAME)})")
+        raise ConfigError(f"no such ledger layout: {layout!r} in {_shown(uri)} (one of {', '.join(BY_URI_NAME)})")
     path = f"/{root.strip('/')}" if root.strip("/") else DEFAULT_ROOT
     try:
         check_path(path)
     except ValueError as error:
-        raise ConfigError(f"{uri!r}: {error}") from error
+        raise ConfigError(f"{_shown(uri)}: {error}") from error
     return ServiceUri("zk", ",".join(servers), path, layout if layout in BY_URI_NAME else None)
+
+
+def _shown(uri: str) -> str:
+    """An address that is none, for messages: what stands before an ``@`` may be a password (X58)."""
+    before, at, after = uri.rpartition("@")
+    if not at:
+        return repr(uri)
+    scheme, slashes, _ = before.partition("://")
+    return repr(f"{scheme if slashes else ''}{slashes}***@{after}")
 
 
 def register(scheme: str, opener: Opener) -> None:

@@ -68,3 +68,21 @@ def test_credentials_in_an_address_are_refused_and_not_repeated() -> None:
     with pytest.raises(ConfigError, match=r"X58.*BK_ZOOKEEPER") as caught:
         parse("zk://bk:planted@127.0.0.1:2181/ledgers")
     assert "planted" not in str(caught.value)
+
+
+@pytest.mark.rule("X58")
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "zookeeper://bk:planted@127.0.0.1:2181/ledgers",
+        "zk://bk:planted/word@127.0.0.1:2181/ledgers",
+        "zk+nothing://bk:pl@nted@127.0.0.1/planted@ledgers",
+        "planted@127.0.0.1",
+        "sqlite://bk:planted@h/file",
+    ],
+)
+def test_what_may_be_a_password_in_what_is_no_address_is_not_repeated(uri: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(uri)
+    assert "planted" not in str(caught.value)
+    assert "pl@nted" not in str(caught.value)
