@@ -90,6 +90,8 @@ class Monitor:
                 self.problem("B3", f"{name} takes a regular add to ledger {ledger}, which it had fenced durably")
             entries = [("add", ledger, entry) for entry in adds.entry_ids[run.i0 : run.i1]]
             self._under_way.setdefault(next(commit.groups()), []).extend(entries)
+            if run.deferred:  # the reply follows in this turn
+                self.deferred[name].update((ledger, entry) for _, _, entry in entries)
 
         def watched_fence(ledger_id: LedgerId, master_key: bytes, callback: Callable[[Any], None]) -> None:
             before = commit.in_flight

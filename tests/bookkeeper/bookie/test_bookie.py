@@ -109,6 +109,43 @@ def test_a_deferred_add_is_answered_at_once_and_what_comes_after_it_makes_it_dur
     run(main)
 
 
+@pytest.mark.rule("W11", "B1")
+def test_of_a_chunk_deferred_runs_are_answered_at_once_and_plain_ones_when_they_are_durable() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        assert await status(connection, add(0, ledger=9)) is Status.OK
+        await ask(connection, wire.ReadEntry(LedgerId(3), EntryId(-1), KEY, fence=True))
+        got: dict[int, list[AddRun]] = {ledger: [] for ledger in (1, 2, 3, 4)}
+        streams = {
+            ledger: connection.open_stream(ledger, LedgerId(ledger), got[ledger].extend, lambda error: None)
+            for ledger in got
+        }
+
+        def frames(ledger: int, first: int, *, deferred: bool) -> bytes:
+            base = streams[ledger].txn_base
+            return runs.encode_adds(3, ledger, first, [b"p"] * 4, -1, 0, KEY, 3, b"", base, deferred)[0]
+
+        house.node.freeze()
+        plain = frames(1, 0, deferred=False) + frames(4, 0, deferred=False)
+        connection.write(
+            plain + frames(2, 0, deferred=True) + frames(3, 0, deferred=True) + frames(4, 4, deferred=True)
+        )
+        await asyncio.sleep(10)
+        assert got == {1: [], 2: [(0, 4, Status.OK)], 3: [(0, 4, Status.FENCED)], 4: [(4, 4, Status.OK)]}
+        assert await status(connection, wire.ReadEntry(LedgerId(2), EntryId(3))) is Status.OK
+        house.node.thaw()
+        await asyncio.sleep(1)
+        assert (got[1], got[4]) == ([(0, 4, Status.OK)], [(4, 4, Status.OK), (0, 4, Status.OK)])
+        counted = [house.metrics.counter(f"adds{name}_total").value for name in ("", "_deferred", "_refused")]
+        assert counted == [17, 8, 4] and house.admission.in_progress == 0
+        house.bookie.read_only = True
+        streams[2].send(frames(2, 4, deferred=True))
+        await asyncio.sleep(1)
+        assert got[2][1:] == [(4, 4, Status.READ_ONLY)]
+
+    run(main)
+
+
 @pytest.mark.rule("W11", "P12")
 def test_deferred_adds_are_written_without_being_asked_for_and_bounded() -> None:
     async def main(house: House) -> None:

@@ -36,8 +36,8 @@ async def stream(cluster: Cluster, ledger: LedgerId, got: list[AddRun]) -> tuple
     return connection, connection.open_stream(1 + ledger, ledger, got.extend, lambda error: None)
 
 
-def frames(ledger: LedgerId, first: int, count: int, base: int) -> bytes:
-    return bytes(runs.encode_adds(3, ledger, first, [b"p"] * count, -1, 0, KEY, 3, txn_base=base)[0])
+def frames(ledger: LedgerId, first: int, count: int, base: int, *, deferred: bool = False) -> bytes:
+    return bytes(runs.encode_adds(3, ledger, first, [b"p"] * count, -1, 0, KEY, 3, b"", base, deferred)[0])
 
 
 class SlowReads:
@@ -159,6 +159,25 @@ def test_runs_wait_for_one_read_in_order_and_what_waits_is_charged(monkeypatch: 
         await asyncio.sleep(1)
         assert got[one][-1] == (21, 5, Status.OK) and len(reads.asked) == 2, "it was asked about once"
         assert await status(cluster, wire.ReadEntry(one, EntryId(25))) is Status.OK
+
+    run(main)
+
+
+@pytest.mark.rule("W10a", "W11")
+def test_deferred_runs_wait_for_metadata_too_and_then_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        await cluster.wiped()
+        reads = SlowReads(cluster, monkeypatch)
+        got: list[AddRun] = []
+        _, each = await stream(cluster, ledger, got)
+        each.send(frames(ledger, 0, 3, each.txn_base) + frames(ledger, 3, 3, each.txn_base, deferred=True))
+        await asyncio.sleep(1)
+        assert got == []
+        reads.go.set()
+        await asyncio.sleep(1)
+        assert got == [(3, 3, Status.OK), (0, 3, Status.OK)], "the plain ones wait for the disk besides"
 
     run(main)
 

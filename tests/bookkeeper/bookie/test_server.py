@@ -18,9 +18,11 @@ from tests.bookkeeper.bookie.house import KEY, House, run
 L = LedgerId(7)
 
 
-def adds(first: int, count: int, *, size: int = 100, stream: int = 1, dialect: Dialect = Dialect.V3) -> bytes:
+def adds(
+    first: int, count: int, *, size: int = 100, stream: int = 1, dialect: Dialect = Dialect.V3, deferred: bool = False
+) -> bytes:
     payloads = [b"p" * size] * count
-    return runs.encode_adds(dialect, L, first, payloads, -1, 0, KEY, 3, txn_base=stream << 40)[0]
+    return runs.encode_adds(dialect, L, first, payloads, -1, 0, KEY, 3, b"", stream << 40, deferred)[0]
 
 
 def read(entry: int, *, fence: bool = False) -> wire.ReadEntry:
@@ -79,6 +81,8 @@ def test_no_bytes_bring_the_bookie_down(seed: int) -> None:
     def frame() -> bytes:
         if rng.random() < 0.4:
             return adds(rng.randrange(0, 50), rng.randrange(1, 5), dialect=rng.choice(list(Dialect)))
+        if rng.random() < 0.2:
+            return adds(rng.randrange(0, 50), rng.randrange(1, 5), deferred=True)
         if rng.random() < 0.2:
             return wire.encode_request(wire.BatchRead(L, EntryId(0), 1, 10, 1000), Dialect.V2)
         return wire.encode_request(rng.choice(requests), Dialect.V3, rng.randrange(1, 1 << 40))

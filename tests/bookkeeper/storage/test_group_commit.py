@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -10,11 +11,13 @@ import pytest
 
 from bookkeeper.errors import BookieFailedError, DiskFullError
 from bookkeeper.storage import Engine, EngineState
+from bookkeeper.storage.group_commit import SOON_BYTES, SOON_TURNS
 from bookkeeper.storage.journal_format import Group, padded, read_groups
 from tests.bookkeeper.storage.recording_disk import Op, QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, add, everything, lid, make_entry, open_engine, read
 
 Answers = list[tuple[int, BaseException | None]]
+LARGE_GROUPS = replace(CONFIG, group_bytes=1 << 20, inflight_bytes=1 << 24, journal_file_bytes=1 << 22)
 
 
 @pytest.fixture
@@ -64,6 +67,111 @@ def test_nothing_is_written_before_someone_wants_it_durable(disk: RecordingDisk)
     workers.pump()
     assert answers == [(0, None)] and engine.journal_bytes_in_flight == 0
     assert all(group.header.size <= CONFIG.group_bytes for group in journal_groups(disk)), "cut at the limit"
+
+
+class Turns:
+    """A loop's ``call_later(0, ...)``."""
+
+    def __init__(self) -> None:
+        self.calls: list[Callable[[], None]] = []
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> None:
+        assert delay == 0
+        self.calls.append(callback)
+
+    def end(self) -> None:
+        calls, self.calls = self.calls, []
+        assert len(calls) <= 1, "one look at a time"
+        for call in calls:
+            call()
+
+
+def with_turns(disk: RecordingDisk) -> tuple[Engine, QueueWorkers, Turns]:
+    workers, turns = QueueWorkers(), Turns()
+    return Engine.open(LARGE_GROUPS, disk, workers, call_later=turns.call_later), workers, turns
+
+
+def add_deferred(engine: Engine, entry_id: int, size: int = 60) -> bytes:
+    entry = add(engine, 1, entry_id, size=size)
+    engine.start_writing()
+    return entry
+
+
+@pytest.mark.rule("W11")
+def test_what_nobody_waits_for_is_one_group_when_a_turn_brings_no_more(disk: RecordingDisk) -> None:
+    engine, workers, turns = with_turns(disk)
+    for entry_id in range(12):
+        add_deferred(engine, entry_id)
+        if entry_id % 2:
+            assert workers.jobs == []
+            turns.end()
+    turns.end()
+    assert len(workers.jobs) == 1
+    add_deferred(engine, 12)
+    workers.pump()
+    while turns.calls:
+        turns.end()
+    workers.pump()
+    assert [group.header.records for group in journal_groups(disk)] == [13, 1], "a key and 12; what came meanwhile"
+    assert (engine.journal_bytes_in_flight, turns.calls) == (0, [])
+
+
+@pytest.mark.rule("W11")
+def test_what_nobody_waits_for_is_written_soon_however_much_comes(disk: RecordingDisk) -> None:
+    engine, workers, turns = with_turns(disk)
+    add_deferred(engine, 0)
+    entry_id = 1
+    while not workers.jobs:
+        add_deferred(engine, entry_id)
+        entry_id += 1
+        turns.end()
+    assert entry_id == 1 + SOON_TURNS, "a few in every turn"
+    workers.pump()
+    while not workers.jobs:
+        add_deferred(engine, entry_id, size=SOON_BYTES // 4)
+        entry_id += 1
+    assert entry_id == 1 + SOON_TURNS + 4, "very many in one"
+    workers.pump()
+    turns.end()
+    assert (engine.journal_bytes_in_flight, len(journal_groups(disk))) == (0, 2)
+
+
+@pytest.mark.rule("W11", "B1")
+def test_whoever_waits_takes_along_what_nobody_waits_for(disk: RecordingDisk) -> None:
+    engine, workers, turns = with_turns(disk)
+    answers: Answers = []
+    add_deferred(engine, 0)
+    add_waiting(engine, 1, answers)
+    assert len(workers.jobs) == 1, "at once"
+    add_deferred(engine, 2)
+    add_waiting(engine, 3, answers)
+    turns.end()
+    workers.step()
+    assert answers == [(1, None)] and [name for name, _, _ in workers.jobs].count("journal") == 1
+    workers.pump()
+    add_deferred(engine, 4)
+    engine.force(lid(1), lambda error: answers.append((4, error)))
+    add_deferred(engine, 5)
+    engine.checkpoint(lambda error: answers.append((5, error)))
+    workers.pump()
+    assert answers == [(1, None), (3, None), (4, None), (5, None)]
+    while turns.calls:
+        turns.end()
+    assert workers.jobs == []
+    assert [group.header.records for group in journal_groups(disk)][:3] == [3, 2, 1]
+
+
+@pytest.mark.rule("W11", "K23")
+def test_what_nobody_waited_for_when_the_disk_failed_is_not_written(disk: RecordingDisk) -> None:
+    engine, workers, turns = with_turns(disk)
+    answers: Answers = []
+    disk.faults["sync", ".journal"] = OSError(errno.EIO, "input/output error")
+    add_waiting(engine, 0, answers)
+    entry = add_deferred(engine, 1)
+    workers.pump()
+    turns.end()
+    assert isinstance(answers[0][1], BookieFailedError) and workers.jobs == [] and turns.calls == []
+    assert not any(entry in op.data for op in disk.ops)
 
 
 @pytest.mark.rule("K7", "B1")

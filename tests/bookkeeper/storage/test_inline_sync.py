@@ -112,6 +112,32 @@ def test_a_large_group_goes_to_the_worker() -> None:
     assert answers == [None]
 
 
+@pytest.mark.rule("W11")
+def test_what_nobody_waits_for_never_holds_up_the_loop() -> None:
+    disk = RecordingDisk()
+    engine, workers, turns = opened(disk)
+    before = len(disk.ops)
+    for entry_id in (ROW, ROW + 1):
+        add(engine, 1, entry_id)
+        engine.start_writing()
+        while turns.calls:
+            turns.end()
+        assert len(disk.ops) == before and len(workers.jobs) == 1
+    workers.pump()
+    while turns.calls:
+        turns.end()
+    assert len(workers.jobs) == 1, "nor what was collected meanwhile"
+    workers.pump()
+    assert engine.journal_bytes_in_flight == 0
+    answers: list[BaseException | None] = []
+    add(engine, 1, ROW + 2)
+    engine.start_writing()
+    add(engine, 1, ROW + 3)
+    engine.when_durable(answers.append)
+    turns.end()
+    assert answers == [None], "with a plain add it is written like one"
+
+
 @pytest.mark.rule("K13")
 def test_a_checkpoint_begins_when_the_group_is_in_its_log() -> None:
     disk = RecordingDisk()
