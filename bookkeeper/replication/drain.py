@@ -243,7 +243,9 @@ class _Drain:
             if report.passes >= WRITABLE_PASSES_MAX and await self._some_are_writable():
                 await self._stick_what_is_left()
                 break
-            if len(report.moved) + len(report.recovered) == before and not await self._wait_for_grace():
+            idle = len(report.moved) + len(report.recovered) == before
+            # with nothing stuck others were faster (OVERTAKEN): whom they chose only another pass can tell (A9)
+            if idle and report.stuck and not await self._wait_for_grace():
                 break
         touched = {moved.ledger_id for moved in report.moved}
         report.marks = await tidy_marks(self._shop, self._names, touched, self._config.owner)

@@ -20,6 +20,7 @@ from typing import Final
 
 from bookkeeper.client.underreplicated import mark_path, marked_bookies
 from bookkeeper.errors import (
+    ClientClosedError,
     KeyExistsError,
     MetadataConflictError,
     MetadataError,
@@ -122,7 +123,7 @@ async def repair_lock(metadata: Metadata, ledger_id: LedgerId, owner: str) -> As
                 await store.delete(path, None)
         except (NoSuchKeyError, MetadataConflictError):
             pass
-        except MetadataError as error:  # it goes with the session
+        except (MetadataError, ClientClosedError) as error:  # it goes with the session
             _log.warning("the repair lock of ledger %d stays until this session ends: %s", ledger_id, error)
 
 

@@ -12,10 +12,11 @@ from typing import Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.ledger_record import LedgerRecord
-from bookkeeper.errors import IllegalOperationError, NotEnoughBookiesError
+from bookkeeper.errors import IllegalOperationError, MetadataConflictError, NotEnoughBookiesError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.replication.copies import Copy, copies_of
 from bookkeeper.replication.fragment import CopyConfig, Outcome
+from bookkeeper.replication.marks import repair_lock
 from bookkeeper.replication.repair import Brought, Workshop, bring
 from bookkeeper.replication.throttle import Throttle
 
@@ -36,11 +37,14 @@ async def replicate_fragment(
     bytes_per_s: int = 0,
     config: CopyConfig | None = None,
     on_copied: Callable[[int, int], None] = lambda entries, size: None,
+    owner: str = "bookkeeper-py",
 ) -> Brought:
     """Bring one fragment's share of ``bookie`` to another bookie, and put that one into its place (A1-A6).
 
     Works while ``bookie`` is up, and when it is gone for good, as long as one good copy of each entry can be read.
-    After it was cut short it is simply called again: the metadata are as they were until the very end.
+    After it was cut short it is simply called again: the metadata are as they were until the very end. Holds the
+    lock of the ledger's repair meanwhile: without it a Java bookie that is the target may take what is being brought
+    for a surplus copy, and drop it before it is swapped in.
 
     Args:
         first_entry: names the fragment.
@@ -48,9 +52,11 @@ async def replicate_fragment(
         exclude: bookies that are not chosen.
         bytes_per_s: not faster than this; 0: as fast as it goes.
         on_copied: told (entries, bytes) as the target acknowledges them.
+        owner: who holds the lock, for people who look at it.
 
     Raises:
         NoSuchLedgerError: there is none.
+        MetadataConflictError: somebody else holds the lock of this ledger's repair; nothing was done.
         IllegalOperationError: no such fragment, ``bookie`` is not in it, or ``target`` is.
         LedgerFencedError: the last fragment of a ledger that is not closed: recover it first (A3).
         NotEnoughBookiesError: nobody is there to take its place.
@@ -58,6 +64,35 @@ async def replicate_fragment(
             are as they were.
         MetadataUnavailableError: whether the swap was done is not known; call again.
     """
+    async with repair_lock(client.services.metadata, LedgerId(ledger_id), owner) as holder:
+        if holder is not None:
+            raise MetadataConflictError(f"{holder} repairs ledger {ledger_id} now (the lock says so): try again later")
+        return await replicate_unlocked(
+            client,
+            ledger_id,
+            first_entry,
+            bookie,
+            target=target,
+            exclude=exclude,
+            bytes_per_s=bytes_per_s,
+            config=config,
+            on_copied=on_copied,
+        )
+
+
+async def replicate_unlocked(
+    client: BookKeeper,
+    ledger_id: int,
+    first_entry: int,
+    bookie: str,
+    *,
+    target: str | None = None,
+    exclude: Collection[str] = (),
+    bytes_per_s: int = 0,
+    config: CopyConfig | None = None,
+    on_copied: Callable[[int, int], None] = lambda entries, size: None,
+) -> Brought:
+    """The same without the lock, where all bookies are of this package: they drop no surplus copies (A2)."""
     services = client.services
     shop = Workshop(
         services=services,

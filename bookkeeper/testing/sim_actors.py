@@ -22,8 +22,9 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
     TooManyRequestsError,
 )
-from bookkeeper.replication import CopyConfig, replicate_fragment
+from bookkeeper.replication import CopyConfig
 from bookkeeper.replication.copies import copies_of
+from bookkeeper.replication.replace import replicate_unlocked
 from bookkeeper.seams import Seams
 from bookkeeper.testing.sim_cluster import SwarmCluster
 from bookkeeper.testing.sim_history import Kind, make_payload
@@ -386,7 +387,7 @@ class Repairer(Actor):
         try:
             copy = rng.choice(copies_of(await client.metadata(ledger)))
             target = copy.bookie if rng.random() < 0.2 else None
-            done = await replicate_fragment(
+            done = await replicate_unlocked(  # locks guard nothing (A2)
                 client, ledger, copy.first_entry, copy.bookie, target=target, config=self.config
             )
         except BookKeeperError as error:

@@ -14,9 +14,20 @@ from bookkeeper.errors import ConfigError, IllegalOperationError, LedgerFencedEr
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerState
 from bookkeeper.replication import DrainConfig, DrainProgress, drain, shares_of
+from bookkeeper.replication.fragment import CopyConfig, Outcome
 from bookkeeper.replication.marks import lock_path, read_mark
+from bookkeeper.replication.repair import Brought, Workshop, bring
 from bookkeeper.testing.cluster import SimCluster
-from tests.bookkeeper.replication.clusters import Story, append, holds, set_read_only, until, written
+from tests.bookkeeper.replication.clusters import (
+    Story,
+    append,
+    copy_on,
+    holds,
+    record_of,
+    set_read_only,
+    until,
+    written,
+)
 from tests.bookkeeper.replication.test_replace import damage
 
 OLD = ["b1", "b2", "b3"]
@@ -153,6 +164,33 @@ def test_one_ledger_that_cannot_be_moved_does_not_hold_up_the_others() -> None:
             await store.set(path, whole, None)
 
     run(story)
+
+
+@pytest.mark.rule("A2", "A9")
+def test_another_repairer_that_chose_a_drained_bookie_is_seen_in_the_next_pass() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await written(cluster, bk, 100)
+            before = (await bk.metadata(ledger)).last_fragment.ensemble
+            [first, *_] = sorted({"b1", "b2", "b3", "b4", "b5"} - set(before))
+            second = before[0]
+            copy = copy_on(await bk.metadata(ledger), second)
+            overtaken: list[asyncio.Future[Brought]] = []
+
+            def overtake(progress: DrainProgress) -> None:
+                if not overtaken:
+                    work = bring(Workshop(services=other.services), theirs, copy, BookieId(first))
+                    overtaken.append(asyncio.ensure_future(work))
+
+            theirs = await record_of(other, ledger)
+            config = DrainConfig(while_writable=True, bytes_per_s=5_000, copy=CopyConfig(run_entries_max=8))
+            report = await drain(bk, [first, second], config, overtake)
+            assert (await overtaken[0]).outcome is Outcome.SWAPPED
+            assert report.is_complete
+            assert await shares_of(bk, [first, second]) == ([], [])
+            await cluster.check_acked()
+
+    run(story, bookies=5)
 
 
 @pytest.mark.rule("A7", "D12")

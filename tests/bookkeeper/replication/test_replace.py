@@ -13,13 +13,16 @@ from bookkeeper.errors import (
     DataMissingError,
     IllegalOperationError,
     LedgerFencedError,
+    MetadataConflictError,
+    NoSuchKeyError,
     NoSuchLedgerError,
     NotEnoughBookiesError,
 )
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.replication.copies import copies_of
 from bookkeeper.replication.fragment import CopyConfig, Outcome
-from bookkeeper.replication.replace import replicate_fragment
+from bookkeeper.replication.marks import lock_path
+from bookkeeper.replication.replace import replicate_fragment, replicate_unlocked
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import (
     Story,
@@ -279,8 +282,8 @@ def test_two_repairers_at_once_leave_one_new_bookie_in_the_old_ones_place(seed: 
             old = before.last_fragment.ensemble[0]
             cluster.node(old).crash()
             done = await asyncio.gather(
-                replicate_fragment(bk, ledger, 0, old, config=SMALL),
-                replicate_fragment(other, ledger, 0, old, config=SMALL),
+                replicate_unlocked(bk, ledger, 0, old, config=SMALL),
+                replicate_unlocked(other, ledger, 0, old, config=SMALL),
             )
             after = await bk.metadata(ledger)
             swapped = {each.target for each in done if each.outcome is Outcome.SWAPPED}
@@ -333,5 +336,30 @@ def test_it_takes_as_long_as_the_throttle_says() -> None:
             done = await replicate_fragment(bk, ledger, 0, old, config=SMALL, bytes_per_s=5000)
             assert done.size / 5000 - 2 < asyncio.get_running_loop().time() - began < done.size / 5000 + 2
             assert done.size > 30_000
+
+    run(story)
+
+
+@pytest.mark.rule("A2")
+def test_the_lock_is_held_meanwhile_lest_the_target_takes_for_surplus_what_is_brought() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await written(cluster, bk, 20)
+            old = (await bk.metadata(ledger)).last_fragment.ensemble[0]
+            store = other.metadata_store.store
+            lock = lock_path("/ledgers", LedgerId(ledger))
+            await store.create(lock, b'bookieId: "worker"\n', ephemeral=True, parents=True)
+            with pytest.raises(MetadataConflictError, match="worker repairs ledger"):
+                await replicate_fragment(bk, ledger, 0, old)
+            await store.delete(lock, None)
+
+            locked: list[asyncio.Future[int | None]] = []
+            done = await replicate_fragment(
+                bk, ledger, 0, old, on_copied=lambda *_: locked.append(asyncio.ensure_future(store.owner(lock)))
+            )
+            assert done.outcome is Outcome.SWAPPED
+            assert await locked[0] == bk.metadata_store.store.session_id
+            with pytest.raises(NoSuchKeyError):
+                await store.get(lock)
 
     run(story)
