@@ -203,17 +203,20 @@ class LedgerWriter(EnsembleKeeper):
         self._drop_pending(end)
         self._changes_here = 0
         self.last_acknowledged = EntryId(end - 1)
-        kept = end
-        if self._deferred:  # what one bookie has refused it must still get, or nothing could ever be forced (W11)
-            kept = min(end, *(seat.acks.mark for seat in self._seats))
-        else:
+        if not self._deferred:
             self.last_add_confirmed = self.last_acknowledged
-        effects: list[Effect] = [Confirm(EntryId(first), end - first), Release(EntryId(kept - 1))]
+        effects: list[Effect] = [Confirm(EntryId(first), end - first), self._release_acknowledged()]
         if not self._pending:
             effects.append(PublishLac(self.last_add_confirmed, self._lac_readers()))
         if self.acknowledged_length >= self._laggards.next_step:
             self._fail_those_who_trail(now, effects)
         return effects
+
+    def _release_acknowledged(self) -> Release:
+        """What was acknowledged is not sent again; with deferred sync, what everybody has acknowledged: what one bookie
+        has refused it must still get, or nothing could ever be forced (W11)."""
+        end = self.last_acknowledged + 1
+        return Release(EntryId((min(end, *(seat.acks.mark for seat in self._seats)) if self._deferred else end) - 1))
 
     def _drop_pending(self, end: int) -> None:
         """Count the pending entries below ``end`` as acknowledged bytes."""
@@ -326,13 +329,15 @@ class LedgerWriter(EnsembleKeeper):
         """The shell cannot go on: nothing is taken or confirmed any more (W6); a recovery decides the end."""
         return self._fail(error)
 
-    def _fail_pending(self, error: BookKeeperError) -> list[Effect]:
+    def _fail_pending(self, error: BookKeeperError, *, forces: bool = False) -> list[Effect]:
+        """``forces``: what is acknowledged may still have to be sent again, to whom had no room for it."""
         first, count = EntryId(self.last_acknowledged + 1), self.pending_entries
         self._pending.clear()
         self.pending_bytes = 0
         if not count:
             return []
-        return [FailAdds(first, count, error), Release(EntryId(first + count - 1))]
+        release = self._release_acknowledged() if forces else Release(EntryId(first + count - 1))
+        return [FailAdds(first, count, error), release]
 
     def close(self, now: float, *, force: bool = True) -> list[Effect]:
         """Fail what is pending, then close at the last add confirmed (R13). Idempotent: later calls return [].
@@ -350,9 +355,10 @@ class LedgerWriter(EnsembleKeeper):
         if self.error is not None and (not self._may_close or (force and unforced)):
             raise self.error
         self.error = LedgerClosedError("the ledger was closed by its writer")
-        effects = self._fail_pending(self.error) if self.state is WriterState.OPEN else []
+        forces = force and unforced
+        effects = self._fail_pending(self.error, forces=forces) if self.state is WriterState.OPEN else []
         self.state = WriterState.CLOSING
-        if force and unforced:
+        if forces:
             self._closes_when_forced = True
             self._forcing.ask(self.last_acknowledged, self.acknowledged_length, now)
             return effects + self._go_on_forcing(now)

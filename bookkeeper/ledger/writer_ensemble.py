@@ -139,9 +139,10 @@ class EnsembleKeeper(ABC):
             kept_from: packets below this entry were released; those the bookie will never have (D12).
         """
         seat = self._by_bookie.get(bookie)
-        if self.state is not WriterState.OPEN or seat is None or not seat.live:
+        if (self.state is not WriterState.OPEN and not self._closes_when_forced) or seat is None or not seat.live:
             return []
-        end, effects = min(first + count, self.next_entry), list[Effect]()
+        known = self.next_entry if self.state is WriterState.OPEN else self.last_acknowledged + 1  # R13
+        end, effects = min(first + count, known), list[Effect]()
         if first < kept_from:
             gone = min(end, kept_from)
             check(gone <= self.last_add_confirmed + 1, "W8", f"entry {gone - 1} is pending and its packet is gone")

@@ -176,6 +176,24 @@ def test_an_entry_that_one_bookie_refused_is_not_forced_before_that_bookie_has_i
     ScriptedCluster().run(story)
 
 
+@pytest.mark.rule("R13", "W11")
+def test_what_a_bookie_had_no_room_for_is_sent_again_while_a_close_forces() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger(deferred_sync=True)
+            cluster["b2"].refuse_adds = Status.TOO_MANY_REQUESTS
+            assert await ledger.append(b"x") == 0
+            close = asyncio.ensure_future(ledger.close())
+            await asyncio.sleep(0.05)
+            assert not close.done()
+            cluster["b2"].refuse_adds = None
+            await asyncio.wait_for(close, 5)
+            assert payload_of(cluster["b2"].entries[ledger.id][0]) == b"x"
+            assert (await bk.metadata(ledger.id)).last_entry == 0
+
+    ScriptedCluster().run(story)
+
+
 @pytest.mark.rule("W9", "W11")
 def test_a_fenced_writer_ends_with_its_forces() -> None:
     async def story(cluster: ScriptedCluster) -> None:

@@ -12,6 +12,7 @@ from bookkeeper.errors import (
     RequestTimedOutError,
     TooManyRequestsError,
 )
+from bookkeeper.ids import EntryId
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.writer import (
     ChangeEnsemble,
@@ -203,6 +204,8 @@ def test_closing_fails_what_is_pending_forces_what_is_acknowledged_and_closes_th
     acks(writer, "0-1:b1 0-1:b2 0:b3")
     effects = writer.close(0.0)
     assert [type(e) for e in effects[:3]] == [FailAdds, Release, ForceLedger]
+    assert effects[1] == Release(EntryId(0)), "b3 may still have no room for entry 1"
+    assert of(SendAdds, writer.send_again(B3, 1, 2, kept_from=1)) == [SendAdds(B3, EntryId(1), 1, 2)]
     assert of(ForceLedger, effects) == [ForceLedger(B1, 1), ForceLedger(B2, 1)]
     with pytest.raises(LedgerClosedError):
         add(writer)
