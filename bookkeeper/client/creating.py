@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from bookkeeper.client.config import ClientConfig
@@ -44,7 +44,8 @@ class Wanted:
     ensemble: int
     write_quorum: int
     ack_quorum: int
-    password: bytes
+    password: bytes = field(repr=False)
+    """Shown nowhere (X59)."""
     digest: str
     custom_metadata: Mapping[str, bytes] | None
     ledger_id: int | None

@@ -68,3 +68,8 @@ def test_of_many_who_want_one_id_one_gets_it() -> None:
             assert (await bk.create_ledger()).id != 42
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("X59")
+def test_the_password_of_a_new_ledger_does_not_show() -> None:
+    assert "planted" not in repr(Wanted(**FINE | {"password": b"planted"}))
