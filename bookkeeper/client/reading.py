@@ -73,7 +73,7 @@ class EntrySource:
         Fails with: DataMissingError (L7), NoSuchEntryError (``unconfirmed`` only), DigestMismatchError or another
         BookieError when no good copy was to be had now.
         """
-        run = _RunRead(self, first, count, unconfirmed, whole)
+        run = RunRead(self, first, count, unconfirmed, whole)
         run.start()
         return run.done
 
@@ -110,12 +110,20 @@ class EntrySource:
         return sorted(ensemble, key=lambda b: (b in last, watcher.is_quarantined(b), pool.pause_left(b) > 0))
 
 
-class _RunRead:
+class RunRead:
     """One run on its way."""
 
     __slots__ = ("_effects", "_found", "_got", "_loop", "_machine", "_source", "_timer", "_whole", "done")
 
-    def __init__(self, source: EntrySource, first: int, count: int, unconfirmed: bool, whole: bool) -> None:
+    def __init__(
+        self,
+        source: EntrySource,
+        first: int,
+        count: int = 1,
+        unconfirmed: bool = False,
+        whole: bool = False,
+        order: Sequence[BookieId] = (),
+    ) -> None:
         metadata = source.record.metadata
         self._source = source
         self._whole = whole
@@ -123,7 +131,7 @@ class _RunRead:
             metadata,
             first,
             count,
-            order=source.order(metadata.fragment_of(first).ensemble),
+            order=order or source.order(metadata.fragment_of(first).ensemble),
             unconfirmed=unconfirmed,
             config=source.read_config,
         )
@@ -135,6 +143,17 @@ class _RunRead:
 
     def start(self) -> None:
         self._perform(self._machine.start(self._loop.time()))
+
+    def start_asked(self, bookie: BookieId, at: float) -> None:
+        """Start as if it were ``at``: the one entry was asked for at ``bookie`` then, and the rest is to come."""
+        first, *effects = self._machine.start(at)
+        if not isinstance(first, wish.AskBookie) or first.bookie != bookie:  # metadata changed: begin anew
+            self._perform([first])
+        self._perform(effects)
+
+    def answered(self, bookie: BookieId, reply: Reply | BookKeeperError) -> None:
+        """What ``bookie`` said, for a run of one entry that was :meth:`start_asked`."""
+        self._on_single(wish.AskBookie(bookie, self._machine.first, 1), reply)
 
     def _perform(self, effects: Iterable[wish.Effect]) -> None:
         for effect in effects:

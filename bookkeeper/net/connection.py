@@ -30,7 +30,7 @@ from bookkeeper.ids import Address, EntryId, LedgerId
 from bookkeeper.net.protocol import FrameProtocol
 from bookkeeper.runs import FRAME_MAX, STREAM_SHIFT, ReplyRun
 from bookkeeper.seams import Buffer, Net
-from bookkeeper.wire import Dialect, Op, Status
+from bookkeeper.wire import Dialect, Op, Status, plain_reads
 
 TICK_S: Final = 0.1
 """Seconds between two looks at time limits."""
@@ -223,6 +223,26 @@ class BookieConnection(FrameProtocol):
         else:
             self._send_by_key(pending)
 
+    def read_nowait(self, ledger_id: LedgerId, entry_id: EntryId, deadline: float, callback: Callback) -> None:
+        """``request_nowait`` of a plain read, of an entry id from 0 on; ``deadline`` by the loop's clock."""
+        frame = None
+        if not self.closed:
+            self._last_txn = txn = self._last_txn % ((1 << STREAM_SHIFT) - 1) + 1
+            frame = plain_reads.encode_request(self.dialect, ledger_id, entry_id, txn)
+        if frame is None:
+            timeout_s = deadline - asyncio.get_running_loop().time()
+            self.request_nowait(wire.ReadEntry(ledger_id, entry_id), timeout_s, callback)
+            return
+        pending = _Pending((Op.READ, ledger_id, entry_id), False, frame, deadline, callback)
+        self._count += 1
+        if deadline < self._timer_at:
+            self._arm(deadline)
+        if self.dialect is Dialect.V3:
+            self._by_txn[txn] = pending
+            self.write(frame)
+        else:
+            self._send_by_key(pending)
+
     async def request(self, request: wire.Request, timeout_s: float) -> wire.Reply:
         """The reply to ``request``, whatever its status.
 
@@ -286,7 +306,10 @@ class BookieConnection(FrameProtocol):
         if replies.runs:
             self._on_add_replies(replies.runs)
         for frame_start, frame_end in replies.slow:
-            self._on_frame(memoryview(buffer)[frame_start:frame_end])
+            if (plain := plain_reads.decode_reply(buffer, frame_start, frame_end, self.dialect)) is not None:
+                self._on_plain_read(*plain)
+            else:
+                self._on_frame(memoryview(buffer)[frame_start:frame_end])
             if self.closed:
                 break
         if replies.error is not None:
@@ -318,6 +341,17 @@ class BookieConnection(FrameProtocol):
             self._finish(pending, wire.AddReply(status, ledger_id, EntryId(first)))
             first, count = first + 1, count - 1
         return first, count
+
+    def _on_plain_read(self, txn: int, reply: wire.ReadReply) -> None:
+        """As ``_on_frame``, of what most replies are."""
+        if self.dialect is Dialect.V2:
+            pending = self._take((Op.READ, reply.ledger_id, reply.entry_id))
+        elif (pending := self._by_txn.get(txn)) is not None:
+            if pending.key[0] is not Op.READ:
+                return
+            del self._by_txn[txn]
+        if pending is not None:
+            self._finish(pending, reply)
 
     def _on_frame(self, body: memoryview) -> None:
         header, reply = wire.decode_reply(body, self.dialect)
