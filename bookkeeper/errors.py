@@ -25,6 +25,7 @@ nobody reads a message.
         * :exc:`MetadataUnavailableError` (retryable, outcome unknown), :exc:`SessionExpiredError`
         * :exc:`MetadataFormatError`, :exc:`MetadataRolledBackError`, :exc:`MetadataForbiddenError`
         * :exc:`NoClusterError`, :exc:`ClusterExistsError`, :exc:`ClusterMovedError`, :exc:`SessionsLiveError`
+        * :exc:`IdsUsedUpError`
     * :exc:`CorruptionError` -- bytes are not what they were
         * :exc:`DigestMismatchError`
     * :exc:`StorageError` -- a bookie's own disk
@@ -307,6 +308,10 @@ class ClusterExistsError(MetadataError):
 
 class ClusterMovedError(MetadataError):
     """The cluster's metadata have moved to another store, or a copy into this one has not ended."""
+
+
+class IdsUsedUpError(MetadataError):
+    """A cluster of Java's flat or legacy layout has issued every ledger id that such a layout has."""
 
 
 class SessionsLiveError(MetadataError):

@@ -23,13 +23,13 @@ from typing import Final
 
 from bookkeeper.errors import (
     CookieError,
-    MetadataError,
+    IdsUsedUpError,
     MetadataFormatError,
-    MetadataUnavailableError,
     NoSuchLedgerError,
 )
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
+from bookkeeper.meta.layout import SHORT_MAX
 from bookkeeper.seams import Disk
 from bookkeeper.storage.durable import replace_file
 
@@ -98,10 +98,8 @@ async def _newest(metadata: Metadata, highest: LedgerId) -> LedgerId:
     """An id above all that were ever generated: also of ledgers that are deleted (M6)."""
     try:
         return await metadata.ledgers.next_id()
-    except MetadataUnavailableError:
-        raise
-    except MetadataError:  # there are none left
-        return highest
+    except IdsUsedUpError:
+        return max(highest, LedgerId(SHORT_MAX))
 
 
 async def naming(metadata: Metadata, bookie: BookieId, ledgers: Iterable[LedgerId]) -> frozenset[LedgerId]:

@@ -13,7 +13,13 @@ import asyncio
 import re
 from typing import Final
 
-from bookkeeper.errors import ClientClosedError, KeyExistsError, MetadataError, MetadataUnavailableError
+from bookkeeper.errors import (
+    ClientClosedError,
+    IdsUsedUpError,
+    KeyExistsError,
+    MetadataError,
+    MetadataUnavailableError,
+)
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.layout import SHORT_MAX, Layout
 from bookkeeper.meta.paths import Paths
@@ -41,13 +47,13 @@ class LedgerIds:
         """A new id.
 
         Raises:
-            MetadataError: a flat or legacy cluster has used all of its ids.
+            IdsUsedUpError: a flat or legacy cluster has used all of its ids.
             MetadataUnavailableError: the store does not answer.
         """
         if self._short_only:
             number = await self._number_below(self._short_parent)
             if not 0 <= number < SHORT_MAX:
-                raise MetadataError("this cluster's layout has no ledger ids left")
+                raise IdsUsedUpError("this cluster's layout has no ledger ids left")
             return LedgerId(number)
         if not await self._long_began():
             number = await self._number_below(self._short_parent)

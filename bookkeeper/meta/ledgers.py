@@ -63,7 +63,7 @@ class Ledgers:
         """A new id that stays unused: greater than every id that was generated before.
 
         Raises:
-            MetadataError: a flat or legacy cluster has used all of its ids.
+            IdsUsedUpError: a flat or legacy cluster has used all of its ids.
             MetadataUnavailableError: the store does not answer.
         """
         return await self._ids.next()

@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.bookie.birth import BIRTH, READS, Birth, read_birth, survey, write_birth
-from bookkeeper.errors import CookieError
+from bookkeeper.errors import (
+    CookieError,
+    IdsUsedUpError,
+    MetadataError,
+    MetadataForbiddenError,
+    MetadataUnavailableError,
+    SessionExpiredError,
+)
 from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.meta.layout import SHORT_MAX
 from bookkeeper.testing import World
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
@@ -66,5 +74,30 @@ def test_who_has_served_before_knows_of_deleted_ledgers_though_none_is_left() ->
         assert await status(cluster, add(gone, 1)) is Status.FENCED, "deleted is for ever"
         new, _ = await metadata.ledgers.create(named(BOOKIE))
         assert await status(cluster, add(new, 0)) is Status.OK
+
+    run(main)
+
+
+@pytest.mark.rule("W10a", "M6")
+@pytest.mark.parametrize(
+    "error", [MetadataUnavailableError, SessionExpiredError, MetadataForbiddenError, MetadataError, IdsUsedUpError]
+)
+def test_a_survey_that_cannot_learn_the_newest_id_fails_unless_there_are_none_left(
+    error: type[MetadataError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(*OTHERS))
+
+        async def next_id() -> LedgerId:
+            raise error("planted")
+
+        monkeypatch.setattr(metadata.ledgers, "next_id", next_id)
+        if error is IdsUsedUpError:
+            assert await survey(metadata, BOOKIE) == Birth(LedgerId(SHORT_MAX))
+            assert ledger < SHORT_MAX
+        else:
+            with pytest.raises(error, match="planted"):
+                await survey(metadata, BOOKIE)
 
     run(main)
