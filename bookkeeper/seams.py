@@ -69,6 +69,8 @@ class TlsFiles:
     """Its private key, if it is not in ``cert``."""
     ca: str | None = None
     """Who vouches for the other side; a server that has it demands a certificate. Revocations in it are heeded."""
+    anonymous: bool = False
+    """A server's: clients without a certificate are let in too, to prove themselves in another way."""
     verify_host: bool = True
     """A client's: the server's certificate must be for the name that is connected to."""
 

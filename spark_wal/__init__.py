@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spark_wal.secret import Secret, read_secret
+    from bookkeeper.real import read_secret
+    from bookkeeper.secret import Secret
     from spark_wal.service import CheckpointService, checkpoint_service
     from spark_wal.spark_access import GatewayAccess
 
@@ -26,8 +27,9 @@ __all__ = ["CheckpointService", "GatewayAccess", "Secret", "checkpoint_service",
 def __getattr__(name: str) -> object:
     """Filled when asked for: importing this package costs nothing and needs no HTTP library."""
     if name in __all__:
-        from spark_wal import secret, service, spark_access
+        from bookkeeper import real, secret
+        from spark_wal import service, spark_access
 
-        rooms = {"GatewayAccess": spark_access, "Secret": secret, "read_secret": secret}
+        rooms = {"GatewayAccess": spark_access, "Secret": secret, "read_secret": real}
         return getattr(rooms.get(name, service), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,7 +13,7 @@ import click
 
 from bookkeeper.errors import BookKeeperError, ConfigError
 from bookkeeper.ids import Address
-from bookkeeper.real import run, system_seams
+from bookkeeper.real import append_private, read_private, read_secret, run, system_seams
 from journal_manager import JournalError
 
 if TYPE_CHECKING:
@@ -166,7 +166,6 @@ def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
     Gateways that run notice it by themselves. To revoke a token, remove its line. NAME is what files that are made
     with it belong to, and the client id for OAuth2.
     """
-    from spark_wal.secret import append_private, read_private
     from spark_wal.webhdfs.tokens import TokenBook, new_token, signing_key_line, token_line
 
     made = new_token()
@@ -202,7 +201,6 @@ def spark_conf(
     spark_version: str | None,
 ) -> None:
     """Print what a Spark session needs to reach a gateway, for spark-defaults.conf; write the files it names."""
-    from spark_wal.secret import read_secret
     from spark_wal.service import checkpoint_service
     from spark_wal.spark_access import GatewayAccess
 

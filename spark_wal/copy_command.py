@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 from bookkeeper.errors import ConfigError
+from bookkeeper.real import read_secret
 
 FILE: Final = click.Path(dir_okay=False)
 
@@ -56,7 +57,6 @@ def copy(
     """
     from spark_wal.copying.copier import Copier, CopyRefusedError
     from spark_wal.copying.places import PlaceError, open_place
-    from spark_wal.secret import read_secret
     from spark_wal.spark_access import GatewayAccess
 
     try:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from spark_wal.secret import Secret
+from bookkeeper.secret import Secret
 
 KIND_TLS: Final = "SWEBHDFS delegation"
 KIND_PLAIN: Final = "WEBHDFS delegation"

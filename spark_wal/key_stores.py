@@ -1,73 +1,77 @@
-"""Java's key stores, in its format JKS: a certificate authority for a trust store, a key and its chain for a key store.
+"""Java's key stores (PKCS#12) from PEM: authorities for a trust store, a key and its chain for a key store.
 
-Stock Hadoop reads neither PEM nor the PKCS#12 that OpenSSL makes without keys. JKS every Java reads; its own protection
-of keys is weak, so a store with a key is a private file, whatever its password.
+Stock Hadoop does not read PEM, and Java finds no trust in the PKCS#12 that OpenSSL makes without keys: it wants a mark
+on each authority. Trust stores made here have that mark, are not encrypted and need no password: Java reads them with
+none at all, as Hadoop's clients of Spark 3.5 to 4.3 and the JVM's own ``javax.net.ssl.trustStore`` do when no password
+is set. Key stores are encrypted (AES-256), which Java reads from 8u301 and 11.0.12 on.
+
+The only file of this package that knows the library ``cryptography``.
 """
 
 from __future__ import annotations
 
-import hashlib
-import secrets
-import struct
-from collections.abc import Sequence
-from typing import Final
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
 
-from spark_wal.der import octets, sequence
-from spark_wal.secret import Secret
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, NoEncryption, load_pem_private_key
+from cryptography.hazmat.primitives.serialization.pkcs12 import (
+    PKCS12Certificate,
+    serialize_java_truststore,
+    serialize_key_and_certificates,
+)
+from cryptography.utils import CryptographyDeprecationWarning
 
-_MAGIC: Final = 0xFEEDFEED
-_VERSION: Final = 2
-_KEY_ENTRY: Final = 1
-_CERTIFICATE_ENTRY: Final = 2
-_WHITENER: Final = b"Mighty Aphrodite"
-_KEY_PROTECTOR: Final = bytes.fromhex("300e060a2b060104012a021101010500")
-"""The algorithm of a protected key: 1.3.6.1.4.1.42.2.17.1.1."""
+from bookkeeper.secret import Secret
 
+logger = logging.getLogger(__name__)
 
-def trust_store(certificates: Sequence[bytes], password: Secret, at_ms: int) -> bytes:
-    """A store of authorities (DER)."""
-    entries = [
-        struct.pack(">I", _CERTIFICATE_ENTRY) + _text(f"ca-{number}") + struct.pack(">q", at_ms) + _certificate(data)
-        for number, data in enumerate(certificates)
-    ]
-    return _store(entries, password)
+_Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 
 
-def key_store(key: bytes, chain: Sequence[bytes], password: Secret, at_ms: int) -> bytes:
-    """A store of one private key (PKCS#8 DER) and its certificates, the key's own first."""
-    protected = _protect(key, password)
-    entry = struct.pack(">I", _KEY_ENTRY) + _text("client") + struct.pack(">q", at_ms)
-    entry += struct.pack(">I", len(protected)) + protected
-    entry += struct.pack(">I", len(chain)) + b"".join(map(_certificate, chain))
-    return _store([entry], password)
+def trust_store(ca: bytes, public: Sequence[bytes] = ()) -> bytes:
+    """A store of the authorities in ``ca`` (PEM), and of ``public`` ones (DER) as far as they can be read.
+
+    Raises:
+        ValueError: ``ca`` holds no certificate, or one that cannot be read.
+    """
+    authorities = [*x509.load_pem_x509_certificates(ca), *_readable(public)]
+    marked = [PKCS12Certificate(found, b"ca-%d" % number) for number, found in enumerate(authorities)]
+    return serialize_java_truststore(marked, NoEncryption())
 
 
-def _store(entries: Sequence[bytes], password: Secret) -> bytes:
-    data = struct.pack(">III", _MAGIC, _VERSION, len(entries)) + b"".join(entries)
-    return data + hashlib.sha1(_utf16(password) + _WHITENER + data, usedforsecurity=False).digest()
+def key_store(certificates: bytes, key: bytes, password: Secret) -> bytes:
+    """A store of one private key (PEM) and its certificates (PEM, the key's own first).
+
+    Raises:
+        ValueError: they cannot be read or do not belong together, or the key has a password.
+    """
+    own, *chain = x509.load_pem_x509_certificates(certificates)
+    encryption = BestAvailableEncryption(password.reveal().encode())
+    return serialize_key_and_certificates(b"client", _private(key), own, chain, encryption)
 
 
-def _certificate(data: bytes) -> bytes:
-    return _text("X.509") + struct.pack(">I", len(data)) + data
+def _private(pem: bytes) -> _Key:
+    try:
+        key = load_pem_private_key(pem, None)
+    except TypeError as error:  # what the library says of a key with a password
+        raise ValueError(f"{error} (openssl pkcs8 -topk8 -nocrypt makes one without)") from None
+    except UnsupportedAlgorithm as error:
+        raise ValueError(str(error)) from error
+    if not isinstance(key, _Key):
+        raise ValueError(f"a {type(key).__name__} is no key for TLS")
+    return key
 
 
-def _text(text: str) -> bytes:
-    data = text.encode()
-    return struct.pack(">H", len(data)) + data
-
-
-def _utf16(password: Secret) -> bytes:
-    return password.reveal().encode("utf-16-be")
-
-
-def _protect(key: bytes, password: Secret) -> bytes:
-    """The key, covered by a chain of hashes of the password; its own hash last."""
-    word = _utf16(password)
-    salt = secrets.token_bytes(20)
-    stream, last = bytearray(), salt
-    while len(stream) < len(key):
-        last = hashlib.sha1(word + last, usedforsecurity=False).digest()
-        stream += last
-    covered = bytes(a ^ b for a, b in zip(key, stream, strict=False))
-    check = hashlib.sha1(word + key, usedforsecurity=False).digest()
-    return sequence(_KEY_PROTECTOR, octets(salt + covered + check))
+def _readable(certificates: Sequence[bytes]) -> Iterator[x509.Certificate]:
+    """Public authorities are not ours to mend: some are as old as to break today's rules, and are trusted still."""
+    for data in certificates:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", CryptographyDeprecationWarning)
+                yield x509.load_der_x509_certificate(data)
+        except ValueError as error:
+            logger.warning("a public authority of this system is left out of the trust store: %s", error)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from bookkeeper.errors import ConfigError
 from bookkeeper.ids import Address
-from bookkeeper.real import SystemClock, run, system_seams
+from bookkeeper.real import run, system_seams
 from spark_wal.spark_access import GatewayAccess, write_settings
 from spark_wal.webhdfs.access import AccessConfig
 from spark_wal.webhdfs.backing import DEFAULT_NAMESPACE
@@ -108,7 +108,6 @@ class CheckpointService:
             Path(directory).resolve(),
             tls=self._tls,
             spark_version=_version(spark_version or _installed()),
-            at_ms=SystemClock().wall_ms(),
         )
         conf |= told.conf
         for kind, options in (("driver", told.driver_options), ("executor", told.executor_options)):

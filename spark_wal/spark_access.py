@@ -7,11 +7,12 @@ are in files for their owner's eyes; where a stock client takes them from nowher
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import secrets
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -19,15 +20,12 @@ from xml.sax.saxutils import escape
 
 from bookkeeper.errors import ConfigError, require
 from bookkeeper.ids import Address
-from spark_wal.der import CertificateFormatError, certificates_of, private_key_of
+from bookkeeper.real import read_private
+from bookkeeper.secret import Secret
 from spark_wal.hadoop_tokens import KIND_PLAIN, KIND_TLS, HadoopToken, token_file
-from spark_wal.key_stores import key_store, trust_store
-from spark_wal.secret import Secret, read_private
 
 _OAUTH2: Final = "dfs.webhdfs.oauth2"
 _PROVIDER: Final = "org.apache.hadoop.hdfs.web.oauth2.ConfCredentialBasedAccessTokenProvider"
-_TRUST_PASSWORD: Final = Secret("changeit")
-"""Of trust stores, which hold nothing secret: Java's own convention."""
 
 _BUNDLES: Final = (
     "/etc/ssl/certs/ca-certificates.crt",
@@ -72,7 +70,7 @@ class SparkAccess:
 
 
 def write_settings(
-    access: GatewayAccess, address: Address, directory: Path, *, tls: bool, spark_version: tuple[int, int], at_ms: int
+    access: GatewayAccess, address: Address, directory: Path, *, tls: bool, spark_version: tuple[int, int]
 ) -> SparkAccess:
     """Write the files into ``directory`` (made, 0700), and say what Spark must be told.
 
@@ -84,6 +82,8 @@ def write_settings(
     Raises:
         ConfigError: a file cannot be used, or this Spark cannot do what is asked. OSError: nothing can be written.
     """
+    if (access.ca or access.certificate) and importlib.util.find_spec("cryptography") is None:
+        raise ConfigError("Java's key stores need the package cryptography: pip install 'bookkeeper-py[spark]'")
     told = SparkAccess()
     driver, shipped = directory / "driver", directory / "shipped"
     for made in (directory, driver, shipped):
@@ -94,11 +94,11 @@ def write_settings(
             "leave client_id out, and the token goes with every request"
         )
     if tls:
-        _write_stores(access, driver, shipped, at_ms, told)
+        _write_stores(access, driver, shipped, told)
     elif access.ca or access.certificate:
         raise ConfigError("ca and certificate are for a gateway by TLS: give its address as https://HOST:PORT")
     if access.client_id is not None:
-        _write_oauth2(access, address, driver, shipped, tls, at_ms, told)
+        _write_oauth2(access, address, driver, shipped, tls, told)
     elif access.token is not None:
         _write_token(access.token, address, driver, tls, told)
     names = sorted(path.name for path in shipped.iterdir())
@@ -110,22 +110,20 @@ def write_settings(
     return told
 
 
-def _write_stores(access: GatewayAccess, driver: Path, shipped: Path, at_ms: int, told: SparkAccess) -> None:
+def _write_stores(access: GatewayAccess, driver: Path, shipped: Path, told: SparkAccess) -> None:
     """The trust store, and the key store for mutual TLS, with an ``ssl-client.xml`` for each kind of process."""
     stores: dict[str, str] = {}
     if access.ca is not None:
-        _write(shipped / "gateway-ca.jks", trust_store(_certificates(access.ca), _TRUST_PASSWORD, at_ms))
-        stores["ssl.client.truststore.location"] = "gateway-ca.jks"
-        stores["ssl.client.truststore.password"] = _TRUST_PASSWORD.reveal()
-        stores["ssl.client.truststore.type"] = "jks"
+        _write(shipped / "gateway-ca.p12", _trust_store(access.ca))
+        stores["ssl.client.truststore.location"] = "gateway-ca.p12"
+        stores["ssl.client.truststore.type"] = "pkcs12"
     if access.certificate is not None:
-        password = Secret(secrets.token_hex(16))
-        key = _key(access.key or access.certificate)
-        _write(shipped / "gateway-client.jks", key_store(key, _certificates(access.certificate), password, at_ms))
-        stores["ssl.client.keystore.location"] = "gateway-client.jks"
+        key, password = access.key or access.certificate, Secret(secrets.token_hex(16))
+        _write(shipped / "gateway-client.p12", _key_store(access.certificate, key, password))
+        stores["ssl.client.keystore.location"] = "gateway-client.p12"
         stores["ssl.client.keystore.password"] = password.reveal()
         stores["ssl.client.keystore.keypassword"] = password.reveal()
-        stores["ssl.client.keystore.type"] = "jks"
+        stores["ssl.client.keystore.type"] = "pkcs12"
         told.conf["spark.hadoop.hadoop.ssl.require.client.cert"] = "true"
     if stores:
         _write(shipped / "ssl-client.xml", _xml(stores))
@@ -134,7 +132,7 @@ def _write_stores(access: GatewayAccess, driver: Path, shipped: Path, at_ms: int
 
 
 def _write_oauth2(
-    access: GatewayAccess, address: Address, driver: Path, shipped: Path, tls: bool, at_ms: int, told: SparkAccess
+    access: GatewayAccess, address: Address, driver: Path, shipped: Path, tls: bool, told: SparkAccess
 ) -> None:
     """Access tokens: fetched by a library that knows the JVM's own trust store only, so that gets the authority too."""
     assert access.client_id is not None and access.token is not None
@@ -149,8 +147,8 @@ def _write_oauth2(
     # Spark lays this file from its class path over its Hadoop settings: the secret is on no command line.
     _write(driver / "__spark_hadoop_conf__.xml", _xml({f"{_OAUTH2}.credential": access.token.reveal()}))
     if access.ca is not None:
-        name = "jvm-ca.jks"
-        _write(shipped / name, trust_store([*_certificates(access.ca), *_public()], _TRUST_PASSWORD, at_ms))
+        name = "jvm-ca.p12"
+        _write(shipped / name, _trust_store(access.ca, _public()))
         told.driver_options += [f"-Djavax.net.ssl.trustStore={shipped / name}"]
         told.executor_options += [f"-Djavax.net.ssl.trustStore={name}"]
 
@@ -169,26 +167,32 @@ def _write_token(token: Secret, address: Address, driver: Path, tls: bool, told:
     told.conf["spark.executorEnv.HADOOP_TOKEN"] = ",".join(t.url_string().reveal() for t in tokens)
 
 
-def _certificates(path: str) -> list[bytes]:
+def _trust_store(ca: str, public: Sequence[bytes] = ()) -> bytes:
+    from spark_wal.key_stores import trust_store
+
     try:
-        return certificates_of(Path(path).read_bytes())
-    except (OSError, CertificateFormatError) as error:
-        raise ConfigError(f"{path} cannot be used as a PEM file of certificates: {error}") from error
+        return trust_store(Path(ca).read_bytes(), public)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{ca} cannot be used as a PEM file of certificates: {error}") from error
 
 
-def _key(path: str) -> bytes:
+def _key_store(certificate: str, key: str, password: Secret) -> bytes:
+    from spark_wal.key_stores import key_store
+
     try:
-        return private_key_of(read_private(path))
-    except (OSError, CertificateFormatError) as error:
-        raise ConfigError(f"{path} cannot be used as a PEM file with a private key: {error}") from error
+        return key_store(Path(certificate).read_bytes(), read_private(key), password)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{certificate}, {key}: not a certificate and its private key in PEM: {error}") from error
 
 
 def _public() -> list[bytes]:
-    """The public authorities of this system: a JVM with a trust store of ours still has to know them."""
+    """The public authorities of this system (DER): a JVM with a trust store of ours still has to know them."""
     paths = ssl.get_default_verify_paths()
     for path in (paths.cafile, *_BUNDLES):
         if path is not None and os.path.isfile(path):
-            return certificates_of(Path(path).read_bytes())
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.load_verify_locations(cafile=path)
+            return context.get_ca_certs(binary_form=True)
     return []
 
 

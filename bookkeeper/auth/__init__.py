@@ -6,7 +6,7 @@ certificate of the TLS handshake), or ``MODULE:ATTRIBUTE`` for one of your own (
 
 from __future__ import annotations
 
-from bookkeeper.auth.certificate import Names, admitted, not_after
+from bookkeeper.auth.certificate import EXPIRES_SOON_S, Names, admitted, not_after
 from bookkeeper.auth.config import AuthConfig
 from bookkeeper.auth.loading import client_provider, server_provider
 from bookkeeper.auth.provider import (
@@ -22,6 +22,7 @@ from bookkeeper.auth.provider import (
 
 __all__ = [
     "DISABLED",
+    "EXPIRES_SOON_S",
     "TOKEN_MAX",
     "Answer",
     "AuthConfig",

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+EXPIRES_SOON_S: Final = 14 * 24 * 3600.0
+"""Seconds before its end from which a certificate counts as ending soon (X6)."""
+
 _UNIT_PART: Final = re.compile(r"([0-9]+):(.*)")
 _ROLES: Final = "0"
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from bookkeeper import wire
-from bookkeeper.auth import Answer, Names, Peer, ServerExchange, ServerProvider, admitted, not_after
+from bookkeeper.auth import EXPIRES_SOON_S, Answer, Names, Peer, ServerExchange, ServerProvider, admitted, not_after
 from bookkeeper.bookie.door import Ask, Door, Encrypt, Enter, Refuse, State, Wait, refusal_of
 from bookkeeper.bookie.server import Connections, ServerConnection
 from bookkeeper.errors import AuthenticationError, ConfigError, MalformedFrameError
@@ -38,9 +38,6 @@ FORGOTTEN_S: Final = 60.0
 
 ADDRESSES_MAX: Final = 10_000
 """Addresses whose failures are remembered; beyond, the one that failed first is forgotten."""
-
-EXPIRES_SOON_S: Final = 14 * 24 * 3600.0
-"""Seconds before its end from which a certificate counts as ending soon (X6)."""
 
 
 class Guard:

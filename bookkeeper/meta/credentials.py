@@ -29,42 +29,16 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, Literal
 
 from bookkeeper.errors import ConfigError
+from bookkeeper.secret import Secret
 
 FILE: Final = "BK_ZOOKEEPER"
 USER: Final = "BK_ZOOKEEPER_USER"
 PASSWORD: Final = "BK_ZOOKEEPER_PASSWORD"
 
 Scheme = Literal["digest", "sasl"]
-
-
-class Secret:
-    """Text that does not show: not in ``repr``, logs or tracebacks, and not by pickling (X59)."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def reveal(self) -> str:
-        """The text, for whoever sends it."""
-        return self._text
-
-    def __repr__(self) -> str:
-        return "***"
-
-    __str__ = __repr__
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret is not pickled")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and self._text == other._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
 
 
 @dataclass(frozen=True, slots=True)

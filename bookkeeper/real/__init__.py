@@ -14,17 +14,23 @@ from bookkeeper.real.clock import SystemClock, SystemRng
 from bookkeeper.real.disk import PosixDisk
 from bookkeeper.real.memory import keep_freed_memory, no_core_dumps
 from bookkeeper.real.net import AsyncioNet
+from bookkeeper.real.private import append_private, read_private, read_secret
+from bookkeeper.real.tls import FileTls
 from bookkeeper.real.workers import ThreadWorkers
 from bookkeeper.seams import Seams
 
 __all__ = [
     "AsyncioNet",
+    "FileTls",
     "PosixDisk",
     "SystemClock",
     "SystemRng",
     "ThreadWorkers",
+    "append_private",
     "keep_freed_memory",
     "no_core_dumps",
+    "read_private",
+    "read_secret",
     "run",
     "system_seams",
 ]

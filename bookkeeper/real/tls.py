@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import ssl
-import stat
 from typing import Final
 
 from bookkeeper.errors import ConfigError
+from bookkeeper.real.private import read_private
 from bookkeeper.seams import TlsFiles
 
 _Stamp = tuple[int, int, int]
@@ -18,11 +18,16 @@ _END: Final = "-----END CERTIFICATE-----"
 
 
 class FileTls:
-    """See :class:`bookkeeper.seams.Tls`."""
+    """See :class:`bookkeeper.seams.Tls`.
+
+    Raises:
+        ConfigError: a file cannot be read or used, or others may read the private key (X43).
+    """
 
     def __init__(self, files: TlsFiles) -> None:
         self.files = files
         self.context: ssl.SSLContext
+        """What the files said when they were last read whole: for the next handshake."""
         self.certificate: bytes | None = None
         self._stamps: list[_Stamp] = []
         self._load()
@@ -31,7 +36,7 @@ class FileTls:
         try:
             changed = self._look() != self._stamps
         except OSError as error:
-            raise ConfigError(f"TLS: {error}") from error
+            raise ConfigError(f"the TLS files cannot be looked at: {error}") from error
         if changed:
             self._load()
         return changed
@@ -42,7 +47,7 @@ class FileTls:
             context = _context(self.files)
             certificate = _first_certificate(self.files.cert) if self.files.cert is not None else None
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-            raise ConfigError(f"TLS: {_names(self.files)}: {error}") from error
+            raise ConfigError(f"the TLS files cannot be used ({_names(self.files)}): {error}") from error
         self.context, self.certificate, self._stamps = context, certificate, stamps
 
     def _look(self) -> list[_Stamp]:
@@ -65,7 +70,8 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
     if files.server:
         context.options |= ssl.OP_NO_TICKET | ssl.OP_CIPHER_SERVER_PREFERENCE
         context.num_tickets = 0  # X3: a resumed session would outlive a revoked certificate
-        context.verify_mode = ssl.CERT_REQUIRED if files.ca is not None else ssl.CERT_NONE
+        if files.ca is not None:
+            context.verify_mode = ssl.CERT_OPTIONAL if files.anonymous else ssl.CERT_REQUIRED
     else:
         context.hostname_checks_common_name = False
         context.check_hostname = files.verify_host
@@ -77,19 +83,15 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
         if _CRL in text:
             context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
     if files.cert is not None:
-        _refuse_open_key(files.key or files.cert)
+        read_private(files.key or files.cert)  # X43: as with ssh, a key that others may read is no secret
         context.load_cert_chain(files.cert, files.key, password=_no_password)
     return context
 
 
 def _no_password() -> str:
-    raise ValueError("the private key is encrypted; give one without a password, readable by its owner only")
-
-
-def _refuse_open_key(path: str) -> None:
-    """X43: as with ssh, a key that others may read is no secret."""
-    if os.stat(path).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise ValueError(f"others than its owner may read the private key in {path}: chmod 600 {path}")
+    raise ValueError(
+        "the private key has a password, and nobody is asked for it: give one without a password, for its owner only"
+    )
 
 
 def _first_certificate(path: str) -> bytes:

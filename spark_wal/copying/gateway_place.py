@@ -14,9 +14,10 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from bookkeeper.errors import ConfigError
+from bookkeeper.real import FileTls
+from bookkeeper.seams import TlsFiles
 from spark_wal.copying.contents import Stamp
 from spark_wal.copying.places import PIECE, Parts, PlaceError
-from spark_wal.secret import read_private
 from spark_wal.spark_access import GatewayAccess
 
 TIMEOUT_S: Final = 60.0
@@ -180,13 +181,10 @@ class GatewayPlace:
 
 
 def _context(access: GatewayAccess) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=access.ca)
-        if access.certificate is not None:
-            read_private(access.key or access.certificate)
-            context.load_cert_chain(access.certificate, access.key)
-    except OSError as error:
-        raise ConfigError(f"the TLS files cannot be used: {error}") from error
+    files = TlsFiles(server=False, cert=access.certificate, key=access.key, ca=access.ca)
+    context = FileTls(files).context
+    if access.ca is None:
+        context.load_default_certs()
     return context
 
 

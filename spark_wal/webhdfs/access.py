@@ -10,18 +10,17 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
+from bookkeeper.auth import EXPIRES_SOON_S
 from bookkeeper.errors import ConfigError, require
 from bookkeeper.ids import Address
+from bookkeeper.net.tls import RELOAD_S
+from bookkeeper.real import read_private
 from bookkeeper.seams import Clock, Rng
-from spark_wal.secret import read_private
 from spark_wal.webhdfs.authentication import Authenticator, Failures
-from spark_wal.webhdfs.tls import EXPIRY_WARNING_MS, ServerCertificates, TlsFiles
+from spark_wal.webhdfs.tls import ServerCertificates, TlsFiles
 from spark_wal.webhdfs.tokens import TokenBook
 
 logger = logging.getLogger(__name__)
-
-RELOAD_S: Final = 300.0
-"""Seconds between two looks at the files (X6); a token that is not known makes it look at once."""
 
 UNKNOWN_TOKEN_S: Final = 1.0
 """The least time between two looks that unknown tokens cause."""
@@ -39,6 +38,7 @@ class AccessConfig:
     insecure: bool = False
     """Serve beyond loopback without encryption, or without authentication: whoever reaches the port may do anything."""
     reload_s: float = RELOAD_S
+    """Seconds between two looks at the files (X6); a token that is not known makes it look at once."""
 
     def __post_init__(self) -> None:
         require(self.reload_s > 0, "the interval of looking for changed files is positive")
@@ -102,9 +102,9 @@ class Access:
         self._looked = self._clock.monotonic()
         if self.certificates is not None:
             self.certificates.refresh()
-            left_ms = self.certificates.not_after_ms - self._clock.wall_ms()
-            if left_ms < EXPIRY_WARNING_MS:
-                logger.warning("the gateway's certificate ends in %.1f days", left_ms / 86_400_000)
+            left_s = self.certificates.not_after - self._clock.wall_ms() / 1000
+            if left_s < EXPIRES_SOON_S:
+                logger.warning("the gateway's certificate ends in %.1f days", left_s / 86_400)
         if self._config.token_file is not None:
             try:
                 self._read_book(self._config.token_file)
@@ -138,11 +138,11 @@ class Access:
             f"gateway_unauthenticated_total {self.failures.count}",
         ]
         if self.certificates is not None:
-            left_ms = self.certificates.not_after_ms - self._clock.wall_ms()
+            left_s = self.certificates.not_after - self._clock.wall_ms() / 1000
             lines += ["# TYPE gateway_certificate_left_seconds gauge"]
-            lines += [f"gateway_certificate_left_seconds {left_ms // 1000}"]
+            lines += [f"gateway_certificate_left_seconds {int(left_s)}"]
             lines += ["# TYPE gateway_certificate_ends_soon gauge"]
-            lines += [f"gateway_certificate_ends_soon {int(left_ms < EXPIRY_WARNING_MS)}"]
+            lines += [f"gateway_certificate_ends_soon {int(left_s < EXPIRES_SOON_S)}"]
         return "\n".join(lines) + "\n"
 
     def _read_book(self, path: str) -> None:

@@ -24,6 +24,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import Address
+from bookkeeper.net.tls import HANDSHAKE_S
 from bookkeeper.seams import Clock
 from journal_manager import JournalError
 from spark_wal.webhdfs import oauth2, operations
@@ -37,7 +38,6 @@ from spark_wal.webhdfs.parameters import Query
 from spark_wal.webhdfs.paths import PREFIX, BadTargetError, decode_path
 from spark_wal.webhdfs.refusals import PlainIOError, Refusal
 from spark_wal.webhdfs.request_metrics import RequestMetrics
-from spark_wal.webhdfs.tls import HANDSHAKE_S
 from spark_wal.webhdfs.tokens import Principal
 
 logger = logging.getLogger(__name__)

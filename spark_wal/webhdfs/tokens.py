@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bookkeeper.errors import ConfigError
-from spark_wal.secret import Secret
+from bookkeeper.secret import Secret
 
 ACCESS_TOKEN_S: Final = 3600
 """How long an access token is good. Hadoop's client fetches a new one 30 s before."""

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bookkeeper.secret import Secret
 from spark_wal.hadoop_tokens import HadoopToken, TokenFormatError, password_of, token_file
-from spark_wal.secret import Secret
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 255, 300])

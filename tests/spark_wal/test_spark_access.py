@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from bookkeeper.errors import ConfigError
 from bookkeeper.ids import Address
+from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import Authority
 from spark_wal.hadoop_tokens import password_of
-from spark_wal.secret import Secret
 from spark_wal.spark_access import GatewayAccess, SparkAccess, write_settings
 
 GATEWAY = Address("127.0.0.1", 9871)
@@ -23,7 +24,7 @@ def write(
     version: tuple[int, int] = (4, 3),
     at: Address = GATEWAY,
 ) -> SparkAccess:
-    return write_settings(access, at, directory, tls=tls, spark_version=version, at_ms=0)
+    return write_settings(access, at, directory, tls=tls, spark_version=version)
 
 
 @pytest.fixture
@@ -34,11 +35,11 @@ def authority(tmp_path: Path) -> Authority:
 def test_tls_is_a_trust_store_and_a_file_on_the_class_path(authority: Authority, tmp_path: Path) -> None:
     told = write(GatewayAccess(ca=authority.ca), tmp_path / "s")
     shipped, driver = tmp_path / "s" / "shipped", tmp_path / "s" / "driver"
-    assert told.conf["spark.files"].split(",") == [str(shipped / n) for n in ("gateway-ca.jks", "ssl-client.xml")]
+    assert told.conf["spark.files"].split(",") == [str(shipped / n) for n in ("gateway-ca.p12", "ssl-client.xml")]
     assert told.conf["spark.driver.extraClassPath"] == str(driver)
     assert told.conf["spark.executor.extraClassPath"] == "."
-    assert f"<value>{shipped}/gateway-ca.jks</value>" in (driver / "ssl-client.xml").read_text()
-    assert "<value>gateway-ca.jks</value>" in (shipped / "ssl-client.xml").read_text()
+    assert f"<value>{shipped}/gateway-ca.p12</value>" in (driver / "ssl-client.xml").read_text()
+    assert "<value>gateway-ca.p12</value>" in (shipped / "ssl-client.xml").read_text()
     assert not told.driver_options
 
 
@@ -57,12 +58,21 @@ def test_secrets_are_in_private_files_and_not_in_settings(authority: Authority, 
 
 def test_oauth2_trusts_through_the_jvm_which_keeps_the_public_authorities(authority: Authority, tmp_path: Path) -> None:
     told = write(GatewayAccess(ca=authority.ca, token=TOKEN, client_id="alice"), tmp_path / "s")
-    assert told.executor_options == ["-Djavax.net.ssl.trustStore=jvm-ca.jks"]
+    assert told.executor_options == ["-Djavax.net.ssl.trustStore=jvm-ca.p12"]
     assert told.conf["spark.hadoop.dfs.webhdfs.oauth2.refresh.url"] == "https://127.0.0.1:9871/oauth2/token"
     shipped = tmp_path / "s" / "shipped"
-    assert (shipped / "jvm-ca.jks").stat().st_size >= (shipped / "gateway-ca.jks").stat().st_size
+    assert (shipped / "jvm-ca.p12").stat().st_size >= (shipped / "gateway-ca.p12").stat().st_size
     with pytest.raises(ConfigError, match=r"Spark 3\.5"):
         write(GatewayAccess(token=TOKEN, client_id="alice"), tmp_path / "t", version=(3, 5))
+
+
+def test_only_who_needs_stores_needs_the_library(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    write(GatewayAccess(token=TOKEN), tmp_path / "s")
+    with pytest.raises(ConfigError, match=r"pip install 'bookkeeper-py\[spark\]'"):
+        write(GatewayAccess(ca=authority.ca), tmp_path / "t")
 
 
 def test_a_token_is_bound_to_the_addresses_of_the_gateway(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def remove(name: str) -> Callable[[Path], None]:
 MISTAKES = (
     Mistake("nothing (to see that it works)", "tls"),
     Mistake("another CA", "tls", other_ca),
-    Mistake("trust store missing", "tls", spoil=remove("shipped/gateway-ca.jks")),
+    Mistake("trust store missing", "tls", spoil=remove("shipped/gateway-ca.p12")),
     Mistake("another host name", "tls", hosts=("gateway.example.org",)),
     Mistake("no client certificate", "mutual tls", lambda s: replace(s.access, certificate=None, key=None)),
     Mistake("webhdfs:// to a port with TLS", "tls", location=lambda at: at.replace("swebhdfs", "webhdfs")),
@@ -132,7 +132,7 @@ MISTAKES = (
     Mistake("wrong or revoked token", "tls and token", bad_token),
     Mistake("token for another path", "tls and token", location=lambda at: at.replace("/ckpt", "/elsewhere")),
     Mistake("OAuth2, wrong secret", "tls and oauth2", bad_token),
-    Mistake("OAuth2, CA only in ssl-client.xml", "tls and oauth2", spoil=remove("shipped/jvm-ca.jks")),
+    Mistake("OAuth2, CA only in ssl-client.xml", "tls and oauth2", spoil=remove("shipped/jvm-ca.p12")),
 )
 
 

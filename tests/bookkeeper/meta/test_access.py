@@ -6,9 +6,10 @@ from bookkeeper.admin.zookeeper import ZooKeeperServer
 from bookkeeper.errors import MetadataForbiddenError
 from bookkeeper.meta.access import Access, Deviation, audit
 from bookkeeper.meta.cluster import Metadata, init_cluster_in
-from bookkeeper.meta.credentials import Credentials, Secret
+from bookkeeper.meta.credentials import Credentials
 from bookkeeper.meta.paths import Paths
 from bookkeeper.meta.zookeeper import ZooKeeperStore
+from bookkeeper.secret import Secret
 from tests.bookkeeper.meta.services import ZooKeeperService, seams
 
 PATHS = Paths()

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bookkeeper.errors import ConfigError
-from bookkeeper.meta.credentials import Credentials, Secret, Tls, from_environment
+from bookkeeper.meta.credentials import Credentials, Tls, from_environment
+from bookkeeper.secret import Secret
 
 
 def written(tmp_path: Path, text: str, mode: int = 0o600) -> dict[str, str]:

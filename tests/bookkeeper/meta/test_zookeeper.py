@@ -22,9 +22,10 @@ from bookkeeper.errors import (
     SessionExpiredError,
 )
 from bookkeeper.meta.cluster import Metadata, init_cluster
-from bookkeeper.meta.credentials import Credentials, Secret, Tls
+from bookkeeper.meta.credentials import Credentials, Tls
 from bookkeeper.meta.store import Create, SessionState, Version, settled_create, settled_set
 from bookkeeper.meta.zookeeper import PATIENCE_S, PROBE_S, ZooKeeperStore
+from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import PASSWORD, Authority, Certificate
 from tests.bookkeeper.meta.services import ZooKeeperService, seams
 from tests.contracts.metadata_store import Calls, until

@@ -15,8 +15,9 @@ from bookkeeper.errors import (
     NoSuchKeyError,
     SessionExpiredError,
 )
-from bookkeeper.meta.credentials import Credentials, Secret
+from bookkeeper.meta.credentials import Credentials
 from bookkeeper.meta.zookeeper_client import REPEAT_S, Throttle, access_list, new_client, translate
+from bookkeeper.secret import Secret
 
 US = Credentials(user="bk", password=Secret("planted"), readers=(("sasl", "monitor"),))
 

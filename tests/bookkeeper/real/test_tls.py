@@ -103,6 +103,20 @@ def test_a_revoked_certificate_is_refused(tmp_path: Path) -> None:
     assert not shakes_hands(tls, client(authority, bad))
 
 
+@pytest.mark.rule("X4")
+def test_where_nobody_has_to_show_a_certificate_a_wrong_one_is_still_refused(tmp_path: Path) -> None:
+    ours, others = Authority(tmp_path / "ours"), Authority(tmp_path / "others", "another authority")
+    made = ours.server()
+    strict, open_ = (
+        FileTls(TlsFiles(server=True, cert=made.cert, key=made.key, ca=ours.ca, anonymous=anonymous))
+        for anonymous in (False, True)
+    )
+    nameless = FileTls(TlsFiles(server=False, ca=ours.ca, verify_host=False))
+    assert shakes_hands(open_, nameless) and not shakes_hands(strict, nameless)
+    assert shakes_hands(open_, client(ours, ours.client()))
+    assert not shakes_hands(open_, client(ours, others.client()))
+
+
 def client(authority: Authority, made: Certificate) -> FileTls:
     return FileTls(TlsFiles(server=False, ca=authority.ca, cert=made.cert, key=made.key, verify_host=False))
 

@@ -10,9 +10,9 @@ import pytest
 
 import spark_wal
 from bookkeeper.errors import ConfigError
+from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import Authority
 from spark_wal.copying.places import Place, PlaceError, open_place
-from spark_wal.secret import Secret
 from spark_wal.spark_access import GatewayAccess
 from spark_wal.webhdfs.access import AccessConfig
 from spark_wal.webhdfs.tls import TlsFiles

@@ -16,9 +16,9 @@ import pytest
 
 from bookkeeper.ids import Address
 from bookkeeper.real import SystemClock, SystemRng
+from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import Authority, Certificate
 from spark_wal.hadoop_tokens import KIND_TLS, HadoopToken
-from spark_wal.secret import Secret
 from spark_wal.webhdfs.access import Access, AccessConfig
 from spark_wal.webhdfs.authentication import BAD_TOKEN, NO_CERTIFICATE, NO_TOKEN
 from spark_wal.webhdfs.http import HttpServer

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookkeeper.errors import ConfigError
-from spark_wal.secret import Secret
+from bookkeeper.secret import Secret
 from spark_wal.webhdfs.tokens import (
     ACCESS_TOKEN_S,
     Principal,

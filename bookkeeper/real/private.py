@@ -1,43 +1,16 @@
-"""Secrets: values that do not show themselves, and files that nobody else may read."""
+"""Files that nobody but their owner may touch: keys, tokens, passwords (X43)."""
 
 from __future__ import annotations
 
-import hmac
 import os
 import stat
-from typing import Final, NoReturn
+from typing import Final
 
 from bookkeeper.errors import ConfigError
+from bookkeeper.secret import Secret
 
-SECRET_FILE_MAX: Final = 1 << 20
-"""Bytes of the largest file of secrets that is read."""
-
-
-class Secret:
-    """A text that ends in no log, traceback, pickle or metric (X59): only :meth:`reveal` gives it."""
-
-    __slots__ = ("__text",)
-
-    def __init__(self, text: str) -> None:
-        self.__text = text
-
-    def reveal(self) -> str:
-        """The text itself: for the one place that needs it."""
-        return self.__text
-
-    def __repr__(self) -> str:
-        return "***"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Secret):
-            return NotImplemented
-        return hmac.compare_digest(self.__text.encode(), other.__text.encode())
-
-    def __hash__(self) -> NoReturn:
-        raise TypeError("a secret has no hash")
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret is not pickled")
+PRIVATE_FILE_MAX: Final = 1 << 20
+"""Bytes of the largest private file that is read."""
 
 
 def read_secret(path: str) -> Secret:
@@ -61,9 +34,9 @@ def read_private(path: str) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         _require_private(descriptor, path)
-        data = file.read(SECRET_FILE_MAX + 1)
-    if len(data) > SECRET_FILE_MAX:
-        raise ConfigError(f"required: {path} has at most {SECRET_FILE_MAX} bytes")
+        data = file.read(PRIVATE_FILE_MAX + 1)
+    if len(data) > PRIVATE_FILE_MAX:
+        raise ConfigError(f"required: {path} has at most {PRIVATE_FILE_MAX} bytes")
     return data
 
 

@@ -1,35 +1,12 @@
 from __future__ import annotations
 
-import pickle
-import traceback
 from pathlib import Path
 
 import pytest
 
 from bookkeeper.errors import ConfigError
-from spark_wal.secret import Secret, append_private, read_private, read_secret
-
-
-@pytest.mark.rule("X59")
-def test_a_secret_does_not_show_itself() -> None:
-    secret = Secret("hunter2")
-    shown = [repr(secret), str(secret), f"{secret}", f"{secret!r}", repr([secret]), repr({"a": secret})]
-    try:
-        raise ValueError(secret)
-    except ValueError:
-        shown.append(traceback.format_exc())
-    assert not [text for text in shown if "hunter2" in text]
-    with pytest.raises(TypeError):
-        pickle.dumps(secret)
-    with pytest.raises(TypeError):
-        hash(secret)
-    assert secret.reveal() == "hunter2"
-
-
-def test_secrets_compare_by_what_they_hold() -> None:
-    assert Secret("a") == Secret("a")
-    assert Secret("a") != Secret("b")
-    assert Secret("a") != "a"
+from bookkeeper.real import append_private, read_private, read_secret
+from bookkeeper.secret import Secret
 
 
 @pytest.mark.rule("X43")
