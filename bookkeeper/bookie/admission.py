@@ -36,6 +36,10 @@ class Admission:
         self.in_progress += size
         return True
 
+    def has_room(self, size: int) -> bool:
+        """:meth:`admit` would let this in now; for what is answered at once and charged with nothing."""
+        return not self.in_progress or self.in_progress + size <= self.limit
+
     def release(self, size: int) -> None:
         """What was charged is answered."""
         self.in_progress -= size

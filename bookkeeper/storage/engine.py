@@ -318,6 +318,13 @@ class Engine:
             entry_id = EntryId(state.last_entry)
         return self._reader.read(state, entry_id, self._unknown(ledger_id), reply)
 
+    def read_at_once(self, ledger_id: LedgerId, entry_id: EntryId) -> tuple[bytes, int] | None:
+        """The entry's bytes, verified as by :meth:`read`, and the ledger's LAC, if they are at hand. None says nothing:
+        not at hand, not here, damaged; :meth:`read` tells."""
+        state = self._states.get(ledger_id)
+        entry = self._reader.read_at_once(state, entry_id) if state is not None else None
+        return (entry, state.lac) if state is not None and entry is not None else None
+
     def read_batch(
         self,
         ledger_id: LedgerId,

@@ -42,3 +42,15 @@ def test_who_waits_is_resumed_once_when_there_is_room() -> None:
     admission.set_pressure(False)
     assert resumed == ["a"]
     assert not admission.crowded
+
+
+@pytest.mark.rule("X32")
+def test_there_is_room_exactly_for_what_would_be_admitted() -> None:
+    for size in (1, 40, 41, 1000):
+        for before in (0, 60):
+            admission, twin = Admission(limit=100, reserve=50), Admission(limit=100, reserve=50)
+            if before:
+                assert admission.admit(before)
+                assert twin.admit(before)
+            assert admission.has_room(size) is twin.admit(size)
+            assert (admission.in_progress, admission.refused) == (before, 0)

@@ -282,3 +282,37 @@ def test_adds_between_reads_whose_replies_are_not_taken_yet_are_answered_too() -
         assert sum(count for _, count, status in acked if status is Status.OK) == 40
 
     run(main)
+
+
+@pytest.mark.rule("B13", "X32")
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_a_plain_read_of_an_entry_at_hand_is_answered_and_counted_like_any_other(dialect: Dialect) -> None:
+    async def main(house: House) -> None:
+        connection = await house.client(dialect)
+        connection.open_stream(1, L, lambda batch: None, lambda error: None).send(adds(0, 3, dialect=dialect))
+        await asyncio.sleep(1)
+        counted = house.metrics.counter("requests_total", "", op="read", status="OK")
+        general = wire.ReadEntry(L, EntryId(1), priority=100)  # says more than a plain read
+        expected = await connection.request(general, 5)
+        assert (await connection.request(read(1), 5), counted.value) == (expected, 2)
+        assert (await connection.request(read(1), 5), counted.value) == (expected, 3)
+        assert isinstance(expected, wire.ReadReply)
+        assert expected.entry is not None
+        assert (await connection.request(read(3), 5)).status is Status.NO_ENTRY
+        at_hand, called = house.engine.read_at_once, 0
+
+        def counting(ledger_id: LedgerId, entry_id: EntryId) -> tuple[bytes, int] | None:
+            nonlocal called
+            called += 1
+            return at_hand(ledger_id, entry_id)
+
+        house.engine.read_at_once = counting  # type: ignore[method-assign]
+        assert await connection.request(read(1), 5) == expected
+        assert called == 1
+        assert house.admission.admit(house.admission.limit)
+        assert (await connection.request(read(1), 5)).status is Status.TOO_MANY_REQUESTS
+        assert called == 1
+        house.admission.release(house.admission.limit)
+        assert house.admission.in_progress == 0
+
+    run(main)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from typing import Literal
 
 import pytest
 
 from bookkeeper import wire
 from bookkeeper.errors import DataMissingError
-from tests.bookkeeper.client.scripted import ScriptedCluster, written
+from bookkeeper.wire import Status
+from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster, written
+
+Protocol = Literal["v2", "v3"]
+BOTH = pytest.mark.parametrize("protocol", ["v2", "v3"])
 
 
 def asked(cluster: ScriptedCluster) -> list[tuple[int, int]]:
@@ -57,5 +63,65 @@ def test_a_reader_that_was_cancelled_takes_nothing_from_the_others() -> None:
             reads[1].cancel()
             found = await asyncio.gather(*reads, return_exceptions=True)
             assert [type(answer) for answer in found] == [bytes, asyncio.CancelledError, bytes, bytes]
+
+    ScriptedCluster().run(story)
+
+
+@BOTH
+def test_a_bookie_that_says_nothing_is_helped_out_in_time_and_its_late_answer_counts_for_nothing(
+    protocol: Protocol,
+) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        loop = asyncio.get_running_loop()
+        async with (
+            cluster.connect(replace(CONFIG, protocol=protocol)) as bk,
+            await bk.open_ledger(await written(bk)) as reader,
+        ):
+            assert await asyncio.gather(*map(reader.read_entry, (0, 9, 20))) == [b"0", b"9", b"20"]
+            cluster.bookies[0].silent = True
+            began = loop.time()
+            assert await asyncio.gather(*map(reader.read_entry, (3, 7, 30))) == [b"3", b"7", b"30"]
+            assert 0.4 < loop.time() - began < 0.8, "half a second, then the next one is asked"
+            cluster.bookies[0].silent = False
+            assert await reader.read_entry(5) == b"5"
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L5")
+@BOTH
+def test_a_bad_copy_is_not_taken_and_is_counted(protocol: Protocol) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(replace(CONFIG, protocol=protocol)) as bk:
+            ledger_id = await written(bk)
+            entries = cluster.bookies[0].entries[ledger_id]
+            entries[5] = entries[5][:-1] + b"!"
+            entries[6] = entries[8]
+            async with await bk.open_ledger(ledger_id) as reader:
+                counters = {name: metric for name, _, _, metric in bk.metrics}
+                for _ in range(3):  # whoever's turn it is
+                    assert await reader.read_entry(5) == b"5"
+                    assert await reader.read_entry(6) == b"6"
+                assert counters["bookkeeper_client_corrupt_copies"].value == 2  # type: ignore[union-attr]
+
+    ScriptedCluster().run(story)
+
+
+@BOTH
+def test_bookies_that_refuse_or_go_are_passed_over(protocol: Protocol) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with (
+            cluster.connect(replace(CONFIG, protocol=protocol)) as bk,
+            await bk.open_ledger(await written(bk)) as reader,
+        ):
+            cluster.bookies[0].refuse_reads = Status.IO_ERROR
+            for _ in range(3):
+                assert await reader.read_entry(4) == b"4"
+            cluster.bookies[1].silent = True
+            reads = [asyncio.ensure_future(reader.read_entry(entry)) for entry in (1, 11, 21)]
+            await asyncio.sleep(0.1)
+            for connection in list(cluster.bookies[1].connections):
+                connection.abort()
+            assert await asyncio.wait_for(asyncio.gather(*reads), 0.3) == [b"1", b"11", b"21"]
 
     ScriptedCluster().run(story)
