@@ -119,7 +119,12 @@ class AdvancedHandle(WriteHandle):
                 return
             future: asyncio.Future[None] = self._loop.create_future()
             self._rooms.append(future)
-            await future
+            try:
+                await future
+            except asyncio.CancelledError:
+                if future in self._rooms:
+                    self._rooms.remove(future)
+                raise
 
     async def flush(self) -> EntryId:
         """Wait until everything appended so far that has no gap below it is acknowledged, also what waits for room.

@@ -15,10 +15,14 @@ Rules
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from typing import Final
 
 from bookkeeper.errors import DuplicateEntryError
 from bookkeeper.ids import EntryId
 from bookkeeper.ledger.writer import LedgerWriter
+
+_GIVEN_UP: Final = 64
+"""So many ids of those who gave up may stand in line before they are dropped."""
 
 
 class AdvancedOrder:
@@ -74,6 +78,8 @@ class AdvancedOrder:
         """An id waits for room; ``admit`` says when it came in."""
         self._waiting[entry_id] = size
         heappush(self._line, entry_id)
+        if len(self._line) > 2 * len(self._waiting) + _GIVEN_UP:
+            self._line = sorted(self._waiting)  # which is a heap
 
     def give_up(self, entry_id: int) -> bool:
         """A caller does not want to wait any more; False if its entry came in already."""

@@ -148,6 +148,24 @@ def test_leaving_waits_for_those_who_wait_for_room_and_not_for_those_above_a_gap
     ScriptedCluster().run(story)
 
 
+@pytest.mark.rule("W12")
+def test_callers_of_room_who_give_up_leave_nothing_behind() -> None:
+    config = ClientConfig(pending_bytes_max=100)
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(config) as bk, await bk.create_ledger(advanced=True) as ledger:
+            ledger.append_at_nowait(1, b"x" * 100)
+            for _ in range(3):
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(ledger.room(2), 0.01)
+            assert not ledger._rooms
+            room = asyncio.ensure_future(ledger.room(2))
+            await ledger.append_at(0, b"zero")
+            await asyncio.wait_for(room, 1)
+
+    ScriptedCluster().run(story)
+
+
 @pytest.mark.rule("W7", "W12")
 def test_a_cancelled_caller_takes_its_entry_back_only_while_it_waits_for_room() -> None:
     config = ClientConfig(pending_bytes_max=100)

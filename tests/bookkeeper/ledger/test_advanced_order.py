@@ -106,3 +106,18 @@ def test_in_whatever_order_all_come_in_and_none_is_stuck(ids: list[int], bytes_m
             if not it.admit():
                 break
     assert given_on == list(range(12))
+
+
+@pytest.mark.rule("W12")
+def test_those_who_wait_and_give_up_again_and_again_leave_nothing_behind() -> None:
+    it = order(bytes_max=10)
+    it.hold(9, 10)
+    it.wait(20, 1)
+    for turn in range(10_000):
+        it.wait(10 + turn % 10, 1)
+        assert it.give_up(10 + turn % 10)
+    assert len(it._line) < 200
+    it.hold(0, 1)
+    assert list(it.take()) == [0]
+    it.wait(11, 1)
+    assert (it.someone_waits, it.admit()) == (True, False)
