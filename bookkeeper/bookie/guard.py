@@ -57,8 +57,8 @@ class Guard:
         self.rng = rng
         self.asks_tls = asks_tls
         self.tls: Tls | None = None
-        self.handshakes = 0
-        """In progress."""
+        self.shaking: dict[GuardedConnection, None] = {}
+        """Those in the TLS handshake, the oldest first."""
         self.not_in: Counter[str] = Counter()
         """Connections that are not let in yet, by address."""
         self.tasks: set[asyncio.Task[None]] = set()
@@ -105,6 +105,20 @@ class Guard:
         if self._end is not None:
             soon = self._metrics.gauge("tls_certificate_ends_soon", "1 if the certificate ends within 14 days.")
             soon.value = 1 if self._end - now < EXPIRES_SOON_S else 0
+
+    def may_shake(self, host: str) -> bool:
+        """May one more handshake begin, from ``host``? Where there are too many, the oldest of the address that has
+        most gives way to an address that has fewer: one that holds all of them keeps nobody else out (X7)."""
+        if len(self.shaking) < self.config.handshakes_max:
+            return True
+        counts = Counter(connection.host for connection in self.shaking)
+        [(busiest, most)] = counts.most_common(1)
+        if counts[host] + 1 >= most:
+            return False
+        oldest = next(connection for connection in self.shaking if connection.host == busiest)
+        del self.shaking[oldest]
+        oldest._turn_away("a TLS handshake that gave way to one from another address (X7)")
+        return True
 
     def penalty(self, host: str, now: float) -> float:
         """Note a failed authentication; seconds before its answer (X11)."""
@@ -165,6 +179,7 @@ class GuardedConnection(ServerConnection):
 
     def on_closed(self, error: BaseException | None) -> None:
         self._no_longer_outside()
+        self.guard.shaking.pop(self, None)  # a task that is cancelled before its first step does not do it
         self._door.shut()
         if self._busy and self._task is not None:
             self._task.cancel()
@@ -227,10 +242,10 @@ class GuardedConnection(ServerConnection):
         guard = self.guard
         if rest:
             self._turn_away(f"{rest} bytes in clear behind START_TLS (X2)")
-        elif guard.handshakes >= guard.config.handshakes_max:
+        elif not guard.may_shake(self.host):
             self._turn_away("too many TLS handshakes at a time (X7)")
         else:
-            guard.handshakes += 1
+            guard.shaking[self] = None
             self._await(self._shake(reply))
 
     async def _shake(self, reply: bytes) -> None:
@@ -247,7 +262,7 @@ class GuardedConnection(ServerConnection):
             guard.refused(self, f"TLS: {error or type(error).__name__}")
             return
         finally:
-            guard.handshakes -= 1
+            guard.shaking.pop(self, None)
             self._busy = False
         guard.encrypted_total.add()
         certificate = transport.get_extra_info("peercert")

@@ -68,8 +68,8 @@ class Raw:
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls, address: Address) -> AsyncIterator[Raw]:
-        reader, writer = await asyncio.open_connection(address.host, address.port)
+    async def connect(cls, address: Address, source: str = "127.0.0.1") -> AsyncIterator[Raw]:
+        reader, writer = await asyncio.open_connection(address.host, address.port, local_addr=(source, 0))
         try:
             yield cls(reader, writer)
         finally:

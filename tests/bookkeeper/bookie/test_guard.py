@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,11 +12,10 @@ from typing import Any
 import pytest
 
 from bookkeeper import runs, wire
-from bookkeeper.auth import AuthConfig
+from bookkeeper.auth import EXPIRES_SOON_S, AuthConfig
 from bookkeeper.bookie.guard import (
     ADDRESSES_MAX,
     DOUBLINGS_MAX,
-    EXPIRES_SOON_S,
     FORGOTTEN_S,
     REFUSAL_DELAY_S,
     Guard,
@@ -236,7 +236,7 @@ def test_who_takes_too_long_is_sent_away(tmp_path: Path, said: bytes) -> None:
                 assert await raw.rest() == b""
             guard = server._guard
             assert guard is not None
-            while guard.handshakes or guard.not_in:  # noqa: ASYNC110  # nothing tells
+            while guard.shaking or guard.not_in:  # noqa: ASYNC110  # nothing tells
                 await asyncio.sleep(0)
 
     run(main)
@@ -257,6 +257,31 @@ def test_no_more_handshakes_at_a_time_than_allowed(tmp_path: Path) -> None:
             connection.close()
 
     run(main)
+
+
+@pytest.mark.rule("X7")
+@pytest.mark.parametrize("loop", LOOPS)
+def test_one_address_that_holds_all_handshakes_keeps_no_other_out(tmp_path: Path, loop: str) -> None:
+    authority = Authority(tmp_path)
+
+    async def main() -> None:
+        tls = served_by(authority.server(), handshakes_max=3)
+        async with bookie(tmp_path / "b", tls=tls) as server, AsyncExitStack() as stack:
+            held = [await stack.enter_async_context(Raw.connect(server.address, "127.0.0.2")) for _ in range(4)]
+            for one in held[:3]:
+                one.send(START_TLS)
+                assert await one.frame() is not None
+            held[3].send(START_TLS)
+            assert await held[3].rest() == b"", "of its own address the first come stay"
+            connection = await connect(server, TlsConfig(ca=authority.ca))
+            assert await held[0].rest() == b"", "the oldest made room"
+            guard = server._guard
+            assert guard is not None
+            while len(guard.shaking) != 2:  # noqa: ASYNC110  # the other two, when the bookie has seen our handshake end
+                await asyncio.sleep(0)
+            connection.close()
+
+    run(main, loop)
 
 
 @pytest.mark.rule("X6")
