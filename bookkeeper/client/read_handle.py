@@ -109,22 +109,26 @@ class ReadHandle:
         """The same entries as runs: (id of the first, payloads). The fastest way through a ledger. Raises: as read."""
         self._require_confirmed(first, last)
         config = self._services.config
-        running: deque[tuple[int, asyncio.Future[list[bytes]]]] = deque()
+        most = 2 * config.batch_read_bytes
+        running: deque[tuple[int, int, asyncio.Future[list[bytes]]]] = deque()
         try:
             while running or first <= last:
                 while first <= last:
                     count = self._run_length(first, last)
                     if len(running) >= (config.batch_reads_ahead if count > 1 else config.read_window):
                         break
-                    running.append((first, self._source.read(first, count)))
+                    running.append((first, count, self._source.read(first, count, bytes_max=most)))
                     first += count
-                start, future = running.popleft()
+                start, count, future = running.popleft()
                 payloads = await future
+                if (left := count - len(payloads)) > 0:  # they are larger than was thought: the rest is next
+                    rest = start + len(payloads)
+                    running.appendleft((rest, left, self._source.read(rest, left, bytes_max=most)))
                 some = payloads[:: max(1, len(payloads) // 16)]
                 self._entry_bytes = max(1, sum(map(len, some)) // len(some))
                 yield EntryId(start), payloads
         finally:
-            for _, future in running:
+            for *_, future in running:
                 if not future.cancel():
                     future.exception()  # read ahead, and nobody wants to know any more
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from typing import Final, assert_never
 
 from bookkeeper import runs
@@ -64,16 +65,23 @@ class EntrySource:
         self.corrupt = services.metrics.counter("corrupt_copies", "Copies whose digest or ids were wrong")
 
     def read(
-        self, first: int, count: int = 1, *, unconfirmed: bool = False, whole: bool = False
+        self,
+        first: int,
+        count: int = 1,
+        *,
+        unconfirmed: bool = False,
+        whole: bool = False,
+        bytes_max: float = inf,
     ) -> asyncio.Future[list[bytes]]:
         """Payloads of ``first .. first + count - 1``, which lie in one fragment (one entry where E > Qw).
 
-        ``whole``: not the payloads but the entries as bookies keep them, header and digest included.
+        ``whole``: not the payloads but the entries as bookies keep them, header and digest included. ``bytes_max``: it
+        may end early, at one entry or more, once it has so many bytes: how large entries are is only guessed before.
 
         Fails with: DataMissingError (L7), NoSuchEntryError (``unconfirmed`` only), DigestMismatchError or another
         BookieError when no good copy was to be had now.
         """
-        run = RunRead(self, first, count, unconfirmed, whole)
+        run = RunRead(self, first, count, unconfirmed, whole, bytes_max=bytes_max)
         run.start()
         return run.done
 
@@ -113,7 +121,7 @@ class EntrySource:
 class RunRead:
     """One run on its way."""
 
-    __slots__ = ("_effects", "_found", "_got", "_loop", "_machine", "_source", "_timer", "_whole", "done")
+    __slots__ = ("_bytes_left", "_found", "_got", "_loop", "_machine", "_source", "_timer", "_whole", "done")
 
     def __init__(
         self,
@@ -123,9 +131,11 @@ class RunRead:
         unconfirmed: bool = False,
         whole: bool = False,
         order: Sequence[BookieId] = (),
+        bytes_max: float = inf,
     ) -> None:
         metadata = source.record.metadata
         self._source = source
+        self._bytes_left = bytes_max
         self._whole = whole
         self._machine = EntryReader(
             metadata,
@@ -157,6 +167,9 @@ class RunRead:
 
     def _perform(self, effects: Iterable[wish.Effect]) -> None:
         for effect in effects:
+            if self.done.done():
+                self._end()
+                return
             match effect:
                 case wish.AskBookie():
                     self._ask(effect)
@@ -180,11 +193,15 @@ class RunRead:
                     assert_never(effect)
 
     def _on_found(self, found: wish.Found) -> None:
-        self._found += self._got.pop((found.bookie, found.first))[: found.count]
-        if self._machine.first == self._machine.end:
-            self._end()
-            if not self.done.done():
-                self.done.set_result(self._found)
+        got = self._got.pop((found.bookie, found.first))[: found.count]
+        self._found += got
+        if self._machine.first != self._machine.end:
+            self._bytes_left -= sum(map(len, got))
+            if self._bytes_left > 0:
+                return
+        self._end()
+        if not self.done.done():
+            self.done.set_result(self._found)
 
     def _end(self) -> None:
         if self._timer is not None:

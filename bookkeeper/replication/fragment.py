@@ -325,7 +325,7 @@ class FragmentCopy:
 
     def _wake(self, now: float, effects: list[Effect]) -> None:
         """For whatever waits for time alone."""
-        due = [run.due for run in self._again]
+        due = [run.due for run in self._again if run.due > now]  # the others wait for room
         ready = self._throttle.ready_at(now)
         if ready > now:
             due.append(ready)
@@ -336,13 +336,20 @@ class FragmentCopy:
         run = self._runs.get(first)
         return run if run is not None and run.step is step and not self.finished else None
 
-    def on_read(self, first: int, size: int, now: float) -> list[Effect]:
-        """The run that begins with ``first`` was read, every digest checked: so many bytes in all."""
+    def on_read(self, first: int, size: int, now: float, count: int | None = None) -> list[Effect]:
+        """The run that begins with ``first`` was read, every digest checked: so many bytes in all. ``count``: only so
+        many of its entries, for they are larger than was thought; the rest is a run of its own."""
         if (run := self._run(first, _Step.READING)) is None:
             return []
         self._throttle.spend(size - run.size, now)  # its guess was spent when it was asked for
         run.size = size
+        rest = run.entries[count:] if count is not None else ()
+        run.entries = run.entries[: len(run.entries) - len(rest)]
         self._entry_bytes = max(1, size // len(run.entries))
+        if rest:
+            later = _Run(rest, due=now, size=len(rest) * self._entry_bytes)
+            self._runs[rest[0]] = later
+            self._again.append(later)
         effects: list[Effect] = []
         run.next_step = _Step.WRITING
         self._begin(run, effects, now)

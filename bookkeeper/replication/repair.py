@@ -236,16 +236,18 @@ class _RepairShell:
     # -- one run ------------------------------------------------------------------------------------------
 
     async def _read(self, entries: Sequence[int]) -> list[wish.Effect]:
-        first = entries[0]
+        first, most = entries[0], 2 * self._shop.config.run_bytes
         if isinstance(entries, range) and self._source.reads_batches(self._record.metadata.fragment_of(first).ensemble):
-            found = await self._source.read(first, len(entries), whole=True)
+            found = await self._source.read(first, len(entries), whole=True, bytes_max=most)
         else:
             found = []
             for at in range(0, len(entries), _SINGLES):
                 some = [self._source.read(entry, whole=True) for entry in entries[at : at + _SINGLES]]
                 found += [entry for run in await _all(some) for entry in run]
+                if sum(map(len, found)) >= most:
+                    break
         self._entries[first] = found
-        return self._machine.on_read(first, sum(map(len, found)), self._loop.time())
+        return self._machine.on_read(first, sum(map(len, found)), self._loop.time(), len(found))
 
     async def _write(self, target: BookieId, entries: Sequence[int]) -> list[wish.Effect]:
         """Recovery adds without priority: what they rebuild is not more urgent than what is written now."""

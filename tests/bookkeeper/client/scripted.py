@@ -201,6 +201,8 @@ class ScriptedBookie:
             return reply(wire.failure(request, self.refuse_reads or Status.BAD_REQUEST))
         entries, body, entry_id = self.entries.get(request.ledger_id, {}), b"", int(request.first_entry)
         while entry_id in entries and (not request.count_max or entry_id < request.first_entry + request.count_max):
+            if body and len(body) + 4 + len(entries[entry_id]) > request.size_max:
+                break
             body += len(entries[entry_id]).to_bytes(4, "big") + entries[entry_id]
             entry_id += 1
         if not body:

@@ -225,3 +225,22 @@ def test_a_range_that_ends_before_it_begins_is_refused_but_for_the_empty_one() -
                 assert [e async for e in reader.read(3, 1)]
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("P12", "L1")
+def test_entries_that_are_larger_than_was_thought_make_shorter_runs() -> None:
+    payloads = [b"small"] * 900 + [b"large" * 400] * 60 + [b"small"] * 100
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(ClientConfig(batch_read_bytes=4096)) as bk:
+            async with await bk.create_ledger() as ledger:
+                await ledger.append_many(payloads)
+            async with await bk.open_ledger(ledger.id) as reader:
+                found: list[bytes] = []
+                async for first, run in reader.read_batches(0, len(payloads) - 1):
+                    assert first == len(found)
+                    assert sum(map(len, run)) < 2 * 4096 + 4096
+                    found += run
+                assert found == payloads
+
+    ScriptedCluster().run(story)

@@ -403,3 +403,27 @@ def _verified(copying: FragmentCopy, spec: QuorumSpec) -> set[int]:
     """What was acknowledged and read back stays: it is durable."""
     begun_runs = {e for run in copying._runs.values() for e in run.entries}
     return {e for run in copying.copy.runs(spec, 99) for e in run} - begun_runs
+
+
+@pytest.mark.rule("P12")
+@pytest.mark.parametrize("spec", [SPEC, STRIPED], ids=["whole", "striped"])
+def test_what_was_read_of_a_run_goes_on_and_the_rest_is_read_later(spec: QuorumSpec) -> None:
+    copying = machine(closed(39, spec))
+    share = [entry for run in copying.copy.runs(spec, 100) for entry in run]
+    read: list[int] = []
+    verified: list[int] = []
+    todo = copying.start(0.0)
+    while copying.finished is None:
+        match effect := todo.pop(0):
+            case ReadRun(entries):
+                read.append(entries[0])
+                todo += copying.on_read(entries[0], 5_000, 0.0, 1)
+            case WriteRun(_, entries):
+                todo += copying.on_written(entries[0], 0.0)
+            case VerifyRun(_, entries):
+                verified += entries
+                todo += copying.on_verified(entries[0], 0.0)
+            case SwapBookie():
+                todo += copying.on_stored(effect.over.swap_bookie(effect.first_entry, effect.old, effect.new), 0.0)
+    assert copying.finished.outcome is Outcome.SWAPPED
+    assert sorted(read) == sorted(verified) == share

@@ -214,3 +214,26 @@ def test_what_a_bookie_holds_nothing_and_unknown_are_three_answers() -> None:
             await tasks.close()
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("P12")
+@pytest.mark.parametrize("batches", [True, False])
+def test_a_run_of_entries_that_are_larger_than_was_thought_is_brought_in_parts(batches: bool) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(ClientConfig(batch_read_bytes=4096)) as bk:
+            async with await bk.create_ledger() as ledger:
+                await ledger.append_many([b"small" for _ in range(1000)] + [b"large" * 400 for _ in range(200)])
+            await cluster.add(ScriptedBookie("b4"))
+            for bookie in cluster.bookies:
+                bookie.batches = batches
+            told: list[tuple[int, int]] = []
+            config = CopyConfig(run_bytes=40_000)
+            shop = Workshop(services=bk.services, config=config, on_copied=lambda *run: told.append(run))
+            record = await record_of(bk, ledger.id)
+            done = await bring(shop, record, copy_on(record.metadata, "b2"), NEW)
+            assert (done.outcome, done.entries) == (Outcome.SWAPPED, 1200)
+            assert cluster["b4"].entries[ledger.id] == cluster["b1"].entries[ledger.id]
+            one_reply = 4096 if batches else 64 * 2100
+            assert max(size for _, size in told) < 2 * config.run_bytes + one_reply
+
+    ScriptedCluster().run(story)
