@@ -148,6 +148,13 @@ def _varint(value: int) -> bytes:
 
 
 def _value(varint: bytes) -> int:
+    size = len(varint)
+    if size == 1:
+        return varint[0]
+    if size == 2:
+        return varint[0] & 0x7F | varint[1] << 7
+    if size == 3:
+        return varint[0] & 0x7F | (varint[1] & 0x7F) << 7 | varint[2] << 14
     value = shift = 0
     for byte in varint:
         value |= (byte & 0x7F) << shift
