@@ -100,7 +100,9 @@ class Follower:
                     await self.refresh()
                 except STORE_AWAY as error:
                     _log.warning("ledger %d: its metadata cannot be read now: %s", self._record.ledger_id, error)
-        except NoSuchLedgerError as error:
+        except BookKeeperError as error:  # deleted, or nothing that makes sense: nobody would tell of the end any more
+            if not isinstance(error, NoSuchLedgerError):
+                _log.error("ledger %d cannot be followed any more: %s", self._record.ledger_id, error)
             self._gone = error
         finally:
             self._wake()
@@ -165,6 +167,7 @@ class Follower:
 
         Raises:
             NoSuchLedgerError: the ledger was deleted.
+            BookKeeperError: its metadata cannot be read (MetadataFormatError), or contradict what was heard.
         """
         loop = asyncio.get_running_loop()
         ensemble = self._record.metadata.last_fragment.ensemble

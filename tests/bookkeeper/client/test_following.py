@@ -7,6 +7,9 @@ import asyncio
 import pytest
 
 from bookkeeper.errors import (
+    BookKeeperError,
+    InvariantError,
+    MetadataFormatError,
     NoSuchLedgerError,
 )
 from bookkeeper.wire import ReadEntry
@@ -138,5 +141,33 @@ def test_read_last_add_confirmed_asks_those_who_know() -> None:
                 assert await reader.read_last_add_confirmed() == 10
                 assert reader.closed
                 assert reader.length == 11
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L8", "L3")
+@pytest.mark.parametrize("trouble", ["metadata that nobody can read", "a bookie that promised too much"])
+def test_a_tail_that_cannot_follow_its_ledger_any_more_says_so(trouble: str) -> None:
+    """Otherwise it would wait for ever: the end of a ledger is told by its metadata alone."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"a")
+            async with await other.open_ledger(ledger.id, recovery=False) as reader:
+                expected: type[BookKeeperError]
+                if trouble.startswith("metadata"):
+                    store, expected = bk.metadata_store.store, MetadataFormatError
+                    waiting = asyncio.ensure_future(reader.wait_last_add_confirmed(5, timeout_ms=60_000))
+                    await asyncio.sleep(0.5)
+                    await store.set(bk.metadata_store.ledgers.path(ledger.id), b"nonsense", None)
+                else:
+                    expected = InvariantError
+                    reader._follower.on_lac(7)  # as in a reply, where no digest covers it
+                    waiting = asyncio.ensure_future(reader.wait_last_add_confirmed(9, timeout_ms=60_000))
+                    await asyncio.sleep(0.5)
+                    await ledger.close()
+                with pytest.raises(expected):
+                    await asyncio.wait_for(waiting, 20)
 
     ScriptedCluster().run(story)
