@@ -59,7 +59,8 @@ class BookKeeperError(Exception):
     retryable: ClassVar[bool] = False
     """The same call may succeed later without anyone changing anything."""
 
-    outcome: ClassVar[Outcome] = Outcome.REJECTED
+    outcome: Outcome = Outcome.REJECTED
+    """Usually the class's own; an append that was sent is told UNKNOWN with whatever ended its writer (W7)."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

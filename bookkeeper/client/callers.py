@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from bookkeeper.errors import BookKeeperError, PartialAppendError
+from bookkeeper.errors import BookKeeperError, Outcome, PartialAppendError
 
 
 class _Each:
@@ -41,7 +41,7 @@ class _Each:
     def fail(self, from_entry: int, error: BookKeeperError) -> None:
         for future in self.futures[len(self.futures) - (self.end - self.first) :]:
             if not future.done():
-                future.set_exception(fresh(error))
+                future.set_exception(sent(error))
 
 
 class _Run:
@@ -64,7 +64,7 @@ class _Run:
     def fail(self, from_entry: int, error: BookKeeperError) -> None:
         if not self.future.done():
             known = self.first < from_entry
-            self.future.set_exception(partial(self.first, from_entry, error) if known else fresh(error))
+            self.future.set_exception(partial(self.first, from_entry, error) if known else sent(error))
 
 
 class _All:
@@ -85,7 +85,7 @@ class _All:
 
     def fail(self, from_entry: int, error: BookKeeperError) -> None:
         if not self.future.done():
-            self.future.set_exception(fresh(error))
+            self.future.set_exception(sent(error))
 
 
 class Callers:
@@ -140,4 +140,13 @@ def fresh(error: BookKeeperError) -> BookKeeperError:
     except TypeError:  # a class with more to it than its text
         return error
     copy.__cause__ = error
+    copy.outcome = error.outcome
+    return copy
+
+
+def sent(error: BookKeeperError) -> BookKeeperError:
+    """The same for the caller of an entry that was sent: what became of it is unknown, whatever ended the writer (W7).
+    A ledger that was closed by a recovery may have kept it."""
+    copy = fresh(error)
+    copy.outcome = Outcome.UNKNOWN
     return copy

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from bookkeeper.client.callers import Callers, fresh, partial
-from bookkeeper.errors import LedgerFencedError, PartialAppendError
+from bookkeeper.errors import (
+    BookKeeperError,
+    LedgerClosedError,
+    LedgerFencedError,
+    NoSuchLedgerError,
+    Outcome,
+    PartialAppendError,
+    UnauthorizedError,
+)
 
 
 def futures(count: int) -> list[asyncio.Future[Any]]:
@@ -64,3 +72,22 @@ def test_every_caller_gets_an_error_of_its_own() -> None:
     assert copy is not error and type(copy) is type(error) and str(copy) == "once" and copy.__cause__ is error
     special = partial(0, 1, error)
     assert fresh(special) is special  # more to it than its text
+
+
+@pytest.mark.rule("W7")
+@pytest.mark.parametrize("kind", [LedgerClosedError, UnauthorizedError, NoSuchLedgerError, LedgerFencedError])
+async def test_whatever_ended_the_writer_the_outcome_of_what_was_sent_is_unknown(kind: type[BookKeeperError]) -> None:
+    """A recovery that closes the ledger may keep it, and so says nothing by which it could be sent again elsewhere."""
+    callers = Callers()
+    each, run, cut, everything = futures(4)
+    callers.expect_each(0, [each])
+    callers.expect_run(1, 2, run)
+    callers.expect_run(3, 2, cut)
+    callers.expect_all(4, everything)
+    error = kind("why")
+    callers.fail(0, error)
+    for future in (each, run, cut, everything):
+        failure: Any = future.exception()
+        assert (type(failure), failure.outcome) == (kind, Outcome.UNKNOWN)
+        assert fresh(failure).outcome is Outcome.UNKNOWN
+    assert error.outcome is kind.outcome, "who was not sent is refused by the same error"
