@@ -254,6 +254,8 @@ class BookiePool:
             del standing[bookie]
         if (refusal := connection.refusal) is not None:
             self._explain(bookie, refusal)
+        else:
+            self._explained.discard(bookie)  # it served us: what it refuses from now on is news
 
     def _explain(self, bookie: BookieId, refusal: BookieError) -> None:
         """An append knows only that a bookie failed. Why it does not serve us is for people to mend: tell them once."""

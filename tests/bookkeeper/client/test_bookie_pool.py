@@ -9,7 +9,7 @@ import pytest
 
 from bookkeeper.client.bookie_pool import BookiePool, Use
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.errors import BookieUnavailableError, ClientClosedError, MetadataUnavailableError
+from bookkeeper.errors import BookieUnavailableError, ClientClosedError, MetadataUnavailableError, SecureConnectionError
 from bookkeeper.ids import NO_ENTRY, Address, BookieId, LedgerId
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.wire import Dialect, ReadEntry
@@ -146,3 +146,24 @@ async def test_a_closed_pool_connects_no_more() -> None:
     assert connection.closed
     with pytest.raises(ClientClosedError):
         await house.pool.get(B1)
+
+
+@pytest.mark.rule("X38")
+async def test_why_a_bookie_does_not_serve_us_is_told_once_and_again_after_it_has_served_us(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A certificate that expires is mended, and the next one expires, too."""
+    house = House()
+    await house.listen()
+
+    async def served(error: SecureConnectionError | None) -> int:
+        connection = await house.pool.get(B1)
+        connection.close(error)
+        while not connection.closed:  # noqa: ASYNC110  # nothing tells
+            await asyncio.sleep(0)
+        return caplog.text.count("its certificate has expired")
+
+    refused = SecureConnectionError("its certificate has expired")
+    assert [await served(refused), await served(refused)] == [1, 1]
+    assert [await served(None), await served(refused)] == [1, 2]
+    await house.pool.close()
