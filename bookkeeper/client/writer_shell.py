@@ -29,6 +29,7 @@ from bookkeeper.errors import (
     MetadataError,
     MetadataUnavailableError,
     NoSuchLedgerError,
+    TooManyRequestsError,
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import DigestScheme, LedgerMetadata, LedgerWriter
@@ -43,6 +44,9 @@ _log = logging.getLogger(__name__)
 LAC_TURNS: Final = 5
 """Turns of the loop (microseconds, when it is idle) before an explicit last add confirmed goes out: a caller that
 appends again from inside a task or ``wait_for`` needs some to be woken, and its entry carries the news for nothing."""
+
+FORCE_AGAIN_S: Final = 0.1
+"""Pause after which a bookie that had no room for the force of a close is asked again."""
 
 RELAPSE_S: Final = 30.0
 """A bookie that fails again so soon after it came back is tried again later each time."""
@@ -290,15 +294,21 @@ class WriterShell:
         def answered(reply: Reply | BookKeeperError) -> None:
             now = self._loop.time()
             error = failure_of(reply, f"force of ledger {self.record.ledger_id} on {bookie}")
-            if error is None:
+            if isinstance(error, TooManyRequestsError) and self.closing is not None:  # it cannot be closed again (R13)
+                if not self.closing.done():
+                    self._loop.call_later(FORCE_AGAIN_S, ask)
+            elif error is None:
                 self._report(self.writer.on_forced(bookie, number, now))
             else:
                 self._report(self.writer.on_force_failed(bookie, number, error, now))
 
-        lane = self._lanes.get(bookie)
-        if lane is not None:
-            limit_s = 2 * self.services.config.force_timeout_ms / 1000  # the machine's own limit comes first
-            lane.ask(ForceRequest(self.record.ledger_id), limit_s, answered)
+        def ask() -> None:
+            lane = self._lanes.get(bookie)
+            if lane is not None:
+                limit_s = 2 * self.services.config.force_timeout_ms / 1000  # the machine's own limit comes first
+                lane.ask(ForceRequest(self.record.ledger_id), limit_s, answered)
+
+        ask()
 
     def _end_forces(self, error: BookKeeperError | None, *numbers: int) -> None:
         for number in numbers:

@@ -194,6 +194,30 @@ def test_what_a_bookie_had_no_room_for_is_sent_again_while_a_close_forces() -> N
     ScriptedCluster().run(story)
 
 
+@pytest.mark.rule("R13", "W11")
+def test_a_bookie_that_has_no_room_for_the_force_of_a_close_is_asked_again() -> None:
+    config = ClientConfig(force_timeout_ms=2_000)
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(config) as bk:
+            for comes_back in (True, False):
+                ledger = await bk.create_ledger(deferred_sync=True)
+                await ledger.append(b"x")
+                cluster["b2"].refuse_forces = Status.TOO_MANY_REQUESTS
+                close = asyncio.ensure_future(ledger.close())
+                await asyncio.sleep(0.5)
+                assert not close.done()
+                if comes_back:
+                    cluster["b2"].refuse_forces = None
+                    await close
+                else:
+                    with pytest.raises(RequestTimedOutError, match="from b2"):
+                        await close
+                assert (await bk.metadata(ledger.id)).is_closed is comes_back
+
+    ScriptedCluster().run(story)
+
+
 @pytest.mark.rule("W9", "W11")
 def test_a_fenced_writer_ends_with_its_forces() -> None:
     async def story(cluster: ScriptedCluster) -> None:
