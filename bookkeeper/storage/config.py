@@ -36,8 +36,9 @@ class StorageConfig:
 
     inline_sync_us: float = 0.0
     """While the average sync takes at most this long, groups are written on the loop's thread, which saves two
-    hand-overs between threads; after the first slow sync they go to the journal's thread again (D7). 0 = never: right
-    where the loop is shared with an application."""
+    hand-overs between threads (D7). After a sync of more than eight times as long they go to the journal's thread,
+    for twenty times what it took and sixteen fast syncs: slow syncs hold up the loop for a twentieth of its time at
+    most. 0 = never: right where the loop is shared with an application."""
 
     group_bytes: int = 2 * MIB
     """A group is handed to the journal at this size even if the one before it is still being written."""

@@ -267,7 +267,7 @@ class GroupCommit:
         if error is not None or written is None:
             return self._trouble(error or BookieFailedError("the journal's worker gave no result"))
         self._measure(group)
-        self.inline.note(written.seconds, group.size)
+        self.inline.note(self._started_at, written.seconds, group.size)
         if written.spare_used is not None:
             self.spares.popleft()
         if written.created_log is not None:

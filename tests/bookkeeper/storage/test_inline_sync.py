@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from bookkeeper.storage import Engine, EngineState
-from bookkeeper.storage.inline_sync import INLINE_BYTES, ROW, SLOW, InlineSync
+from bookkeeper.storage.inline_sync import AWAY, INLINE_BYTES, ROW, SLOW, InlineSync
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, add
 
@@ -20,37 +20,59 @@ INLINE = replace(CONFIG, inline_sync_us=100.0, entry_log_bytes=1 << 20, journal_
 def test_off_until_a_row_of_syncs_was_fast() -> None:
     policy = InlineSync(LIMIT)
     for _ in range(ROW - 1):
-        policy.note(LIMIT / 2, 4096)
+        policy.note(0.0, LIMIT / 2, 4096)
         assert not policy.on
-    policy.note(LIMIT / 2, 4096)
+    policy.note(0.0, LIMIT / 2, 4096)
     assert policy.on
 
 
 def test_the_first_slow_sync_ends_it_and_a_new_row_is_needed() -> None:
     policy = InlineSync(LIMIT, on=True)
-    policy.note(SLOW * LIMIT * 1.01, 4096)
+    took = SLOW * LIMIT * 1.01
+    policy.note(0.0, took, 4096)
     assert not policy.on
     for _ in range(ROW - 1):
-        policy.note(LIMIT / 10, 4096)
-        assert not policy.on
-    policy.note(LIMIT / 10, 4096)
+        policy.note(1.0, LIMIT / 10, 4096)
+    policy.note(1.0, took, 4096)
+    for _ in range(ROW - 1):
+        policy.note(1.0, LIMIT / 10, 4096)
+        assert not policy.on, "the worker's slow one broke the row"
+    policy.note(1.0, LIMIT / 10, 4096)
     assert policy.on
 
 
-def test_a_slow_average_ends_it() -> None:
+def test_slow_syncs_take_a_small_share_of_the_loops_time() -> None:
+    policy, now, held_up, fast, slow = InlineSync(LIMIT), 0.0, 0.0, LIMIT / 2, 100 * LIMIT
+    inline = 0
+    for number in range(100_000):
+        took = slow if number % 50 == 0 else fast
+        held_up += took if policy.on and took == slow else 0.0
+        inline += policy.on
+        policy.note(now, took, 4096)
+        now += took + fast
+    assert 0 < held_up <= now / AWAY
+    assert inline > 1000, "and it comes back all the same"
+
+
+def test_a_slow_average_ends_it_and_one_outlier_does_not_hide_a_fast_disk() -> None:
     policy = InlineSync(LIMIT, on=True)
     for _ in range(64):
-        policy.note(3 * LIMIT, 4096)
+        policy.note(0.0, 3 * LIMIT, 4096)
     assert not policy.on
+    policy = InlineSync(LIMIT)
+    policy.note(0.0, 1000 * LIMIT, 4096)
+    for _ in range(ROW):
+        policy.note(0.0, LIMIT / 10, 4096)
+    assert policy.on
 
 
 def test_large_groups_say_nothing_and_no_limit_means_never() -> None:
     policy = InlineSync(LIMIT, on=True)
-    policy.note(1.0, INLINE_BYTES + 1)
+    policy.note(0.0, 1.0, INLINE_BYTES + 1)
     assert policy.on
     never = InlineSync(0.0)
     for _ in range(2 * ROW):
-        never.note(0.0, 4096)
+        never.note(0.0, 0.0, 4096)
     assert not never.on
 
 
