@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.wire import Dialect, Header, Op, ReadEntry, ReadReply, Refused, Status, plain_reads, v2, v3
+from bookkeeper.wire import Dialect, Header, Op, ReadEntry, ReadReply, Refused, Request, Status, plain_reads, v2, v3
 from bookkeeper.wire.dialect import Detector
 from bookkeeper.wire.dialect import decode_reply as general_reply
 from bookkeeper.wire.dialect import encode_request as general_request
@@ -144,3 +146,31 @@ def mutated(chance: random.Random, body: bytes) -> bytes:
         else:
             del data[at : at + 1]
     return bytes(data)
+
+
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_what_apaches_programs_send_is_plain(dialect: Dialect) -> None:
+    """Captured single reads, and what they were answered, are of this shape, in both directions."""
+    data = json.loads((Path(__file__).parents[2] / "vectors" / f"wire_{dialect.name.lower()}.json").read_text())
+    found = {"request": 0, "response": 0}
+    for exchange in data["exchanges"]:
+        for frame in exchange["frames"]:
+            body = bytes.fromhex(frame.get("hex") or "")[4:]
+            if not body or frame.get("protocol") != dialect.name.lower() or exchange["name"].startswith("raw/"):
+                continue
+            if frame["dir"] == "request":
+                if (read := plain_reads.decode_request(body, False)) is not None:
+                    assert decoded(body)[1] == ReadEntry(read.ledger_id, read.entry_id)
+                    found["request"] += 1
+            elif (answer := plain_reads.decode_reply(body, 0, len(body), dialect)) is not None:
+                header, reply = general_reply(body, dialect)
+                assert answer[0] == header.txn_id
+                assert answer[1] == reply
+                found["response"] += 1
+    assert min(found.values()) >= 1, found
+
+
+def decoded(body: bytes) -> tuple[Header, Request]:
+    outcome = Detector().decode(body)
+    assert not isinstance(outcome, Refused)
+    return outcome
