@@ -222,6 +222,7 @@ class _Drain:
             config=config.copy,
             throttle=Throttle(config.bytes_per_s),
             on_copied=self._copied,
+            locked=True,
         )
         self._report = DrainReport(names)
         self._undecided_since: dict[tuple[LedgerId, EntryId], float] = {}

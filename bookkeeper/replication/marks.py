@@ -127,6 +127,13 @@ async def repair_lock(metadata: Metadata, ledger_id: LedgerId, owner: str) -> As
             _log.warning("the repair lock of ledger %d stays until this session ends: %s", ledger_id, error)
 
 
+async def holds_lock(metadata: Metadata, ledger_id: LedgerId) -> bool:
+    """Is the lock of the ledger's repair this session's now? One that expired has lost it. Raises: MetadataError."""
+    path = lock_path(metadata.paths.root, ledger_id)
+    await metadata.store.sync(path)
+    return await _owner(metadata, path) == metadata.store.session_id
+
+
 async def _owner(metadata: Metadata, path: str) -> int | None:
     try:
         return await metadata.store.owner(path)

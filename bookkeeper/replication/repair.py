@@ -26,6 +26,7 @@ from bookkeeper.errors import (
     DigestMismatchError,
     MalformedFrameError,
     MetadataConflictError,
+    MetadataError,
     MetadataUnavailableError,
     NoSuchLedgerError,
 )
@@ -34,6 +35,7 @@ from bookkeeper.ledger import Answer, DigestScheme, DigestType, LedgerMetadata, 
 from bookkeeper.replication import fragment as wish
 from bookkeeper.replication.copies import Copy
 from bookkeeper.replication.fragment import CopyConfig, Finished, FragmentCopy, Outcome
+from bookkeeper.replication.marks import holds_lock
 from bookkeeper.replication.throttle import Throttle
 from bookkeeper.wire import AddEntry, BatchRead, BatchReply, ListEntries, ListReply, ReadEntry, Reply, Request
 from bookkeeper.wire.availability import HeldEntries, decode_availability
@@ -53,6 +55,9 @@ class Workshop:
     throttle: Throttle = field(default_factory=Throttle)
     on_copied: Callable[[int, int], None] = lambda entries, size: None
     """Told (entries, bytes) of each run that a target has acknowledged."""
+    locked: bool = False
+    """The caller holds the locks of the ledgers it repairs, and nothing is swapped in when one is lost: the target,
+    a Java bookie, may have dropped as surplus what was verified."""
     tells_nothing: set[BookieId] = field(default_factory=set)
     """Bookies that do not answer which entries they hold: not asked again."""
 
@@ -311,6 +316,8 @@ class _RepairShell:
         assert self._planned.value is swap.over, "the machine plans over what it was told last"
         try:
             try:
+                if self._shop.locked and not await holds_lock(self._services.metadata, self._record.ledger_id):
+                    raise MetadataError(f"the lock of ledger {self._record.ledger_id}'s repair is lost: begin again")
                 new = swap.over.swap_bookie(swap.first_entry, swap.old, swap.new)
                 await self._record.write(new, self._planned)
             except MetadataConflictError:

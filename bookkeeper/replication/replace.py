@@ -57,6 +57,7 @@ async def replicate_fragment(
     Raises:
         NoSuchLedgerError: there is none.
         MetadataConflictError: somebody else holds the lock of this ledger's repair; nothing was done.
+        MetadataError: the lock was lost on the way (the session has expired); the metadata are as they were.
         IllegalOperationError: no such fragment, ``bookie`` is not in it, or ``target`` is.
         LedgerFencedError: the last fragment of a ledger that is not closed: recover it first (A3).
         NotEnoughBookiesError: nobody is there to take its place.
@@ -77,6 +78,7 @@ async def replicate_fragment(
             bytes_per_s=bytes_per_s,
             config=config,
             on_copied=on_copied,
+            locked=True,
         )
 
 
@@ -91,14 +93,17 @@ async def replicate_unlocked(
     bytes_per_s: int = 0,
     config: CopyConfig | None = None,
     on_copied: Callable[[int, int], None] = lambda entries, size: None,
+    locked: bool = False,
 ) -> Brought:
-    """The same without the lock, where all bookies are of this package: they drop no surplus copies (A2)."""
+    """The same without taking the lock: where all bookies are of this package, for they drop no surplus copies (A2);
+    or ``locked``: the caller holds it."""
     services = client.services
     shop = Workshop(
         services=services,
         config=config or CopyConfig(),
         throttle=Throttle(bytes_per_s),
         on_copied=on_copied,
+        locked=locked,
     )
     ledgers, number = services.metadata.ledgers, LedgerId(ledger_id)
     record = LedgerRecord(ledgers, number, await ledgers.read(number, fresh=True))

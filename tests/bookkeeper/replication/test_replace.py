@@ -14,6 +14,7 @@ from bookkeeper.errors import (
     IllegalOperationError,
     LedgerFencedError,
     MetadataConflictError,
+    MetadataError,
     NoSuchKeyError,
     NoSuchLedgerError,
     NotEnoughBookiesError,
@@ -361,5 +362,29 @@ def test_the_lock_is_held_meanwhile_lest_the_target_takes_for_surplus_what_is_br
             assert await locked[0] == bk.metadata_store.store.session_id
             with pytest.raises(NoSuchKeyError):
                 await store.get(lock)
+
+    run(story)
+
+
+@pytest.mark.rule("A1", "A2")
+def test_nothing_is_swapped_in_when_the_lock_was_lost_on_the_way() -> None:
+    """As when the session expires: the target may have dropped again what was verified."""
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await written(cluster, bk, 20)
+            before = await bk.metadata(ledger)
+            old = before.last_fragment.ensemble[0]
+            store, lock = other.metadata_store.store, lock_path("/ledgers", LedgerId(ledger))
+            lost: list[asyncio.Future[None]] = []
+
+            def lose(*_: int) -> None:
+                lost.append(asyncio.ensure_future(store.delete(lock, None)))
+
+            with pytest.raises(MetadataError, match="repair is lost: begin again"):
+                await replicate_fragment(bk, ledger, 0, old, on_copied=lose)
+            await lost[0]
+            assert await bk.metadata(ledger) == before
+            assert (await replicate_fragment(bk, ledger, 0, old)).outcome is Outcome.SWAPPED
 
     run(story)
