@@ -281,7 +281,7 @@ class ServerConnection(FrameProtocol):
             self.admission.release(charge)
             took = self._now() - begun
             if error is None:
-                self.write(_cut(adds, taken))
+                self.write_alone(_cut(adds, taken))
                 counts.add_seconds.observe(took, accepted - deferred)
                 if took >= SLOW_S:
                     self.server.requests.run(self.host, chosen[0], adds.entry_ids[chosen[0].i0], Status.OK, took)

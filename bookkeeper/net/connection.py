@@ -146,23 +146,6 @@ class BookieConnection(FrameProtocol):
         self._last_txn = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
-        self._gathers = False
-        """The transport itself sends what is written in one turn in one call."""
-
-    def on_open(self) -> None:
-        kind = type(self._transport)
-        self._gathers = kind.__module__.startswith("uvloop") and kind.__name__ == "TCPTransport"
-
-    def write_alone(self, data: Buffer) -> None:
-        """As ``write``, a turn of the loop earlier where the transport does its own gathering.
-
-        For the only message in flight: where there are more, the turn pays, since it makes longer runs.
-        """
-        if not self._gathers or self._out:
-            self.write(data)
-        elif not self.closed and self._transport is not None and not self._transport.is_closing():
-            self.sent_bytes += len(data)
-            self._transport.write(data)
 
     # -- streams ------------------------------------------------------------------------------------------
 

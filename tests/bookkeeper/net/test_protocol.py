@@ -232,12 +232,49 @@ def test_back_pressure_over_a_real_socket() -> None:
     real.run(main())
 
 
+async def test_what_goes_alone_never_overtakes_what_was_written_before() -> None:
+    one, other = await connected(InProcessNet())
+    one._gathers = True  # as with uvloop
+    one.write_alone(frame(b"at once"))
+    assert (one.sent_bytes, one._out) == (11, []), "handed to the transport"
+    one.write(frame(b"at the end of the turn"))
+    one.write_alone(frame(b"behind it"))
+    await settle()
+    assert other.frames == [b"at once", b"at the end of the turn", b"behind it"]
+    one._gathers = False
+    one.write_alone(frame(b"a"))
+    one.write_alone(frame(b"b"))
+    assert one.unsent == 10, "this transport would send them one by one"
+    one.close()
+    one.write_alone(frame(b"too late"))
+    await settle()
+    assert other.frames[3:] == [b"a", b"b"]
+
+
+def test_what_goes_alone_passes_a_real_socket() -> None:
+    async def main() -> None:
+        one, other = await connected(real.system_seams().net)
+        bodies = [bytes([i % 256]) * (1 + i % 3) for i in range(100)] + [bytes(3_000_000 // 2)] * 4
+        for number, body in enumerate(bodies):
+            (one.write if number % 5 == 3 else one.write_alone)(frame(body))
+            if number % 7 == 0:
+                await asyncio.sleep(0)
+        async with asyncio.timeout(20):
+            while len(other.frames) < len(bodies):  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        assert other.frames == bodies
+        one.abort()
+
+    real.run(main())
+
+
 # -- going on encrypted (what is on the wire is for real/ and bookie/ to test) ---------------------------------
 
 
 @pytest.mark.rule("X2")
 async def test_while_it_is_being_encrypted_nothing_leaves_and_nothing_is_shown() -> None:
     one, other = await connected(InProcessNet())
+    one._gathers = True
     shaken = asyncio.Event()
 
     async def encrypt(transport: asyncio.Transport) -> asyncio.Transport:
@@ -253,7 +290,7 @@ async def test_while_it_is_being_encrypted_nothing_leaves_and_nothing_is_shown()
     one.write(frame(b"in clear"))
     upgrade = asyncio.ensure_future(caller())
     await settle()
-    one.write(frame(b"meanwhile"))
+    one.write_alone(frame(b"meanwhile"))
     other.write(frame(b"answer"))
     await settle()
     assert (other.frames, one.frames) == ([b"in clear"], [])
