@@ -37,8 +37,9 @@ from bookkeeper.storage.config import StorageConfig
 
 MIB: Final = 1024 * 1024
 
-INLINE_SYNC_US: Final = 300.0
-"""What a bookie with a process of its own takes for a fast sync, unless it is told otherwise (``storage``)."""
+INLINE_SYNC_US: Final = 500.0
+"""What a bookie with a process of its own takes for a fast sync, unless it is told otherwise (``storage``): about what
+two hand-overs between threads cost on a busy machine, besides the sync itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
