@@ -509,10 +509,12 @@ def _cut(adds: Adds, taken: list[tuple[int, int]]) -> bytes | memoryview:
 
 
 def _goes_first(header: wire.Header, request: wire.Request) -> bool:
-    """Served from the reserve: fences, recovery, high priority."""
+    """Served from the reserve: fences, recovery, high priority, and a force, which lets go of what its writer keeps."""
     if header.priority > 0:
         return True
     match request:
+        case wire.ForceLedger():
+            return True
         case wire.ReadEntry() | wire.BatchRead():
             return request.fence
         case wire.AddEntry():

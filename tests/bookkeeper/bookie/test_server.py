@@ -182,7 +182,7 @@ def test_requests_wait_for_replies_to_be_read_and_all_are_answered() -> None:
 
 
 @pytest.mark.rule("X32", "X33", "F11")
-def test_overload_is_refused_while_fences_and_recovery_get_through() -> None:
+def test_overload_is_refused_while_fences_forces_and_recovery_get_through() -> None:
     async def main(house: House) -> None:
         house.node.freeze()  # a disk that stands still
         flood = await house.client()
@@ -193,7 +193,7 @@ def test_overload_is_refused_while_fences_and_recovery_get_through() -> None:
             await asyncio.sleep(0.001)
         assert house.admission.in_progress <= 300_000
         assert house.admission.pauses > 0, "the flood is not read any more"
-        others = [await house.client() for _ in range(3)]
+        others = [await house.client() for _ in range(4)]
         replies: list[wire.Reply | BookieError] = []
         plain = wire.AddEntry(LedgerId(8), EntryId(0), KEY, (8).to_bytes(8, "big") + bytes(290_000))
         others[0].request_nowait(plain, 1000, replies.append)
@@ -202,11 +202,15 @@ def test_overload_is_refused_while_fences_and_recovery_get_through() -> None:
         others[1].request_nowait(read(-1, fence=True), 1000, replies.append)
         recovery = wire.AddEntry(LedgerId(9), EntryId(0), KEY, (9).to_bytes(8, "big") + bytes(1000), recovery=True)
         others[2].request_nowait(recovery, 1000, replies.append)
+        rest = max(0, house.admission.limit - house.admission.in_progress)
+        house.admission.in_progress += rest  # not a byte is left outside of the reserve
+        others[3].request_nowait(wire.ForceLedger(L), 1000, replies.append)
         await asyncio.sleep(1)
+        house.admission.in_progress -= rest
         assert house.engine.is_fenced(L)
         house.node.thaw()
         await asyncio.sleep(5)
-        assert [r.status for r in replies[1:]] == [Status.OK, Status.OK]  # type: ignore[union-attr]
+        assert [r.status for r in replies[1:]] == [Status.OK] * 3  # type: ignore[union-attr]
         done = sum(n for _, n, status in got if status is Status.OK)
         refused = sum(n for _, n, status in got if status is not Status.OK)
         assert done + refused == 1000
