@@ -52,9 +52,9 @@ class StorageConfig:
     checkpoint_bytes: int = 128 * MIB
     """After this many journalled bytes a checkpoint starts by itself; it bounds what a restart replays."""
 
-    log_sync_bytes: int = 16 * MIB
-    """Entry logs are synced after so many bytes, in the background: a checkpoint that finds everything unsynced keeps
-    the disk busy at one go while adds wait. 0 = by checkpoints only."""
+    log_sync_bytes: int = 2 * MIB
+    """Entry logs are synced after so many bytes, in the background, one sync at a time: whatever is synced at one go
+    keeps the disk busy while adds wait, so this bounds the slowest of them. 0 = by checkpoints only."""
 
     cached_bytes: int = 256 * MIB
     """How much of the newest entries the page cache is to keep; older ones, once synced, are given back to the system
