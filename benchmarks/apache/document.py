@@ -113,8 +113,14 @@ def _lost(found: Found) -> str:
     lost = [line for line in found.lines if line.won is False]
     if not lost:
         return ""
-    names = "; ".join(f"{shown(line)[0]} ({line.ratio:.2f})" for line in lost)
+    names = "; ".join(f"{shown(line)[0]}{_where(line)} ({line.ratio:.2f})" for line in lost)
     return f"Rows that Apache wins: {names}."
+
+
+def _where(line: Line) -> str:
+    """What is special about the surroundings of a line, if anything is."""
+    title = _ELSEWHERE.get(line.surroundings, "")
+    return f", {title[0].lower()}{title[1:]}" if title else ""
 
 
 def _aims(lines: Sequence[Line]) -> str:

@@ -33,6 +33,15 @@ def test_rows_that_apache_wins_are_named() -> None:
     assert "Rows that Apache wins: random reads of 1 KB, 100 in flight, v3, /s (0.33)." in text
 
 
+def test_rows_that_apache_wins_elsewhere_say_where() -> None:
+    records = [
+        {"surroundings": "tls", "row": "tls-1", "side": side, "round": 1, "rate": rate, "others_cores": 0.0}
+        for side, rate in (("ours", 20_000.0), ("shipped", 60_000.0), ("tuned", 50_000.0))
+    ]
+    text = section(summarize(records), records, [])
+    assert "Rows that Apache wins: adds of 1 KB, window 1, v3, /s, with TLS on (0.33)." in text
+
+
 def test_a_chart_is_well_formed_and_names_every_series() -> None:
     series = [
         Series("ours <v3>", "#000", [(1, 10, 9, 11), (1000, 1e5, 9e4, 1.1e5)]),
