@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
 from typing import Final, Generic, TypeVar
 
 O = TypeVar("O")  # noqa: E741 (an operation)
@@ -82,7 +83,7 @@ class Lane(Generic[O, R]):
             except Exception as error:  # whatever sending met is the answer to each
                 for _, answer in batch:
                     if not answer.done():
-                        answer.set_exception(type(error)(*error.args))
+                        answer.set_exception(_own(error))
                 return
             if answers is not None:
                 for (_, answer), result in zip(batch, answers, strict=True):
@@ -100,6 +101,14 @@ class Lane(Generic[O, R]):
         else:
             if not answer.done():
                 answer.set_result(result)
+
+
+def _own(error: Exception) -> Exception:
+    """The error for one of several callers, with all that it says; the error itself if there can be no second one."""
+    try:
+        return copy(error)
+    except Exception:  # made from other arguments than it keeps: better shared than a caller who waits for ever
+        return error
 
 
 def _wanted(batch: list[tuple[O, asyncio.Future[R]]]) -> list[tuple[O, asyncio.Future[R]]]:

@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataError, MetadataUnavailableError
+from bookkeeper.errors import (
+    KeyExistsError,
+    MetadataConflictError,
+    MetadataError,
+    MetadataUnavailableError,
+    Outcome,
+)
 from bookkeeper.meta.lane import BYTES_MAX, OPERATIONS_MAX, Lane
 from bookkeeper.meta.memory import MemoryStore
 from bookkeeper.meta.store import Create, Operation, Set, Version
@@ -98,6 +104,29 @@ async def test_a_request_is_bounded_in_operations_and_bytes(sent: Sent) -> None:
     big = bytes(BYTES_MAX // 2)
     await sent.together(Create("/a", big), Create("/b", big), Create("/c", big + big + b"x"), Create("/d"))
     assert sent.requests == [2, 1, 1]
+
+
+class _Detailed(MetadataError):
+    """An error that cannot be made from what it says alone."""
+
+    def __init__(self, text: str, *, path: str) -> None:
+        super().__init__(text)
+        self.path = path
+
+
+@pytest.mark.rule("Z4")
+async def test_whatever_ends_a_batch_everyone_hears_of_it_with_its_outcome(sent: Sent) -> None:
+    detailed, told = _Detailed("no", path="/a"), MetadataError("perhaps")
+    told.outcome = Outcome.UNKNOWN
+    for error in (detailed, told):
+
+        async def fails(operations: Sequence[Operation], error: Exception = error) -> list[Any] | None:
+            raise error
+
+        sent.lane = Lane(sent.one, fails, sent.size)
+        answers = await asyncio.wait_for(sent.together(Create("/a"), Create("/b")), 5)
+        assert [type(answer) for answer in answers] == [type(error)] * 2
+        assert [vars(answer) for answer in answers] == [vars(error)] * 2
 
 
 async def test_who_stops_waiting_leaves_the_others_alone_and_is_not_sent_any_more(sent: Sent) -> None:
