@@ -178,9 +178,3 @@ async def init_cluster_in(
             raise ClusterExistsError(f"there is a cluster at {root} already") from None
     await _recorded_layout(store, paths, layout)
     return instance_id
-
-
-async def exists_cluster_in(store: MetadataStore, *, root: str = DEFAULT_ROOT) -> bool:
-    """Whether a cluster was made there."""
-    await store.sync(root)
-    return await store.exists(Paths(root).instance_id) is not None

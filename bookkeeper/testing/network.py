@@ -375,12 +375,6 @@ class SimNetwork:
             pipe.last = max(pipe.last, self.now())
             pipe.arm()
 
-    def isolate(self, name: str) -> None:
-        """Cut a node from all others."""
-        for other in self.world.nodes:
-            if other != name:
-                self.cut(name, other)
-
     def is_cut(self, source: Node, target: Node) -> bool:
         return bool(self._cut) and (source.name, target.name) in self._cut
 
