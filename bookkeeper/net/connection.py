@@ -399,9 +399,9 @@ class BookieConnection(FrameProtocol):
         return None
 
     def _unheard(self) -> bool:
-        """We asked for something, encrypted, and nothing came: with TLS 1.3 a client learns that its certificate was
-        refused only after its side of the handshake."""
-        return self.encrypted and self.received_bytes == self.in_clear[0] and self.sent_bytes > self.in_clear[1]
+        """The bookie ended the connection and nothing had come encrypted: with TLS 1.3 a client learns that its
+        certificate was refused only after its side of the handshake, perhaps before it has asked for anything."""
+        return self.encrypted and not self.ended_here and self.received_bytes == self.in_clear[0]
 
     def on_closed(self, error: BaseException | None) -> None:
         if self._timer is not None:

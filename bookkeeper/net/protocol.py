@@ -51,6 +51,8 @@ class FrameProtocol(asyncio.BufferedProtocol):
         """What is written now leaves encrypted."""
         self.in_clear = (0, 0)
         """Bytes received and sent before that."""
+        self.ended_here = False
+        """It was this side that ended the connection, or is ending it."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray(RECEIVE_BUFFER)
@@ -151,6 +153,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         if self._upgrading:
             self.abort(error)
             return
+        self.ended_here = True
         self._reason = self._reason or error
         self._flush()
         if self._transport is not None:
@@ -160,6 +163,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         """End the connection now; what was written may be lost. ``on_closed(error)`` follows."""
         if self.closed:
             return
+        self.ended_here = True
         self._reason = self._reason or error
         self._out.clear()
         self._out_bytes = 0

@@ -159,6 +159,51 @@ def test_the_right_certificate_or_none(tmp_path: Path, loop: str) -> None:
     run(main, loop)
 
 
+@pytest.mark.rule("X5")
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("asks", ["at once", "when it has ended"])
+def test_a_certificate_that_is_refused_after_our_side_of_the_handshake(tmp_path: Path, loop: str, asks: str) -> None:
+    """TLS 1.3: the connection stands before the bookie has looked at us. Its end says why, whoever was faster."""
+    authority = Authority(tmp_path / "ca")
+    made = authority.server()
+    tls = {"cert": made.cert, "key": made.key, "client_ca": authority.ca}
+
+    async def main() -> None:
+        async with bookie(tmp_path / "b", tls=tls) as server:
+            secure = security(TlsConfig(ca=authority.ca))
+            connection = await secure.connect(server.address, BOOKIE, Dialect.V3, timeout_s=5)
+            ended = asyncio.Event()
+            connection.on_closing.append(lambda _: ended.set())
+            if asks == "when it has ended" and not connection.closed:
+                await asyncio.wait_for(ended.wait(), 5)
+            with pytest.raises(BookieUnavailableError, match="does not take the certificate we show, or wants one"):
+                await connection.request(READ, 5)
+            assert connection.refusal is not None
+
+    run(main, loop)
+
+
+@pytest.mark.rule("X5")
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_connection_that_we_end_ourselves_is_no_refusal(tmp_path: Path, loop: str) -> None:
+    authority = Authority(tmp_path / "ca")
+    made = authority.server()
+
+    async def main() -> None:
+        async with bookie(tmp_path / "b", tls={"cert": made.cert, "key": made.key}) as server:
+            secure = security(TlsConfig(ca=authority.ca))
+            connection = await secure.connect(server.address, BOOKIE, Dialect.V3, timeout_s=5)
+            asking = asyncio.ensure_future(connection.request(READ, 5))
+            await asyncio.sleep(0)
+            connection.abort()
+            with pytest.raises(BookieUnavailableError) as error:
+                await asking
+            assert "certificate" not in str(error.value)
+            assert connection.refusal is None
+
+    run(main, loop)
+
+
 @pytest.mark.rule("X4")
 def test_a_name_bound_to_the_bookies_id_instead_of_its_host(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
