@@ -12,6 +12,7 @@ from bookkeeper.errors import (
     NoClusterError,
     NoSuchKeyError,
 )
+from bookkeeper.ids import LedgerId
 from bookkeeper.meta import access, service_uri
 from bookkeeper.meta import layout as layouts
 from bookkeeper.meta import lineage as lineages
@@ -39,6 +40,8 @@ class Metadata:
         self.ledgers = Ledgers(store, paths, layout, seams.rng)
         self.lineage = Lineage()
         """The moves from store to store that led here."""
+        self.repairs: dict[LedgerId, str] = {}
+        """Ledgers that this client is repairing, and as whom: a session has many repairs, and a lock only a session."""
 
     @classmethod
     async def connect(cls, uri: str, seams: Seams) -> Metadata:

@@ -5,6 +5,7 @@
 
     A7  A mark goes only after the ledger was verified as it is stored now, and only in the version that was seen
         before that: what is marked meanwhile stays marked.
+    A10 One repair of a ledger at a time in a client; the lock is let go of by the repair that took it.
 
 A lock guards nothing here (A2, Z2). It saves two repairers the same work, and it keeps Java bookies, which drop
 surplus copies of a ledger under this lock, from taking for surplus what is just being brought.
@@ -107,28 +108,56 @@ async def _walk(metadata: Metadata, path: str, levels: int) -> AsyncIterator[Led
 
 @asynccontextmanager
 async def repair_lock(metadata: Metadata, ledger_id: LedgerId, owner: str) -> AsyncIterator[str | None]:
-    """Hold the lock of a ledger's repair; gives None, or, if someone else holds it, who. Raises: MetadataError."""
+    """Hold the lock of a ledger's repair; gives None, or, if someone else holds it, who.
+
+    The lock belongs to this repair, not to the session that other repairs of the same client share (A10): a second
+    one is refused here as by anybody else's lock, and whoever ends lets go of a lock of its own only.
+
+    Raises: MetadataError.
+    """
+    if (other := metadata.repairs.get(ledger_id)) is not None:
+        yield f"another repair of this client ({other})"
+        return
+    metadata.repairs[ledger_id] = owner
+    try:
+        holder = await _take(metadata, ledger_id, owner)
+        try:
+            yield holder
+        finally:
+            if holder is None:
+                await _let_go(metadata, ledger_id)
+    finally:
+        del metadata.repairs[ledger_id]
+
+
+async def _take(metadata: Metadata, ledger_id: LedgerId, owner: str) -> str | None:
+    """Create the lock, or find that it is this session's and nobody's here: left by a repair that could not tell the
+    store that it had ended, or whose reply was lost."""
     path, store = lock_path(metadata.paths.root, ledger_id), metadata.store
     try:
         await store.create(path, f'bookieId: "{owner}"\n'.encode(), ephemeral=True, parents=True)
     except KeyExistsError:
         if await _owner(metadata, path) != store.session_id:
-            yield await _holder(metadata, path)
-            return
+            return await _holder(metadata, path)
+    return None
+
+
+async def _let_go(metadata: Metadata, ledger_id: LedgerId) -> None:
+    path, store = lock_path(metadata.paths.root, ledger_id), metadata.store
     try:
-        yield None
-    finally:
-        try:
-            if await _owner(metadata, path) == store.session_id:
-                await store.delete(path, None)
-        except (NoSuchKeyError, MetadataConflictError):
-            pass
-        except (MetadataError, ClientClosedError) as error:  # it goes with the session
-            _log.warning("the repair lock of ledger %d stays until this session ends: %s", ledger_id, error)
+        if await _owner(metadata, path) == store.session_id:
+            await store.delete(path, None)
+    except (NoSuchKeyError, MetadataConflictError):
+        pass
+    except (MetadataError, ClientClosedError) as error:  # it goes with the session
+        _log.warning("the repair lock of ledger %d stays until this session ends: %s", ledger_id, error)
 
 
 async def holds_lock(metadata: Metadata, ledger_id: LedgerId) -> bool:
-    """Is the lock of the ledger's repair this session's now? One that expired has lost it. Raises: MetadataError."""
+    """Is the lock still this session's, for the repair that took it? One that expired has lost it.
+
+    Raises: MetadataError.
+    """
     path = lock_path(metadata.paths.root, ledger_id)
     await metadata.store.sync(path)
     return await _owner(metadata, path) == metadata.store.session_id

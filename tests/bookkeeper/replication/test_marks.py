@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from bookkeeper.client.underreplicated import Missing, mark, mark_path
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import MemoryCluster, Metadata, init_cluster_in
 from bookkeeper.real import system_seams
-from bookkeeper.replication.marks import lock_path, marked_ledgers, read_mark, remove_mark, repair_lock
+from bookkeeper.replication.marks import holds_lock, lock_path, marked_ledgers, read_mark, remove_mark, repair_lock
 
 FIVE = LedgerId(5)
 
@@ -80,3 +82,69 @@ async def test_the_lock_of_a_session_that_died_is_free() -> None:
     await lock.__aexit__(None, None, None)  # no error of its own in place of that which ended the work
     async with repair_lock(other, FIVE, "you") as holder:
         assert holder is None
+
+
+@pytest.mark.rule("A10")
+async def test_the_lock_belongs_to_a_repair_not_to_the_session_that_others_share() -> None:
+    metadata, _ = await two_sessions()
+    path = lock_path("/ledgers", FIVE)
+    async with repair_lock(metadata, FIVE, "first") as holder:
+        assert holder is None
+        async with repair_lock(metadata, FIVE, "second") as holder:
+            assert holder == "another repair of this client (first)"
+        assert await holds_lock(metadata, FIVE), "the second, which did not get it, let go of the first one's lock"
+        async with repair_lock(metadata, LedgerId(6), "second") as holder:
+            assert holder is None
+    assert await metadata.store.exists(path) is None
+    async with repair_lock(metadata, FIVE, "second") as holder:
+        assert holder is None
+
+
+@pytest.mark.rule("A10")
+async def test_two_that_begin_at_once_do_not_both_get_the_lock() -> None:
+    metadata, _ = await two_sessions()
+    inside: list[str] = []
+
+    async def repair(owner: str) -> str | None:
+        async with repair_lock(metadata, FIVE, owner) as holder:
+            if holder is None:
+                inside.append(owner)
+                assert len(inside) == 1
+                for _ in range(5):
+                    await asyncio.sleep(0)
+                assert await holds_lock(metadata, FIVE)
+                inside.remove(owner)
+            return holder
+
+    found = await asyncio.gather(repair("a"), repair("b"), repair("c"))
+    assert list(found) == [None, *["another repair of this client (a)"] * 2]
+
+
+@pytest.mark.rule("A10")
+async def test_a_lock_that_its_repair_could_not_take_or_leave_blocks_no_later_one() -> None:
+    """Its reply was lost, or the store was away at its end: the session still owns the node, and nobody here does."""
+    metadata, other = await two_sessions()
+    path = lock_path("/ledgers", FIVE)
+    await metadata.store.create(path, b'bookieId: "before"\n', ephemeral=True, parents=True)
+    async with repair_lock(other, FIVE, "you") as holder:
+        assert holder == "before"
+    with pytest.raises(ZeroDivisionError):
+        async with repair_lock(metadata, FIVE, "me") as holder:
+            assert holder is None
+            raise ZeroDivisionError
+    async with repair_lock(other, FIVE, "you") as holder:
+        assert holder is None
+    assert metadata.repairs == other.repairs == {}
+
+
+@pytest.mark.rule("A10")
+async def test_after_the_session_was_lost_the_repair_has_lost_its_lock_and_nobody_here_takes_it() -> None:
+    cluster, seams = MemoryCluster(), system_seams()
+    await init_cluster_in(cluster.connect(), seams)
+    store = cluster.connect()
+    metadata = await Metadata.over(store, seams)
+    async with repair_lock(metadata, FIVE, "first"):
+        cluster.expire(store)
+        async with repair_lock(metadata, FIVE, "second") as holder:
+            assert holder == "another repair of this client (first)"
+        assert not await holds_lock(metadata, FIVE)

@@ -388,3 +388,19 @@ def test_nothing_is_swapped_in_when_the_lock_was_lost_on_the_way() -> None:
             assert (await replicate_fragment(bk, ledger, 0, old)).outcome is Outcome.SWAPPED
 
     run(story)
+
+
+@pytest.mark.rule("A10")
+def test_a_second_repair_of_the_ledger_in_the_same_client_is_refused_and_the_first_ends_well() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await written(cluster, bk, 100)
+            one, two = (await bk.metadata(ledger)).last_fragment.ensemble[:2]
+            first = asyncio.create_task(replicate_fragment(bk, ledger, 0, one, config=SMALL, owner="first"))
+            await until(lambda: bool(bk.services.metadata.repairs))
+            with pytest.raises(MetadataConflictError, match=r"another repair of this client \(first\) repairs ledger"):
+                await replicate_fragment(bk, ledger, 0, two, config=SMALL)
+            assert (await first).outcome is Outcome.SWAPPED  # its swap wants the lock
+            assert (await replicate_fragment(bk, ledger, 0, two, config=SMALL)).outcome is Outcome.SWAPPED
+
+    run(story)
