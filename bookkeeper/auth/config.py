@@ -27,6 +27,11 @@ class AuthConfig:
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """What a provider of your own is told; shown nowhere. Secrets belong into files that these options name (X58)."""
 
+    required: bool = False
+    """On a client with a provider of its own: a bookie that asks nobody who he is (it answers as
+    ``AuthDisabledPlugin``) is not spoken to (X10a). Without it such a bookie is used, as by Apache's clients, and a
+    warning says so once. A bookie does not have it: its provider always asks."""
+
     def __post_init__(self) -> None:
         named = self.provider in (None, NONE, TLS)
         require(
@@ -34,3 +39,4 @@ class AuthConfig:
             f'auth.provider is "none", "tls" or MODULE:ATTRIBUTE, not {self.provider!r}',
         )
         require(not (named and self.options), "auth.options only with a provider of your own (MODULE:ATTRIBUTE)")
+        require(not (named and self.required), "auth.required only with a provider of your own (MODULE:ATTRIBUTE)")

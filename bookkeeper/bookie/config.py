@@ -184,6 +184,7 @@ class BookieConfig:
 
     def _require_authenticable(self) -> None:
         """A provider that looks at certificates gets to see some, from everyone."""
+        require(not self.auth.required, "auth.required is a client's: a bookie's provider always asks; leave it out")
         if self.auth_provider == TLS:
             require(self.tls.client_ca is not None, 'auth.provider "tls" only with tls.client_ca')
             require(self.tls.mode == "required", 'auth.provider "tls" only with tls.mode = "required"')

@@ -162,9 +162,16 @@ def _strict_int(value: object, _: object) -> int:
     return value
 
 
+def _strict_bool(value: object, _: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"true or false expected, got {value!r}")
+    return value
+
+
 _POSITIVE: Final = tuple(
     name for name, kind in ClientConfig.__annotations__.items() if kind == "int" and name != "explicit_lac_delay_ms"
 )
 
 _CONVERTER: Final = cattrs.Converter(forbid_extra_keys=True)
 _CONVERTER.register_structure_hook(int, _strict_int)
+_CONVERTER.register_structure_hook(bool, _strict_bool)

@@ -51,6 +51,9 @@ class Security:
         self._config = tls
         self._tls: Tls | None = None
         self._provider: ClientProvider | None = client_provider(auth)
+        self._must_authenticate = auth.required
+        self._asks_nobody: set[BookieId] = set()
+        """Bookies of which it was said that they do not authenticate."""
         self._timeout_s = HANDSHAKE_S
         self._looked = float("-inf")
         if tls is not None:
@@ -77,7 +80,7 @@ class Security:
                 names = None if self._tls is None else await self._encrypt(connection, bookie, self._tls)
                 connection.dialect = dialect
                 if self._provider is not None:
-                    await self._authenticate(connection, self._provider, names)
+                    await self._authenticate(connection, self._provider, names, bookie)
         except BaseException as error:
             connection.abort()
             if isinstance(error, TimeoutError):
@@ -147,10 +150,13 @@ class Security:
 
     # -- authentication -----------------------------------------------------------------------------------
 
-    async def _authenticate(self, connection: BookieConnection, provider: ClientProvider, names: Names | None) -> None:
+    async def _authenticate(
+        self, connection: BookieConnection, provider: ClientProvider, names: Names | None, bookie: BookieId
+    ) -> None:
         peer = Peer(str(connection.address), encrypted=connection.encrypted, names=names)
         try:
-            await self._exchange(connection, provider.plugin, provider.exchange(peer))
+            if not await self._exchange(connection, provider.plugin, provider.exchange(peer)):
+                self._on_disabled(connection.address, bookie, provider.plugin)
         except AuthenticationError as error:
             raise SecureConnectionError(f"{connection.address} is not who it should be: {error}") from error
         except BookieUnavailableError as error:  # v2 has no words for a refusal
@@ -159,16 +165,29 @@ class Security:
                 "it has another provider, or does not accept us"
             ) from error
 
-    async def _exchange(self, connection: BookieConnection, plugin: str, exchange: ClientExchange) -> None:
+    def _on_disabled(self, address: Address, bookie: BookieId, plugin: str) -> None:
+        """X10a: a bookie that asks nobody. Anybody can say that of himself: it proves nothing about who is there."""
+        said = f"{address} ({bookie}) asks nobody who he is ({DISABLED}), and has not shown us who it is"
+        if self._must_authenticate:
+            raise SecureConnectionError(
+                f"{said}; this client was told not to go on without {plugin} (auth.required): set the provider up "
+                "there, or, while bookies are being moved to it, leave auth.required out"
+            )
+        if bookie not in self._asks_nobody:
+            self._asks_nobody.add(bookie)
+            log.warning("%s; it is used as it is, since auth.required is not set", said)
+
+    async def _exchange(self, connection: BookieConnection, plugin: str, exchange: ClientExchange) -> bool:
+        """The words to and fro; False: the bookie says that it asks nobody."""
         token: bytes | None = await exchange.first()
         for _ in range(ROUNDS_MAX):
             if token is None:
-                return
+                return True
             reply = await connection.request(wire.Auth(plugin, token), self._timeout_s)
             if not isinstance(reply, wire.AuthReply) or reply.status is not Status.OK:
                 raise SecureConnectionError(f"{connection.address} does not accept us ({plugin})")
             if reply.plugin == DISABLED:
-                return
+                return False
             if reply.plugin != plugin or len(reply.payload) > TOKEN_MAX:
                 raise AuthenticationError(f"it answered as {reply.plugin[:100]!r} to {plugin!r}")
             token = await exchange.answer(reply.payload)

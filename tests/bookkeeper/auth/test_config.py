@@ -21,6 +21,15 @@ def test_options_are_for_a_provider_of_ones_own() -> None:
         AuthConfig(provider="tls", options={"file": "/secret"})
 
 
+@pytest.mark.rule("X10a")
+@pytest.mark.parametrize("name", [None, "none", "tls"])
+def test_only_a_provider_of_ones_own_can_be_insisted_on(name: str | None) -> None:
+    assert not AuthConfig(provider="my.auth:provider").required
+    assert AuthConfig(provider="my.auth:provider", required=True).required
+    with pytest.raises(ConfigError, match=r"auth\.required only"):
+        AuthConfig(provider=name, required=True)
+
+
 @pytest.mark.rule("X59")
 def test_options_are_not_shown() -> None:
     assert "swordfish" not in repr(AuthConfig(provider="my.auth:provider", options={"word": "swordfish"}))

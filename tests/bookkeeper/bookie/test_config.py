@@ -103,6 +103,7 @@ def test_beyond_loopback_zookeeper_knows_the_bookie(monkeypatch: pytest.MonkeyPa
     [
         ({"tls": {"certificate": "/c"}}, "unknown option: tls.certificate"),
         ({"auth": {"provider": "tls"}}, 'provider "tls" only with tls.client_ca'),
+        ({"auth": {"provider": "my.auth:provider", "required": True}}, "auth.required is a client's"),
         ({"tls": {**CERTIFICATE, "mode": "offered"}}, 'only with tls.mode = "required"'),
         (
             {"tls": {**CERTIFICATE, "roles": ["spark"]}, "auth": {"provider": "none"}},

@@ -41,5 +41,7 @@ def test_a_mapping_becomes_a_config_and_an_unknown_key_is_refused() -> None:
         ClientConfig.from_mapping({"read_windw": 7})
     with pytest.raises(ConfigError, match=r"expected int @ \$\.read_window"):
         ClientConfig.from_mapping({"read_window": "7"})
+    with pytest.raises(ConfigError, match=r"expected bool @ \$\.auth\.required"):
+        ClientConfig.from_mapping({"auth": {"provider": "my.auth:provider", "required": "no"}})
     with pytest.raises(ConfigError, match="long_poll_ms < request_timeout_ms"):
         ClientConfig.from_mapping({"long_poll_ms": 10_000})

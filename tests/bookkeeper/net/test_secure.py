@@ -265,6 +265,35 @@ def test_a_client_that_is_not_accepted_is_told_so_and_no_more(
     run(main)
 
 
+@pytest.mark.rule("X10a")
+@pytest.mark.parametrize("dialect", Dialect)
+def test_a_bookie_that_asks_nobody_is_refused_where_its_authentication_is_required(
+    tmp_path: Path, dialect: Dialect, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        provider = f"{HERE}:client"
+        insists, lenient = AuthConfig(provider=provider, required=True), AuthConfig(provider=provider)
+        async with bookie(tmp_path / "b") as server:
+            with pytest.raises(SecureConnectionError, match=r"\(b1\) asks nobody .* gv-test-plugin \(auth\.required\)"):
+                await security(None, insists).connect(server.address, BOOKIE, dialect, timeout_s=5)
+            while server._connections.connections:  # type: ignore[union-attr]  # noqa: ASYNC110 (hung up)
+                await asyncio.sleep(0)
+            assert not caplog.records
+            secure = security(None, lenient)
+            for _ in range(2):
+                connection = await secure.connect(server.address, BOOKIE, dialect, timeout_s=5)
+                assert (await connection.request(READ, 5)).status is Status.NO_LEDGER
+            assert [r.getMessage() for r in caplog.records if "asks nobody" in r.getMessage()] == [
+                f"{server.address} (b1) asks nobody who he is (AuthDisabledPlugin), and has not shown us who it is; it "
+                "is used as it is, since auth.required is not set"
+            ]
+        async with bookie(tmp_path / "c", auth={"provider": f"{HERE}:server"}) as server:
+            connection = await security(None, insists).connect(server.address, BOOKIE, dialect, timeout_s=5)
+            assert (await connection.request(READ, 5)).status is Status.NO_LEDGER
+
+    run(main)
+
+
 def test_streams_of_one_process_are_not_encrypted(tmp_path: Path) -> None:
     """An embedded cluster takes no harm from settings for others."""
 
