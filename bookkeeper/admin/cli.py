@@ -77,7 +77,8 @@ def bk() -> None:
 def main() -> None:
     """The console script. Errors that are ours end with one sentence and status 1, not with a traceback."""
     try:
-        if status := bk(standalone_mode=False):  # click returns the status of an `Exit` instead of raising it
+        # Its name is `bk` however it was started; click returns the status of an `Exit` instead of raising it.
+        if status := bk(prog_name="bk", standalone_mode=False):
             sys.exit(status)
     except click.UsageError as error:
         error.show()
