@@ -45,7 +45,7 @@ def _scratch(size: int) -> memoryview:
 class PosixFile:
     """An open file. Made by :meth:`PosixDisk.open`."""
 
-    __slots__ = ("_cached_reads", "_fd", "direct", "path")
+    __slots__ = ("__weakref__", "_cached_reads", "_fd", "direct", "path")
 
     def __init__(self, path: str, fd: int, direct: bool) -> None:
         self.path = path

@@ -13,6 +13,7 @@ import errno
 import mmap
 from posixpath import dirname
 from struct import Struct
+from weakref import WeakSet
 
 from bookkeeper.errors import CorruptionError, StorageError, UnsupportedFormatError
 from bookkeeper.runs import crc32c
@@ -67,15 +68,23 @@ def unstamp(data: Buffer, magic: bytes, version: int, what: str) -> bytes:
     return body
 
 
+_lost: WeakSet[File] = WeakSet()
+"""Files with a sync that failed. The system tells of that once and takes the pages for clean; who syncs the file next
+may be another job of the same worker, before the loop has heard of the first one's failure."""
+
+
 def sync(file: File) -> None:
-    """``file.sync()``; a failure is final (K23).
+    """``file.sync()``; a failure is final (K23): every later sync of the same file fails, too.
 
     Raises:
         SyncFailedError
     """
+    if file in _lost:
+        raise SyncFailedError(f"{file.path}: an earlier sync failed")
     try:
         file.sync()
     except OSError as error:
+        _lost.add(file)
         raise SyncFailedError(f"{file.path}: sync failed: {error}") from error
 
 

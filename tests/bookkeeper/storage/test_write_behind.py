@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from bookkeeper.errors import BookieFailedError
+from bookkeeper.ids import LedgerId
 from bookkeeper.storage import Engine, EngineState
+from bookkeeper.storage.durable import SyncFailedError
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, add, open_engine
 
@@ -72,3 +74,30 @@ def test_a_step_that_cannot_sync_ends_the_disk() -> None:
     with pytest.raises(BookieFailedError):
         fill(engine, workers, 1, 8)
     assert engine.state is EngineState.FAILED
+
+
+@pytest.mark.rule("K23", "K13")
+def test_a_checkpoint_behind_a_step_that_cannot_sync_covers_nothing() -> None:
+    """The system tells of a failed sync once. The loop has not heard of it when the checkpoint's job begins."""
+    disk = RecordingDisk()
+    engine, workers = open_engine(disk, replace(STEPPED, journal_spares=0))
+    fill(engine, workers, 0, 1)
+    while not any(name == "checkpoint" for name, _, _ in workers.jobs):
+        add(engine, 1, engine.last_entry(LedgerId(1)) + 1, size=1000)
+        engine.when_durable(lambda error: None)
+        workers.step()
+    told: list[BaseException | None] = []
+    engine.checkpoint(told.append)
+    (_, step, step_done), (_, job, job_done) = workers.jobs
+    workers.jobs.clear()
+    before = disk.files()
+    disk.faults["sync", ".log"] = OSError(errno.EIO, "sync")
+    with pytest.raises(SyncFailedError) as failed:
+        step()
+    disk.faults.clear()
+    with pytest.raises(SyncFailedError) as refused:
+        job()
+    step_done(None, failed.value)
+    job_done(None, refused.value)
+    assert disk.files() == before, "neither a mark nor the end of a journal file"
+    assert engine.state is EngineState.FAILED and told != [None]
