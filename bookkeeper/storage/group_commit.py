@@ -2,6 +2,10 @@
 
 The loop's side of the journal. One group is with the worker at any time, so a group's header can truly say that all
 before it are durable (K9), and sequences and file offsets are given out here, in order.
+
+A group that is written on the loop's own thread is answered as soon as it is durable, and goes to the entry log a
+turn later, when the answers are on their way. Until then it is read from memory, and no checkpoint covers it
+(:meth:`GroupCommit.when_logged`).
 """
 
 from __future__ import annotations
@@ -66,7 +70,7 @@ class GroupCommit:
     monotonic: Callable[[], float] | None = None
     call_later: Callable[[float, Callable[[], None]], object] | None = None
     in_flight: int = 0
-    """Bytes accepted and not durable."""
+    """Bytes accepted that are not yet durable and in the entry log."""
     stuck: OSError | None = None
     """The group at the head found no space or no descriptor; it is tried again on demand."""
     dead: BaseException | None = None
@@ -75,6 +79,8 @@ class GroupCommit:
     """The last durable sequence."""
     inline: InlineSync = field(init=False)
     _writing: PendingGroup | None = None
+    _unlogged: Written | None = None
+    """Of the group ``_writing``: it is durable and answered, and goes to the entry log at the end of this turn."""
     _busy: bool = False
     _queue: deque[PendingGroup] = field(default_factory=deque)
     _collecting: PendingGroup | None = None
@@ -91,7 +97,7 @@ class GroupCommit:
 
     @property
     def busy(self) -> bool:
-        """The worker has a group in hand."""
+        """A group is with the worker, or between the journal and the entry log."""
         return self._busy
 
     # -- collecting ---------------------------------------------------------------------------------------
@@ -157,9 +163,20 @@ class GroupCommit:
         if self.dead is not None:
             return callback(_failed(self.dead))
         last = next(self.groups(), None)
-        if last is None:
+        if last is None or (last is self._writing and self._unlogged is not None):
             return callback(None)
         last.waiters.append(callback)
+        return self.start()
+
+    def when_logged(self, callback: Done) -> None:
+        """``callback(None)`` when everything handed in so far is durable and in the entry logs: what a checkpoint
+        may cover (K13). Errors as :meth:`when_durable`."""
+        if self.dead is not None:
+            return callback(_failed(self.dead))
+        last = next(self.groups(), None)
+        if last is None:
+            return callback(None)
+        last.followers.append(callback)
         return self.start()
 
     # -- writing ------------------------------------------------------------------------------------------
@@ -210,8 +227,8 @@ class GroupCommit:
             self.start()
 
     def _write_here(self) -> None:
-        """Write the next group on this thread, the loop's (D7), unless it is large, nobody waits, or it needs a new
-        file."""
+        """Make the next group durable on this thread, the loop's (D7), unless it is large, nobody waits, or it needs a
+        new file."""
         self._busy = False
         if self.dead is not None:
             return
@@ -220,20 +237,45 @@ class GroupCommit:
         if group.size > INLINE_BYTES or not self._wanted or not self.journal.holds(group, self.logs):
             self._submit()
             return
-        self._begin()
+        assert self.monotonic is not None
+        assert self.call_later is not None
+        self._busy = True
+        self._started_at = begun = self.monotonic()
+        written = Written()
         try:
-            written = self._write(group, self.durable, None)
+            self.journal.make_durable(group, self.durable)
         except Exception as error:  # judged as a worker's
             self._written(None, error)
-        else:
-            self._written(written, None)
+            return
+        written.seconds = self.monotonic() - begun
+        self._unlogged = written
+        self.durable = group.sequence
+        self.call_later(0, self._log_here)
+        self._answer(group.waiters, group)
+
+    def _log_here(self) -> None:
+        """The second half: the answers have left."""
+        group, written = self._writing, self._unlogged
+        assert group is not None
+        assert written is not None
+        assert self.monotonic is not None
+        self._unlogged = None
+        begun = self.monotonic()
+        try:
+            written.created_log = self.journal.to_log(group, self.logs)
+        except Exception as error:  # tried again like any other: the journal gets the same bytes at the same place
+            self._written(None, error)
+            return
+        written.seconds += self.monotonic() - begun
+        self._written(written, None)
 
     def _number(self, group: PendingGroup) -> PendingGroup:
         size = padded(group.size)
         if self.file_offset + size > self.config.journal_file_bytes and self.file_offset > BLOCK:
             self.file_id, self.file_offset = self.file_id + 1, BLOCK
         self.sequence += 1
-        check(self.sequence == self.durable + 1, "K9", f"group {self.sequence} while {self.durable} is durable")
+        if self.sequence != self.durable + 1:
+            check(False, "K9", f"group {self.sequence} while {self.durable} is durable")
         group.sequence, group.file_id, group.file_offset = self.sequence, self.file_id, self.file_offset
         self.file_offset += size
         self._writing = group
@@ -266,7 +308,7 @@ class GroupCommit:
         assert group is not None
         if error is not None or written is None:
             return self._trouble(error or BookieFailedError("the journal's worker gave no result"))
-        self._measure(group)
+        self._measure(group, written.seconds)
         self.inline.note(self._started_at, written.seconds, group.size)
         if written.spare_used is not None:
             self.spares.popleft()
@@ -278,7 +320,8 @@ class GroupCommit:
         self.in_flight -= group.size
         self._release(group.buffer)
         self.hooks.covered(group)
-        self._answer(group, None)
+        self._answer(group.waiters, group)
+        self._answer(group.followers, group)
         if self._paused and self.in_flight <= self.config.inflight_bytes // 2:
             self._paused = False
             self.hooks.pressure(False)
@@ -286,15 +329,34 @@ class GroupCommit:
 
     @property
     def _wanted(self) -> bool:
-        """Somebody waits for a group that is not durable."""
-        return any(group.waiters for group in self.groups())
+        """Somebody waits for a group."""
+        writing = self._writing
+        if writing is not None and (writing.waiters or writing.followers):
+            return True
+        group = self._collecting
+        if group is not None and (group.waiters or group.followers):
+            return True
+        return any(group.waiters or group.followers for group in self._queue)
 
-    def _answer(self, group: PendingGroup, error: BaseException | None) -> None:
-        waiters, group.waiters = group.waiters, []
-        if waiters and error is None:
-            check(group.sequence <= self.durable, "K7", f"group {group.sequence} is not durable")
-        for waiter in waiters:
-            waiter(error)
+    def _answer(self, waiters: list[Done], group: PendingGroup) -> None:
+        """Call those who waited for ``group``, once."""
+        if not waiters:
+            return
+        if group.sequence > self.durable:
+            check(False, "K7", f"group {group.sequence} is not durable")
+        called = waiters.copy()
+        waiters.clear()
+        for waiter in called:
+            waiter(None)
+
+    def _fail_all(self, error: BaseException) -> None:
+        """Call everyone who waits, the oldest group's first."""
+        for group in reversed(list(self.groups())):
+            called = group.waiters + group.followers
+            group.waiters.clear()
+            group.followers.clear()
+            for waiter in called:
+                waiter(error)
 
     def _trouble(self, error: BaseException) -> None:
         transient = isinstance(error, OSError) and error.errno in TRANSIENT and not isinstance(error, SyncFailedError)
@@ -307,16 +369,14 @@ class GroupCommit:
             return
         self.stuck = error
         kind = DiskFullError if error.errno in NO_SPACE else BookieFailedError
-        for group in reversed(list(self.groups())):
-            self._answer(group, kind(f"the journal cannot go on: {error}"))
+        self._fail_all(kind(f"the journal cannot go on: {error}"))
 
     def fail(self, error: BaseException) -> None:
         """Nothing is acknowledged any more (K23)."""
         if self.dead is None:
             self.dead = error
             self.hooks.failed(error)
-            for group in reversed(list(self.groups())):
-                self._answer(group, _failed(error))
+            self._fail_all(_failed(error))
 
     # -- small things -------------------------------------------------------------------------------------
 
@@ -337,16 +397,15 @@ class GroupCommit:
         self._timer = False
         self.start()
 
-    def _measure(self, group: PendingGroup) -> None:
-        stats = self.stats
+    def _measure(self, group: PendingGroup, took: float) -> None:
+        stats, size = self.stats, group.size
         stats.groups += 1
         stats.records += group.records
-        stats.record_bytes += group.size
-        stats.journal_bytes += padded(group.size)
-        if self.monotonic is not None:
-            took = self.monotonic() - self._started_at
-            stats.sync_seconds += took
-            stats.slowest_sync_seconds = max(stats.slowest_sync_seconds, took)
+        stats.record_bytes += size
+        stats.journal_bytes += padded(size)
+        stats.sync_seconds += took
+        if took > stats.slowest_sync_seconds:
+            stats.slowest_sync_seconds = took
 
     def _release(self, buffer: GroupBuffer) -> None:
         if buffer.capacity == -(-self.config.group_bytes // BLOCK) * BLOCK and len(self._free) < _FREE_BUFFERS:

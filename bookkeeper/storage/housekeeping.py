@@ -193,7 +193,7 @@ class Housekeeping:
                     callback(None)
             self._next_checkpoint()
 
-        self.commit.when_durable(ready)
+        self.commit.when_logged(ready)
 
     def _may_finish(self, log_id: int) -> bool:
         """Nothing more is given out in this log, and it can be written to."""

@@ -24,6 +24,7 @@ from bookkeeper.storage.entry_log import EntryLogWriter, Usage
 from bookkeeper.storage.journal_format import GROUP_HEADER, FileHeader, GroupHeader, padded
 
 _SUFFIX, _SPARE = ".journal", ".spare"
+_PADDING = memoryview(bytes(BLOCK))
 
 
 def journal_name(file_id: int) -> str:
@@ -58,6 +59,7 @@ class PendingGroup:
         "file_id",
         "file_offset",
         "flags",
+        "followers",
         "header",
         "log_id",
         "log_offset",
@@ -78,6 +80,9 @@ class PendingGroup:
         """Set when it is handed to the journal."""
         self.header: bytes | None = None
         self.waiters: list[Callable[[BaseException | None], None]] = []
+        """Who is called when it is durable."""
+        self.followers: list[Callable[[BaseException | None], None]] = []
+        """Who is called when it is in the entry log, too."""
         self.usage: Usage = {}
 
     @property
@@ -134,7 +139,7 @@ class PendingGroup:
             )
             self.header = header.encode()
             self.buffer.view[:GROUP_HEADER] = self.header
-            self.buffer.view[self.used : size] = bytes(size - self.used)
+            self.buffer.view[self.used : size] = _PADDING[: size - self.used]
         return size
 
 
@@ -205,15 +210,24 @@ class JournalWriter:
         if group.file_id != self._file_id:
             self.begin_file(group.file_id, group.sequence, spare)
             written.spare_used = spare
-        assert self._file is not None
-        size = group.seal(group.sequence, durable_below)
-        self._file.pwrite(group.buffer.view[:size], group.file_offset)
-        if not self._file.direct:
-            sync(self._file)
-        if group.records:
-            data = group.buffer.view[GROUP_HEADER : group.used]
-            written.created_log = logs.write(group.log_id, data, group.log_offset)
+        self.make_durable(group, durable_below)
+        written.created_log = self.to_log(group, logs)
         return written
+
+    def make_durable(self, group: PendingGroup, durable_below: int) -> None:
+        """The first half of :meth:`write`, for a group whose journal file is open. Raises as that."""
+        file = self._file
+        assert file is not None
+        size = group.seal(group.sequence, durable_below)
+        file.pwrite(group.buffer.view[:size], group.file_offset)
+        if not file.direct:
+            sync(file)
+
+    def to_log(self, group: PendingGroup, logs: EntryLogWriter) -> File | None:
+        """The second half: unsynced. Returns the log if it was created. Raises as :meth:`write`."""
+        if not group.records:
+            return None
+        return logs.write(group.log_id, group.buffer.view[GROUP_HEADER : group.used], group.log_offset)
 
     def holds(self, group: PendingGroup, logs: EntryLogWriter) -> bool:
         """The files ``group`` goes to are open: nothing is to be made. Asked while no write is under way."""

@@ -11,7 +11,7 @@ import pytest
 from bookkeeper.storage import Engine, EngineState
 from bookkeeper.storage.inline_sync import AWAY, INLINE_BYTES, ROW, SLOW, InlineSync
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
-from tests.bookkeeper.storage.workload import CONFIG, add
+from tests.bookkeeper.storage.workload import CONFIG, add, read
 
 LIMIT = 100e-6
 INLINE = replace(CONFIG, inline_sync_us=100.0, entry_log_bytes=1 << 20, journal_file_bytes=1 << 20)
@@ -117,9 +117,81 @@ def test_the_answer_comes_after_the_sync_and_not_inside_the_call() -> None:
     assert answers == [] and engine.journal_bytes_in_flight > 0
     turns.end()
     assert answers == [None, None], "no worker was needed"
-    kinds = [(op.kind, op.path.rpartition("/")[0]) for op in disk.ops[before:]]
-    assert kinds == [("write", "/journal"), ("sync", "/journal"), ("write", "/ledgers")], "one group"
+    synced = [("write", "/journal"), ("sync", "/journal")]
+    assert places(disk, before) == synced, "one group; its answers leave before it goes to the entry log"
+    turns.end()
+    assert places(disk, before) == [*synced, ("write", "/ledgers")]
+    assert engine.journal_bytes_in_flight == 0 and not turns.calls
+
+
+def places(disk: RecordingDisk, before: int) -> list[tuple[str, str]]:
+    return [(op.kind, op.path.rpartition("/")[0]) for op in disk.ops[before:]]
+
+
+@pytest.mark.rule("K7", "K9")
+def test_between_answer_and_entry_log_it_can_be_read_and_nothing_overtakes_it() -> None:
+    disk = RecordingDisk()
+    engine, workers, turns = opened(disk)
+    answers: list[BaseException | None] = []
+    entry = add(engine, 1, ROW)
+    engine.when_durable(answers.append)
+    turns.end()
+    before = len(disk.ops)
+    assert read(engine, workers, 1, ROW) == entry
+    engine.when_durable(answers.append)
+    assert answers == [None, None], "it is durable: whoever asks is told at once"
+    later = add(engine, 1, ROW + 1)
+    engine.when_durable(answers.append)
+    assert len(turns.calls) == 1 and len(disk.ops) == before
+    turns.end()
+    assert places(disk, before) == [("write", "/ledgers")] and len(answers) == 2
+    turns.end()
+    turns.end()
+    assert answers == [None] * 3 and read(engine, workers, 1, ROW + 1) == later
+
+
+@pytest.mark.rule("K26")
+def test_a_full_entry_log_after_the_answer_loses_nothing_and_is_tried_again() -> None:
+    disk = RecordingDisk()
+    engine, workers, turns = opened(disk)
+    answers: list[BaseException | None] = []
+    entry = add(engine, 1, ROW)
+    engine.when_durable(answers.append)
+    turns.end()
+    disk.faults["write", ".log"] = OSError(errno.ENOSPC, "full")
+    before = len(disk.ops)
+    turns.end()
+    workers.pump()
+    assert answers == [None] and engine.journal_bytes_in_flight > 0
+    assert read(engine, workers, 1, ROW) == entry
+    disk.faults.clear()
+    for _look in range(2):  # the first tries again, the next finds space
+        engine.check_space()
+        workers.pump()
     assert engine.journal_bytes_in_flight == 0
+    add(engine, 1, ROW + 1)
+    engine.when_durable(answers.append)
+    while turns.calls or workers.jobs:
+        workers.pump()
+        turns.end()
+    assert answers == [None, None]
+    assert [op.kind for op in disk.ops[before:] if op.path.endswith(".log")] == ["write"] * 2, "both groups"
+    assert engine.journal_bytes_in_flight == 0
+
+
+@pytest.mark.rule("K13")
+def test_a_checkpoint_asked_for_between_answer_and_entry_log_waits() -> None:
+    disk = RecordingDisk()
+    engine, workers, turns = opened(disk)
+    answers: list[BaseException | None] = []
+    add(engine, 1, ROW)
+    engine.when_durable(lambda error: engine.checkpoint(answers.append))
+    turns.end()
+    assert not workers.jobs, "the mark must not pass what is in the journal alone"
+    while turns.calls or workers.jobs:
+        turns.end()
+        workers.pump()
+    assert answers == [None]
 
 
 def test_a_large_group_goes_to_the_worker() -> None:
