@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from bookkeeper.errors import NoSuchLedgerError
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.meta import Ledgers, Versioned
@@ -20,17 +23,29 @@ class LedgerRecord:
         return self.stored.value
 
     async def refresh(self, *, fresh: bool = True) -> LedgerMetadata:
-        """Read it again, after a sync if ``fresh`` (Z6). Raises: NoSuchLedgerError, MetadataUnavailableError."""
+        """Read it again, after a sync if ``fresh`` (Z6).
+
+        Raises:
+            NoSuchLedgerError: it was deleted; also if there is another one by now, made anew under its id.
+            MetadataUnavailableError.
+        """
         found = await self._ledgers.read(self.ledger_id, fresh=fresh)
+        if self.stored.born and found.born != self.stored.born:
+            raise NoSuchLedgerError(f"ledger {self.ledger_id} was deleted, and another one was made under its id")
         if found.version >= self.stored.version:  # another task of this handle may have written meanwhile
             self.stored = found
         return self.stored.value
 
-    async def write(self, metadata: LedgerMetadata, over: Versioned[LedgerMetadata]) -> LedgerMetadata:
-        """Replace ``over``, from which ``metadata`` was made.
+    async def write(
+        self, metadata: LedgerMetadata, over: Versioned[LedgerMetadata], *, same_life: bool = False
+    ) -> LedgerMetadata:
+        """Replace ``over``, from which ``metadata`` was made. ``same_life``: not in a ledger that was made anew under
+        this id meanwhile and has come to the same version (A2a); in ZooKeeper that costs two more requests.
 
         Raises:
             MetadataConflictError, NoSuchLedgerError, MetadataUnavailableError (outcome unknown).
         """
-        self.stored = await self._ledgers.write(self.ledger_id, metadata, over.version)
+        born = over.born if same_life else 0
+        stored = await self._ledgers.write(self.ledger_id, metadata, over.version, born=born)
+        self.stored = replace(stored, born=over.born)
         return self.stored.value

@@ -102,25 +102,26 @@ class Ledgers:
             found = await self._store.get(path)
         except NoSuchKeyError as error:
             raise NoSuchLedgerError(f"there is no ledger {ledger_id}") from error
-        return Versioned(decode(found.value), found.version, found.created_ms, found.transaction)
+        return Versioned(decode(found.value), found.version, found.created_ms, found.transaction, found.born)
 
     async def write(
-        self, ledger_id: LedgerId, metadata: LedgerMetadata, expected: Version
+        self, ledger_id: LedgerId, metadata: LedgerMetadata, expected: Version, *, born: int = 0
     ) -> Versioned[LedgerMetadata]:
-        """Replace the metadata that was read as version ``expected`` (M1, M8).
+        """Replace the metadata that was read as version ``expected`` (M1, M8), and created by write ``born``, if given:
+        a ledger made anew under the same id is another one, whose versions begin again.
 
         Two writers of equal metadata over one version may both succeed: they wanted the same.
 
         Raises:
             MetadataConflictError: someone else wrote; re-read and decide again.
-            NoSuchLedgerError: deleted.
+            NoSuchLedgerError: deleted, or (``born``) deleted and made anew.
             MetadataUnavailableError: unknown, and the store could not be asked again.
         """
         try:
-            version = await settled_set(self._store, self.path(ledger_id), encode(metadata), expected)
+            version = await settled_set(self._store, self.path(ledger_id), encode(metadata), expected, born=born)
         except NoSuchKeyError as error:
             raise NoSuchLedgerError(f"ledger {ledger_id} was deleted") from error
-        return Versioned(metadata, version)
+        return Versioned(metadata, version, born=born)
 
     async def delete(self, ledger_id: LedgerId, expected: Version | None = None) -> None:
         """Delete it and parents left empty; a ledger that is not there counts as deleted.

@@ -235,7 +235,7 @@ class MemoryStore:
 
     async def get(self, path: str) -> Versioned[bytes]:
         node = await self._read("get", path, lambda tree: find(tree, path))
-        return Versioned(node.value, Version(node.version), node.created_ms, node.transaction)
+        return Versioned(node.value, Version(node.version), node.created_ms, node.transaction, node.born)
 
     async def exists(self, path: str) -> Version | None:
         node = await self._read("exists", path, lambda tree: tree.find(path))
@@ -279,8 +279,8 @@ class MemoryStore:
             ),
         )
 
-    async def set(self, path: str, value: bytes, expected: Version | None) -> Version:
-        return await self._write("set", path, lambda transaction: transaction.set(path, value, expected))
+    async def set(self, path: str, value: bytes, expected: Version | None, *, born: int = 0) -> Version:
+        return await self._write("set", path, lambda transaction: transaction.set(path, value, expected, born))
 
     async def delete(self, path: str, expected: Version | None) -> None:
         await self._write("delete", path, lambda transaction: transaction.delete(path, expected))

@@ -77,7 +77,7 @@ class SqliteStore:
 
     async def get(self, path: str) -> Versioned[bytes]:
         node = await self._read(lambda file: find(file, path))
-        return Versioned(node.value, Version(node.version), node.created_ms, node.transaction)
+        return Versioned(node.value, Version(node.version), node.created_ms, node.transaction, node.born)
 
     async def exists(self, path: str) -> Version | None:
         node = await self._read(lambda file: file.find(check_path(path)))
@@ -121,8 +121,8 @@ class SqliteStore:
             )
         )
 
-    async def set(self, path: str, value: bytes, expected: Version | None) -> Version:
-        return await self._write(lambda transaction: transaction.set(path, value, expected))
+    async def set(self, path: str, value: bytes, expected: Version | None, *, born: int = 0) -> Version:
+        return await self._write(lambda transaction: transaction.set(path, value, expected, born))
 
     async def delete(self, path: str, expected: Version | None) -> None:
         await self._write(lambda transaction: transaction.delete(path, expected))

@@ -31,7 +31,10 @@ T = TypeVar("T")
 Key = tuple[str, str]
 """("value" or "family", path): what is watched."""
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""2: nodes know which transaction created them. A file of format 1 becomes one of 2 when it is opened; programs that
+know only 1 refuse it from then on."""
+
 BUSY_S: Final = 5.0
 """How long a transaction waits for another process's."""
 
@@ -39,7 +42,7 @@ _SCHEMA = """
 CREATE TABLE nodes (
     path TEXT PRIMARY KEY, parent TEXT NOT NULL, value BLOB NOT NULL, version INTEGER NOT NULL,
     created_ms INTEGER NOT NULL, tx INTEGER NOT NULL, owner INTEGER,
-    children_made INTEGER NOT NULL, children_changed INTEGER NOT NULL
+    children_made INTEGER NOT NULL, children_changed INTEGER NOT NULL, born INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX nodes_by_parent ON nodes (parent);
 CREATE INDEX nodes_by_owner ON nodes (owner) WHERE owner IS NOT NULL;
@@ -49,9 +52,10 @@ CREATE TABLE sessions (
 );
 CREATE TABLE state (tx INTEGER NOT NULL);
 INSERT INTO state VALUES (0);
-INSERT INTO nodes VALUES ('/', '', x'', 0, 0, 0, NULL, 0, 0);
+INSERT INTO nodes VALUES ('/', '', x'', 0, 0, 0, NULL, 0, 0, 0);
 """
-_COLUMNS = "value, version, created_ms, tx, owner, children_made, children_changed"
+_COLUMNS = "value, version, created_ms, tx, owner, children_made, children_changed, born"
+_FROM_1 = "ALTER TABLE nodes ADD COLUMN born INTEGER NOT NULL DEFAULT 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +113,8 @@ class SqliteFile:
     def put(self, path: str, node: Node) -> None:
         parent = "" if path == "/" else path.rpartition("/")[0] or "/"
         columns = (node.value, node.version, node.created_ms, node.transaction, node.owner)
-        counts = (node.children_made, node.children_changed)
-        self._db.execute("REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (path, parent, *columns, *counts))
+        counts = (node.children_made, node.children_changed, node.born)
+        self._db.execute("REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (path, parent, *columns, *counts))
 
     def remove(self, path: str) -> None:
         self._db.execute("DELETE FROM nodes WHERE path = ?", (path,))
@@ -209,9 +213,12 @@ class SqliteFile:
             if version == 0:
                 for statement in filter(None, map(str.strip, _SCHEMA.split(";"))):
                     self._db.execute(statement)
+            elif version == 1:
+                self._db.execute(_FROM_1)
+            if version in (0, 1):
                 self._db.execute(f"PRAGMA user_version = {FORMAT}")
             self._db.execute("COMMIT")
-            if version not in (0, FORMAT):
+            if version not in (0, 1, FORMAT):
                 raise MetadataFormatError(f"{self.path} is of format {version}, this program reads {FORMAT}")
 
     def _run(self, session: int, job: Callable[[Transaction], T]) -> T:

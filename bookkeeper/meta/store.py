@@ -45,6 +45,9 @@ class Versioned(Generic[T]):
     """When the value was created, by the store's wall clock (milliseconds since 1970). For people."""
     transaction: int = field(default=0, compare=False)
     """Store-wide number of the write that made this version (ZooKeeper: mzxid). Only grows (M10)."""
+    born: int = field(default=0, compare=False)
+    """Store-wide number of the write that created the value (ZooKeeper: czxid): versions begin anew with every life of
+    a path, this does not. 0: not known."""
 
 
 class SessionState(Enum):
@@ -148,8 +151,17 @@ class MetadataStore(Protocol):
             MetadataError: the parent is ephemeral.
         """
 
-    async def set(self, path: str, value: bytes, expected: Version | None) -> Version:
-        """Replace a value. Raises: NoSuchKeyError, MetadataConflictError."""
+    async def set(self, path: str, value: bytes, expected: Version | None, *, born: int = 0) -> Version:
+        """Replace a value; with ``born`` only in the life that began with that write.
+
+        ZooKeeper cannot compare that within a write. There it is read immediately before, after a sync: to slip in
+        between, somebody would have to delete the value, create it and write it up to ``expected`` while two requests
+        are under way; the reply would tell, and MetadataError is raised.
+
+        Raises:
+            NoSuchKeyError: there is none, or another one that was created since.
+            MetadataConflictError.
+        """
 
     async def delete(self, path: str, expected: Version | None) -> None:
         """Raises: NoSuchKeyError, MetadataConflictError, NotEmptyError."""
@@ -186,12 +198,12 @@ class MetadataStore(Protocol):
 # -- deciding a write whose reply was lost ------------------------------------------------------------------
 
 
-async def settled_set(store: MetadataStore, path: str, value: bytes, expected: Version) -> Version:
+async def settled_set(store: MetadataStore, path: str, value: bytes, expected: Version, *, born: int = 0) -> Version:
     """Replace a value and know whether it was done (M8).
 
     After a lost reply the value is read again: present in the expected version it is written again, present
     as our bytes in the next version it was written. So equal bytes by two writers count as done for both:
-    whoever needs to be the only one puts something unique into the value.
+    whoever needs to be the only one puts something unique into the value. ``born`` as for ``set``.
 
     Raises:
         MetadataConflictError, NoSuchKeyError: as ``set``; also if our write was done and replaced since.
@@ -199,10 +211,11 @@ async def settled_set(store: MetadataStore, path: str, value: bytes, expected: V
     """
     while True:
         try:
-            return await store.set(path, value, expected)
+            return await store.set(path, value, expected, born=born)
         except MetadataUnavailableError:
             await store.sync(path)
             found = await store.get(path)
+        check_life(path, found.born, born)
         if found.version == expected:
             continue
         if found.version == expected + 1 and found.value == value:
@@ -272,6 +285,12 @@ async def update(store: MetadataStore, path: str, change: Callable[[bytes], byte
             return Versioned(value, await settled_set(store, path, value, current.version), current.created_ms)
         except MetadataConflictError:
             continue
+
+
+def check_life(path: str, found: int, expected: int) -> None:
+    """Raises: NoSuchKeyError: the value was created by another write than ``expected`` (0: whichever)."""
+    if expected and found != expected:
+        raise NoSuchKeyError(f"{path}: it was deleted, and created anew (by write {found}, not {expected})")
 
 
 def check_path(path: str) -> str:

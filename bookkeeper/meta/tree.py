@@ -18,7 +18,7 @@ from bookkeeper.errors import (
     NoSuchKeyError,
     NotEmptyError,
 )
-from bookkeeper.meta.store import Check, Create, Delete, Operation, Set, Version, check_path, parent_of
+from bookkeeper.meta.store import Check, Create, Delete, Operation, Set, Version, check_life, check_path, parent_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Node:
     """Children ever created: the number in the next sequential name."""
     children_changed: int = 0
     """The last transaction that created or deleted a child."""
+    born: int = 0
+    """The transaction that created it."""
 
 
 class Tree(Protocol):
@@ -79,14 +81,15 @@ class Transaction:
         if self._tree.find(check_path(path)) is not None:
             raise KeyExistsError(path)
         owner = self._session if ephemeral else None
-        self._tree.put(path, Node(value, 0, self._now_ms, self._number, owner))
+        self._tree.put(path, Node(value, 0, self._now_ms, self._number, owner, born=self._number))
         self._tree.put(parent, replace(above, children_made=above.children_made + 1, children_changed=self._number))
         self.values[path] = None
         self.families[parent] = None
         return path, Version(0)
 
-    def set(self, path: str, value: bytes, expected: Version | None) -> Version:
+    def set(self, path: str, value: bytes, expected: Version | None, born: int = 0) -> Version:
         """Raises: NoSuchKeyError, MetadataConflictError."""
+        check_life(path, find(self._tree, path).born, born)
         node = self.check(path, expected)
         self._tree.put(path, replace(node, value=value, version=node.version + 1, transaction=self._number))
         self.values[path] = None

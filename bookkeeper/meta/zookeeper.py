@@ -48,6 +48,7 @@ from bookkeeper.meta.store import (
     Version,
     Versioned,
     Watch,
+    check_life,
     check_path,
     parent_of,
 )
@@ -183,7 +184,7 @@ class ZooKeeperStore:
 
     async def get(self, path: str) -> Versioned[bytes]:
         value, stat = await self._read(f"get {path}", partial(self._client.get_async, check_path(path)))
-        return Versioned(value, Version(stat.version), stat.ctime, stat.mzxid)
+        return Versioned(value, Version(stat.version), stat.ctime, stat.mzxid, stat.czxid)
 
     async def exists(self, path: str) -> Version | None:
         stat = await self._read(f"exists {path}", partial(self._client.exists_async, check_path(path)))
@@ -235,8 +236,24 @@ class ZooKeeperStore:
             except KeyExistsError:
                 pass
 
-    async def set(self, path: str, value: bytes, expected: Version | None) -> Version:
-        return Version((await self._put(Set(check_path(path), value, expected))).version)
+    async def set(self, path: str, value: bytes, expected: Version | None, *, born: int = 0) -> Version:
+        if born:
+            await self._check_life(path, born)
+        stat = await self._put(Set(check_path(path), value, expected))
+        if born and stat.czxid != born:
+            _log.critical("A2a: version %d of %s, created anew at this moment, was written over", expected, path)
+            raise MetadataError(
+                f"{path} was deleted and created anew between a look at it and the write: what was meant for the old "
+                f"one has replaced version {expected} of the new one"
+            )
+        return Version(stat.version)
+
+    async def _check_life(self, path: str, born: int) -> None:
+        await self.sync(path)
+        stat = await self._read(f"exists {path}", partial(self._client.exists_async, check_path(path)))
+        if stat is None:
+            raise NoSuchKeyError(path)
+        check_life(path, stat.czxid, born)
 
     async def delete(self, path: str, expected: Version | None) -> None:
         await self._put(Delete(check_path(path), expected))

@@ -312,14 +312,15 @@ class _RepairShell:
     # -- the swap -----------------------------------------------------------------------------------------
 
     async def _swap(self, swap: wish.SwapBookie) -> None:
-        """By compare-and-set (A2); whatever comes of it, what is stored then decides (M8)."""
+        """By compare-and-set (A2), in the life of the ledger that was copied (A2a); whatever comes of it, what is
+        stored then decides (M8)."""
         assert self._planned.value is swap.over, "the machine plans over what it was told last"
         try:
             try:
                 if self._shop.locked and not await holds_lock(self._services.metadata, self._record.ledger_id):
                     raise MetadataError(f"the lock of ledger {self._record.ledger_id}'s repair is lost: begin again")
                 new = swap.over.swap_bookie(swap.first_entry, swap.old, swap.new)
-                await self._record.write(new, self._planned)
+                await self._record.write(new, self._planned, same_life=True)
             except MetadataConflictError:
                 await self._record.refresh()
             except STORE_AWAY:

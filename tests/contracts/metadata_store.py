@@ -110,6 +110,27 @@ class MetadataStoreContract:
         found = await store.get("/a")
         assert (found.value, found.version) == (b"2", 1)
 
+    @pytest.mark.rule("A2a")
+    async def test_a_write_that_names_a_life_does_not_reach_the_next_one(self, store: MetadataStore) -> None:
+        await store.create("/a", b"1")
+        first = await store.get("/a")
+        assert first.born > 0 and await store.set("/a", b"2", Version(0), born=first.born) == 1
+        seen = await store.get("/a")
+        assert (seen.version, seen.born) == (1, first.born)
+        await store.delete("/a", None)
+        with pytest.raises(NoSuchKeyError):
+            await store.set("/a", b"3", Version(1), born=first.born)
+        await store.create("/a", b"other")
+        await store.set("/a", b"other", Version(0))  # the same version again
+        with pytest.raises(NoSuchKeyError, match="created anew"):
+            await store.set("/a", b"3", Version(1), born=first.born)
+        with pytest.raises(NoSuchKeyError, match="created anew"):
+            await store.set("/a", b"3", None, born=first.born)
+        again = await store.get("/a")
+        assert (again.value, again.version) == (b"other", 1) and again.born > first.born
+        with pytest.raises(MetadataConflictError):
+            await store.set("/a", b"3", Version(0), born=again.born)
+
     async def test_create_refuses_what_exists(self, store: MetadataStore) -> None:
         await store.create("/a", b"1")
         with pytest.raises(KeyExistsError):

@@ -183,6 +183,20 @@ def test_another_kind_of_file_is_refused(files: Files, tmp_path: Path) -> None:
         files.open()
 
 
+def test_a_file_of_the_first_format_becomes_one_of_this(files: Files) -> None:
+    file = files.open()
+    create(file, "/old")
+    for statement in ("ALTER TABLE nodes DROP COLUMN born", "PRAGMA user_version = 1"):
+        file._db.execute(statement)
+    file._db.close()
+    files.open_files.clear()
+    file = files.open()
+    create(file, "/new")
+    assert [file.read(lambda tree, path=path: find(tree, path)).born for path in ("/old", "/new")] == [0, 2]  # type: ignore[misc]
+    assert file._db.execute("PRAGMA user_version").fetchone() == (sqlite_file.FORMAT,)
+    assert files.open().read(lambda tree: tree.names("/")) == ["new", "old"]
+
+
 def test_a_network_file_system_is_refused(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_file, "network_file_system", lambda path: "nfs4")
     with pytest.raises(MetadataError, match="nfs4"):

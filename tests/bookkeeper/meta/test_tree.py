@@ -22,6 +22,7 @@ def test_a_node_knows_when_and_by_which_transaction_it_was_made() -> None:
     transaction(tree, 4).set("/a", b"x", Version(0))
     node = find(tree, "/a")
     assert (node.created_ms, node.transaction, node.version, node.owner) == (1003, 4, 1, None)
+    assert node.born == 3
 
 
 def test_a_transaction_names_what_it_touched() -> None:

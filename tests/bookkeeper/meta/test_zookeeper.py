@@ -349,6 +349,26 @@ async def test_a_new_session_that_sees_less_stops_writing(
     assert (await store.get("/a")).version == 0
 
 
+@pytest.mark.rule("A2a")
+async def test_a_life_that_began_between_the_look_and_the_write_is_reported(
+    zookeeper_service: ZooKeeperService, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other = [await zookeeper_service.connect() for _ in range(2)]
+    await store.create("/a", b"old")
+    born = (await store.get("/a")).born
+    look = store._check_life
+
+    async def then_somebody_is_fast(path: str, expected: int) -> None:
+        await look(path, expected)
+        await other.delete(path, None)
+        await other.create(path, b"new")
+
+    monkeypatch.setattr(store, "_check_life", then_somebody_is_fast)
+    with pytest.raises(MetadataError, match=r"/a was deleted and created anew between .* replaced version 0"):
+        await store.set("/a", b"for the old one", Version(0), born=born)
+    assert "A2a" in caplog.text
+
+
 async def test_a_cluster_by_its_address(zookeeper_service: ZooKeeperService) -> None:
     host, port = zookeeper_service.server.address
     uri = f"zk+longhierarchical://{host}:{port};{host}:{port}{zookeeper_service.chroot}/x/ledgers"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +13,7 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, LedgerFencedError, MetadataUnavailableError, RequestTimedOutError
-from bookkeeper.ids import BookieId
+from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.replication.fragment import CopyConfig, Outcome
 from bookkeeper.replication.repair import Workshop, bring, digest_of, held_by
 from bookkeeper.wire import Status
@@ -159,14 +161,44 @@ def test_a_swap_whose_reply_is_lost_is_known_when_the_store_answers_again() -> N
             record = await record_of(bk, ledger_id)
             write = record.write
 
-            async def lost(*args: object) -> object:
-                await write(*args)  # type: ignore[arg-type]
+            async def lost(*args: object, **named: object) -> object:
+                await write(*args, **named)  # type: ignore[arg-type]
                 raise MetadataUnavailableError("the reply is lost")
 
             record.write = lost  # type: ignore[method-assign, assignment]
             done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
             assert done.outcome is Outcome.SWAPPED
             assert NEW in (await bk.metadata(ledger_id)).bookies
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("A2a")
+def test_a_ledger_made_anew_under_the_same_id_meanwhile_is_left_alone() -> None:
+    """Versions begin again: by its version alone the swap would put the old ledger in place of the new one."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await on_three(cluster, bk)
+            record = await record_of(bk, ledger_id)
+            before, ledgers = record.stored, bk.metadata_store.ledgers
+            other = replace(before.value, last_entry=EntryId(5), length=55)
+            making: list[asyncio.Future[None]] = []
+
+            async def make_anew() -> None:
+                await ledgers.delete(record.ledger_id)
+                _, made = await ledgers.create(other, record.ledger_id)
+                while made.version < before.version:
+                    made = await ledgers.write(record.ledger_id, other, made.version)
+
+            shop = shop_of(bk)
+            shop.on_copied = lambda *_: making.append(asyncio.ensure_future(make_anew())) if not making else None
+            done = await bring(shop, record, copy_on(record.metadata, "b2"), NEW)
+            await making[0]
+            assert (done.outcome, done.error) == (Outcome.GONE, None)
+            now = await ledgers.read(record.ledger_id)
+            assert now.version == before.version and (now.value.last_entry, now.value.length) == (5, 55)
+            assert NEW not in now.value.bookies
 
     ScriptedCluster().run(story)
 
