@@ -13,7 +13,7 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.meta import Metadata
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Disk, Seams
-from bookkeeper.storage.durable import replace_file
+from bookkeeper.storage.durable import NO_SPACE, replace_file
 from bookkeeper.storage.engine import Engine
 
 log = logging.getLogger(__name__)
@@ -76,8 +76,7 @@ class GarbageCollector:
         store = self._metadata.store
         await store.check_not_rolled_back(store.last_transaction)
         listed = {ledger async for ledger in self._metadata.ledgers.list()}
-        path = os.path.join(self._config.directory, SEEN_TRANSACTION)
-        replace_file(self._seams.disk, path, self._metadata.seen())
+        self._remember()
         absent = []
         for ledger in self._proof.candidates(local, listed):
             try:
@@ -91,6 +90,17 @@ class GarbageCollector:
             await self._drop(dead)
         self._last_good = self._seams.clock.monotonic()
         return dead
+
+    def _remember(self) -> None:
+        """Keep the highest transaction for the next life (M10). A full disk keeps the one before: this pass may be what
+        makes room again (K26)."""
+        path = os.path.join(self._config.directory, SEEN_TRANSACTION)
+        try:
+            replace_file(self._seams.disk, path, self._metadata.seen())
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            log.warning("the metadata's transaction is not noted: %s", error)
 
     async def _drop(self, dead: set[LedgerId]) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

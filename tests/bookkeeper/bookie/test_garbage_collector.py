@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 
 import pytest
 
 from bookkeeper import wire
+from bookkeeper.bookie.garbage_collector import SEEN_TRANSACTION
 from bookkeeper.errors import MetadataRolledBackError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import DigestType, Fragment, LedgerMetadata, LedgerState
 from bookkeeper.ledger.quorum import QuorumSpec
+from bookkeeper.testing.disk import Fault
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
 
@@ -75,5 +78,29 @@ def test_a_store_that_went_back_in_time_stops_garbage_collection_and_the_next_st
         cluster.node.crash(power=False)
         with pytest.raises(MetadataRolledBackError):
             await cluster.again()
+
+    run(main, garbage_interval_s=10**6)
+
+
+@pytest.mark.rule("K26")
+def test_a_full_disk_does_not_keep_deleted_ledgers_from_being_dropped() -> None:
+    """Nothing else makes room: the pass goes on without the file that it cannot replace."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        gone, _ = await metadata.ledgers.create(ledger())
+        for _ in range(5):
+            await metadata.ledgers.create(ledger())
+        server = cluster.server
+        assert server is not None
+        data = gone.to_bytes(8, "big") + bytes(24)
+        assert (await cluster.ask(wire.AddEntry(gone, EntryId(0), KEY, data))).status is Status.OK
+        await server.collect_garbage()
+        await metadata.ledgers.delete(gone)
+        assert await server.collect_garbage() == set()
+        await asyncio.sleep(600)
+        disk = cluster.node.disk
+        disk.faults.append(Fault(operation="pwrite", code=errno.ENOSPC, path=SEEN_TRANSACTION))
+        assert await server.collect_garbage() == {gone}
 
     run(main, garbage_interval_s=10**6)
