@@ -18,21 +18,17 @@
 from __future__ import annotations
 
 import ipaddress
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import cattrs
-from cattrs.gen import make_dict_structure_fn
-
-from bookkeeper.auth import AuthConfig
-from bookkeeper.auth.config import NONE, TLS
+from bookkeeper.auth.config import NONE, TLS, AuthConfig
 from bookkeeper.errors import ConfigError, require
 from bookkeeper.ids import Address, bookie_id
 from bookkeeper.meta import credentials, service_uri
 from bookkeeper.net.tls import ServerTls
 from bookkeeper.runs import FRAME_MAX
+from bookkeeper.settings import structure
 from bookkeeper.storage.config import StorageConfig
 
 MIB: Final = 1024 * 1024
@@ -220,10 +216,7 @@ def config_from(options: Mapping[str, Any]) -> BookieConfig:
         "inline_sync_us": INLINE_SYNC_US,
         **storage,
     }
-    try:
-        return _converter().structure(options, BookieConfig)
-    except cattrs.BaseValidationError as error:
-        raise ConfigError("; ".join(_flatten(error))) from error
+    return structure(BookieConfig, options)
 
 
 def load_config(path: str, **overrides: Any) -> BookieConfig:
@@ -232,6 +225,8 @@ def load_config(path: str, **overrides: Any) -> BookieConfig:
     Raises:
         ConfigError: see :func:`config_from`; also if the file cannot be read or is no TOML.
     """
+    import tomllib  # a bookie that is told everything on the command line does without
+
     try:
         with open(path, "rb") as file:
             options = tomllib.load(file)
@@ -239,39 +234,3 @@ def load_config(path: str, **overrides: Any) -> BookieConfig:
         raise ConfigError(f"{path}: {error}") from error
     options.update({name: value for name, value in overrides.items() if value is not None})
     return config_from(options)
-
-
-def _converter() -> cattrs.Converter:
-    converter = cattrs.Converter(forbid_extra_keys=True)
-    for kind in (int, float, str, bool):
-        converter.register_structure_hook(kind, _exactly)
-    for cls in (StorageConfig, ServerTls, AuthConfig, BookieConfig):
-        hook = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
-        converter.register_structure_hook(cls, hook)
-    return converter
-
-
-def _exactly(value: Any, kind: type) -> Any:
-    """No conversions: "5" is not a number, 1 is not a truth value; a whole number may stand for a fraction."""
-    if kind is float and type(value) is int:
-        return float(value)
-    if type(value) is not kind:
-        raise TypeError(f"{kind.__name__} expected, got {value!r}")
-    return value
-
-
-def _flatten(error: BaseException, where: str = "") -> list[str]:
-    """Every problem as one line that names the option."""
-    if isinstance(error, cattrs.ForbiddenExtraKeysError):
-        return [f"unknown option: {where}{name}" for name in sorted(error.extra_fields)]
-    if isinstance(error, BaseExceptionGroup):
-        lines = []
-        for inner in error.exceptions:
-            notes = [note for note in getattr(inner, "__notes__", ()) if hasattr(note, "name")]
-            name = f"{where}{notes[0].name}" if notes else where
-            nested = isinstance(inner, BaseExceptionGroup)
-            lines += _flatten(inner, f"{name}." if nested and notes else name if notes else where)
-        return lines
-    if isinstance(error, KeyError):
-        return [f"missing option: {where or error.args[0]}"]
-    return [f"{where}: {error}" if where and not isinstance(error, ConfigError) else str(error)]

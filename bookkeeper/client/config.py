@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import cattrs
-
-from bookkeeper.auth import AuthConfig
+from bookkeeper.auth.config import AuthConfig
 from bookkeeper.errors import ConfigError, require
 from bookkeeper.ledger.reader import ReadConfig
 from bookkeeper.ledger.recovery import RecoveryConfig
 from bookkeeper.ledger.writer import WriterConfig
 from bookkeeper.net.tls import TlsConfig
+from bookkeeper.settings import structure
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
@@ -149,29 +148,11 @@ class ClientConfig:
             ConfigError: a key that is unknown, a value of the wrong type, or one that breaks a rule.
         """
         try:
-            return _CONVERTER.structure(dict(values), cls)
-        except ConfigError:
-            raise
-        except Exception as exc:  # cattrs collects everything it meets into groups
-            raise ConfigError(f"client settings: {'; '.join(cattrs.transform_error(exc))}") from exc
-
-
-def _strict_int(value: object, _: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"a whole number expected, got {value!r}")
-    return value
-
-
-def _strict_bool(value: object, _: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"true or false expected, got {value!r}")
-    return value
+            return structure(cls, values)
+        except ConfigError as error:
+            raise ConfigError(f"client settings: {error}") from error
 
 
 _POSITIVE: Final = tuple(
     name for name, kind in ClientConfig.__annotations__.items() if kind == "int" and name != "explicit_lac_delay_ms"
 )
-
-_CONVERTER: Final = cattrs.Converter(forbid_extra_keys=True)
-_CONVERTER.register_structure_hook(int, _strict_int)
-_CONVERTER.register_structure_hook(bool, _strict_bool)

@@ -37,11 +37,11 @@ def test_a_value_that_breaks_a_rule_quotes_it(setting: dict[str, Any], rule: str
 
 def test_a_mapping_becomes_a_config_and_an_unknown_key_is_refused() -> None:
     assert ClientConfig.from_mapping({"protocol": "v2", "read_window": 7}) == ClientConfig(protocol="v2", read_window=7)
-    with pytest.raises(ConfigError, match="read_windw"):
+    with pytest.raises(ConfigError, match="unknown option: read_windw"):
         ClientConfig.from_mapping({"read_windw": 7})
-    with pytest.raises(ConfigError, match=r"expected int @ \$\.read_window"):
+    with pytest.raises(ConfigError, match="client settings: read_window: int expected, got '7'"):
         ClientConfig.from_mapping({"read_window": "7"})
-    with pytest.raises(ConfigError, match=r"expected bool @ \$\.auth\.required"):
+    with pytest.raises(ConfigError, match=r"auth\.required: bool expected, got 'no'"):
         ClientConfig.from_mapping({"auth": {"provider": "my.auth:provider", "required": "no"}})
     with pytest.raises(ConfigError, match="long_poll_ms < request_timeout_ms"):
         ClientConfig.from_mapping({"long_poll_ms": 10_000})
