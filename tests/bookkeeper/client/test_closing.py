@@ -96,9 +96,9 @@ def test_two_closes_while_a_bookie_fails_wait_for_the_change_of_the_ensemble(see
             ledgers = ledger._shell.record._ledgers
             write = ledgers.write
 
-            async def slowly(*args: Any) -> Any:
+            async def slowly(*args: Any, **named: Any) -> Any:
                 await asyncio.sleep(0.5)
-                return await write(*args)
+                return await write(*args, **named)
 
             ledgers.write = slowly  # type: ignore[method-assign,assignment]
             victim = ledger.metadata.last_fragment.ensemble[seed]
@@ -144,7 +144,7 @@ def test_all_who_close_while_the_store_is_away_hear_so_and_may_try_again() -> No
             await ledger.append(b"x")
             ledgers = ledger._shell.record._ledgers
 
-            async def away(*args: object) -> None:
+            async def away(*args: object, **named: object) -> None:
                 raise MetadataUnavailableError("away")
 
             write, ledgers.write = ledgers.write, away  # type: ignore[method-assign,assignment]
@@ -163,9 +163,9 @@ def test_a_close_that_loses_a_compare_and_set_looks_again() -> None:
             ledgers = ledger._shell.record._ledgers
             write, lost = ledgers.write, list[int]()
 
-            async def loses_once(*args: Any) -> Any:
+            async def loses_once(*args: Any, **named: Any) -> Any:
                 if lost:
-                    return await write(*args)
+                    return await write(*args, **named)
                 lost.append(1)
                 raise MetadataConflictError("somebody was faster")
 

@@ -144,7 +144,7 @@ def test_metadata_timeout_ms_bounds_a_close_while_the_store_is_away() -> None:
             await ledger.append(b"x")
             ledgers = ledger._shell.record._ledgers
 
-            async def away(*args: object) -> Awaitable[None]:
+            async def away(*args: object, **named: object) -> Awaitable[None]:
                 raise MetadataUnavailableError("away")
 
             write, ledgers.write = ledgers.write, away  # type: ignore[method-assign,assignment]
