@@ -100,7 +100,7 @@ def test_two_closes_while_a_bookie_fails_wait_for_the_change_of_the_ensemble(see
                 await asyncio.sleep(0.5)
                 return await write(*args, **named)
 
-            ledgers.write = slowly  # type: ignore[method-assign,assignment]
+            ledgers.write = slowly  # type: ignore[method-assign]
             victim = ledger.metadata.last_fragment.ensemble[seed]
             cluster.world.node(victim).crash(power=False)
             pending = ledger.append_nowait(b"pending")
@@ -169,7 +169,7 @@ def test_a_close_that_loses_a_compare_and_set_looks_again() -> None:
                 lost.append(1)
                 raise MetadataConflictError("somebody was faster")
 
-            ledgers.write = loses_once  # type: ignore[method-assign,assignment]
+            ledgers.write = loses_once  # type: ignore[method-assign]
             assert await all_of(ledger.close(), ledger.close()) == [None, None]
             assert lost
 
