@@ -1,7 +1,7 @@
 """For operators: the command ``bk``.
 
 Read in this order
-    cli         the command itself: finds its verbs by the entry-point group ``bookkeeper.commands``
+    cli         the command itself: a table of its verbs; others by the entry-point group ``bookkeeper.commands``
     options     what several verbs share: ``--metadata``, ``--json``, running a coroutine
     ledgers     bk ledger append|read|tail|show|list|entries|recover|delete
     clusters    bk init, bk bookies
@@ -10,5 +10,5 @@ Read in this order
     bench       bk bench add|read
     java        finding a Java runtime;  zookeeper  a development ZooKeeper from PySpark's jars
 
-A verb of another package (the gateway's) joins through the same group: nothing here imports upwards.
+A verb of another package (the gateway's) joins through that group: nothing here imports upwards.
 """

@@ -1,39 +1,62 @@
-"""``bk``: one command, its verbs found by entry point.
+"""``bk``: one command; its verbs are :mod:`click` commands, our own and those of other packages.
 
-Every verb is a :mod:`click` command under the group ``bookkeeper.commands``. Only the verb that was
-asked for is imported, so that ``bk`` starts as fast as what it runs.
+Our own stand in a table; others join by entry point, under the group ``bookkeeper.commands``. Only the verb that was
+asked for is imported, and what is installed is only searched for a verb that is not in the table, so that ``bk``
+starts as fast as what it runs.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-from importlib.metadata import EntryPoint, entry_points, version
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from bookkeeper.errors import BookKeeperError, UnauthorizedError
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 COMMAND_GROUP = "bookkeeper.commands"
+
+OWN: Final[Mapping[str, str]] = {
+    "bench": "bookkeeper.admin.bench:bench",
+    "bookie": "bookkeeper.bookie.command:bookie",
+    "bookies": "bookkeeper.admin.clusters:bookies",
+    "init": "bookkeeper.admin.clusters:init",
+    "ledger": "bookkeeper.admin.ledgers:ledger",
+    "metadata": "bookkeeper.admin.metadata:metadata",
+    "standalone": "bookkeeper.admin.servers:standalone",
+    "zookeeper": "bookkeeper.admin.servers:zookeeper",
+}
+"""The verbs of this package, and where they are. Nobody else can take such a name."""
 
 
 class Verbs(click.Group):
-    """A group whose commands are entry points, loaded when they are needed."""
+    """A group whose commands are loaded when they are needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_verbs())
+        return sorted({*OWN, *_verbs()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        found = _verbs().get(cmd_name)
-        if found is None:
+        if (place := OWN.get(cmd_name)) is not None:
+            load: Callable[[], Any] = partial(_own, place)
+        elif (found := _verbs().get(cmd_name)) is not None:
+            place, load = found.value, found.load
+        else:
             return None
         try:
-            command = found.load()
+            command = _loaded(load)
         except ModuleNotFoundError as exc:
             # A verb of an optional package whose libraries are not installed: say so when it is asked for.
             return _unavailable(cmd_name, exc)
         if not isinstance(command, click.Command):
-            raise TypeError(f"entry point {found.value} is no click command")
+            raise TypeError(f"{place} is no click command")
         return command
 
     def invoke(self, ctx: click.Context) -> None:
@@ -45,7 +68,26 @@ class Verbs(click.Group):
             raise click.exceptions.Exit(0) from None
 
 
+def _own(place: str) -> object:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _loaded(load: Callable[[], Any]) -> object:
+    """What ``load`` imports. What is imported stays: garbage is not looked for among it."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return load()
+    finally:
+        if collects:
+            gc.enable()
+
+
 def _verbs() -> dict[str, EntryPoint]:
+    """Those of other packages. A look at everything that is installed."""
+    from importlib.metadata import entry_points  # with the library for e-mail: a tenth of a bookie's imports
+
     return {entry.name: entry for entry in entry_points(group=COMMAND_GROUP)}
 
 
@@ -61,7 +103,7 @@ def _unavailable(name: str, cause: ModuleNotFoundError) -> click.Command:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Where --metadata is asked for, the environment variable BK_METADATA serves as well.",
 )
-@click.version_option(version("bookkeeper-py"), prog_name="bk", message="%(prog)s %(version)s")
+@click.version_option(package_name="bookkeeper-py", prog_name="bk", message="%(prog)s %(version)s")
 def bk() -> None:
     """Run and look after a BookKeeper cluster.
 

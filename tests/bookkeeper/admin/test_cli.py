@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -121,6 +122,39 @@ def test_a_verb_whose_package_is_missing_says_so_when_it_is_asked_for(monkeypatc
     monkeypatch.setattr(cli, "_verbs", lambda: {"gateway": absent})
     assert "Not available" in bk("--help").out
     bk("gateway").refused("bk gateway needs the Python package 'no_such_package_here'")
+
+
+@pytest.mark.parametrize("verb", cli.OWN)
+def test_our_own_verbs_are_found_without_a_search_and_are_nobody_else_s(
+    monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    def search() -> dict[str, EntryPoint]:
+        raise AssertionError("everything that is installed was searched")
+
+    monkeypatch.setattr(cli, "_verbs", search)
+    found = cli.bk.get_command(click.Context(cli.bk), verb)
+    assert found is not None
+    assert found.name == verb
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_after_a_verb_was_loaded_garbage_is_collected_as_before(
+    monkeypatch: pytest.MonkeyPatch, collects: bool
+) -> None:
+    during: list[bool] = []
+
+    def load() -> click.Command:
+        during.append(gc.isenabled())
+        raise ModuleNotFoundError(name="x")
+
+    monkeypatch.setattr(cli, "_verbs", lambda: {"new": mock.Mock(load=load)})
+    before = gc.isenabled()
+    try:
+        (gc.enable if collects else gc.disable)()
+        cli.bk.get_command(click.Context(cli.bk), "new")
+        assert (during, gc.isenabled()) == ([False], collects)
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 @pytest.mark.parametrize(
