@@ -27,7 +27,7 @@ from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable import BLOCK, create_file, remove_files, stamp
 from bookkeeper.storage.entry_index import Extent, place
 from bookkeeper.storage.entry_log import check_header, create_log, log_name, read_map, scan_log, usage_of
-from bookkeeper.storage.index_segment import read_segment, segment_name
+from bookkeeper.storage.index_segment import Segment, read_segment, reading_segment, segment_name
 from bookkeeper.storage.journal import JournalWriter, journal_ids, journal_name, spare_names
 from bookkeeper.storage.journal_format import CLEAN_STOP, GROUP_HEADER, Bad, FileHeader, Group, read_groups
 from bookkeeper.storage.ledger_state import Kind, LedgerState, apply_state, dropped_row
@@ -166,7 +166,7 @@ class _Starter:
         journal = JournalWriter(
             self.disk, self.config.journal_dir, self.config.journal_file_bytes, self.before.directory_id, self.boot
         )
-        spares = spare_names(self.disk, self.config.journal_dir)
+        spares = self._whole_spares()
         ids = journal_ids(self.disk, self.config.journal_dir)
         file_id = max([self.before.next_file - 1, self.before.file_id, *ids]) + 1  # K10
         journal.begin_file(file_id, self.last + 1, spares.pop() if spares else None)
@@ -190,6 +190,18 @@ class _Starter:
             spares + covered.spares,
             self.report,
         )
+
+    def _whole_spares(self) -> list[str]:
+        """Spare journal files that were written to their end (K11); what else is there of that name goes."""
+        directory, whole, rest = self.config.journal_dir, list[str](), list[str]()
+        for name in spare_names(self.disk, directory):
+            file = self.disk.open(f"{directory}/{name}", write=False)
+            try:
+                (whole if file.size() >= self.config.journal_file_bytes else rest).append(name)
+            finally:
+                file.close()
+        remove_files(self.disk, directory, rest)
+        return whole
 
     def _mark_dirty(self, directory: str) -> None:
         """K22: durable before the first write of this life. One that is there may have lost its body, not its name."""
@@ -222,17 +234,11 @@ class _Starter:
         for segment_id in self.before.segments:
             path = f"{self.config.ledger_dir}/{segment_name(segment_id)}"
             try:
-                file = self.disk.open(path, write=False)
-            except FileNotFoundError:
-                self.report.quarantined.append(f"{path} is missing")
-                return False
-            try:
-                segment = read_segment(file, segment_id)
+                with reading_segment(segment_id, path):
+                    segment = self._read_segment(path, segment_id)
             except CorruptionError as error:
                 self.report.quarantined.append(str(error))
                 return False
-            finally:
-                file.close()
             by_ledger: dict[int, list[Extent]] = {}
             for extent in segment.extents:
                 by_ledger.setdefault(extent.ledger_id, []).append(extent)
@@ -246,6 +252,13 @@ class _Starter:
                 else:
                     self._drop(row)
         return True
+
+    def _read_segment(self, path: str, segment_id: int) -> Segment:
+        file = self.disk.open(path, write=False)
+        try:
+            return read_segment(file, segment_id)
+        finally:
+            file.close()
 
     def _rebuild(self) -> None:
         """The index and all states from the entry logs (K19). Damage means that something may be missing (B5)."""
@@ -261,13 +274,13 @@ class _Starter:
         for name in self.disk.list(self.config.ledger_dir):
             if not name.endswith(".index"):
                 continue
-            file = self.disk.open(f"{self.config.ledger_dir}/{name}", write=False)
+            path, segment_id = f"{self.config.ledger_dir}/{name}", int(name[:-6], 16)
             try:
-                found.update(row for row in read_segment(file, int(name[:-6], 16)).states if isinstance(row, int))
+                with reading_segment(segment_id, path):
+                    segment = self._read_segment(path, segment_id)
             except CorruptionError:
                 continue
-            finally:
-                file.close()
+            found.update(row for row in segment.states if isinstance(row, int))
         return found
 
     def _rebuild_from(self, log_id: int, log: LogState) -> None:

@@ -308,3 +308,27 @@ def test_a_full_disk_is_started_read_only_and_serves(disk: RecordingDisk) -> Non
     engine.fence(lid(1), KEY, answers.append)
     workers.pump()
     assert answers == [None]
+
+
+@pytest.mark.rule("K19", "K27")
+def test_an_index_that_the_disk_does_not_give_is_rebuilt_from_the_logs() -> None:
+    files, wanted = a_life()
+    disk = RecordingDisk(files)
+    disk.faults["read", ".index"] = OSError(errno.EIO, "input/output error")
+    engine, workers = open_engine(disk)
+    assert engine.report.rebuilt and engine.report.quarantined
+    disk.faults.clear()
+    assert everything(engine, workers) == wanted
+
+
+@pytest.mark.rule("K11")
+def test_a_spare_journal_file_that_was_not_written_to_its_end_is_none() -> None:
+    disk = RecordingDisk(a_life()[0])
+    for name in disk.list("/journal"):
+        if name.endswith(".spare"):
+            disk.unlink(f"/journal/{name}")
+    disk.open("/journal/ffff.spare", create=True).pwrite(bytes(4096), 0)
+    open_engine(disk)
+    (newest,) = [name for name in disk.list("/journal") if name.endswith(".journal")]
+    assert len(disk.names[f"/journal/{newest}"].data) == CONFIG.journal_file_bytes
+    assert "ffff.spare" not in disk.list("/journal")
