@@ -20,8 +20,9 @@ from bookkeeper.seams import Rng
 PAUSES: Final = Backoff(first_s=0.01, max_s=0.25)
 """Well below the time without progress after which a bookie counts as failed."""
 
-Resend = Callable[[BookieId, int, int], None]
-"""(bookie, first entry, count): send what it holds of these."""
+Resend = Callable[[BookieId, int, int], bool | None]
+"""(bookie, first entry, count): send what it holds of these. False: nothing was sent, for their packets are gone, or
+the bookie is; then no answer comes, and nothing is held for one."""
 
 
 @dataclass(slots=True)
@@ -102,7 +103,10 @@ class Refusals:
         busy = self._busy[bookie]
         busy.timer = None
         runs, busy.refused = sorted(busy.refused), []
-        low = min(runs[0][0], busy.again[0]) if busy.again is not None else runs[0][0]
-        busy.again = (low, max(end for _, end in runs))
-        for first, end in runs:
-            self._resend(bookie, first, end - first)
+        sent = [run for run in runs if self._resend(bookie, run[0], run[1] - run[0]) is not False]
+        if busy.again is not None:
+            sent.append(busy.again)
+        if sent:
+            busy.again = (min(first for first, _ in sent), max(end for _, end in sent))
+        else:
+            self.forget(bookie)

@@ -138,3 +138,30 @@ def test_what_is_needed_again_and_when() -> None:
     world = World(1)
     with world:
         world.run(story(), within_s=60)
+
+
+@pytest.mark.rule("W12")
+def test_nothing_is_held_for_an_answer_that_cannot_come() -> None:
+    async def story() -> None:
+        sent: list[tuple[str, int, int]] = []
+
+        def resend(bookie: BookieId, first: int, count: int) -> bool:
+            sent.append((bookie, first, count))
+            return first >= 5  # the packets of those below are gone: others have confirmed them
+
+        refusals = Refusals(asyncio.get_running_loop(), random.Random(1), resend)
+        refusals.refused(B1, 3, 1)
+        assert refusals.lowest == 3
+        await asyncio.sleep(0.02)
+        assert sent == [(B1, 3, 1)] and refusals.lowest is None and list(refusals.open()) == []
+        refusals.refused(B1, 4, 1)
+        refusals.refused(B1, 6, 2)
+        await asyncio.sleep(0.02)
+        assert sent[1:] == [(B1, 4, 1), (B1, 6, 2)]
+        assert list(refusals.open()) == [(B1, 6, 7)]
+        refusals.taken(B1, 6, 2)
+        assert list(refusals.open()) == []
+
+    world = World(1)
+    with world:
+        world.run(story(), within_s=60)
