@@ -131,9 +131,14 @@ def webhdfs(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        async with WebHdfsService(config, system_seams()) as service:
-            assert service.access is not None
-            loop.add_signal_handler(signal.SIGHUP, service.access.look)
+        service = WebHdfsService(config, system_seams())
+
+        def look() -> None:
+            if service.access is not None:
+                service.access.look()
+
+        loop.add_signal_handler(signal.SIGHUP, look)  # by itself it would end a gateway that is starting
+        async with service:
             click.echo(f"{config.scheme}://{advertise or service.address}/ serves namespace {namespace}")
             await stop.wait()
 

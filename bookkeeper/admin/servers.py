@@ -33,9 +33,9 @@ def zookeeper(directory: Path, port: int) -> None:
         raise click.ClickException(
             f"ZooKeeper did not begin to serve at {server.address}; what it said is in {server.log}"
         ) from None
-    click.echo(f"ZooKeeper serves at {server.address}; a cluster in it: {server.uri}")
     awaited = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
-    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # before anyone is told that it serves, and stops it
+    click.echo(f"ZooKeeper serves at {server.address}; a cluster in it: {server.uri}")
     while server.pid is not None and signal.sigwait(awaited) == signal.SIGCHLD:
         pass
     ended = server.pid is None

@@ -37,16 +37,16 @@ async def serve(config: BookieConfig, seams: Seams) -> int:
     metadata = await Metadata.connect(config.metadata_uri, seams)
     try:
         server = BookieServer(config, seams, metadata)
-        await server.start()
-        http = f", http://{server.http_address}" if server.http_address else ""
-        click.echo(f"bookie {server.bookie_id} serves at {server.address}{http}")
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, server.reload)  # by itself it would end a bookie that is starting
+        await server.start()
+        for number in (signal.SIGTERM, signal.SIGINT):  # before anyone is told that it serves, and stops it
+            loop.add_signal_handler(number, stop.set)
+        http = f", http://{server.http_address}" if server.http_address else ""
+        click.echo(f"bookie {server.bookie_id} serves at {server.address}{http}")
         if config.insecure:
             _remind(loop, f"insecure: open to everyone who reaches {server.address}")
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        loop.add_signal_handler(signal.SIGHUP, server.reload)
         stopped = asyncio.ensure_future(stop.wait())
         failed = asyncio.ensure_future(server.run_until_failure())
         await asyncio.wait([stopped, failed], return_when=asyncio.FIRST_COMPLETED)

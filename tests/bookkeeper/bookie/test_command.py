@@ -44,6 +44,29 @@ def test_what_is_wrong_is_said_and_the_exit_code_tells(tmp_path: Path) -> None:
     assert process.end(signal.SIGINT)[0] == 0
 
 
+HASTY = """
+import os, signal
+from bookkeeper.bookie import process
+from bookkeeper.bookie.command import bookie
+
+def echo(text, **more):
+    print(text, flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+process.click.echo = echo
+bookie()
+"""
+
+
+@pytest.mark.integration
+def test_a_signal_at_the_moment_it_says_that_it_serves_stops_it_well(tmp_path: Path) -> None:
+    new_process(tmp_path)
+    words = ("--metadata", f"sqlite:///{tmp_path}/meta.db", "--directory", f"{tmp_path}/bookie")
+    done = subprocess.run([sys.executable, "-c", HASTY, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " serves at " in done.stdout
+
+
 @pytest.mark.integration
 @pytest.mark.rule("X6")
 def test_on_sighup_new_certificates_are_used(tmp_path: Path) -> None:
