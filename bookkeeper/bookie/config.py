@@ -27,7 +27,7 @@ from bookkeeper.errors import ConfigError, require
 from bookkeeper.ids import Address, bookie_id
 from bookkeeper.meta import credentials, service_uri
 from bookkeeper.net.tls import ServerTls
-from bookkeeper.runs import FRAME_MAX
+from bookkeeper.runs import FRAME_MAX, RECORD_MAX
 from bookkeeper.settings import structure
 from bookkeeper.storage.config import StorageConfig
 
@@ -135,7 +135,9 @@ class BookieConfig:
                 bookie_id(self.bookie_id)
             except ValueError as error:
                 raise ConfigError(f"required: bookie_id is a bookie id ({error})") from error
-        require(1024 <= self.frame_max <= 1 << 28, "1 KiB <= frame_max <= 256 MiB")
+        require(
+            1024 <= self.frame_max <= RECORD_MAX, "1 KiB <= frame_max <= 64 MiB, the largest entry a disk reads back"
+        )
         require(self.in_progress_bytes >= self.frame_max, "in_progress_bytes >= frame_max")
         require(self.reserved_bytes >= self.frame_max, "reserved_bytes >= frame_max")
         require(0 < self.connections_per_host_max <= self.connections_max, "0 < connections_per_host_max <= the total")

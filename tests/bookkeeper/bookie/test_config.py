@@ -6,6 +6,7 @@ import pytest
 
 from bookkeeper.bookie.config import BookieConfig, config_from, load_config
 from bookkeeper.errors import ConfigError
+from bookkeeper.runs import RECORD_MAX
 
 LEAST = {"metadata_uri": "memory://x", "directory": "/d"}
 
@@ -30,6 +31,10 @@ def test_a_file_and_what_the_command_line_puts_over_it(tmp_path: Path) -> None:
         ({**LEAST, "frame_max": True}, "frame_max: int expected"),
         ({**LEAST, "insecure": 1}, "insecure: bool expected"),
         ({**LEAST, "frame_max": 5}, "1 KiB <= frame_max"),
+        (
+            {**LEAST, "frame_max": RECORD_MAX + 1, "in_progress_bytes": 1 << 30, "reserved_bytes": 1 << 30},
+            "the largest",
+        ),
         ({**LEAST, "listen": "nowhere"}, "listen is HOST:PORT"),
         ({**LEAST, "bookie_id": "a/b"}, "bookie_id is a bookie id"),
         ({**LEAST, "storage": {"index_segments": 1}}, "index_segments >= 2"),
