@@ -9,7 +9,8 @@ How the rules are kept
 * **Z5** A watch that fired, or was dropped with a connection, is set again, and its callback comes *after* that: no
   change between a caller's read and the new watch is missed.
 * **Z13** A client that stopped (authentication refused) is not restarted: every call says why.
-* **M10, Z14** The highest transaction seen is remembered across sessions; if a new session shows less, writes stop.
+* **M10, Z14** The highest transaction seen is remembered across sessions; if a new session shows less, writes stop. No
+  write of a new session is sent before that was looked at.
 """
 
 from __future__ import annotations
@@ -386,8 +387,11 @@ class ZooKeeperStore:
             if self.session_id and self.session is not SessionState.LOST:
                 self._sessions.change(SessionState.LOST)
             self.session_id = session_id
+            if self._verifying is not None:
+                self._verifying.cancel()
+                self._verifying = None
             if self.last_transaction:
-                self._verifying = self._loop.create_task(self._verify(self.last_transaction))
+                self._verifying = self._loop.create_task(self._verify(session_id, self.last_transaction))
         self._sessions.change(state)
         for kind, registry in self._watched.items():
             registry.fire_all()
@@ -395,13 +399,22 @@ class ZooKeeperStore:
                 for path in registry.keys():  # noqa: SIM118
                     self._arm(kind, path)
 
-    async def _verify(self, transaction: int) -> None:
-        try:
-            await self.check_not_rolled_back(transaction)
-        except MetadataRolledBackError as alarm:
-            _log.critical("M10: %s; this process writes nothing more", alarm)
-        except MetadataError:
-            pass  # lost again: the next session is checked
+    async def _verify(self, session: int, transaction: int) -> None:
+        """Compare a new session with what was seen before it, for as long as it takes: its writes wait (M10)."""
+        while session == self.session_id and not self._closed:
+            try:
+                await self.check_not_rolled_back(transaction)
+                return
+            except MetadataRolledBackError as alarm:
+                _log.critical("M10: %s; this process writes nothing more", alarm)
+                return
+            except ClientClosedError:
+                return
+            except MetadataError as error:
+                if self._broken is not None:
+                    return  # every call says why
+                _log.info("a new session is not compared yet with what was seen before (M10): %s", error)
+                await asyncio.sleep(0.02)
 
     # -- watches (Z5) --------------------------------------------------------------------------------------
 
@@ -470,9 +483,21 @@ class ZooKeeperStore:
             SessionExpiredError: the session ended while the write waited to be sent, or with it.
         """
         session, deadline = self._may_write(what), self._loop.time() + self._timeout_s
-        await self._contact(what, deadline)
+        await self._verified_contact(what, deadline)
+        self._may_write(what)
         self._check_session(what, session)
         return await self._ask(what, send, deadline)
+
+    async def _verified_contact(self, what: str, deadline: float) -> None:
+        """Wait for contact in a session that was compared with those before it (M10). Raises: as ``_contact``."""
+        await self._contact(what, deadline)
+        while (verifying := self._verifying) is not None and not verifying.done():
+            if not (await asyncio.wait([verifying], timeout=max(0.0, deadline - self._loop.time())))[0]:
+                raise MetadataUnavailableError(
+                    f"{what}: not sent: what ZooKeeper shows in a new session could not be compared with what was seen "
+                    "before (M10)"
+                )
+            await self._contact(what, deadline)
 
     def _may_write(self, what: object) -> int:
         """The session in which a write was asked for. Raises: MetadataRolledBackError."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import shutil
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -347,6 +348,93 @@ async def test_a_new_session_that_sees_less_stops_writing(
     with pytest.raises(MetadataRolledBackError):
         await store.set("/a", b"", None)
     assert (await store.get("/a")).version == 0
+
+
+async def _write_at_once(store: ZooKeeperStore, path: str) -> asyncio.Future[object]:
+    """What comes of a write that is asked for in the very turn in which a new session is told."""
+    outcome: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+
+    async def write() -> None:
+        try:
+            outcome.set_result(await store.create(path))
+        except MetadataError as error:
+            outcome.set_result(error)
+
+    def told(state: SessionState) -> None:
+        if state is SessionState.CONNECTED:
+            watch.close()
+            tasks.append(asyncio.ensure_future(write()))
+
+    tasks: list[asyncio.Task[None]] = []
+    watch = store.on_session(told)
+    outcome.add_done_callback(lambda _: tasks.clear())
+    return outcome
+
+
+@pytest.mark.rule("M10")
+async def test_no_write_of_a_new_session_goes_out_before_the_look_at_what_it_shows(
+    zookeeper_service: ZooKeeperService,
+) -> None:
+    store, other = [await zookeeper_service.connect() for _ in range(2)]
+    outcome = await _write_at_once(store, "/in good faith")
+    await zookeeper_service.expire(store)
+    assert await asyncio.wait_for(outcome, 20) == ("/in good faith", 0)
+    store.last_transaction = 2**62
+    outcome = await _write_at_once(store, "/too early")
+    await zookeeper_service.expire(store)
+    assert isinstance(await asyncio.wait_for(outcome, 20), MetadataRolledBackError)
+    await other.sync("/")
+    assert await other.exists("/too early") is None
+
+
+@pytest.mark.rule("M10")
+async def test_after_a_server_came_back_without_its_data_nothing_is_written_there(
+    server: ZooKeeperServer, fragile: ZooKeeperStore
+) -> None:
+    """A real restart, on an empty disk; it refuses clients that saw more, so this one forgets what it saw."""
+    for number in range(30):
+        await fragile.create(f"/{number}")
+    outcome = await _write_at_once(fragile, "/too early")
+    await in_thread(server.stop)
+    shutil.rmtree(server.directory / "data")
+    fragile._client.last_zxid = 0
+    await in_thread(server.start)
+    assert isinstance(await asyncio.wait_for(outcome, 30), MetadataRolledBackError)
+    fresh = await ZooKeeperStore.open(str(server.address), seams())
+    assert await fresh.children("/") == ["zookeeper"]
+    await fresh.close()
+
+
+@pytest.mark.rule("M10")
+async def test_the_look_at_a_new_session_is_repeated_until_there_is_an_answer(
+    zookeeper_service: ZooKeeperService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look without an answer is none: the writes go on waiting, for as long as one may take."""
+    store = await zookeeper_service.connect()
+    await store.create("/a")
+    look, looks, go_on = store.check_not_rolled_back, list[int](), asyncio.Event()
+
+    async def silent_at_first(transaction: int) -> None:
+        looks.append(transaction)
+        if not go_on.is_set():
+            raise MetadataUnavailableError("no answer")
+        await look(transaction)
+
+    monkeypatch.setattr(store, "check_not_rolled_back", silent_at_first)
+    outcome = await _write_at_once(store, "/b")
+    await zookeeper_service.expire(store)
+    await until(lambda: len(looks) >= 3)
+    assert not outcome.done() and await store.exists("/b") is None
+    go_on.set()
+    assert await asyncio.wait_for(outcome, 20) == ("/b", 0)
+    go_on.clear()
+    store._timeout_s = 0.2
+    outcome = await _write_at_once(store, "/c")
+    await zookeeper_service.expire(store)
+    error = await asyncio.wait_for(outcome, 20)
+    assert isinstance(error, MetadataUnavailableError) and "not sent" in str(error)
+    go_on.set()
+    assert await store.exists("/c") is None
 
 
 @pytest.mark.rule("A2a")
