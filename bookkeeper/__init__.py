@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bookkeeper import errors
-    from bookkeeper.auth import AuthConfig
+    from bookkeeper.auth.config import AuthConfig
     from bookkeeper.client.advanced_handle import AdvancedHandle
     from bookkeeper.client.bookkeeper import BookKeeper
     from bookkeeper.client.config import ClientConfig

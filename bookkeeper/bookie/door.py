@@ -19,7 +19,7 @@ from struct import Struct
 from typing import Final
 
 from bookkeeper import wire
-from bookkeeper.auth import TOKEN_MAX
+from bookkeeper.auth.provider import TOKEN_MAX
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import Op, Status, envelope

@@ -13,7 +13,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from bookkeeper import wire
-from bookkeeper.auth import EXPIRES_SOON_S, Answer, Names, Peer, ServerExchange, ServerProvider, admitted, not_after
+from bookkeeper.auth.certificate import EXPIRES_SOON_S, Names, admitted, not_after
+from bookkeeper.auth.provider import Answer, Peer, ServerExchange, ServerProvider
 from bookkeeper.bookie.door import Ask, Door, Encrypt, Enter, Refuse, State, Wait, refusal_of
 from bookkeeper.bookie.server import Connections, ServerConnection
 from bookkeeper.errors import AuthenticationError, ConfigError, MalformedFrameError

@@ -17,8 +17,8 @@ import logging
 import os
 from typing import Any
 
-from bookkeeper.auth import server_provider
 from bookkeeper.auth.config import TLS
+from bookkeeper.auth.loading import server_provider
 from bookkeeper.bookie.admission import Admission
 from bookkeeper.bookie.birth import BIRTH, Birth, read_birth, survey, write_birth
 from bookkeeper.bookie.bookie import Bookie

@@ -13,7 +13,7 @@ from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookieError, BookieUnavailableError, BookKeeperError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import QuorumSpec
-from bookkeeper.net import AddRun, AddStream, BookieConnection
+from bookkeeper.net.connection import AddRun, AddStream, BookieConnection
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import Reply, Request, Status
 

@@ -28,7 +28,8 @@ from bookkeeper.errors import (
     SecureConnectionError,
 )
 from bookkeeper.ids import Address, BookieId
-from bookkeeper.net import Backoff, BookieConnection
+from bookkeeper.net.connection import BookieConnection
+from bookkeeper.net.retry import Backoff
 from bookkeeper.net.secure import Security
 from bookkeeper.seams import Net, Rng
 from bookkeeper.wire import Dialect

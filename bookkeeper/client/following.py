@@ -22,7 +22,7 @@ from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger import DigestScheme, Entry, classify
 from bookkeeper.ledger.last_add_confirmed import KnownLac, LacByCoverage, LongPoll, Poll
 from bookkeeper.meta import Watch
-from bookkeeper.net import Backoff
+from bookkeeper.net.retry import Backoff
 from bookkeeper.wire import LacReply, ReadEntry, ReadLac, ReadReply, Reply
 
 _log = logging.getLogger(__name__)

@@ -11,7 +11,8 @@ from bookkeeper.client.services import Services
 from bookkeeper.errors import BookieError, MetadataUnavailableError, SessionExpiredError
 from bookkeeper.ids import NO_ENTRY, BookieId
 from bookkeeper.ledger import LedgerMetadata
-from bookkeeper.net import Backoff, BookieConnection
+from bookkeeper.net.connection import BookieConnection
+from bookkeeper.net.retry import Backoff
 from bookkeeper.wire import ReadEntry
 
 PROBE_TIMEOUT_S = 1.0

@@ -26,8 +26,9 @@ from bookkeeper.errors import (
     MalformedFrameError,
 )
 from bookkeeper.ids import BookieId
-from bookkeeper.ledger import DigestScheme, EntryReader
+from bookkeeper.ledger import DigestScheme
 from bookkeeper.ledger import reader as wish
+from bookkeeper.ledger.reader import EntryReader
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import BatchRead, BatchReply, ReadEntry, ReadReply, Reply
 

@@ -25,8 +25,9 @@ from bookkeeper.errors import (
     RecoveryInconclusiveError,
 )
 from bookkeeper.ids import NO_ENTRY, BookieId
-from bookkeeper.ledger import DigestScheme, LedgerMetadata, LedgerRecovery, classify
+from bookkeeper.ledger import DigestScheme, LedgerMetadata, classify
 from bookkeeper.ledger import recovery as wish
+from bookkeeper.ledger.recovery import LedgerRecovery
 from bookkeeper.meta import Versioned
 from bookkeeper.wire import HIGH_PRIORITY, AddEntry, ReadEntry, Reply
 

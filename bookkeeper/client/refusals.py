@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bookkeeper.ids import BookieId
-from bookkeeper.net import Backoff
+from bookkeeper.net.retry import Backoff
 from bookkeeper.seams import Rng
 
 PAUSES: Final = Backoff(first_s=0.01, max_s=0.25)

@@ -10,7 +10,7 @@ from bookkeeper.client.config import ClientConfig
 from bookkeeper.ledger.placement import PlacementPolicy, RandomChoice
 from bookkeeper.meta import Metadata
 from bookkeeper.metrics import Metrics
-from bookkeeper.net import StreamIds
+from bookkeeper.net.connection import StreamIds
 from bookkeeper.seams import Seams
 
 

@@ -32,9 +32,10 @@ from bookkeeper.errors import (
     TooManyRequestsError,
 )
 from bookkeeper.ids import BookieId, EntryId
-from bookkeeper.ledger import DigestScheme, LedgerMetadata, LedgerWriter
+from bookkeeper.ledger import DigestScheme, LedgerMetadata
 from bookkeeper.ledger import writer as wish
-from bookkeeper.net import AddRun
+from bookkeeper.ledger.writer import LedgerWriter
+from bookkeeper.net.connection import AddRun
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import Dialect, Reply, Status, WriteLac, error_of
 from bookkeeper.wire import ForceLedger as ForceRequest

@@ -10,7 +10,6 @@ from bookkeeper.meta.bookies import Bookies, Registration
 from bookkeeper.meta.cluster import Metadata, init_cluster, init_cluster_in
 from bookkeeper.meta.cookies import Cookie, Cookies
 from bookkeeper.meta.ledgers import Ledgers
-from bookkeeper.meta.memory import MemoryCluster
 from bookkeeper.meta.service_info import Endpoint, ServiceInfo
 from bookkeeper.meta.service_uri import open_store
 from bookkeeper.meta.store import MetadataStore, SessionState, Version, Versioned, Watch
@@ -21,7 +20,6 @@ __all__ = [
     "Cookies",
     "Endpoint",
     "Ledgers",
-    "MemoryCluster",
     "Metadata",
     "MetadataStore",
     "Registration",

@@ -16,14 +16,17 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bookkeeper.errors import ConfigError
 from bookkeeper.meta import credentials
 from bookkeeper.meta.layout import BY_URI_NAME
-from bookkeeper.meta.memory import MemoryCluster
 from bookkeeper.meta.paths import DEFAULT_ROOT
 from bookkeeper.meta.store import MetadataStore, check_path
 from bookkeeper.seams import Seams
+
+if TYPE_CHECKING:
+    from bookkeeper.meta.memory import MemoryCluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,8 @@ def may_exist(address: ServiceUri, seams: Seams) -> bool:
 
 def memory_cluster(name: str, seams: Seams) -> MemoryCluster:
     """The service behind ``memory:NAME``, made at its first use."""
+    from bookkeeper.meta.memory import MemoryCluster  # only who uses it pays for it
+
     if name not in _MEMORY:
         _MEMORY[name] = MemoryCluster(seams.clock.wall_ms)
     return _MEMORY[name]

@@ -1,24 +1,10 @@
-"""Sockets, and nothing but: frames, connections, when to try again."""
+"""Sockets, and nothing but.
 
-from bookkeeper.net.connection import (
-    AddRun,
-    AddStream,
-    BookieConnection,
-    StreamIds,
-    connect_bookie,
-)
-from bookkeeper.net.protocol import FrameProtocol
-from bookkeeper.net.retry import Backoff
-from bookkeeper.runs import FRAME_MAX, STREAM_SHIFT
+Read in this order
+    connection  a client's connection to one bookie: requests, streams of adds, replies matched
+    protocol    frames, for both sides;  retry  when to try again
+    secure, tls what a connection says before it is used; how connections are encrypted: settings
+    in_process  both sides in one process
 
-__all__ = [
-    "FRAME_MAX",
-    "STREAM_SHIFT",
-    "AddRun",
-    "AddStream",
-    "Backoff",
-    "BookieConnection",
-    "FrameProtocol",
-    "StreamIds",
-    "connect_bookie",
-]
+Nothing is imported here: a bookie needs the frames and not the client's connection, a configuration only ``tls``.
+"""

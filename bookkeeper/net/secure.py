@@ -12,16 +12,10 @@ import ssl
 from typing import Final
 
 from bookkeeper import wire
-from bookkeeper.auth import (
-    DISABLED,
-    TOKEN_MAX,
-    AuthConfig,
-    ClientExchange,
-    ClientProvider,
-    Names,
-    Peer,
-    client_provider,
-)
+from bookkeeper.auth.certificate import Names
+from bookkeeper.auth.config import AuthConfig
+from bookkeeper.auth.loading import client_provider
+from bookkeeper.auth.provider import DISABLED, TOKEN_MAX, ClientExchange, ClientProvider, Peer
 from bookkeeper.errors import (
     AuthenticationError,
     BookieUnavailableError,

@@ -30,11 +30,12 @@ from bookkeeper.errors import (
     RequestTimedOutError,
 )
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId, LedgerId
-from bookkeeper.ledger import LedgerMetadata, LedgerRecovery, LedgerState, LedgerWriter, classify
+from bookkeeper.ledger import LedgerMetadata, LedgerState, classify
 from bookkeeper.ledger.answer import Answer
 from bookkeeper.ledger.metadata import with_ensemble
-from bookkeeper.ledger.recovery import FindStandIns, WriteBack
+from bookkeeper.ledger.recovery import FindStandIns, LedgerRecovery, WriteBack
 from bookkeeper.ledger.recovery_parts import Reading
+from bookkeeper.ledger.writer import LedgerWriter
 from bookkeeper.meta.memory import MemoryStore
 from bookkeeper.replication.fragment import FragmentCopy
 from bookkeeper.seams import File

@@ -7,7 +7,7 @@ import hmac
 from collections.abc import Mapping
 from typing import Any
 
-from bookkeeper.auth import Answer, Peer
+from bookkeeper.auth.provider import Answer, Peer
 from bookkeeper.errors import AuthenticationError
 
 PLUGIN = "gv-test-plugin"

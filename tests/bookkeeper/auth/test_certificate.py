@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.auth import Names, admitted, not_after
+from bookkeeper.auth.certificate import Names, admitted, not_after
 from bookkeeper.testing.certificates import Authority
 
 

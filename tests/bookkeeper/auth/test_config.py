@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.auth import AuthConfig
+from bookkeeper.auth.config import AuthConfig
 from bookkeeper.errors import ConfigError
 
 

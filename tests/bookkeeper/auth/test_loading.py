@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.auth import AuthConfig, client_provider, server_provider
+from bookkeeper.auth.config import AuthConfig
+from bookkeeper.auth.loading import client_provider, server_provider
 from bookkeeper.errors import ConfigError
 
 HERE = "tests.bookkeeper.auth.providers"

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bookkeeper.auth import ClientProvider, Peer, ServerProvider
+from bookkeeper.auth.provider import ClientProvider, Peer, ServerProvider
 from bookkeeper.errors import AuthenticationError
 from tests.bookkeeper.auth import providers
 

@@ -8,9 +8,11 @@ from random import Random
 from typing import Any
 
 from bookkeeper import wire
-from bookkeeper.bookie import BookieServer, config_from
+from bookkeeper.bookie.config import config_from
+from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.ids import Address, BookieId
-from bookkeeper.meta import MemoryCluster, Metadata, init_cluster_in
+from bookkeeper.meta import Metadata, init_cluster_in
+from bookkeeper.meta.memory import MemoryCluster
 from bookkeeper.net.connection import connect_bookie
 from bookkeeper.seams import Seams
 from bookkeeper.testing import World

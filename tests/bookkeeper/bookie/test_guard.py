@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from bookkeeper import runs, wire
-from bookkeeper.auth import EXPIRES_SOON_S, AuthConfig
+from bookkeeper.auth.certificate import EXPIRES_SOON_S
+from bookkeeper.auth.config import AuthConfig
 from bookkeeper.bookie.guard import (
     ADDRESSES_MAX,
     DOUBLINGS_MAX,

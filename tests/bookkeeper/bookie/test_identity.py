@@ -20,8 +20,9 @@ from bookkeeper.bookie.identity import (
 )
 from bookkeeper.errors import BookKeeperError, CookieError
 from bookkeeper.ids import BookieId
-from bookkeeper.meta import MemoryCluster, Metadata, init_cluster_in
+from bookkeeper.meta import Metadata, init_cluster_in
 from bookkeeper.meta.cookies import Cookie, encode
+from bookkeeper.meta.memory import MemoryCluster
 from bookkeeper.storage.durable import replace_file
 from bookkeeper.testing import Node, NodeCrashed, World
 from tests.bookkeeper.bookie.cluster import Cluster

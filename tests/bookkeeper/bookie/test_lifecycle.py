@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bookkeeper import runs, wire
-from bookkeeper.bookie import BookieServer, config_from
+from bookkeeper.bookie.config import config_from
+from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.errors import (
     BookieError,
     BookKeeperError,

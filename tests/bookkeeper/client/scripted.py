@@ -17,8 +17,9 @@ from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.ledger_handle import WriteHandle
 from bookkeeper.ids import Address, BookieId, EntryId, LedgerId
 from bookkeeper.ledger import HEADER, DigestScheme
-from bookkeeper.meta import MemoryCluster, Metadata, ServiceInfo, init_cluster_in
-from bookkeeper.net import FrameProtocol
+from bookkeeper.meta import Metadata, ServiceInfo, init_cluster_in
+from bookkeeper.meta.memory import MemoryCluster
+from bookkeeper.net.protocol import FrameProtocol
 from bookkeeper.seams import Seams
 from bookkeeper.testing import World
 from bookkeeper.wire import Status

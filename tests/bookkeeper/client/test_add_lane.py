@@ -15,7 +15,7 @@ from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookieUnavailableError, BookKeeperError
 from bookkeeper.ids import Address, BookieId, LedgerId
 from bookkeeper.ledger import QuorumSpec
-from bookkeeper.net import AddRun
+from bookkeeper.net.connection import AddRun
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.wire import Dialect, Status
 from tests.bookkeeper.client.scripted import ScriptedBookie, connection_of

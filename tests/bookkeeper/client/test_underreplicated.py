@@ -8,7 +8,7 @@ import pytest
 
 from bookkeeper.client.underreplicated import Missing, encode_mark, mark, mark_path, marked_bookies
 from bookkeeper.ids import BookieId, LedgerId
-from bookkeeper.meta import MemoryCluster
+from bookkeeper.meta.memory import MemoryCluster
 from tests.bookkeeper.client.scripted import ScriptedCluster
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper import wire
-from bookkeeper.auth import AuthConfig
+from bookkeeper.auth.config import AuthConfig
 from bookkeeper.errors import BookieUnavailableError, ConfigError, SecureConnectionError
 from bookkeeper.ids import Address, BookieId, EntryId, LedgerId
 from bookkeeper.net.in_process import InProcessNet

@@ -8,7 +8,8 @@ import pytest
 
 from bookkeeper.client.underreplicated import Missing, mark, mark_path
 from bookkeeper.ids import BookieId, LedgerId
-from bookkeeper.meta import MemoryCluster, Metadata, init_cluster_in
+from bookkeeper.meta import Metadata, init_cluster_in
+from bookkeeper.meta.memory import MemoryCluster
 from bookkeeper.real import system_seams
 from bookkeeper.replication.marks import holds_lock, lock_path, marked_ledgers, read_mark, remove_mark, repair_lock
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bookkeeper.auth import AuthConfig
+from bookkeeper.auth.config import AuthConfig
 from bookkeeper.errors import BookKeeperError, InvariantError
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerState

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.bookie.bookie import Bookie
-from bookkeeper.ledger import LedgerRecovery, LedgerWriter
+from bookkeeper.ledger.recovery import LedgerRecovery
+from bookkeeper.ledger.writer import LedgerWriter
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.sim_bugs import BUGS, planted
 

@@ -16,11 +16,13 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.bookie import BookieServer, config_from
+from bookkeeper.bookie.config import config_from
+from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import LedgerId
-from bookkeeper.meta import MemoryCluster, Metadata, init_cluster_in
+from bookkeeper.meta import Metadata, init_cluster_in
+from bookkeeper.meta.memory import MemoryCluster
 from bookkeeper.seams import Net, Seams
 from bookkeeper.testing import World
 

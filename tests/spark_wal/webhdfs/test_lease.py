@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from bookkeeper.errors import MetadataUnavailableError
-from bookkeeper.meta import MemoryCluster, Version
-from bookkeeper.meta.memory import MemoryStore
+from bookkeeper.meta import Version
+from bookkeeper.meta.memory import MemoryCluster, MemoryStore
 from spark_wal.webhdfs.lease import DRIFT, Lease, LeaseValue, SoleOwner, StoreLease
 from tests.spark_wal.webhdfs.virtual import LoopClock, in_virtual_time
 

@@ -19,8 +19,7 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
     UnauthorizedError,
 )
-from bookkeeper.meta import MemoryCluster
-from bookkeeper.meta.memory import Fate, MemoryStore
+from bookkeeper.meta.memory import Fate, MemoryCluster, MemoryStore
 
 
 class Died(BaseException):
