@@ -7,13 +7,14 @@ so start it from a thread that lives as long as it shall, normally the main one.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,7 @@ from bookkeeper.errors import ConfigError, MetadataUnavailableError
 from bookkeeper.ids import Address
 
 _HOST: Final = "127.0.0.1"
+_FIRST_PORT: Final = 20_000
 _JARS: Final = (
     "zookeeper-*",
     "zookeeper-jute-*",
@@ -193,7 +195,32 @@ def tied_to_parent(command: Sequence[str]) -> list[str]:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that was free just now."""
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        return int(probe.getsockname()[1])
+    """A port of 127.0.0.1 on which nobody listens, and which the kernel gives to nobody by itself.
+
+    It lies below those that outgoing connections and listeners on port 0 are given, so that it is still free when
+    whoever asked for it has started. No process hears of one port twice.
+    """
+    for number in _ports:
+        with socket.socket() as probe:
+            try:
+                probe.bind((_HOST, number))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise ConfigError(f"no port of {_HOST} is free")
+
+
+def _candidates() -> Iterator[int]:
+    """Each process begins somewhere else; 0, the kernel's choice, where it keeps all ports for itself."""
+    try:
+        lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except OSError:
+        lowest = 32768
+    count = lowest - _FIRST_PORT
+    if count > 1000:
+        begin = os.getpid() * 0x9E3779B1
+        yield from (_FIRST_PORT + (begin + number) % count for number in range(count))
+    yield from itertools.repeat(0, 1000)
+
+
+_ports: Final = _candidates()

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from bookkeeper.admin.zookeeper import free_port as free_port
 from bookkeeper.real import run, system_seams
 
 T = TypeVar("T")
@@ -46,13 +46,6 @@ async def until_async(condition: Callable[[], T], deadline_s: float = 30.0, what
         assert time.monotonic() < ends, f"not within {deadline_s:.0f} s: {what() if callable(what) else what}"
         await asyncio.sleep(_POLL_S)
     return found
-
-
-def free_port() -> int:
-    """A port nobody listens on now, and that the kernel does not hand out to others soon."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def end_with_parent() -> None:

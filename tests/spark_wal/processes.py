@@ -6,7 +6,6 @@ import importlib
 import json
 import os
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bookkeeper.admin.zookeeper import free_port
 from spark_wal.service import file_manager, spark_conf
 from tests.spark_wal.streaming_job import expected
 
@@ -56,9 +56,7 @@ class GatewayProcess:
         self._options = options
         self._trust = trust
         self._headers = dict(headers or {})
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

@@ -12,15 +12,24 @@ import pytest
 
 from bookkeeper.admin.zookeeper import ZooKeeperServer, class_path, free_port
 from bookkeeper.errors import ConfigError, MetadataUnavailableError
+from tests.integration.processes import until
 
 pytestmark = pytest.mark.zookeeper
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where Linux says which ports it gives away")
+def test_a_free_port_is_given_to_nobody_else() -> None:
+    given_away = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    found = [free_port() for _ in range(100)]
+    assert len(set(found)) == 100
+    assert all(1024 < port < given_away for port in found)
 
 
 def test_a_server_serves_stops_and_starts_again_on_its_data(tmp_path: Path) -> None:
     server = ZooKeeperServer(tmp_path, port=free_port())
     for _ in range(2):
         with server:
-            assert server._serves()
+            until(server._serves)
             assert server.uri == f"zk://127.0.0.1:{server.address.port}/ledgers"
         assert not server._serves()
     server.stop()
