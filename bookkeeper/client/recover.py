@@ -91,6 +91,8 @@ class _RecoveryShell:
 
     def _perform(self, effects: Iterable[wish.Effect]) -> None:
         for effect in effects:
+            if self._done.done():  # it has ended, or was given up: what is answered from now on leads to nothing
+                return
             match effect:
                 case wish.ReadEntry():
                     self._read(effect)

@@ -9,7 +9,7 @@ import pytest
 from bookkeeper import wire
 from bookkeeper.client.bookie_pool import Use
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.errors import RecoveryInconclusiveError, UnauthorizedError
+from bookkeeper.errors import RecoveryInconclusiveError, RequestTimedOutError, UnauthorizedError
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import HEADER, LedgerState
 from bookkeeper.meta.memory import Fate
@@ -160,3 +160,22 @@ def test_a_lost_reply_to_an_ensemble_change_makes_one_change() -> None:
             assert len(ledger.metadata.fragments) == 2 and not ledger.failed_bookies
 
     ScriptedCluster(bookies=4).run(story)
+
+
+@pytest.mark.rule("V2")
+def test_a_recovery_that_was_given_up_asks_nothing_and_closes_nothing_any_more() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        ledger_id = await left_open(cluster)
+        for bookie in cluster.bookies[:2]:
+            bookie.silent = True
+        async with cluster.connect(ClientConfig(open_timeout_ms=300)) as bk:
+            with pytest.raises(RequestTimedOutError, match="another open_ledger goes on"):
+                await bk.open_ledger(ledger_id)
+            for bookie in cluster.bookies:
+                bookie.silent = False
+                bookie.requests.clear()
+            await asyncio.sleep(20)  # what was asked has ended without an answer by then, and nobody asks again
+            assert not [request for bookie in cluster.bookies for request in bookie.requests]
+            assert (await bk.metadata(ledger_id)).state is LedgerState.IN_RECOVERY
+
+    ScriptedCluster().run(story)
