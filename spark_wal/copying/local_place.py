@@ -29,9 +29,16 @@ class LocalPlace:
         self._touched: set[str] = set()
 
     def listing(self) -> dict[str, Stamp]:
+        """What an earlier run has left here may not be durable by name: the next :meth:`sync` sees to it."""
         found: dict[str, Stamp] = {}
+        above = os.path.dirname(self._root)
+        seen = {above} if os.access(above, os.R_OK) else set()
         try:
-            for directory, _, names in os.walk(self._root, onerror=_fail):
+            for directory, directories, names in os.walk(self._root, onerror=_fail):
+                seen.add(directory)
+                for name in directories:
+                    if os.path.islink(path := os.path.join(directory, name)):
+                        raise PlaceError(f"{self.uri}: {path} is a link to a directory: what it leads to is not seen")
                 for name in names:
                     if name.startswith(_PARTIAL):
                         continue
@@ -44,6 +51,8 @@ class LocalPlace:
             raise PlaceError(f"{self.uri}: {error}") from error
         except OSError as error:
             raise PlaceError(f"{self.uri}: {error}") from error
+        with self._lock:
+            self._touched |= seen
         return found
 
     def read(self, path: str) -> Iterator[bytes]:

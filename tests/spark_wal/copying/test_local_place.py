@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,32 @@ def test_what_cannot_be_read_is_an_error_and_not_empty(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     with pytest.raises(PlaceError, match="file"):
         LocalPlace(str(tmp_path / "file")).listing()
+
+
+@pytest.mark.rule("K1", "S4")
+def test_what_an_earlier_run_has_left_is_made_durable_by_name_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = LocalPlace(str(tmp_path / "in"))
+    earlier.write("offsets/0", lambda: [b"x"])
+    synced: set[int] = set()
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    later = LocalPlace(str(tmp_path / "in"))
+    assert list(later.listing()) == ["offsets/0"]
+    later.sync()
+    assert {path.stat().st_ino for path in (tmp_path, tmp_path / "in", tmp_path / "in" / "offsets")} <= synced
+
+
+def test_a_directory_elsewhere_is_not_left_out_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "0").write_bytes(b"x")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "state").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PlaceError, match="state is a link"):
+        LocalPlace(str(tmp_path / "in")).listing()
