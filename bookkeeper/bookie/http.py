@@ -1,144 +1,73 @@
-"""/healthz and /metrics, on prometheus-client's own HTTP facility (a WSGI application in a worker's thread).
+"""The port of /healthz and /metrics, served by threads of its own.
 
-Numbers are read while the loop changes them: each is one plain int or float, which is as exact as a scrape can be.
-Nothing here changes anything, echoes input, or shows a secret (X47, X49, X50, X53).
+The port is taken when the bookie starts, for it is part of the registration. The pages, with the HTTP and metrics
+libraries, are loaded by the first who asks for one (:mod:`~bookkeeper.bookie.http_pages`): a start does not wait for
+them.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
-from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+import socketserver
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.exposition import ThreadingWSGIServer, make_wsgi_app
-from prometheus_client.metrics_core import Metric as Family
-from prometheus_client.registry import Collector
-
-from bookkeeper.bookie.config import is_loopback
 from bookkeeper.ids import Address
-from bookkeeper.metrics import Counter, Gauge, Histogram, Metric, Metrics
+from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Worker
 
-Health = Callable[[], dict[str, Any]]
-"""What /healthz shows; its key ``status`` is "ok" or says why not (then the answer's code is 503)."""
-
-_HEADERS = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store")]
-
-
-class MetricsCollector(Collector):
-    """Our plain numbers in prometheus-client's terms."""
-
-    def __init__(self, metrics: Metrics, refresh: Callable[[], None] = lambda: None) -> None:
-        self._metrics = metrics
-        self._refresh = refresh
-
-    def collect(self) -> Iterable[Family]:
-        self._refresh()
-        families: dict[str, Any] = {}
-        for name, text, labels, metric in list(self._metrics):
-            family = families.get(name)
-            if family is None:
-                family = families[name] = _family(metric, name, text, list(labels))
-            _add(family, list(labels.values()), metric)
-        return families.values()
-
-
-def _family(metric: Metric, name: str, text: str, labels: list[str]) -> Any:
-    match metric:
-        case Counter():
-            return CounterMetricFamily(name, text, labels=labels)
-        case Gauge():
-            return GaugeMetricFamily(name, text, labels=labels)
-        case Histogram():
-            return HistogramMetricFamily(name, text, labels=labels)
-
-
-def _add(family: Any, labels: list[str], metric: Metric) -> None:
-    match metric:
-        case Counter() | Gauge():
-            family.add_metric(labels, metric.value)
-        case Histogram():
-            buckets = [("+Inf" if bound == float("inf") else str(bound), n) for bound, n in metric.cumulative()]
-            family.add_metric(labels, buckets, sum_value=metric.total)
-
-
-class _Handler(WSGIRequestHandler):
-    """Quiet, and not for long."""
-
-    timeout = 5
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base's name
-        """Scrapes are not worth a line."""
+if TYPE_CHECKING:
+    from bookkeeper.bookie.http_pages import Health, Pages
 
 
 class HttpServer:
     """Serves until closed. Made with :meth:`start`."""
 
-    def __init__(self, server: WSGIServer, address: Address, worker: Worker) -> None:
-        self._server = server
+    def __init__(self, port: _Port, worker: Worker) -> None:
+        self._port = port
         self._worker = worker
-        self.address = address
+        self.address = port.address
 
     @classmethod
-    def start(cls, address: Address, health: Health, metrics: Collector, worker: Worker) -> HttpServer:
-        """Listen at ``address`` and serve in ``worker``, which ends with it.
+    def start(
+        cls, address: Address, health: Health, metrics: Metrics, refresh: Callable[[], None], worker: Worker
+    ) -> HttpServer:
+        """Listen at ``address`` and serve in ``worker``, which ends with it. ``refresh`` brings ``metrics`` up to date.
 
         Raises:
             OSError: the address cannot be had.
         """
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(metrics)
-        application = _Application(health, make_wsgi_app(registry), address.host)
         try:
-            server = make_server(address.host, address.port, application, ThreadingWSGIServer, handler_class=_Handler)
+            port = _Port(address, health, metrics, refresh)
         except BaseException:
             worker.close()
             raise
-        worker.submit(lambda: server.serve_forever(poll_interval=0.05), lambda result, error: None)
-        return cls(server, Address(address.host, server.server_address[1]), worker)
+        worker.submit(lambda: port.serve_forever(poll_interval=0.05), lambda result, error: None)
+        return cls(port, worker)
 
     def close(self) -> None:
         """Stop. Idempotent."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._port.shutdown()
+        self._port.server_close()
         self._worker.close()
 
 
-class _Application:
-    """The two routes."""
+class _Port(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    """Accepts; each connection has a thread, which ends with the process at the latest."""
 
-    def __init__(self, health: Health, metrics: Callable[..., Iterable[bytes]], host: str) -> None:
-        self._health = health
-        self._metrics = metrics
-        self._host = host
+    allow_reuse_address = True
+    daemon_threads = True
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
-            return _plain(start_response, "405 Method Not Allowed")
-        if not self._known_host(str(environ.get("HTTP_HOST", ""))):
-            return _plain(start_response, "403 Forbidden")
-        match environ.get("PATH_INFO"):
-            case "/healthz":
-                state = self._health()
-                code = "200 OK" if state.get("status") == "ok" else "503 Service Unavailable"
-                start_response(code, [("Content-Type", "application/json"), *_HEADERS])
-                return [json.dumps(state).encode() + b"\n"]
-            case "/metrics":
-                return self._metrics(environ, start_response)
-            case _:
-                return _plain(start_response, "404 Not Found")
+    def __init__(self, address: Address, health: Health, metrics: Metrics, refresh: Callable[[], None]) -> None:
+        self._shown = (health, metrics, refresh)
+        super().__init__((address.host, address.port), socketserver.BaseRequestHandler)
+        self.address = Address(address.host, self.server_address[1])
 
-    def _known_host(self, header: str) -> bool:
-        """On loopback, only a name of loopback: a web page's name that resolves here is refused (X49)."""
-        if not is_loopback(self._host):
-            return True
-        host = header.rpartition(":")[0] if header.rpartition(":")[2].isdecimal() else header
-        return is_loopback(host.removeprefix("[").removesuffix("]"))
+    @cached_property
+    def _pages(self) -> Pages:
+        from bookkeeper.bookie.http_pages import Pages  # two libraries: see the module
 
+        return Pages(self.address, *self._shown)
 
-def _plain(start_response: Callable[..., Any], status: str) -> Iterable[bytes]:
-    start_response(status, [("Content-Type", "text/plain"), *_HEADERS])
-    return [status.encode() + b"\n"]
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        self._pages.finish_request(request, client_address)

@@ -26,7 +26,7 @@ from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.garbage_collector import GarbageCollector, check_metadata
 from bookkeeper.bookie.gate import Gate
 from bookkeeper.bookie.guard import Guard
-from bookkeeper.bookie.http import HttpServer, MetricsCollector
+from bookkeeper.bookie.http import HttpServer
 from bookkeeper.bookie.identity import Identity, read_identity, refuse_java, settle_cookie, write_identity
 from bookkeeper.bookie.limbo import LimboWatch
 from bookkeeper.bookie.newcomer import Newcomer
@@ -40,6 +40,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import Address, BookieId, LedgerId, bookie_id
 from bookkeeper.meta import Metadata, Registration, ServiceInfo
+from bookkeeper.meta.bookies import FOREIGN_WAIT_S
 from bookkeeper.meta.cookies import Cookie
 from bookkeeper.meta.store import settled_create, update
 from bookkeeper.metrics import Metrics
@@ -150,7 +151,9 @@ class BookieServer:
         encrypts = self._guard is not None and self._guard.mode != "off"
         info = ServiceInfo.bookie(self.address, tls=encrypts, http=self.http_address)
         read_only = self._wants_read_only()
-        self._registration = await self._metadata.bookies.register(self.bookie_id, info, read_only=read_only)
+        self._registration = await self._metadata.bookies.register(
+            self.bookie_id, info, read_only=read_only, foreign_wait_s=max(FOREIGN_WAIT_S, config.metadata_session_s + 5)
+        )
         self._running = True
         self._garbage = GarbageCollector(self.engine, self._metadata, config, self._seams, self.metrics)
         newcomer = self._newcomer
@@ -324,8 +327,8 @@ class BookieServer:
         if not self.config.http_listen:
             return
         worker = self._seams.workers.worker(f"{self.bookie_id} http")
-        collector = MetricsCollector(self.metrics, self._refresh_metrics)
-        self._http = HttpServer.start(Address.parse(self.config.http_listen), self.health, collector, worker)
+        wanted = Address.parse(self.config.http_listen)
+        self._http = HttpServer.start(wanted, self.health, self.metrics, self._refresh_metrics, worker)
 
     # -- running ------------------------------------------------------------------------------------------
 

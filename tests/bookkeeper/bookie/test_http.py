@@ -1,79 +1,96 @@
-"""/healthz and /metrics, over real HTTP."""
+"""The port is there at once; what it shows is loaded when somebody asks."""
 
 from __future__ import annotations
 
 import asyncio
 import http.client
-import json
+import subprocess
+import sys
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from bookkeeper.bookie.http import HttpServer, MetricsCollector
+from bookkeeper.bookie.http import HttpServer
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 from bookkeeper.real.workers import ThreadWorker
 
-STATE: dict[str, Any] = {}
+ANY = Address("127.0.0.1", 0)
 
 
 @pytest.fixture
-def metrics() -> Metrics:
-    made = Metrics("bookie_")
-    made.counter("adds_total", "Adds.").add(5)
-    made.counter("requests_total", "Requests.", op="read", status="OK").add(2)
-    made.gauge("writable").value = 1
-    made.histogram("seconds", bounds_are="default").observe(0.002, 3)
-    return made
-
-
-@pytest.fixture
-def server(metrics: Metrics) -> Iterator[HttpServer]:
-    STATE.clear()
-    STATE["status"] = "ok"
+def worker() -> Iterator[ThreadWorker]:
     loop = asyncio.new_event_loop()
-    worker = ThreadWorker("http", loop)
-    made = HttpServer.start(Address("127.0.0.1", 0), lambda: STATE, MetricsCollector(metrics), worker)
+    made = ThreadWorker("http", loop)
     yield made
     made.close()
-    worker.close()
     loop.close()
 
 
-def get(server: HttpServer, path: str, *, method: str = "GET", host: str | None = None) -> tuple[int, str]:
-    connection = http.client.HTTPConnection(server.address.host, server.address.port, timeout=5)
+def start(address: Address, worker: ThreadWorker, refreshed: list[int] | None = None) -> HttpServer:
+    metrics, count = Metrics("bookie_"), refreshed if refreshed is not None else []
+    gauge = metrics.gauge("refreshes")
+
+    def refresh() -> None:
+        count.append(1)
+        gauge.value = len(count)
+
+    return HttpServer.start(address, lambda: {"status": "ok"}, metrics, refresh, worker)
+
+
+def get(address: Address, path: str) -> str:
+    connection = http.client.HTTPConnection(address.host, address.port, timeout=5)
     try:
-        connection.request(method, path, headers={"Host": host} if host else {})
-        response = connection.getresponse()
-        return response.status, response.read().decode()
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
     finally:
         connection.close()
 
 
-def test_health_is_ok_or_says_why_not(server: HttpServer) -> None:
-    status, body = get(server, "/healthz")
-    assert (status, json.loads(body)) == (200, {"status": "ok"})
-    STATE["status"] = "failed"
-    assert get(server, "/healthz")[0] == 503
+def test_numbers_are_brought_up_to_date_by_whoever_asks_for_them(worker: ThreadWorker) -> None:
+    refreshed: list[int] = []
+    server = start(ANY, worker, refreshed)
+    try:
+        assert refreshed == []
+        assert "bookie_refreshes 1.0" in get(server.address, "/metrics")
+        assert "bookie_refreshes 2.0" in get(server.address, "/metrics")
+    finally:
+        server.close()
 
 
-def test_metrics_are_in_prometheus_text(server: HttpServer) -> None:
-    status, body = get(server, "/metrics")
-    assert status == 200
-    assert "bookie_adds_total 5.0" in body
-    assert 'bookie_requests_total{op="read",status="OK"} 2.0' in body
-    assert 'bookie_seconds_bucket{bounds_are="default",le="0.0025"} 3.0' in body
-    assert "bookie_writable 1.0" in body
+def test_an_address_that_is_taken_is_an_error_and_a_closed_server_lets_go_of_its_own(worker: ThreadWorker) -> None:
+    loop = asyncio.new_event_loop()
+    second = ThreadWorker("second", loop)
+    server = start(ANY, worker)
+    with pytest.raises(OSError, match="in use"):
+        start(server.address, second)
+    server.close()
+    server.close()
+    again = start(server.address, ThreadWorker("third", loop))
+    assert "ok" in get(again.address, "/healthz")
+    again.close()
+    loop.close()
 
 
-@pytest.mark.rule("X49", "X53")
-def test_everything_else_is_refused_without_an_echo(server: HttpServer) -> None:
-    for path in ("/", "/secret", "/metrics/../etc/passwd"):
-        status, body = get(server, path)
-        assert status == 404
-        assert path not in body or path == "/"
-    assert get(server, "/metrics", method="POST")[0] == 405
-    assert get(server, "/metrics", host="evil.example:80")[0] == 403
-    assert get(server, "/metrics", host="localhost")[0] == 200
-    assert get(server, "/metrics", host="[::1]:80")[0] == 200
+CHILD = """
+import asyncio, sys, urllib.request
+from bookkeeper.bookie.http import HttpServer
+from bookkeeper.ids import Address
+from bookkeeper.metrics import Metrics
+from bookkeeper.real.workers import ThreadWorker
+loop = asyncio.new_event_loop()
+server = HttpServer.start(
+    Address("127.0.0.1", 0), lambda: {"status": "ok"}, Metrics("x"), lambda: None, ThreadWorker("http", loop)
+)
+heavy = {"prometheus_client", "http.server", "wsgiref"}
+print(sorted(heavy & sys.modules.keys()), server.address.port > 0)
+urllib.request.urlopen(f"http://{server.address}/metrics").read()
+print(sorted(heavy & sys.modules.keys()))
+server.close()
+loop.close()
+"""
+
+
+def test_the_libraries_are_loaded_by_the_first_who_asks() -> None:
+    done = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == ["[] True", "['http.server', 'prometheus_client', 'wsgiref']"], done.stderr
