@@ -127,19 +127,19 @@ class House:
 
 
 @asynccontextmanager
-async def house(directory: Path) -> AsyncIterator[House]:
+async def house(directory: Path, patience_s: float = 30.0) -> AsyncIterator[House]:
     authority, stranger = Authority(directory / "ca"), Authority(directory / "stranger")
     good = authority.server()
     elsewhere = authority.server("elsewhere", hosts=["bookie.example.org"])
     expired = authority.server("expired", from_days=-10, days=9)
 
     def tls(made: Certificate = good, **more: Any) -> dict[str, Any]:
-        return {"cert": made.cert, "key": made.key, "handshake_timeout_s": 1.0, **more}
+        return {"cert": made.cert, "key": made.key, "handshake_timeout_s": patience_s, **more}
 
     rules: dict[str, Any] = {"client_ca": authority.ca, "roles": ["writer"]}
     options: dict[str, dict[str, Any]] = {
         "off": {},
-        "off + AUTH": {"tls": {"mode": "off", "handshake_timeout_s": 1.0}, **PROVIDER},
+        "off + AUTH": {"tls": {"mode": "off", "handshake_timeout_s": patience_s}, **PROVIDER},
         "offered": {"tls": tls(mode="offered")},
         "offered + AUTH": {"tls": tls(mode="offered"), **PROVIDER},
         "required": {"tls": tls()},
@@ -151,7 +151,9 @@ async def house(directory: Path) -> AsyncIterator[House]:
     async with AsyncExitStack() as stack:
         servers = {}
         for number, (name, given) in enumerate(options.items()):
-            servers[name] = await stack.enter_async_context(bookie(directory / f"b{number}", slow_frame_s=1.0, **given))
+            servers[name] = await stack.enter_async_context(
+                bookie(directory / f"b{number}", slow_frame_s=patience_s, **given)
+            )
         yield House(
             authority,
             stranger,
@@ -249,7 +251,7 @@ def test_who_stops_in_the_middle_is_sent_away_everywhere(tmp_path: Path) -> None
             await raw.rest()
 
     async def main() -> None:
-        async with house(tmp_path) as all_of_them:
+        async with house(tmp_path, patience_s=1.0) as all_of_them:
             guarded = [server.address for name, server in all_of_them.servers.items() if name != "off"]
             said = (b"", START_TLS[:7], START_TLS, half)
             await asyncio.gather(*(waits(address, words) for address in guarded for words in said))
