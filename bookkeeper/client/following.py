@@ -30,6 +30,10 @@ _log = logging.getLogger(__name__)
 PAUSE_S = 0.05
 """After a poll that failed: bookies that are down answer at once, and need not be asked a thousand times a second."""
 
+GRACE_S: Final = 0.5
+"""How much later than it was told to a bookie may answer a long poll before the next one is asked. A late answer is
+still heard."""
+
 EARLY: Final = Backoff(first_s=PAUSE_S, max_s=1.0)
 """After polls that ended early without news: a bookie with too many of them answers at once."""
 
@@ -173,18 +177,20 @@ class Follower:
         ensemble = self._record.metadata.last_fragment.ensemble
         polls = LongPoll(ensemble, self._services.config.long_poll_ms if timeout_ms is None else timeout_ms)
         began = loop.time()
+        until = None if timeout_ms is None else began + timeout_ms / 1000
         while self.known.value <= last and not self._stopped:
             if self._gone is not None:
                 raise self._gone
             poll = polls.next(self.known, int((loop.time() - began) * 1000))
             if poll is None:
                 return None
-            entry = await self._poll(poll)
+            entry = await self._poll(poll, until)
             if entry is not None:
                 return entry
         return None
 
-    async def _poll(self, poll: Poll) -> Entry | None:
+    async def _poll(self, poll: Poll, until: float | None) -> Entry | None:
+        """Ask, and wait for the answer or for news; no longer than ``until``, whatever the bookie does (L9)."""
         waiter: asyncio.Future[Reply | BookKeeperError | None] = asyncio.get_running_loop().create_future()
 
         def answered(reply: Reply | BookKeeperError) -> None:
@@ -203,9 +209,13 @@ class Follower:
         limit_s = poll.timeout_ms / 1000 + self._services.config.request_timeout_ms / 1000
         self._waiters[waiter] = None
         began = waiter.get_loop().time()
+        late = began + poll.timeout_ms / 1000 + GRACE_S
         try:
             ask(self._services, self._tasks, poll.bookie, request, answered, use=Use.LAC, timeout_s=limit_s)
-            reply = await waiter
+            async with asyncio.timeout_at(late if until is None else min(late, until)):
+                reply = await waiter
+        except TimeoutError:
+            return None
         finally:
             self._waiters.pop(waiter, None)
         if reply is None:

@@ -171,3 +171,46 @@ def test_a_tail_that_cannot_follow_its_ledger_any_more_says_so(trouble: str) -> 
                     await asyncio.wait_for(waiting, 20)
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L9")
+@pytest.mark.parametrize("timeout_ms", [20, 300, 4_500])
+def test_a_wait_ends_in_its_time_though_bookies_hang(timeout_ms: int) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await bk.create_ledger()
+            await ledger.append_many([b"a", b"b"])
+            await asyncio.sleep(1)
+            async with await other.open_ledger(ledger.id, recovery=False) as reader:
+                for bookie in cluster.bookies:
+                    bookie.silent = True
+                loop = asyncio.get_running_loop()
+                began = loop.time()
+                assert await reader.wait_last_add_confirmed(1, timeout_ms=timeout_ms) == 1
+                assert timeout_ms - 2 <= (loop.time() - began) * 1000 < timeout_ms + 100
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L9", "V7")
+def test_a_tail_goes_on_to_the_next_bookie_when_one_hangs() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await bk.create_ledger()
+            await ledger.append_many([b"a", b"b"])
+            await asyncio.sleep(1)
+            async with await other.open_ledger(ledger.id, recovery=False) as reader:
+                hung = cluster[ledger.metadata.last_fragment.ensemble[0]]
+                hung.silent = True
+                tail = reader.tail()
+                loop = asyncio.get_running_loop()
+                for expected in (b"a", b"b"):
+                    assert (await anext(tail)).payload == expected
+                coming = asyncio.ensure_future(anext(tail))
+                await asyncio.sleep(0.1)  # the first of the ensemble is asked now
+                began = loop.time()
+                await ledger.append(b"c")
+                assert (await coming).payload == b"c" and loop.time() - began < 2
+                await ledger.abandon()
+
+    ScriptedCluster().run(story)
