@@ -50,6 +50,8 @@ class GarbageCollector:
         self._proof = GarbageProof(config.garbage_grace_s, config.garbage_shrink_max)
         self._failed = metrics.counter("garbage_passes_failed_total", "Garbage passes that proved nothing.")
         self._last_good: float | None = None
+        self._unfinished = False
+        """Ledgers were dropped, and the disk could not yet free what they took."""
 
     @property
     def age_s(self) -> float | None:
@@ -86,7 +88,7 @@ class GarbageCollector:
             except MetadataFormatError:
                 log.error("the metadata of ledger %d cannot be read; its data is kept", ledger)
         dead = self._proof.confirmed(absent, self._seams.clock.monotonic())
-        if dead:
+        if dead or self._unfinished:
             await self._drop(dead)
         self._last_good = self._seams.clock.monotonic()
         return dead
@@ -109,6 +111,8 @@ class GarbageCollector:
             if not done.done():
                 done.set_result(None) if error is None else done.set_exception(error)
 
+        self._unfinished = True
         self._engine.collect(frozenset(dead), collected)
         await done
+        self._unfinished = False
         log.info("dropped %d deleted ledgers", len(dead))

@@ -186,7 +186,11 @@ class Housekeeping:
                 if snap.published:  # the next try must not touch the segment that the manifest on disk may name (K3)
                     self.manifest = replace(self.manifest, next_segment=snap.segment_id + 1)
                 self._give_back(taken)
-                self._failed(error or BookieFailedError("no result"), callbacks)
+                self._collect |= snap.collect
+                if isinstance(error, OSError) and self.no_space(error):
+                    self._wanted[:0] = callbacks  # the reserve is given up: there may be room now
+                else:
+                    self._failed(error or BookieFailedError("no result"), callbacks)
             else:
                 self._adopt(snap, covered)
                 for callback in callbacks:

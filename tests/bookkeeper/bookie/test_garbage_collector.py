@@ -104,3 +104,28 @@ def test_a_full_disk_does_not_keep_deleted_ledgers_from_being_dropped() -> None:
         assert await server.collect_garbage() == {gone}
 
     run(main, garbage_interval_s=10**6)
+
+
+@pytest.mark.rule("V4", "G5")
+def test_space_that_could_not_be_freed_is_freed_by_a_later_pass() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        gone, _ = await metadata.ledgers.create(ledger())
+        for _ in range(5):
+            await metadata.ledgers.create(ledger())
+        server = cluster.server
+        assert server is not None
+        for entry_id in range(40):
+            data = gone.to_bytes(8, "big") + entry_id.to_bytes(8, "big") + bytes(4000)
+            assert (await cluster.ask(wire.AddEntry(gone, EntryId(entry_id), KEY, data))).status is Status.OK
+        await server.collect_garbage()
+        await metadata.ledgers.delete(gone)
+        assert await server.collect_garbage() == set()
+        await asyncio.sleep(600)
+        cluster.node.disk.faults.append(Fault(operation="rename", code=errno.EMFILE, path="manifest", times=1))
+        with pytest.raises(OSError, match="Too many open files"):
+            await server.collect_garbage()
+        assert await server.collect_garbage() == set()
+        assert server.engine.stats.removed_logs > 0
+
+    run(main, garbage_interval_s=10**6)

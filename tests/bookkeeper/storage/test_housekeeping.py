@@ -125,6 +125,19 @@ def test_a_ledger_dropped_by_a_checkpoint_that_failed_stays_dropped(disk: Record
         engine, workers = open_engine(disk)
 
 
+@pytest.mark.rule("V4")
+def test_dead_logs_that_a_failed_checkpoint_did_not_come_to_are_removed_by_the_next(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    fill(engine, workers, 0, 12, size=1000)
+    disk.faults["rename", "manifest"] = OSError(errno.EMFILE, "too many open files")
+    engine.collect([lid(1)], nothing)
+    workers.pump()
+    disk.faults.clear()
+    engine.checkpoint(nothing)
+    workers.pump()
+    assert engine.stats.removed_logs > 0
+
+
 @pytest.mark.rule("K13", "K16")
 def test_logs_that_a_failed_checkpoint_did_not_come_to_sync_are_synced_by_the_next(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk, replace(CONFIG, entry_log_bytes=1 << 20))
@@ -223,6 +236,29 @@ def test_a_write_without_space_gives_the_reserve_up_and_succeeds(disk: Recording
     assert engine.state is EngineState.READ_ONLY
     with pytest.raises(DiskFullError):
         add(engine, 1, 1)
+
+
+@pytest.mark.rule("K26", "V4")
+def test_a_checkpoint_without_space_gives_the_reserve_up_and_succeeds(disk: RecordingDisk) -> None:
+    """Nothing but a checkpoint frees journals and dead logs: it must not wait for space itself."""
+
+    class Full(RecordingDisk):
+        full = False
+
+        def before(self, call: str, path: str) -> None:
+            if self.full and call == "write" and path.endswith(".index") and "/ledgers/reserve" in self.names:
+                raise OSError(errno.ENOSPC, "no space left", path)
+
+    disk = Full()
+    engine, workers = open_engine(disk, WITH_RESERVE)
+    fill(engine, workers, 0, 12, size=1000)
+    disk.full = True
+    answers: list[BaseException | None] = []
+    engine.collect([lid(1)], answers.append)
+    workers.pump()
+    assert answers == [None] and not disk.exists("/ledgers/reserve")
+    assert engine.state is EngineState.READ_ONLY
+    assert engine.stats.removed_logs > 0, "what the checkpoint was asked for is done by the one that succeeds"
 
 
 @pytest.mark.rule("K26", "V8")
