@@ -39,6 +39,14 @@ from bookkeeper.net.tls import MODES
 @click.option("--advertise", metavar="HOST:PORT", help="Under which clients reach it.  [default: where it listens]")
 @click.option("--bookie-id", metavar="ID", help="Its name for ever.  [default: the address of its first start]")
 @click.option("--http", "http_listen", metavar="HOST:PORT", help="/healthz and /metrics.  [default: 127.0.0.1:0]")
+@click.option(
+    "--metadata-session",
+    "metadata_session_s",
+    type=float,
+    metavar="SECONDS",
+    help="Without contact for so long it is no longer listed; ZooKeeper's servers have limits of their own.  "
+    "[default: 10]",
+)
 @click.option("--config", "path", type=click.Path(dir_okay=False), help="A TOML file; options given here go before it.")
 @click.option("--tls-cert", metavar="FILE", help="PEM: its certificate, and its chain. Switches TLS on.")
 @click.option("--tls-key", metavar="FILE", help="PEM: the certificate's private key.  [default: it is in --tls-cert]")
@@ -48,7 +56,7 @@ from bookkeeper.net.tls import MODES
 @click.option("--read-only", is_flag=True, default=None, help="Take no new entries, as before it is drained.")
 @click.option("--verbose", is_flag=True, help="Log more than warnings.")
 def bookie(
-    path: str | None, verbose: bool, port: int | None, journal_dir: str | None, **options: str | bool | None
+    path: str | None, verbose: bool, port: int | None, journal_dir: str | None, **options: str | bool | float | None
 ) -> None:
     """Run a bookie in the foreground. It prints its id and address, and stops on Ctrl-C or SIGTERM."""
     logging.basicConfig(

@@ -116,6 +116,12 @@ class BookieConfig:
     garbage_shrink_max: float = 0.5
     """A listing that lost more than this share since the last pass is not believed (G1)."""
 
+    metadata_session_s: float = service_uri.SESSION_S
+    """Seconds without contact that end the session with ZooKeeper (or a SQLite file): a bookie that has died or hangs
+    is listed for so long, and one that is cut off or halted for longer must register again. ZooKeeper's servers grant
+    2 to 20 of their ticks (4 to 40 s), whatever was asked for. A bookie that starts waits 5 s longer than this (15 s
+    at least) for an earlier registration of its id to go."""
+
     drain_s: float = 10.0
     """Seconds a stopping bookie waits for what is in progress."""
 
@@ -150,6 +156,8 @@ class BookieConfig:
         require(self.garbage_grace_s >= 0, "garbage_grace_s >= 0")
         require(0 < self.garbage_shrink_max <= 1, "0 < garbage_shrink_max <= 1")
         require(self.drain_s >= 0, "drain_s >= 0")
+        least, most = service_uri.SESSION_MIN_S, service_uri.SESSION_MAX_S
+        require(least <= self.metadata_session_s <= most, f"{least:g} <= metadata_session_s <= {most:g}")
         self._require_authenticable()
 
     @property

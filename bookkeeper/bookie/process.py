@@ -34,7 +34,7 @@ def _remind(loop: asyncio.AbstractEventLoop, text: str) -> None:
 
 async def serve(config: BookieConfig, seams: Seams) -> int:
     """Run one bookie until a signal comes or its disk fails; the process's exit code."""
-    metadata = await Metadata.connect(config.metadata_uri, seams)
+    metadata = await Metadata.connect(config.metadata_uri, seams, session_s=config.metadata_session_s)
     try:
         server = BookieServer(config, seams, metadata)
         stop = asyncio.Event()

@@ -67,7 +67,8 @@ class Connecting:
     async def _connect(self) -> BookKeeper:
         seams = self._seams if self._seams is not None else openers.system_seams()
         config = openers.with_surroundings(self._config)
-        cluster = await openers.open_cluster(self._uri, seams)
+        session_s = config.metadata_session_ms / 1000
+        cluster = await openers.open_cluster(self._uri, seams, session_s=session_s)
         client = BookKeeper(cluster, config, seams)
         try:
             await client.start()

@@ -84,6 +84,10 @@ class ClientConfig:
     metadata_timeout_ms: int = 10_000
     """How long a change of metadata is tried while the store is away; then a clear error."""
 
+    metadata_session_ms: int = 10_000
+    """The session with ZooKeeper (or a SQLite file) ends without contact for so long, and a repair's locks with it.
+    ZooKeeper's servers grant 2 to 20 of their ticks (4 to 40 s), whatever was asked for. No part of ``embedded:``."""
+
     quarantine_ms: int = 30_000
     """D11: how long a bookie that failed is chosen last for new ensembles. A preference, never a refusal."""
 
@@ -113,6 +117,7 @@ class ClientConfig:
             require(getattr(self, name) > 0, f"{name} > 0")
         require(self.explicit_lac_delay_ms >= 0, "explicit_lac_delay_ms >= 0")
         require(self.long_poll_ms < self.request_timeout_ms, "long_poll_ms < request_timeout_ms")
+        require(1_000 <= self.metadata_session_ms <= 3_600_000, "1000 <= metadata_session_ms <= 3600000")
         require(self.bookie_stall_ms < self.add_timeout_ms, "bookie_stall_ms < add_timeout_ms")
         require(
             self.reconnect_delay_min_ms <= self.reconnect_delay_max_ms,

@@ -62,12 +62,12 @@ def with_surroundings(config: ClientConfig) -> ClientConfig:
     return config if tls is config.tls else replace(config, tls=tls)
 
 
-async def open_cluster(uri: str, seams: Seams) -> Cluster:
-    """The cluster at ``uri``. Raises: as Opener."""
+async def open_cluster(uri: str, seams: Seams, *, session_s: float) -> Cluster:
+    """The cluster at ``uri``; ``session_s`` is for metadata stores of their own. Raises: as Opener."""
     scheme = uri.partition(":")[0]
     if (target := _openers.get(scheme)) is not None:
         return await cast(Opener, _load(target))(uri, seams)
-    return _Remote(await Metadata.connect(uri, seams))
+    return _Remote(await Metadata.connect(uri, seams, session_s=session_s))
 
 
 class _Remote:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 from bookkeeper.errors import (
     ClusterExistsError,
@@ -44,8 +45,11 @@ class Metadata:
         """Ledgers that this client is repairing, and as whom: a session has many repairs, and a lock only a session."""
 
     @classmethod
-    async def connect(cls, uri: str, seams: Seams) -> Metadata:
+    async def connect(cls, uri: str, seams: Seams, *, session_s: float = service_uri.SESSION_S) -> Metadata:
         """Open the store of ``uri`` and read which cluster it is; :meth:`close` ends the session.
+
+        ``session_s``: how many seconds without contact end it, as far as the store agrees (ZooKeeper's servers have
+        limits of their own).
 
         Raises:
             ConfigError: not such an address, or one that names another layout than the cluster's.
@@ -53,7 +57,7 @@ class Metadata:
             ClusterMovedError: it has moved to another store.
             MetadataUnavailableError: the store does not answer.
         """
-        address = service_uri.parse(uri)
+        address = replace(service_uri.parse(uri), session_s=session_s)
         if not service_uri.may_exist(address, seams):
             raise _no_cluster(uri)
         store = await service_uri.open_store(address, seams)

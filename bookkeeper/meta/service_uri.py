@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bookkeeper.errors import ConfigError
 from bookkeeper.meta import credentials
@@ -27,6 +27,11 @@ from bookkeeper.seams import Seams
 
 if TYPE_CHECKING:
     from bookkeeper.meta.memory import MemoryCluster
+
+
+SESSION_S: Final = 10.0
+SESSION_MIN_S: Final = 1.0
+SESSION_MAX_S: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,8 @@ class ServiceUri:
     root: str = DEFAULT_ROOT
     layout: str | None = None
     """``flat``, ``hierarchical``, ``longhierarchical``; None: whatever the cluster says."""
+    session_s: float = SESSION_S
+    """Seconds a session lasts without contact (``zk``, ``sqlite``); no part of an address."""
 
 
 Opener = Callable[[ServiceUri, Seams], Awaitable[MetadataStore]]
@@ -134,13 +141,15 @@ async def _open_memory(address: ServiceUri, seams: Seams) -> MetadataStore:
 async def _open_sqlite(address: ServiceUri, seams: Seams) -> MetadataStore:
     from bookkeeper.meta.sqlite import SqliteStore  # only who uses it pays for it
 
-    return await SqliteStore.open(address.target, seams)
+    return await SqliteStore.open(address.target, seams, lease_s=address.session_s)
 
 
 async def _open_zookeeper(address: ServiceUri, seams: Seams) -> MetadataStore:
     from bookkeeper.meta.zookeeper import ZooKeeperStore  # only who uses it pays for it
 
-    return await ZooKeeperStore.open(address.target, seams, credentials=credentials.from_environment())
+    return await ZooKeeperStore.open(
+        address.target, seams, credentials=credentials.from_environment(), session_timeout_s=address.session_s
+    )
 
 
 _MEMORY: dict[str, MemoryCluster] = {}

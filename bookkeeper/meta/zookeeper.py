@@ -58,7 +58,8 @@ from bookkeeper.meta.zookeeper_client import OPEN, new_client, rights, translate
 from bookkeeper.seams import Seams, Worker
 
 SESSION_TIMEOUT_S: Final = 10.0
-"""Asked for; an operation waits as long for its answer (Z9)."""
+"""Asked for, unless told otherwise; an operation waits for its answer as long as a session lasts, and never longer than
+this (Z9)."""
 
 PATIENCE_S: Final = 2.0
 """Without contact for so long at the start, the servers' ports are tried: if none listens, waiting is no use."""
@@ -135,7 +136,7 @@ class ZooKeeperStore:
         who = credentials or Credentials()
         client = new_client(f"{hosts}{chroot}", who, session_timeout_s)
         worker = seams.workers.worker("zookeeper")
-        store = cls(client, worker, hosts=hosts, who=who, timeout_s=session_timeout_s)
+        store = cls(client, worker, hosts=hosts, who=who, timeout_s=min(session_timeout_s, SESSION_TIMEOUT_S))
         client.add_listener(store._on_kazoo_state)
         client.start_async()
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +18,7 @@ class Process:
     """A bookie in a process of its own."""
 
     def __init__(self, directory: Path) -> None:
+        self._metadata = directory / "meta.db"
         self._arguments = [
             *(sys.executable, "-m", "bookkeeper.bookie"),
             *("--metadata", f"sqlite:///{directory}/meta.db", "--directory", f"{directory}/bookie"),
@@ -23,12 +26,19 @@ class Process:
         self.address = Address("", 0)
         self.process: subprocess.Popen[str] | None = None
 
-    def start(self) -> None:
-        self.process = subprocess.Popen(self._arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def start(self, *more: str) -> None:
+        self.process = subprocess.Popen(
+            [*self._arguments, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert " serves at " in line, self.end(signal.SIGKILL)
         self.address = Address.parse(line.split(" serves at ")[1].split(",")[0].strip())
+
+    def lease_end(self) -> float:
+        """When its session with the metadata store ends unless it renews it, by CLOCK_MONOTONIC."""
+        with contextlib.closing(sqlite3.connect(self._metadata)) as file:
+            return float(file.execute("SELECT max(lease_until) FROM sessions").fetchone()[0])
 
     def end(self, number: signal.Signals) -> tuple[int, str]:
         """Send a signal; the exit code and what was written to stderr."""

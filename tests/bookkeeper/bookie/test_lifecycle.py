@@ -31,6 +31,27 @@ def entry(entry_id: int, payload: bytes) -> bytes:
     return runs.encode_adds(2, L, entry_id, [payload], -1, 0, KEY, 3)[0][28:]
 
 
+@pytest.mark.rule("Z7", "Z9")
+def test_an_earlier_registration_is_waited_out_as_long_as_its_session_may_last() -> None:
+    """A bookie that was killed is listed until its session ends; it must be able to start again."""
+
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        other = cluster.metadata.connect()
+        cluster.node.crash()
+        await asyncio.sleep(0.1)
+        path = f"/ledgers/available/{BOOKIE}"
+        await other.create(path, b"", ephemeral=True)
+        starting = asyncio.ensure_future(cluster.again())
+        await asyncio.sleep(30)  # in virtual time
+        assert not starting.done()
+        await other.close()
+        await starting
+        assert await cluster.client.bookies.writable() == [BOOKIE]
+
+    run(main, metadata_session_s=30)
+
+
 @pytest.mark.rule("B1", "B2", "B3", "F1", "F2")
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_was_acknowledged_is_there_after_any_number_of_crashes(seed: int) -> None:

@@ -27,6 +27,8 @@ def test_defaults_fit_together_and_reach_the_machines() -> None:
         ({"bookie_stall_ms": 20_000}, "bookie_stall_ms < add_timeout_ms"),
         ({"reconnect_delay_min_ms": 3_000}, "reconnect_delay_min_ms <= reconnect_delay_max_ms"),
         ({"frame_size_max": 1_000_000}, "entry_size_max"),
+        ({"metadata_session_ms": 999}, "1000 <= metadata_session_ms <= 3600000"),
+        ({"metadata_session_ms": 3_600_001}, "1000 <= metadata_session_ms <= 3600000"),
     ],
 )
 def test_a_value_that_breaks_a_rule_quotes_it(setting: dict[str, Any], rule: str) -> None:
@@ -37,6 +39,8 @@ def test_a_value_that_breaks_a_rule_quotes_it(setting: dict[str, Any], rule: str
 
 def test_a_mapping_becomes_a_config_and_an_unknown_key_is_refused() -> None:
     assert ClientConfig.from_mapping({"protocol": "v2", "read_window": 7}) == ClientConfig(protocol="v2", read_window=7)
+    with pytest.raises(ConfigError, match="unknown option: metadata_session_s"):
+        ClientConfig.from_mapping({"metadata_session_s": 4})
     with pytest.raises(ConfigError, match="unknown option: read_windw"):
         ClientConfig.from_mapping({"read_windw": 7})
     with pytest.raises(ConfigError, match="client settings: read_window: int expected, got '7'"):

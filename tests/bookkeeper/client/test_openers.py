@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from bookkeeper import BookKeeper, ClientConfig
 from bookkeeper.client import openers
 from bookkeeper.errors import ConfigError, NoClusterError
 from bookkeeper.meta import Metadata, init_cluster
+from bookkeeper.meta.sqlite import SqliteStore
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import system_seams
 from bookkeeper.seams import Net, Seams
@@ -43,6 +45,15 @@ async def test_a_store_without_a_cluster_and_a_scheme_nobody_serves_are_told_apa
         await BookKeeper.connect("memory:nothing-there")
     with pytest.raises(ConfigError, match="no such kind of metadata store"):
         await BookKeeper.connect("gopher://x/y")
+
+
+async def test_the_session_lasts_as_the_config_says(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/m.db"
+    await init_cluster(uri, system_seams())
+    for config, lasts in ((None, 10), (ClientConfig(metadata_session_ms=40_000), 40)):
+        async with BookKeeper.connect(uri, config=config) as bk:
+            store = bk.metadata_store.store
+            assert isinstance(store, SqliteStore) and store._file._lease_s == lasts
 
 
 async def test_a_client_closes_what_its_scheme_opened(monkeypatch: pytest.MonkeyPatch) -> None:

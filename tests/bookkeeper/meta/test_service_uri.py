@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.errors import ConfigError
-from bookkeeper.meta import service_uri
-from bookkeeper.meta.service_uri import ServiceUri, open_store, parse
+from bookkeeper.meta import Metadata, init_cluster, service_uri
+from bookkeeper.meta.service_uri import SESSION_S, ServiceUri, open_store, parse
+from bookkeeper.meta.sqlite import SqliteStore
 from bookkeeper.meta.store import MetadataStore
+from bookkeeper.meta.zookeeper import ZooKeeperStore
 from bookkeeper.seams import Seams
 from tests.bookkeeper.meta.services import MemoryService, seams
 
@@ -48,6 +50,26 @@ async def test_sqlite_and_memory_stores_are_opened_by_address(tmp_path: Path) ->
         assert await second.exists("/a") == 0
         await first.close()
         await second.close()
+
+
+@pytest.mark.rule("Z9")
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("zk", marks=pytest.mark.zookeeper)])
+async def test_a_session_lasts_as_long_as_was_asked_for(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    uri = f"sqlite://{tmp_path}/m.db"
+    if kind == "zk":
+        uri = f"zk://{request.getfixturevalue('zookeeper_server').address}/session-length"
+    await init_cluster(uri, seams())
+    metadata = await Metadata.connect(uri, seams(), session_s=33)
+    store = metadata.store
+    if isinstance(store, SqliteStore):
+        assert store._file._lease_s == 33
+    else:
+        assert isinstance(store, ZooKeeperStore)
+        assert store._client._session_timeout == 33_000
+        assert store._timeout_s == SESSION_S, "an operation does not wait longer for that"
+    await metadata.close()
 
 
 async def test_a_higher_floor_adds_its_scheme(memory_service: MemoryService, monkeypatch: pytest.MonkeyPatch) -> None:
