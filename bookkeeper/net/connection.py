@@ -43,6 +43,8 @@ OnLost: TypeAlias = Callable[[BookieError], None]
 _STATUS: Final[dict[int, Status]] = {int(status): status for status in Status}
 """Looked up for every run of replies: three times as fast as calling the enum."""
 
+_ENTRY_MASK: Final = (1 << STREAM_SHIFT) - 1
+
 _HOW: Final = "ClientConfig.tls and .auth, --tls-ca, --tls-cert, --tls-key"
 """Where a client is told how to secure its connections."""
 
@@ -348,8 +350,25 @@ class BookieConnection(FrameProtocol):
                 pending = None
         else:
             pending = self._take(_key_of_reply(header.op, reply))
-        if pending is not None:  # else nobody waits for it any more
+        if pending is not None:
             self._finish(pending, reply)
+        elif header.op is Op.ADD:
+            self._on_single_add(header, reply)  # else nobody waits for it any more
+
+    def _on_single_add(self, header: wire.Header, reply: wire.Reply) -> None:
+        """A stream's reply in another shape than ``runs`` knows: fields in another order or more of them, or an error
+        without ids. What says that an entry is stored names its ledger and itself."""
+        v2 = self.dialect is Dialect.V2
+        entry_id = header.txn_id & _ENTRY_MASK
+        if isinstance(reply, wire.AddReply):
+            stream = self._streams.get(reply.ledger_id if v2 else header.txn_id >> STREAM_SHIFT)
+            entry_id = int(reply.entry_id) if v2 else entry_id
+            named = stream is not None and (reply.ledger_id, reply.entry_id) == (stream.ledger_id, entry_id)
+        else:
+            stream = None if v2 else self._streams.get(header.txn_id >> STREAM_SHIFT)
+            named = False
+        if stream is not None and (named or reply.status is not Status.OK):
+            stream._replies([(entry_id, 1, reply.status)])
 
     def _finish(self, pending: _Pending, reply: wire.Reply | BookieError) -> None:
         callback, pending.callback = pending.callback, None

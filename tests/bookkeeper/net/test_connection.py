@@ -14,6 +14,8 @@ from bookkeeper.net.connection import AddRun, BookieConnection, StreamIds, conne
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.net.protocol import FrameProtocol
 from bookkeeper.wire import Dialect, Status
+from bookkeeper.wire import bookkeeper_pb2 as pb
+from bookkeeper.wire.framing import frame
 
 KEY = b"k" * 20
 LEDGER = LedgerId(7)
@@ -110,6 +112,39 @@ async def test_streams_get_their_replies_as_runs(dialect: Dialect) -> None:
     connection.write(frames)
     await settle()
     assert got[1] == [(0, 50, Status.OK)]
+    connection.close()
+
+
+@pytest.mark.rule("B13")
+@pytest.mark.parametrize(
+    ("reply", "heard"),
+    [
+        (wire.AddReply(Status.OK, LEDGER, EntryId(5)), [(5, 1, Status.OK)]),
+        (wire.AddReply(Status.IO_ERROR, LEDGER, EntryId(5)), [(5, 1, Status.IO_ERROR)]),
+        (wire.BareReply(Status.TOO_MANY_REQUESTS), [(5, 1, Status.TOO_MANY_REQUESTS)]),
+        (wire.AddReply(Status.READ_ONLY, LedgerId(0), EntryId(0)), [(5, 1, Status.READ_ONLY)]),
+        (wire.BareReply(Status.OK), []),
+        (wire.AddReply(Status.OK, LedgerId(LEDGER + 1), EntryId(5)), []),
+        (wire.AddReply(Status.OK, LEDGER, EntryId(6)), []),
+    ],
+    ids=str,
+)
+async def test_a_streams_reply_in_an_unusual_shape_is_heard_and_only_a_named_entry_is_stored(
+    reply: wire.Reply, heard: list[AddRun]
+) -> None:
+    connection, bookie = await connected(silent)
+    got: list[AddRun] = []
+    stream = connection.open_stream(3, LEDGER, got.extend, lambda error: None)
+    header = wire.Header(Dialect.V3, wire.Op.ADD, stream.txn_base + 5, version=3, priority=100)
+    odd = wire.encode_reply(header, reply)
+    if isinstance(reply, wire.AddReply):  # a field more than is needed: the header's priority
+        message = pb.Response.FromString(odd[4:])
+        message.header.priority = 100
+        odd = frame(message.SerializeToString())
+    assert not runs.split_add_replies(bytearray(odd), 0, len(odd), 1 << 20).runs
+    bookie.write(odd)
+    await settle()
+    assert got == heard and not connection.closed
     connection.close()
 
 
