@@ -449,9 +449,9 @@ class BookieServer:
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
-        for task in tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, Exception):  # one that had ended early does not keep the disk from its clean stop
+                log.error("bookie %s: its background work had failed", self.bookie_id, exc_info=result)
 
     async def _abandon(self) -> None:
         """Let go of everything but the disk."""

@@ -19,6 +19,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import Address, EntryId, LedgerId
 from bookkeeper.net.connection import AddRun, connect_bookie
+from bookkeeper.storage import EngineState
 from bookkeeper.testing import Fault
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
@@ -275,3 +276,23 @@ def test_a_crash_may_take_deferred_adds_never_plain_or_forced_ones_and_leaves_no
         assert all(reply.status in (Status.OK, Status.NO_ENTRY) for reply in replies)
 
     run(main, seed=seed)
+
+
+@pytest.mark.rule("K22")
+def test_background_work_that_has_failed_does_not_keep_the_disk_from_its_clean_stop() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        server = cluster.server
+        assert server is not None
+
+        async def failing() -> None:
+            raise ValueError("nobody foresaw this")
+
+        server._tasks.append(asyncio.create_task(failing()))
+        await asyncio.sleep(1)
+        await cluster.node.run(server.stop())
+        assert await metadata.bookies.writable() == []
+        assert server.engine.state is EngineState.CLOSED
+        assert "dirty" not in cluster.node.disk.list("/data/ledgers")
+
+    run(main)
