@@ -9,7 +9,7 @@ Machines, each with its effects in a module of its own that is not imported here
 """
 
 from bookkeeper.ledger.answer import Answer, classify
-from bookkeeper.ledger.digest import DigestScheme, DigestType, crc32c, mac_key, master_key
+from bookkeeper.ledger.digest import DigestScheme, DigestType, mac_key, master_key
 from bookkeeper.ledger.entry import HEADER, HEADER_SIZE, Entry
 from bookkeeper.ledger.metadata import Fragment, LedgerMetadata, LedgerState
 from bookkeeper.ledger.quorum import QuorumSpec
@@ -26,7 +26,6 @@ __all__ = [
     "LedgerState",
     "QuorumSpec",
     "classify",
-    "crc32c",
     "mac_key",
     "master_key",
 ]

@@ -58,8 +58,15 @@ def _fastest_crc32c() -> Callable[[Buffer, int], int]:
     return crc32c.crc32c
 
 
-crc32c: Final[Callable[[Buffer, int], int]] = _fastest_crc32c()
-"""``crc32c(data, crc_so_far)``: CRC-32C (start with 0)."""
+def _first_crc32c(data: Buffer, crc: int) -> int:
+    """Loads the library and puts its function in the place of this one: a bookie never comes here."""
+    global crc32c
+    crc32c = _fastest_crc32c()
+    return crc32c(data, crc)
+
+
+crc32c: Callable[[Buffer, int], int] = _first_crc32c
+"""``crc32c(data, crc_so_far)``: CRC-32C (start with 0). Not to be imported by name: it changes once."""
 
 
 def master_key(password: bytes) -> bytes:

@@ -14,21 +14,28 @@ from typing import Final
 from bookkeeper.runs.shapes import Digest
 from bookkeeper.seams import Buffer
 
-crc32c: Callable[[Buffer, int], int]
-"""``crc32c(data, seed)``: CRC32C of ``data``, continuing ``seed``."""
 
-try:
-    import crc32c as _package
+def _library() -> Callable[[Buffer, int], int]:
+    try:
+        import crc32c as package
 
-    crc32c = _package.crc32c
-except ImportError:
-    import crcmod.predefined
+        return package.crc32c
+    except ImportError:
+        import crcmod.predefined
 
-    _crcmod = crcmod.predefined.mkPredefinedCrcFun("crc-32c")
+        function = crcmod.predefined.mkPredefinedCrcFun("crc-32c")
+        return lambda data, seed: int(function(bytes(data), seed))
 
-    def crc32c(data: Buffer, seed: int = 0) -> int:
-        return int(_crcmod(bytes(data), seed))
 
+def _first(data: Buffer, seed: int) -> int:
+    """Loads the library and puts its function in the place of this one. With the compiled codec that never comes."""
+    global crc32c
+    crc32c = _library()
+    return crc32c(data, seed)
+
+
+crc32c: Callable[[Buffer, int], int] = _first
+"""``crc32c(data, seed)``: CRC32C of ``data``, continuing ``seed``. Not to be imported by name: it changes once."""
 
 DIGEST_SIZES: Final[dict[int, int]] = {Digest.CRC32: 8, Digest.HMAC: 20, Digest.CRC32C: 4, Digest.DUMMY: 0}
 

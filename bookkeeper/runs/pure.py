@@ -10,8 +10,8 @@ from array import array
 from collections.abc import Sequence
 from typing import Final
 
+from bookkeeper.runs import checksums
 from bookkeeper.runs.checksums import DIGEST_SIZES, digest_of
-from bookkeeper.runs.checksums import crc32c as _crc32c
 from bookkeeper.runs.frames import (
     DEFERRED,
     HEADER,
@@ -84,7 +84,7 @@ _LENGTH_MAX: Final = 1 << 62
 
 def crc32c(data: Buffer, seed: int = 0) -> int:
     """CRC32C of ``data``, continuing ``seed``."""
-    return _crc32c(data, seed)
+    return checksums.crc32c(data, seed)
 
 
 # -- adds, on the bookie ---------------------------------------------------------------------------------

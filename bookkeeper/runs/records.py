@@ -12,7 +12,8 @@ from array import array
 from struct import Struct
 from typing import Final
 
-from bookkeeper.runs.checksums import DIGEST_SIZES, crc32c, digest_of
+from bookkeeper.runs import checksums
+from bookkeeper.runs.checksums import DIGEST_SIZES, digest_of
 from bookkeeper.runs.frames import HEADER, U32, check_bounds, view_of
 from bookkeeper.runs.shapes import (
     ENTRY_HEADER,
@@ -37,7 +38,7 @@ def record(entry: Buffer) -> bytes:
 def record_header(entry: Buffer) -> bytes:
     """What stands before the entry in its record."""
     length = U32.pack(len(entry))
-    return length + U32.pack(crc32c(entry, crc32c(length, 0)))
+    return length + U32.pack(checksums.crc32c(entry, checksums.crc32c(length, 0)))
 
 
 def place_record(out: memoryview, at: int, entry: Buffer) -> None:
@@ -48,7 +49,9 @@ def place_record(out: memoryview, at: int, entry: Buffer) -> None:
 
 
 def _has_crc(view: memoryview, at: int, length: int) -> bool:
-    crc = crc32c(view[at + RECORD_HEADER : at + RECORD_HEADER + length], crc32c(view[at : at + 4], 0))
+    crc = checksums.crc32c(
+        view[at + RECORD_HEADER : at + RECORD_HEADER + length], checksums.crc32c(view[at : at + 4], 0)
+    )
     return U32.unpack_from(view, at + 4) == (crc,)
 
 
@@ -227,7 +230,7 @@ def chain_crcs(records: Buffer, start: int, end: int, seed: int = 0) -> int:
     while end - at >= RECORD_HEADER:
         crcs += view[at + 4 : at + RECORD_HEADER]
         at += RECORD_HEADER + U32.unpack_from(view, at)[0]
-    return crc32c(crcs, seed)
+    return checksums.crc32c(crcs, seed)
 
 
 # -- places, for the index -------------------------------------------------------------------------------
