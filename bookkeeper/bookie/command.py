@@ -75,6 +75,7 @@ def bookie(
             given["tls"] = {name: value for name, value in tls.items() if value is not None}
         config = load_config(path, **given) if path else config_from(given)
         real.keep_freed_memory()
+        real.allow_descriptors()
         if config.tls.mode != "off" or config.auth_provider != NONE:
             real.no_core_dumps()
         code = real.run(serve(config, real.system_seams()))

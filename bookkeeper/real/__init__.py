@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
 from bookkeeper.real.clock import SystemClock, SystemRng
+from bookkeeper.real.descriptors import allow_descriptors
 from bookkeeper.real.disk import PosixDisk
 from bookkeeper.real.memory import keep_freed_memory, no_core_dumps
 from bookkeeper.real.net import AsyncioNet
@@ -26,6 +27,7 @@ __all__ = [
     "SystemClock",
     "SystemRng",
     "ThreadWorkers",
+    "allow_descriptors",
     "append_private",
     "keep_freed_memory",
     "no_core_dumps",
