@@ -12,13 +12,12 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 from bookkeeper.errors import (
+    ClientClosedError,
     KeyExistsError,
     LedgerExistsError,
-    MetadataConflictError,
-    MetadataUnavailableError,
+    MetadataError,
     NoSuchKeyError,
     NoSuchLedgerError,
-    NotEmptyError,
 )
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger.metadata import LedgerMetadata
@@ -126,6 +125,8 @@ class Ledgers:
     async def delete(self, ledger_id: LedgerId, expected: Version | None = None) -> None:
         """Delete it and parents left empty; a ledger that is not there counts as deleted.
 
+        Parents that cannot be deleted, for whatever reason, stay: the ledger is gone all the same.
+
         Raises:
             MetadataConflictError: another version.
         """
@@ -136,7 +137,7 @@ class Ledgers:
         for parent in self._layout.emptied_parents(self._root, ledger_id):
             try:
                 await self._store.delete(parent, None)
-            except (NotEmptyError, NoSuchKeyError, MetadataConflictError, MetadataUnavailableError):
+            except (MetadataError, ClientClosedError):
                 return
 
     async def list(self) -> AsyncIterator[LedgerId]:

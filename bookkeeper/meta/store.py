@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Generic, NewType, Protocol, TypeVar
+from typing import Final, Generic, NewType, Protocol, TypeVar
 
 from bookkeeper.errors import (
     KeyExistsError,
@@ -197,6 +197,17 @@ class MetadataStore(Protocol):
 
 # -- deciding a write whose reply was lost ------------------------------------------------------------------
 
+LOST_MAX: Final = 10
+"""So many times in a row a write gets no answer and is not done: then it is no accident. ZooKeeper ends the connection
+of whoever sends it more than ``jute.maxbuffer``, and to try that for ever would cut off everybody in this session."""
+
+
+def _lost_too_often(path: str, size: int) -> MetadataUnavailableError:
+    return MetadataUnavailableError(
+        f"{path}: {LOST_MAX} times {size} bytes were sent, no answer came, and they were not written; if the store is "
+        "well, they are too many for it (ZooKeeper: jute.maxbuffer, by default 1 MiB)"
+    )
+
 
 async def settled_set(store: MetadataStore, path: str, value: bytes, expected: Version, *, born: int = 0) -> Version:
     """Replace a value and know whether it was done (M8).
@@ -207,9 +218,9 @@ async def settled_set(store: MetadataStore, path: str, value: bytes, expected: V
 
     Raises:
         MetadataConflictError, NoSuchKeyError: as ``set``; also if our write was done and replaced since.
-        MetadataUnavailableError: the store could not be asked again; still unknown.
+        MetadataUnavailableError: the store could not be asked again, or did not take it ``LOST_MAX`` times; unknown.
     """
-    while True:
+    for _ in range(LOST_MAX):
         try:
             return await store.set(path, value, expected, born=born)
         except MetadataUnavailableError:
@@ -221,6 +232,7 @@ async def settled_set(store: MetadataStore, path: str, value: bytes, expected: V
         if found.version == expected + 1 and found.value == value:
             return found.version
         raise MetadataConflictError(f"{path}: wrote over version {expected}, lost the reply, found {found.version}")
+    raise _lost_too_often(path, len(value))
 
 
 async def settled_create(store: MetadataStore, path: str, value: bytes, *, parents: bool = False) -> Version:
@@ -228,9 +240,9 @@ async def settled_create(store: MetadataStore, path: str, value: bytes, *, paren
 
     Raises:
         KeyExistsError: there is one, and it is not ours.
-        MetadataUnavailableError: the store could not be asked again; still unknown.
+        MetadataUnavailableError: the store could not be asked again, or did not take it ``LOST_MAX`` times; unknown.
     """
-    while True:
+    for _ in range(LOST_MAX):
         try:
             return (await store.create(path, value, parents=parents))[1]
         except MetadataUnavailableError:
@@ -246,6 +258,7 @@ async def settled_create(store: MetadataStore, path: str, value: bytes, *, paren
         if found.value != value:
             raise KeyExistsError(path)
         return found.version
+    raise _lost_too_often(path, len(value))
 
 
 async def settled_delete(store: MetadataStore, path: str, expected: Version | None) -> None:

@@ -9,8 +9,11 @@ from bookkeeper.errors import (
     LedgerClosedError,
     LedgerExistsError,
     MetadataConflictError,
+    MetadataError,
+    MetadataForbiddenError,
     MetadataUnavailableError,
     NoSuchLedgerError,
+    SessionExpiredError,
 )
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger.metadata import LedgerMetadata, LedgerState
@@ -18,7 +21,7 @@ from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.meta.layout import Layout
 from bookkeeper.meta.ledgers import Ledgers
 from bookkeeper.meta.paths import Paths
-from bookkeeper.meta.store import MetadataStore, Version
+from bookkeeper.meta.store import LOST_MAX, MetadataStore, Version
 from tests.bookkeeper.meta.services import FINE, REPLY_LOST, REQUEST_LOST, Losing, MemoryService, Recording
 from tests.contracts.metadata_store import Calls, Service
 
@@ -200,6 +203,44 @@ async def test_parents_that_are_still_used_stay(memory_service: MemoryService) -
     assert await store.children("/ledgers/00") == ["0000"]
     await ledgers.delete(LedgerId(1))
     assert await store.children("/ledgers/00/0000") == ["L0002"]
+
+
+@pytest.mark.parametrize("refusal", [MetadataForbiddenError("not yours"), SessionExpiredError("gone")], ids=repr)
+async def test_a_deletion_is_done_though_a_parent_of_somebody_elses_stays(
+    memory_service: MemoryService, monkeypatch: pytest.MonkeyPatch, refusal: MetadataError
+) -> None:
+    """A node's access list, or the end of our session, may keep us from the parents; the ledger is gone by then."""
+    store = await memory_service.connect()
+    ledgers = ledgers_in(store)
+    number, _ = await ledgers.create(NEW)
+    delete = store.delete
+
+    async def guarded(path: str, expected: Version | None) -> None:
+        if path != ledgers.path(number):
+            raise refusal
+        await delete(path, expected)
+
+    monkeypatch.setattr(store, "delete", guarded)
+    await ledgers.delete(number)
+    with pytest.raises(NoSuchLedgerError):
+        await ledgers.read(number)
+
+
+@pytest.mark.rule("M8")
+async def test_a_write_that_is_lost_each_time_is_given_up_and_says_how_large_it_is(
+    memory_service: MemoryService,
+) -> None:
+    """As ZooKeeper does with one above its limit: it ends the connection, each time."""
+    ledgers = ledgers_in(await memory_service.connect())
+    number, created = await ledgers.create(NEW)
+    memory_service.cluster.interference = losing = Losing(set=[REQUEST_LOST] * 99, create=[FINE, *[REQUEST_LOST] * 99])
+    with pytest.raises(MetadataUnavailableError, match=r"10 times \d+ bytes were sent.*jute\.maxbuffer"):
+        await ledgers.write(number, created.value.begin_recovery(), created.version)
+    with pytest.raises(MetadataUnavailableError, match=r"jute\.maxbuffer"):
+        await ledgers.create(NEW)
+    assert len(losing.lost) == 1 + 2 * LOST_MAX
+    memory_service.cluster.interference = None
+    assert (await ledgers.read(number)).version == created.version
 
 
 @pytest.mark.rule("M6")
