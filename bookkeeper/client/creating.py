@@ -32,6 +32,10 @@ DIGESTS: Final = {
 
 LEDGER_ID_MAX: Final = (1 << 63) - 1
 
+METADATA_MAX: Final = 768 * 1024
+"""Bytes of custom metadata and password: ZooKeeper takes values of up to 1 MiB, and a ledger's grow with each ensemble
+change."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
@@ -60,6 +64,8 @@ class Wanted:
         for key, value in (self.custom_metadata or {}).items():
             fits = isinstance(key, str) and isinstance(value, bytes)
             require(fits, f"custom_metadata maps str to bytes, not {key!r} to {type(value).__name__}")
+        size = len(self.password) + sum(len(k.encode()) + len(v) for k, v in (self.custom_metadata or {}).items())
+        require(size <= METADATA_MAX, f"custom_metadata and password of at most {METADATA_MAX} bytes, not {size}")
         if self.ledger_id is not None:
             fits = isinstance(self.ledger_id, int) and 0 <= self.ledger_id <= LEDGER_ID_MAX
             require(fits, f"ledger_id is a whole number of 0 to 2**63 - 1, not {self.ledger_id!r}")

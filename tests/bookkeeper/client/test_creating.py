@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.client.creating import Wanted
+from bookkeeper.client.creating import METADATA_MAX, Wanted
 from bookkeeper.errors import ConfigError, LedgerExistsError
 from tests.bookkeeper.client.scripted import ScriptedCluster
 
@@ -36,6 +36,8 @@ FINE: dict[str, Any] = {
         ({"password": "secret"}, "password is bytes, not str"),
         ({"custom_metadata": {"app": "x"}}, "not 'app' to str"),
         ({"custom_metadata": {7: b"x"}}, "maps str to bytes, not 7"),
+        ({"custom_metadata": {"app": bytes(METADATA_MAX - 2)}}, "at most 786432 bytes, not 7864"),
+        ({"password": bytes(METADATA_MAX + 1)}, "at most 786432 bytes, not 7864"),
         ({"ledger_id": -1}, "0 to 2\\*\\*63 - 1, not -1"),
         ({"ledger_id": 1 << 63}, "not 9223372036854775808"),
         ({"ledger_id": "7"}, "not '7'"),
