@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
@@ -29,6 +30,8 @@ from bookkeeper.errors import BookKeeperError, ClusterExistsError, ConfigError
 from bookkeeper.meta import init_cluster
 
 _PR_SET_PDEATHSIG: Final = 1
+_SHARED: Final = ("bookkeeper.bookie.process", "bookkeeper.bookie.lifecycle", "bookkeeper.meta.sqlite")
+"""What every bookie loads: once for all, before they are forked."""
 _STOP_S: Final = 15.0
 """How long children may take to stop before they are killed."""
 
@@ -88,6 +91,8 @@ class Standalone:
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, self._stop)
         self._fork("init", self._init)
+        for module in _SHARED:
+            import_module(module)
         self._relay(until_ended=True)
         if self._status:
             return self._status
