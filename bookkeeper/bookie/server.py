@@ -261,13 +261,13 @@ class ServerConnection(FrameProtocol):
                 refused += run.i1 - run.i0
                 self.server.requests.run(self.host, run, adds.entry_ids[run.i0], status, 0.0)
                 self.write(runs.fail_acks(adds.acks, adds.ack_ends, run.i0, run.i1, status))
-        counts.adds_refused.add(refused)
+        counts.adds_refused.value += refused
         if not accepted:
             self.admission.release(charge)
             return
-        counts.adds.add(accepted)
-        counts.add_runs.add(len(chosen))
-        counts.add_bytes.add(charge)
+        counts.adds.value += accepted
+        counts.add_runs.value += len(chosen)
+        counts.add_bytes.value += charge
         if stored:
             counts.adds_deferred.add(deferred)
             self.write(_cut(adds, stored))

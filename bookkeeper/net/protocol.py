@@ -240,6 +240,8 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self.on_closed(self._reason or exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:
+        if not self._end:
+            return self._view
         if self._end == len(self._buffer):
             self._make_room()
         return self._view[self._end :]

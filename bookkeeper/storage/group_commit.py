@@ -151,6 +151,11 @@ class GroupCommit:
             yield self._writing
 
     @property
+    def _last(self) -> PendingGroup | None:
+        """The newest of them."""
+        return self._collecting or (self._queue[-1] if self._queue else self._writing)
+
+    @property
     def written_below(self) -> int:
         """Places below this are in the entry logs."""
         oldest = self._writing or (self._queue[0] if self._queue else self._collecting)
@@ -162,7 +167,7 @@ class GroupCommit:
         """See :meth:`Engine.when_durable`."""
         if self.dead is not None:
             return callback(_failed(self.dead))
-        last = next(self.groups(), None)
+        last = self._last
         if last is None or (last is self._writing and self._unlogged is not None):
             return callback(None)
         last.waiters.append(callback)
@@ -173,7 +178,7 @@ class GroupCommit:
         may cover (K13). Errors as :meth:`when_durable`."""
         if self.dead is not None:
             return callback(_failed(self.dead))
-        last = next(self.groups(), None)
+        last = self._last
         if last is None:
             return callback(None)
         last.followers.append(callback)
@@ -187,7 +192,7 @@ class GroupCommit:
             return
         if self._writing is None:
             if not self._queue:
-                if self._collecting is None or self._wait_for_gap():
+                if self._collecting is None or (self.config.journal_gap_ms and self._wait_for_gap()):
                     return
                 if self.inline.on and self.call_later is not None:
                     self._busy = True
@@ -383,7 +388,7 @@ class GroupCommit:
     def _wait_for_gap(self) -> bool:
         """Whether ``journal_gap_ms`` asks to collect a little longer."""
         gap = self.config.journal_gap_ms / 1000
-        if not gap or self.monotonic is None or self.call_later is None:
+        if self.monotonic is None or self.call_later is None:
             return False
         left = self._started_at + gap - self.monotonic()
         if left <= 0:

@@ -99,8 +99,8 @@ class PendingGroup:
         Returns:
             their places (array('q')).
         """
-        end = ends[i1 - 1]
-        at, self.used = self.used, self.used + end - begin
+        end, at = ends[i1 - 1], self.used
+        self.used = at + end - begin
         self.buffer.view[at : self.used] = memoryview(records)[begin:end]
         self.records += i1 - i0
         self._count(ledger_id, end - begin, i1 - i0)

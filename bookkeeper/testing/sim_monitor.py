@@ -81,7 +81,7 @@ class Monitor:
         self.deferred[name].clear()
         self.check_memory(name, engine)
         commit: Any = engine._commit
-        append, fence, covered = engine.append, engine.fence, commit.hooks.covered
+        append, fence, make_durable = engine.append, engine.fence, commit.journal.make_durable
 
         def watched_append(run: Run, adds: Adds, *, recovery: bool = False) -> None:
             append(run, adds, recovery=recovery)
@@ -101,18 +101,18 @@ class Monitor:
             if newest is not None and not known and commit.in_flight > before:
                 self._under_way.setdefault(newest, []).append(("fence", ledger_id, -1))
 
-        def watched_covered(group: Any) -> None:
+        def watched_make_durable(group: Any, durable_below: int) -> None:
+            make_durable(group, durable_below)  # when it returns, the group is on stable storage
             for kind, ledger, entry in self._under_way.pop(group, ()):
                 if kind == "add":
                     self.durable[name].add((ledger, entry))
                 else:
                     self.fences[name].add(ledger)
                     self.count("fences")
-            covered(group)
 
         engine.append = watched_append  # type: ignore[method-assign]
         engine.fence = watched_fence  # type: ignore[method-assign]
-        commit.hooks.covered = watched_covered
+        commit.journal.make_durable = watched_make_durable
 
     def check_memory(self, name: str, engine: Engine) -> None:
         """Everything it ever made durable is there, and it has no doubt of it."""
