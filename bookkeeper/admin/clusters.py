@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from bookkeeper.admin.operations import drain, info
+from bookkeeper.admin.operations import drain, forget, info
 from bookkeeper.admin.options import connected, counted, finish, json_option, metadata_option, print_json, print_table
 from bookkeeper.errors import ClusterExistsError
 from bookkeeper.meta import Metadata, init_cluster
@@ -53,11 +53,12 @@ class _Listing(click.Group):
 
 @click.group(cls=_Listing)
 def bookies() -> None:
-    """List bookies (the default), show how full they are, move every ledger off some of them."""
+    """List bookies (the default), show how full they are, move every ledger off some of them, forget those."""
 
 
 bookies.add_command(info)
 bookies.add_command(drain)
+bookies.add_command(forget)
 
 
 @bookies.command("list")

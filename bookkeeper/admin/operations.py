@@ -1,4 +1,4 @@
-"""``bk bookies info``, ``bk bookies drain``, ``bk ledger entries``: looking after bookies that come and go."""
+"""``bk bookies info``, ``drain`` and ``forget``, ``bk ledger entries``: looking after bookies that come and go."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
 
 if TYPE_CHECKING:
     from bookkeeper.client.operators import Operator
-    from bookkeeper.replication import DrainConfig, DrainProgress, DrainReport, Share, Stuck
+    from bookkeeper.replication import DrainConfig, DrainProgress, DrainReport, Forgotten, Share, Stuck
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _RUNS_SHOWN = 8
@@ -285,6 +285,50 @@ def _tell(report: DrainReport) -> None:
         print_table(f"stuck: {len(rows)}", ["ledger", "what", "why"], rows)
     else:
         click.echo("no ledger names " + ("it" if len(report.bookies) == 1 else "them") + " any more")
+
+
+@click.command()
+@metadata_option
+@json_option
+@click.argument("names", nargs=-1, required=True, metavar="ID...")
+def forget(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
+    """Forget bookies that were drained and stopped: the cluster does not know them any more.
+
+    Their cookies are removed. Refused, for all of them, while one is registered, while the metadata of any ledger
+    name one, or while those of some ledger cannot be read. Files on their disks stay; a bookie started on them again
+    refuses.
+
+    \b
+    Example, two bookies taken out of service:
+      bk bookies drain b1 b2
+      (stop both)
+      bk bookies forget b1 b2
+    """
+
+    async def work() -> Forgotten:
+        from bookkeeper.replication import forget as forget_them
+
+        async with connected(metadata) as bk:
+            with _count(", ".join(names)) as show:
+                return await forget_them(bk, names, show)
+
+    done = finish(work(), changes=True)
+    if as_json:
+        print_json({"forgotten": done.removed, "ledgers": done.ledgers})
+    else:
+        click.echo(f"forgotten: {', '.join(done.removed)}; none of {counted(done.ledgers, 'ledger')} names them")
+
+
+@contextmanager
+def _count(names: str) -> Iterator[Any]:
+    """How many ledgers were looked at, on standard error when a person looks at it; nothing otherwise."""
+    if not sys.stderr.isatty():
+        yield lambda ledgers: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("looking for ledgers") as status:
+        yield lambda ledgers: status.update(f"looking for {names} in {counted(ledgers, 'ledger')}")
 
 
 @contextmanager

@@ -17,7 +17,9 @@ from typing import Final
 from bookkeeper.errors import (
     BookieUnavailableError,
     ClientClosedError,
+    IllegalOperationError,
     KeyExistsError,
+    MetadataConflictError,
     MetadataError,
     MetadataUnavailableError,
     NoClusterError,
@@ -29,7 +31,7 @@ from bookkeeper.meta import service_info
 from bookkeeper.meta.cookies import Cookies
 from bookkeeper.meta.paths import Paths
 from bookkeeper.meta.service_info import ServiceInfo
-from bookkeeper.meta.store import MetadataStore, SessionState, Watch
+from bookkeeper.meta.store import Create, Delete, MetadataStore, SessionState, Version, Watch
 
 FOREIGN_WAIT_S: Final = 15.0
 """How long a first registration waits for another session's value of the same id to go; a later one waits for ever."""
@@ -249,6 +251,40 @@ class Bookies:
     async def known(self) -> list[BookieId]:
         """Every bookie that has a cookie, sorted."""
         return await self._cookies.known()
+
+    async def forget(self, bookie: BookieId, cookie: Version) -> None:
+        """Remove the cookie of this version, in one write that fails if the bookie is registered (A11): there is no way
+        to ask for an absence, so the write creates its registrations and removes them again.
+
+        Raises:
+            IllegalOperationError: it is registered, or its cookie was changed or removed meanwhile. Nothing was done.
+            MetadataUnavailableError: the store could not be asked again; still unknown.
+        """
+        store, path = self._store, self._paths.cookie(bookie)
+        places = [self._paths.available_bookie(bookie)]
+        if await store.exists(self._paths.read_only) is not None:
+            places.append(self._paths.read_only_bookie(bookie))
+        absent = [operation for place in places for operation in (Create(place), Delete(place, None))]
+        unsure = False
+        while True:
+            try:
+                await store.multi([*absent, Delete(path, cookie)])
+                return
+            except KeyExistsError as error:
+                raise IllegalOperationError(
+                    f"{bookie} was registered meanwhile: stop it, and forget it then"
+                ) from error
+            except NoSuchKeyError as error:
+                if unsure:  # by us, most likely; it is what was wanted
+                    return
+                raise IllegalOperationError(
+                    f"{bookie} has no cookie any more: somebody else has forgotten it"
+                ) from error
+            except MetadataConflictError as error:
+                raise IllegalOperationError(f"the cookie of {bookie} was changed meanwhile: look who joined") from error
+            except MetadataUnavailableError:
+                unsure = True
+                await store.sync(path)
 
     def watch(self, callback: Callable[[], None]) -> Watch:
         """Call back (on the loop) when a bookie may have come, gone or changed its mode; also on a slow timer (Z5)."""

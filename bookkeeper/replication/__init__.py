@@ -9,7 +9,7 @@
         report = await drain(bk, ["b1", "b2"])            # every ledger off two bookies
         await replicate_fragment(bk, ledger_id, 0, "b3")  # one fragment's share of b3 to somebody else
 
-Safety is the compare-and-set's and the rules' (A1-A9, docs/rules.md), not the locks'. Works with Apache's bookies as
+Safety is the compare-and-set's and the rules' (A1-A11, docs/rules.md), not the locks'. Works with Apache's bookies as
 sources and targets; its list of under-replicated ledgers and its repair locks are kept as its own workers keep them.
 
 Read in this order
@@ -19,7 +19,7 @@ Read in this order
     replace     choosing targets; ``replicate_fragment``
     check, marks, tidy
                 is a ledger whole; the list of under-replicated ledgers and its locks; which marks may go
-    drain       every ledger off some bookies
+    drain       every ledger off some bookies;  forget  their cookies, when nothing names them any more
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from bookkeeper.replication.drain import (
     drain,
     shares_of,
 )
+from bookkeeper.replication.forget import Forgotten, forget
 from bookkeeper.replication.fragment import CopyConfig, Outcome
 from bookkeeper.replication.repair import Brought
 from bookkeeper.replication.replace import replicate_fragment
@@ -45,12 +46,14 @@ __all__ = [
     "DrainConfig",
     "DrainProgress",
     "DrainReport",
+    "Forgotten",
     "Moved",
     "Outcome",
     "Share",
     "Stuck",
     "TidiedMark",
     "drain",
+    "forget",
     "replicate_fragment",
     "shares_of",
 ]

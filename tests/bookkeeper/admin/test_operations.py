@@ -97,6 +97,27 @@ def _drained(four: Bookies) -> None:
     assert len(bk("ledger", "read", ledgers[0], "-m", four.uri).out.splitlines()) == 20
 
 
+def test_a_bookie_is_forgotten_when_nothing_needs_it(tmp_path: Path) -> None:
+    with bookies(tmp_path, ("b1", "b2", "b3", "b4")) as four:
+        ledger = append(four, 5, "--ensemble", 3)
+        member = str(bk("ledger", "entries", ledger, "-m", four.uri, "--json").document[0]["bookie"])
+        bk("bookies", "forget", member, "-m", four.uri).refused(f"{member} is registered (writable)", "drain it")
+        four[member].kill()
+        until(lambda: four.states()[member] == "absent", 60, four.states)
+        bk("bookies", "forget", member, "-m", four.uri).refused(
+            f"{member} is named by ledger {ledger}", f"bk bookies drain {member}"
+        )
+        assert bk("bookies", "drain", member, "-m", four.uri).status == 0
+        done = bk("bookies", "forget", member, "-m", four.uri, "--json").document
+        assert done == {"forgotten": [member], "ledgers": 1}
+        assert member not in four.states()
+        bk("bookies", "forget", member, "-m", four.uri).refused(f"no bookie {member} has a cookie")
+        bk("bookies", "forget", "-m", four.uri).refused("ID...", status=2)
+        spare = sorted(four.states())[0]
+        said = bk("bookies", "forget", "--help").out
+        assert "Example" in said and "bk bookies forget b1 b2" in said and spare not in done["forgotten"]
+
+
 def test_what_is_stuck_is_told_with_its_reason_and_the_status_says_so(tmp_path: Path) -> None:
     with bookies(tmp_path, ("b1", "b2", "b3")) as three:
         ledger = append(three, 5)

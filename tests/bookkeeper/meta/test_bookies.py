@@ -4,14 +4,15 @@ import asyncio
 
 import pytest
 
-from bookkeeper.errors import BookieUnavailableError, KeyExistsError, NoClusterError
+from bookkeeper.errors import BookieUnavailableError, IllegalOperationError, KeyExistsError, NoClusterError
 from bookkeeper.ids import Address, BookieId
 from bookkeeper.meta.bookies import Bookies
 from bookkeeper.meta.cookies import Cookie, Cookies
+from bookkeeper.meta.memory import Fate
 from bookkeeper.meta.paths import Paths
 from bookkeeper.meta.service_info import ServiceInfo
-from bookkeeper.meta.store import MetadataStore
-from tests.bookkeeper.meta.services import REPLY_LOST, Losing, MemoryService
+from bookkeeper.meta.store import MetadataStore, Version
+from tests.bookkeeper.meta.services import REPLY_LOST, REQUEST_LOST, Losing, MemoryService
 from tests.contracts.metadata_store import Calls, Service, until
 
 A = BookieId("a:1")
@@ -216,3 +217,43 @@ async def test_known_bookies_are_those_with_a_cookie(memory_service: MemoryServi
     cookie = Cookie(bookie_id=A, journal_dirs=("/j",), ledger_dirs=("/l",), instance_id=None)
     await Cookies(store, PATHS).write(cookie, None)
     assert await bookies_in(store).known() == [A]
+
+
+@pytest.mark.rule("A11")
+async def test_a_bookie_is_forgotten_in_a_write_that_finds_it_absent(
+    store: MetadataStore, other: MetadataStore
+) -> None:
+    """On every kind of store."""
+    bookies, cookies = bookies_in(store), Cookies(store, PATHS)
+    cookie = Cookie(bookie_id=A, journal_dirs=("/j",), ledger_dirs=("/l",), instance_id="x")
+    for path in (PATHS.available, PATHS.read_only):
+        await store.create(path, parents=True)
+    version = await cookies.write(cookie, None)
+    registration = await bookies_in(other).register(A, INFO)
+    with pytest.raises(IllegalOperationError, match="a:1 was registered meanwhile"):
+        await bookies.forget(A, version)
+    await registration.set_read_only(True)
+    with pytest.raises(IllegalOperationError, match="a:1 was registered meanwhile"):
+        await bookies.forget(A, version)
+    await registration.unregister()
+    await cookies.write(cookie, version)
+    with pytest.raises(IllegalOperationError, match="the cookie of a:1 was changed meanwhile"):
+        await bookies.forget(A, version)
+    assert await bookies.known() == [A]
+    await bookies.forget(A, Version(version + 1))
+    assert await bookies.known() == [] == await bookies.writable() == await bookies.read_only()
+    with pytest.raises(IllegalOperationError, match="has no cookie any more"):
+        await bookies.forget(A, version)
+
+
+@pytest.mark.rule("A11", "M8")
+@pytest.mark.parametrize("fate", [REPLY_LOST, REQUEST_LOST])
+async def test_a_bookie_whose_forgetting_has_no_answer_is_forgotten(memory_service: MemoryService, fate: Fate) -> None:
+    store = await memory_service.connect()
+    cookies = Cookies(store, PATHS)
+    await store.create(PATHS.available, parents=True)
+    cookie = Cookie(bookie_id=A, journal_dirs=("/j",), ledger_dirs=("/l",), instance_id="x")
+    version = await cookies.write(cookie, None)
+    memory_service.cluster.interference = Losing(multi=[fate])
+    await bookies_in(store).forget(A, version)
+    assert await cookies.known() == []

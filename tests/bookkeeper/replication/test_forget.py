@@ -1,0 +1,124 @@
+"""Forgetting bookies: only those that nobody needs any more."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.errors import IllegalOperationError
+from bookkeeper.ids import BookieId
+from bookkeeper.replication import drain, forget
+from bookkeeper.testing.cluster import SimCluster
+from tests.bookkeeper.replication.clusters import Story, set_read_only, written
+
+
+def run(story: Story, bookies: int = 4, seed: int = 1) -> None:
+    SimCluster(seed, bookies).run(story)
+
+
+async def stop(cluster: SimCluster, bk: BookKeeper, name: str) -> None:
+    """And wait until it is registered no more."""
+    await cluster.servers[name].stop()
+    bookies = bk.metadata_store.bookies
+    while name in [*await bookies.writable(), *await bookies.read_only()]:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+
+
+async def known(bk: BookKeeper) -> list[BookieId]:
+    return await bk.metadata_store.bookies.known()
+
+
+@pytest.mark.rule("A11")
+def test_a_bookie_is_forgotten_when_it_is_stopped_and_no_ledger_names_it() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledgers = [await written(cluster, bk, 10) for _ in range(4)]
+            naming = [ledger for ledger in ledgers if "b1" in (await bk.metadata(ledger)).bookies]
+            assert len(naming) > 0
+            with pytest.raises(IllegalOperationError, match=r"b1 is registered \(writable\): drain it, stop it"):
+                await forget(bk, ["b1"])
+            await set_read_only(cluster, "b1")
+            with pytest.raises(IllegalOperationError, match=r"b1 is registered \(read-only\)"):
+                await forget(bk, ["b1"])
+            await stop(cluster, bk, "b1")
+            with pytest.raises(IllegalOperationError) as refused:
+                await forget(bk, ["b1"])
+            assert f"b1 is named by ledger{'s' if len(naming) > 1 else ''} {', '.join(map(str, naming))}" in str(
+                refused.value
+            )
+            assert "bk bookies drain b1" in str(refused.value)
+            assert (await drain(bk, ["b1"])).is_complete
+            told: list[int] = []
+            done = await forget(bk, ["b1", "b1"], told.append)
+            assert (done.removed, done.ledgers, told) == (["b1"], 4, [1, 2, 3, 4])
+            assert await known(bk) == ["b2", "b3", "b4"]
+            with pytest.raises(IllegalOperationError, match="no bookie b1 has a cookie: known are b2, b3, b4"):
+                await forget(bk, ["b1"])
+            await cluster.check_acked()
+
+    run(story)
+
+
+@pytest.mark.rule("A11")
+def test_several_are_forgotten_together_or_none() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            await written(cluster, bk, 10, ensemble=2, write_quorum=2, ack_quorum=2)
+            members = (await bk.metadata(0)).bookies
+            idle, *rest = sorted({"b1", "b2", "b3", "b4"} - set(members))
+            for name in (idle, *rest):
+                await stop(cluster, bk, name)
+            victim = sorted(members)[0]
+            await stop(cluster, bk, victim)
+            with pytest.raises(IllegalOperationError, match=f"{victim} is named by ledger 0: "):
+                await forget(bk, [idle, victim])
+            with pytest.raises(IllegalOperationError, match="no bookie was named"):
+                await forget(bk, [])
+            assert len(await known(bk)) == 4
+            assert (await forget(bk, [idle, *rest])).removed == [idle, *rest]
+
+    run(story)
+
+
+@pytest.mark.rule("A11", "X29")
+def test_a_ledger_that_cannot_be_read_may_name_anybody() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await written(cluster, bk, 10, ensemble=3)
+            idle = sorted({"b1", "b2", "b3", "b4"} - set((await bk.metadata(ledger)).bookies))[0]
+            await stop(cluster, bk, idle)
+            metadata = bk.metadata_store
+            await metadata.store.set(metadata.ledgers.path(ledger), b"nonsense", None)
+            with pytest.raises(IllegalOperationError, match=f"whether ledger {ledger} names {idle} cannot be told"):
+                await forget(bk, [idle])
+            assert idle in await known(bk)
+
+    run(story)
+
+
+@pytest.mark.rule("A11")
+def test_one_that_is_started_while_the_ledgers_are_looked_at_is_not_forgotten() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            await written(cluster, bk, 10, ensemble=3)
+            idle = sorted({"b1", "b2", "b3", "b4"} - set((await bk.metadata(0)).bookies))[0]
+            cluster.node(idle).crash()
+            bookies = bk.metadata_store.bookies
+            while idle in await bookies.writable():  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+            look = bookies.forget
+
+            async def started_first(bookie: BookieId, cookie: int) -> None:
+                cluster.node(idle).restart()
+                while idle not in await bookies.writable():  # noqa: ASYNC110
+                    await asyncio.sleep(0.1)
+                await look(bookie, cookie)  # type: ignore[arg-type]
+
+            bookies.forget = started_first  # type: ignore[method-assign]
+            with pytest.raises(IllegalOperationError, match=f"{idle} was registered meanwhile"):
+                await forget(bk, [idle])
+            assert idle in await known(bk)
+
+    run(story)
