@@ -56,14 +56,23 @@ class PosixFile:
     def pwrite(self, data: Buffer, offset: int) -> None:
         view = memoryview(data).cast("B")
         try:
-            written = os.pwrite(self._fd, view, offset)
+            written = self._pwrite(view, offset)
             while written < len(view):  # a short write is continued; an error then says so (K25)
                 if written == 0:
                     raise OSError(errno.EIO, os.strerror(errno.EIO))
                 view, offset = view[written:], offset + written
-                written = os.pwrite(self._fd, view, offset)
+                written = self._pwrite(view, offset)
         except OSError as error:
             raise _named(error, self.path) from error
+
+    def _pwrite(self, view: memoryview, offset: int) -> int:
+        """How much was written; of a direct file in whole blocks: what goes on within one is refused by the system."""
+        written = os.pwrite(self._fd, view, offset)
+        if not self.direct or written % DIRECT_BLOCK == 0:
+            return written
+        if written < DIRECT_BLOCK:  # what else keeps a disk from writing a block, without a word
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return written - written % DIRECT_BLOCK
 
     def pread(self, size: int, offset: int) -> bytes:
         if self.direct:

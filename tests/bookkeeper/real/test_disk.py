@@ -116,6 +116,29 @@ def test_a_write_that_ends_in_an_error_says_so_after_the_part_that_fitted(
     assert file.size() == 4
 
 
+@pytest.mark.rule("K25", "K26")
+def test_a_short_direct_write_is_continued_at_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a full disk has taken a part of a block, the rest of it would be refused as not aligned: a final error."""
+    file = PosixDisk().open(str(tmp_path / "file"), create=True, direct=True)
+    if not file.direct:
+        pytest.skip("this file system has no direct writes")
+    block = mmap.mmap(-1, 16384)
+    block[:] = bytes(range(256)) * 64
+    pwrite = os.pwrite
+
+    def odd(fd: int, data: memoryview, offset: int) -> int:
+        assert offset % 4096 == 0
+        return pwrite(fd, data[:8192], offset) - 512 if len(data) > 8192 else pwrite(fd, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", odd)
+    file.pwrite(memoryview(block), 0)
+    assert file.pread(16384, 0) == block[:]
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, offset: 512)
+    with pytest.raises(OSError, match="file") as caught:
+        file.pwrite(memoryview(block), 0)
+    assert caught.value.errno == errno.ENOSPC
+
+
 @pytest.mark.rule("K6", "K23")
 @pytest.mark.parametrize(("call", "method"), [("close", "close"), ("fdatasync", "sync")])
 def test_errors_of_close_and_sync_are_not_swallowed(
