@@ -8,9 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-from bookkeeper.storage import Engine, EngineState
+from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.index_segment import decode_page, read_segment
 from bookkeeper.storage.manifest import Manifest, read_manifest
+from bookkeeper.storage.shapes import EngineState
 from tests.bookkeeper.storage.recording_disk import Op, QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, add, everything, lid, make_entry, open_engine, read
 

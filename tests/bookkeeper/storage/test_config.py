@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bookkeeper.errors import ConfigError
-from bookkeeper.storage import StorageConfig
+from bookkeeper.storage.config import StorageConfig
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, add, open_engine, read, read_batch
 

@@ -15,7 +15,7 @@ from bookkeeper.errors import (
     NoSuchEntryError,
     NoSuchLedgerError,
 )
-from bookkeeper.storage import StorageConfig
+from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.journal_format import GROUP_HEADER, FileHeader, GroupHeader, padded
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.workload import (

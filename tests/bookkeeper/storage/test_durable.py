@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from bookkeeper.errors import ConfigError, CorruptionError, UnsupportedFormatError
-from bookkeeper.storage import StorageConfig
+from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable import SyncFailedError, create_file, replace_file, stamp, unstamp
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 

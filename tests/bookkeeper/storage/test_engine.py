@@ -20,8 +20,9 @@ from bookkeeper.errors import (
     UnsupportedFormatError,
 )
 from bookkeeper.ids import EntryId
-from bookkeeper.storage import Engine, EngineState
+from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_index import PageCache
+from bookkeeper.storage.shapes import EngineState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import (
     CONFIG,

@@ -10,9 +10,10 @@ from functools import partial
 import pytest
 
 from bookkeeper.errors import BookieFailedError, DiskFullError
-from bookkeeper.storage import Engine, EngineState
+from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.group_commit import SOON_BYTES, SOON_TURNS
 from bookkeeper.storage.journal_format import Group, padded, read_groups
+from bookkeeper.storage.shapes import EngineState
 from tests.bookkeeper.storage.recording_disk import Op, QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, add, everything, lid, make_entry, open_engine, read
 

@@ -12,11 +12,12 @@ import pytest
 from bookkeeper.errors import BookieFailedError, DiskFullError
 from bookkeeper.ids import EntryId
 from bookkeeper.seams import Space
-from bookkeeper.storage import Engine, EngineState
+from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_index import PageCache
 from bookkeeper.storage.housekeeping import WorkerHub
 from bookkeeper.storage.journal_format import CLEAN_STOP, Group, read_groups
 from bookkeeper.storage.manifest import Manifest, read_manifest
+from bookkeeper.storage.shapes import EngineState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, add, everything, lid, make_entry, open_engine, read
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from bookkeeper.storage import Engine, EngineState
+from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.inline_sync import AWAY, INLINE_BYTES, ROW, SLOW, InlineSync
+from bookkeeper.storage.shapes import EngineState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, add, read
 

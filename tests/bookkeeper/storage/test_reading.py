@@ -13,8 +13,9 @@ from bookkeeper.errors import BookieFailedError, CorruptionError, DataUnknownErr
 from bookkeeper.ids import EntryId
 from bookkeeper.runs import record
 from bookkeeper.seams import File
-from bookkeeper.storage import AvailabilityRun, Engine, PackedEntries
+from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.reading import absent, fetch
+from bookkeeper.storage.shapes import AvailabilityRun, PackedEntries
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk, RecordingFile
 from tests.bookkeeper.storage.workload import (
     CONFIG,

@@ -9,8 +9,9 @@ from pathlib import Path
 from bookkeeper.ids import EntryId
 from bookkeeper.real.disk import PosixDisk
 from bookkeeper.real.workers import ThreadWorkers
-from bookkeeper.storage import Engine, PackedEntries
 from bookkeeper.storage.config import MIB
+from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.shapes import PackedEntries
 from tests.bookkeeper.storage.workload import CONFIG, lid, make_adds, make_entry
 
 

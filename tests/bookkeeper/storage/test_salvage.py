@@ -8,7 +8,7 @@ import pytest
 
 from bookkeeper.errors import DataUnknownError
 from bookkeeper.runs import record, scan_records
-from bookkeeper.storage import StorageConfig
+from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.salvage import behind
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.test_damage import flipped, groups_of, journal_of

@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from bookkeeper.errors import BookKeeperError, DirectoryLockedError, LedgerFencedError
-from bookkeeper.storage import Engine, EngineState, StorageConfig
+from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.journal_format import Group, read_groups
 from bookkeeper.storage.manifest import Manifest, read_manifest
+from bookkeeper.storage.shapes import EngineState
 from bookkeeper.storage.start import start
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import (

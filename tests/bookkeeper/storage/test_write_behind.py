@@ -9,8 +9,9 @@ import pytest
 
 from bookkeeper.errors import BookieFailedError
 from bookkeeper.ids import LedgerId
-from bookkeeper.storage import Engine, EngineState
 from bookkeeper.storage.durable import SyncFailedError
+from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.shapes import EngineState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, add, open_engine
 

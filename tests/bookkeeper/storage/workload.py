@@ -11,7 +11,9 @@ from itertools import accumulate
 from bookkeeper.errors import NoSuchEntryError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.runs import Adds, Run, record
-from bookkeeper.storage import Engine, PackedEntries, StorageConfig
+from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.shapes import PackedEntries
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 
 CONFIG = StorageConfig(
