@@ -26,7 +26,6 @@ import importlib.util
 import ipaddress
 import os
 import stat
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal
@@ -105,6 +104,8 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Credential
 
 
 def _read(path: str) -> dict[str, Any]:
+    import tomllib  # most processes are given no file
+
     try:
         with open(path, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
