@@ -59,7 +59,7 @@ __all__ = [
 
 _HOME = {
     "NO_ENTRY": "bookkeeper.ids",
-    "AuthConfig": "bookkeeper.auth",
+    "AuthConfig": "bookkeeper.auth.config",
     "AdvancedHandle": "bookkeeper.client.advanced_handle",
     "BookKeeper": "bookkeeper.client.bookkeeper",
     "BookKeeperError": "bookkeeper.errors",
