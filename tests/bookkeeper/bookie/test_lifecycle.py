@@ -32,6 +32,31 @@ def entry(entry_id: int, payload: bytes) -> bytes:
     return runs.encode_adds(2, L, entry_id, [payload], -1, 0, KEY, 3)[0][28:]
 
 
+@pytest.mark.rule("A11")
+def test_a_bookie_that_is_forgotten_while_it_starts_does_not_serve() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        cluster.node.crash()
+        await asyncio.sleep(0.1)
+        cookie = (await metadata.cookies.read(BOOKIE)).version
+        next_boot = BookieServer._next_boot
+
+        async def forgotten_now(server: BookieServer) -> int:
+            await metadata.bookies.forget(BOOKIE, cookie)
+            return await next_boot(server)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(BookieServer, "_next_boot", forgotten_now)
+            with pytest.raises(CookieError, match=r"somebody has forgotten b:3181 \(bk bookies forget\)"):
+                await cluster.again()
+        assert await metadata.bookies.writable() == []
+        cluster.node.crash()
+        with pytest.raises(CookieError, match="which the cluster has forgotten"):
+            await cluster.again()
+
+    run(main)
+
+
 @pytest.mark.rule("Z7", "Z9")
 def test_an_earlier_registration_is_waited_out_as_long_as_its_session_may_last() -> None:
     """A bookie that was killed is listed until its session ends; it must be able to start again."""
