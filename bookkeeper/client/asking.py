@@ -33,7 +33,14 @@ def ask(
     if connection is not None:
         connection.request_nowait(request, limit_s, answered)
     else:
-        tasks.start(_connect_and_ask(services, bookie, request, answered, use, limit_s), f"ask {bookie}")
+        task = tasks.start(_connect_and_ask(services, bookie, request, answered, use, limit_s), f"ask {bookie}")
+        task.add_done_callback(lambda done: _answer_if_cancelled(done, bookie, answered))
+
+
+def _answer_if_cancelled(task: asyncio.Task[None], bookie: BookieId, answered: Answered) -> None:
+    """Also of a task that was cancelled before its first step: somebody waits for the answer."""
+    if task.cancelled():
+        answered(ClientClosedError(f"{bookie} was not asked: the handle is closed"))
 
 
 async def _connect_and_ask(
@@ -44,9 +51,6 @@ async def _connect_and_ask(
     except BookKeeperError as error:
         answered(error)
         return
-    except asyncio.CancelledError:
-        answered(ClientClosedError(f"{bookie} was not asked: the handle is closed"))
-        raise
     connection.request_nowait(request, limit_s, answered)
 
 

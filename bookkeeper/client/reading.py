@@ -22,6 +22,7 @@ from bookkeeper.errors import (
     BadRequestError,
     BookieUnavailableError,
     BookKeeperError,
+    ClientClosedError,
     DigestMismatchError,
     MalformedFrameError,
 )
@@ -185,7 +186,8 @@ class RunRead:
                     ledger = self._source.record.ledger_id
                     _log.error("ledger %d: the copy of entry %d on %s is bad", ledger, effect.entry_id, effect.bookie)
                 case wish.RefreshMetadata():
-                    self._source.tasks.start(self._refresh(), "metadata of a missing entry")
+                    task = self._source.tasks.start(self._refresh(), "metadata of a missing entry")
+                    task.add_done_callback(self._on_refresh_ended)
                 case wish.FailRead():
                     self._end()
                     if not self.done.done():
@@ -291,6 +293,12 @@ class RunRead:
 
     def _on_failed(self, wanted: wish.AskBookie, error: BookKeeperError) -> None:
         self._perform(self._machine.on_failed(wanted.bookie, wanted.first, error, self._loop.time()))
+
+    def _on_refresh_ended(self, task: asyncio.Task[None]) -> None:
+        """Somebody waits for the read, also if its reader was closed meanwhile."""
+        if task.cancelled():
+            closed = ClientClosedError(f"the reader of ledger {self._source.record.ledger_id} was closed")
+            self._perform(self._machine.on_metadata_failed(closed, self._loop.time()))
 
     async def _refresh(self) -> None:
         try:

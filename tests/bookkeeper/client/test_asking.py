@@ -11,6 +11,7 @@ from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import (
     BookieUnavailableError,
     BookKeeperError,
+    ClientClosedError,
     DigestMismatchError,
     MalformedFrameError,
     NoSuchEntryError,
@@ -62,5 +63,22 @@ def test_every_question_is_answered_once_also_by_a_bookie_that_is_gone() -> None
                 "ReadReply",
                 "ReadReply",
             ]
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("P4")
+@pytest.mark.parametrize("turns", [0, 1, 2])
+def test_a_question_whose_asker_is_closed_before_there_is_a_connection_is_answered(turns: int) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            heard: list[Reply | BookKeeperError] = []
+            tasks = Tasks("questions")
+            ask(bk.services, tasks, BookieId("b1"), ReadEntry(L7, E3), heard.append)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await tasks.close()
+            await asyncio.sleep(1)
+            assert [type(reply) for reply in heard] == [ClientClosedError]
 
     ScriptedCluster().run(story)

@@ -10,6 +10,7 @@ from bookkeeper import wire
 from bookkeeper.errors import (
     BookieFailedError,
     BookieUnavailableError,
+    ClientClosedError,
     DataMissingError,
     DigestMismatchError,
 )
@@ -165,3 +166,23 @@ def test_whole_entries_are_the_bytes_that_bookies_keep(shape: dict[str, int]) ->
                         assert entry in [b.entries.get(ledger_id, {}).get(entry_id) for b in cluster.bookies]
 
     ScriptedCluster(bookies=4).run(story)
+
+
+@pytest.mark.rule("L7", "V1")
+def test_a_read_that_waits_for_metadata_ends_when_its_reader_is_closed() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            async with await bk.create_ledger() as ledger:
+                await ledger.append(b"x")
+            reader = await bk.open_ledger(ledger.id)
+            for bookie in cluster.bookies:
+                bookie.entries[ledger.id].clear()
+            cluster.store.begin_outage()
+            reading = asyncio.ensure_future(reader.read_entry(0))
+            await asyncio.sleep(1)  # everybody has said no by now, and the metadata are read again
+            await reader.close()
+            with pytest.raises(ClientClosedError):
+                await asyncio.wait_for(reading, 60)
+            cluster.store.end_outage()
+
+    ScriptedCluster().run(story)
