@@ -121,9 +121,10 @@ class ZooKeeperServer:
         self._process = None
 
     def pause(self) -> None:
-        """Stop it in its tracks, with its connections open."""
+        """Stop it in its tracks, with its connections open. When this returns no thread of it runs any more."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Let it go on."""

@@ -119,7 +119,9 @@ class Process:
         self.wait()
 
     def pause(self) -> None:
+        """When this returns no thread of it runs any more."""
         self.send(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         self.send(signal.SIGCONT)
