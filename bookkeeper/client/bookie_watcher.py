@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
@@ -20,6 +20,10 @@ from bookkeeper.meta import Watch
 from bookkeeper.seams import Rng
 
 _log = logging.getLogger(__name__)
+
+
+RETRY_S: Final = 1.0
+"""Pause after the lists could not be read: who came meanwhile may be the stand-in that somebody waits for."""
 
 
 class BookieDirectory(Protocol):
@@ -115,14 +119,18 @@ class BookieWatcher:
 
     async def _follow(self) -> None:
         period = self._config.bookies_poll_ms / 1000
+        away = False
         while True:
             try:
-                async with asyncio.timeout(period):
+                async with asyncio.timeout(RETRY_S if away else period):
                     await self._changed.wait()
             except TimeoutError:
                 pass
             try:
                 await self.refresh()
+                away = False
             except MetadataError as error:
-                _log.warning("the list of bookies cannot be read, the last one stands: %s", error)
-                await asyncio.sleep(period)
+                level = logging.DEBUG if away else logging.WARNING  # it is tried every second: say it once
+                _log.log(level, "the list of bookies cannot be read, the last one stands: %s", error)
+                away = True
+                await asyncio.sleep(RETRY_S)

@@ -124,6 +124,23 @@ def test_while_the_store_is_away_the_last_lists_stand() -> None:
     in_a_world(story)
 
 
+@pytest.mark.rule("Z5")
+def test_news_that_come_while_the_store_is_away_are_found_soon_after_it_is_back() -> None:
+    async def story(directory: Directory, watcher: BookieWatcher) -> AsyncIterator[None]:
+        heard: list[frozenset[BookieId]] = []
+        watcher.on_appeared(heard.append)
+        directory.away = True
+        directory.change("b1", "b2", "b3", "b4")
+        await asyncio.sleep(3.3)
+        assert not heard
+        directory.away = False
+        await asyncio.sleep(1.1)
+        assert heard == [{"b4"}]
+        yield
+
+    in_a_world(story)
+
+
 def test_known_and_absent_are_those_with_a_cookie_and_without_a_registration() -> None:
     async def story(directory: Directory, watcher: BookieWatcher) -> AsyncIterator[None]:
         assert await watcher.known_absent() == ["b4"]
