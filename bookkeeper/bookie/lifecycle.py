@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from typing import Any
+from typing import Any, Final
 
 from bookkeeper.auth.config import TLS
 from bookkeeper.auth.loading import server_provider
@@ -53,6 +53,9 @@ log = logging.getLogger(__name__)
 
 OPENED = "boot"
 """File with the number of the last start that had the disk open: from the first on, an empty disk is a lost one."""
+
+GOODBYE_S: Final = 1.0
+"""Seconds that connections have to end in good order when the bookie stops; then they are cut off."""
 
 
 class BookieServer:
@@ -459,6 +462,19 @@ class BookieServer:
         while self._admission.in_progress and loop.time() < end:  # noqa: ASYNC110  # seldom, and soon over
             await asyncio.sleep(0.01)
 
+    @staticmethod
+    async def _hang_up(connections: Connections) -> None:
+        """End every connection and wait until it has ended: encrypted ones exchange last words, or are cut off."""
+        loop = asyncio.get_running_loop()
+        connections.close()
+        end = loop.time() + GOODBYE_S
+        while connections.connections and loop.time() < end:  # noqa: ASYNC110  # seldom, and soon over
+            await asyncio.sleep(0.001)
+        for connection in list(connections.connections):
+            connection.abort()
+        while connections.connections and loop.time() < end + GOODBYE_S:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
     async def _end_tasks(self) -> None:
         tasks, self._tasks = self._tasks, []
         for task in tasks:
@@ -477,7 +493,7 @@ class BookieServer:
         if self._gate is not None:
             self._gate.close()
         if self._connections is not None:
-            self._connections.close()
+            await self._hang_up(self._connections)
         if self._guard is not None:
             self._guard.close()
         if self._http is not None:

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
@@ -35,6 +35,9 @@ from bookkeeper.seams import Net, Rng
 from bookkeeper.wire import Dialect
 
 log = logging.getLogger(__name__)
+
+GOODBYE_S: Final = 1.0
+"""Seconds that closing waits for connections to end in good order: encrypted ones exchange last words."""
 
 
 class Use(Enum):
@@ -87,6 +90,9 @@ class BookiePool:
         """Those whose refusal of us is in the log already."""
         self._users: dict[BookieConnection, int] = {}
         self._retired: list[BookieConnection] = []
+        self._open: dict[BookieConnection, None] = {}
+        """All that have not ended yet, also those that nobody gets any more."""
+        self._all_ended: asyncio.Future[None] | None = None
         self._tasks = Tasks("connections to bookies", on_error=lambda error: None)  # every waiter gets it itself
 
     def ready(self, bookie: BookieId, use: Use = Use.MAIN) -> BookieConnection | None:
@@ -162,13 +168,19 @@ class BookiePool:
                 connection.close()
 
     async def close(self) -> None:
-        """Close every connection. Idempotent."""
+        """Close every connection; returns when they have ended, so that the loop may be closed. Idempotent."""
         await self._tasks.close()
-        for standing in (self._main, self._batch, self._lac, self._recovery):
-            for connection in list(standing.values()):
-                connection.close()
-        for connection in self._retired:
+        for connection in list(self._open):
             connection.close()
+        await self._until_all_ended()
+        for connection in list(self._open):
+            connection.abort()  # what was written to a bookie that does not read is lost
+        await self._until_all_ended()
+
+    async def _until_all_ended(self) -> None:
+        if self._open:
+            self._all_ended = asyncio.get_running_loop().create_future()
+            await asyncio.wait([self._all_ended], timeout=GOODBYE_S)
 
     def _standing(self, use: Use) -> dict[BookieId, BookieConnection]:
         match use:
@@ -203,6 +215,9 @@ class BookiePool:
             )
         except BookieError as error:
             raise self._pause(bookie, error) from error
+        if not connection.closed:
+            self._open[connection] = None
+            connection.on_closing.append(self._on_ended)
         if self._tasks.closed:
             connection.close()
             raise ClientClosedError(f"no connection to {bookie}: the client is closed")
@@ -247,6 +262,11 @@ class BookiePool:
         if isinstance(error, SecureConnectionError):
             self._explain(bookie, error)
         return BookieUnavailableError(f"{bookie}: {error}")
+
+    def _on_ended(self, connection: BookieConnection) -> None:
+        self._open.pop(connection, None)
+        if not self._open and self._all_ended is not None and not self._all_ended.done():
+            self._all_ended.set_result(None)
 
     def _on_closing(
         self, standing: dict[BookieId, BookieConnection], bookie: BookieId, connection: BookieConnection
