@@ -1,7 +1,7 @@
 """A short stateful query, run as a process of its own: ``python streaming_job.py '{"location": ...}'``.
 
 Counts and sums by key over ``rate-micro-batch``, whose batches hold the same rows whenever they are planned
-again. The sink writes one file a batch, by the batch's number, and notes every attempt.
+again. The sink writes one file a batch, by the batch's number, notes every attempt, and takes none after ``until``.
 Prints one JSON line at its end: ``{"finished": last batch}`` or ``{"failed": text of the exception}``.
 """
 
@@ -55,6 +55,8 @@ def main(job: Job) -> None:
     out = Path(job.out)
 
     def write(frame: DataFrame, batch: int) -> None:
+        if batch > job.until:
+            raise EnoughError
         rows = sorted([r.k, r.n, r.s] for r in frame.collect())
         with (out / "attempts").open("a") as attempts:
             attempts.write(f"{batch}\n")
@@ -78,16 +80,20 @@ def main(job: Job) -> None:
     os._exit(0)
 
 
+class EnoughError(Exception):
+    """Batch ``until`` is the last one that the sink takes. However late the query is stopped, no other is finished."""
+
+
 def watch(query: Any, job: Job) -> dict[str, Any]:
     while True:
         time.sleep(0.05)
         failure = query.exception()
-        if failure is not None:
-            return {"failed": str(failure)}
         progress = query.lastProgress
         if progress is not None and progress["batchId"] >= job.until:
             query.stop()
             return {"finished": progress["batchId"]}
+        if failure is not None:
+            return {"failed": str(failure)}
 
 
 def say(fields: dict[str, Any]) -> None:
