@@ -205,9 +205,7 @@ class _RecoveryShell:
                     break
                 try:
                     await self._record.write(new, stored)
-                except MetadataConflictError:
-                    await self._record.refresh()
-                except STORE_AWAY:
+                except (MetadataConflictError, *STORE_AWAY):
                     await self._reread()
         except BookKeeperError as error:
             self._perform(self._machine.on_store_failed(error, self._loop.time()))

@@ -19,6 +19,7 @@ from bookkeeper.errors import (
     KeyExistsError,
     MetadataError,
     MetadataUnavailableError,
+    SessionExpiredError,
 )
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.layout import SHORT_MAX, Layout
@@ -101,7 +102,7 @@ class LedgerIds:
         while True:
             try:
                 path, _ = await self._store.create(prefix, ephemeral=True, sequential=True, parents=True)
-            except MetadataUnavailableError:
+            except (MetadataUnavailableError, SessionExpiredError):  # the number may be taken; there are others
                 await self._store.sync(parent)
                 continue
             self._forget_soon(path)

@@ -18,6 +18,7 @@ from bookkeeper.errors import (
     MetadataError,
     NoSuchKeyError,
     NoSuchLedgerError,
+    SessionExpiredError,
 )
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger.metadata import LedgerMetadata
@@ -78,15 +79,20 @@ class Ledgers:
         """
         metadata = replace(metadata, creator_token=self._rng.randrange(1, 2**63 - 1))
         value = encode(metadata)
+        number = ledger_id
         while True:
-            number = await self._ids.next() if ledger_id is None else ledger_id
+            if number is None:
+                number = await self._ids.next()
             try:
                 version = await settled_create(self._store, self.path(number), value, parents=True)
             except KeyExistsError as error:
-                if ledger_id is None:
-                    continue
-                raise LedgerExistsError(f"ledger {number} exists") from error
-            return number, Versioned(metadata, version)
+                if ledger_id is not None:
+                    raise LedgerExistsError(f"ledger {number} exists") from error
+                number = None
+            except SessionExpiredError:  # whether it was done is told by the token in the next session, too
+                await self._store.sync(self._root)
+            else:
+                return number, Versioned(metadata, version)
 
     async def read(self, ledger_id: LedgerId, *, fresh: bool = False) -> Versioned[LedgerMetadata]:
         """The present metadata; ``fresh`` syncs first (Z6).

@@ -20,6 +20,7 @@ from bookkeeper.ledger.metadata import LedgerMetadata, LedgerState
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.meta.layout import Layout
 from bookkeeper.meta.ledgers import Ledgers
+from bookkeeper.meta.memory import Fate
 from bookkeeper.meta.paths import Paths
 from bookkeeper.meta.store import LOST_MAX, MetadataStore, Version
 from tests.bookkeeper.meta.services import FINE, REPLY_LOST, REQUEST_LOST, Losing, MemoryService, Recording
@@ -97,6 +98,21 @@ async def test_a_creation_without_answer_is_done_once(memory_service: MemoryServ
     assert len(hand.lost) == 1
     assert (await ledgers.read(number)).value == created.value
     assert [ledger async for ledger in ledgers.list()] == [1, 2]
+
+
+@pytest.mark.rule("M5", "M8")
+@pytest.mark.parametrize("at", [0.1, 0.3, 0.5, 0.7, 0.9], ids=lambda at: f"at {at} s")
+async def test_a_creation_outlives_the_session_it_was_begun_in(memory_service: MemoryService, at: float) -> None:
+    """It expires at each of its steps: before and after the id is drawn, before and after the value is there."""
+    store = await memory_service.connect()
+    ledgers = ledgers_in(store)
+    await ledgers.create(NEW)
+    slow = Fate(delay_before_s=0.2, delay_after_s=0.2)
+    memory_service.cluster.interference = Losing(create=[slow, slow])
+    asyncio.get_running_loop().call_later(at, memory_service.cluster.expire, store)
+    number, created = await ledgers.create(NEW)
+    assert (await ledgers.read(number)).value == created.value
+    assert [ledger async for ledger in ledgers.list()] == [0, number]
 
 
 @pytest.mark.rule("M5")
