@@ -69,6 +69,8 @@ class TlsFiles:
     """Its private key, if it is not in ``cert``."""
     ca: str | None = None
     """Who vouches for the other side; a server that has it demands a certificate. Revocations in it are heeded."""
+    crl: str | None = None
+    """Revocations, and nothing else, if they are not in ``ca``; only with it."""
     anonymous: bool = False
     """A server's: clients without a certificate are let in too, to prove themselves in another way."""
     verify_host: bool = True

@@ -52,15 +52,18 @@ class FileTls:
 
     def _look(self) -> list[_Stamp]:
         stamps = []
-        for path in (self.files.cert, self.files.key, self.files.ca):
-            if path is not None:
-                status = os.stat(path)
-                stamps.append((status.st_mtime_ns, status.st_size, status.st_ino))
+        for path in _paths(self.files):
+            status = os.stat(path)
+            stamps.append((status.st_mtime_ns, status.st_size, status.st_ino))
         return stamps
 
 
+def _paths(files: TlsFiles) -> list[str]:
+    return [path for path in (files.cert, files.key, files.ca, files.crl) if path is not None]
+
+
 def _names(files: TlsFiles) -> str:
-    return ", ".join(path for path in (files.cert, files.key, files.ca) if path is not None)
+    return ", ".join(_paths(files))
 
 
 def _context(files: TlsFiles) -> ssl.SSLContext:
@@ -82,10 +85,26 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
         context.load_verify_locations(cafile=files.ca)
         if _CRL in text:
             context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+    if files.crl is not None:
+        _load_revocations(context, files.crl)
     if files.cert is not None:
         read_private(files.key or files.cert)  # X43: as with ssh, a key that others may read is no secret
         context.load_cert_chain(files.cert, files.key, password=_no_password)
     return context
+
+
+def _load_revocations(context: ssl.SSLContext, path: str) -> None:
+    """A file that would add an authority is no list of revocations, and one without a list would revoke nothing."""
+    with open(path, encoding="ascii", errors="replace") as file:
+        text = file.read()
+    if _CRL not in text:
+        raise ValueError(
+            f"{path} holds no revocation list in PEM (openssl crl -inform DER -in FILE -out {path} makes one)"
+        )
+    if _BEGIN in text:
+        raise ValueError(f"{path} holds a certificate: authorities belong into their own file")
+    context.load_verify_locations(cafile=path)
+    context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
 def _no_password() -> str:

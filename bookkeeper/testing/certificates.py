@@ -94,6 +94,22 @@ class Authority:
         lifetime = _lifetime(from_days, days)
         return self._issue(name, _name(name, units), names, [ExtendedKeyUsageOID.CLIENT_AUTH], lifetime)
 
+    def revocations(self, *revoked: Certificate, days: float = 1, file: str = "crl.pem") -> str:
+        """A list (PEM) of certificates of ours that are no longer good; it ends ``days`` days from now."""
+        now = datetime.now(UTC)
+        builder = (
+            x509.CertificateRevocationListBuilder()
+            .issuer_name(self._certificate.subject)
+            .last_update(min(now, now + timedelta(days=days)) - timedelta(minutes=5))
+            .next_update(now + timedelta(days=days))
+        )
+        for shown in revoked:
+            serial = x509.load_pem_x509_certificate(Path(shown.cert).read_bytes()).serial_number
+            entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now).build()
+            builder = builder.add_revoked_certificate(entry)
+        signed = builder.sign(self._key, hashes.SHA256())
+        return self._write(file, signed.public_bytes(serialization.Encoding.PEM))
+
     def _issue(
         self,
         file: str,

@@ -7,10 +7,11 @@ import contextlib
 import ipaddress
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from bookkeeper.auth import EXPIRES_SOON_S
+from bookkeeper.auth.certificate import EXPIRES_SOON_S
 from bookkeeper.errors import ConfigError, require
 from bookkeeper.ids import Address
 from bookkeeper.net.tls import RELOAD_S
@@ -24,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 UNKNOWN_TOKEN_S: Final = 1.0
 """The least time between two looks that unknown tokens cause."""
+
+LIST_ENDS_SOON_S: Final = 6 * 3600.0
+"""Seconds before the end of a revocation list from which it is warned of."""
 
 INSECURE_WARNING_S: Final = 3600.0
 
@@ -90,6 +94,8 @@ class Access:
             certificate_suffices=config.tls is not None and config.tls.client_certificates == "optional",
         )
         self.failures = Failures(clock, rng)
+        self.on_change: Callable[[], None] | None = None
+        """Called when other certificates, authorities or revocations hold from now on."""
         self.insecure = False
         """Whether it serves beyond loopback without the protection that this asks for."""
 
@@ -101,10 +107,24 @@ class Access:
         """Read what has changed. What cannot be read is not used, and the old stays."""
         self._looked = self._clock.monotonic()
         if self.certificates is not None:
-            self.certificates.refresh()
-            left_s = self.certificates.not_after - self._clock.wall_ms() / 1000
-            if left_s < EXPIRES_SOON_S:
-                logger.warning("the gateway's certificate ends in %.1f days", left_s / 86_400)
+            if self.certificates.refresh() and self.on_change is not None:
+                self.on_change()
+            self._warn_of_ends(self.certificates)
+        self._look_at_book()
+
+    def _warn_of_ends(self, certificates: ServerCertificates) -> None:
+        now = self._clock.wall_ms() / 1000
+        left_s = certificates.not_after - now
+        if left_s < EXPIRES_SOON_S:
+            logger.warning("the gateway's certificate ends in %.1f days", left_s / 86_400)
+        end = certificates.revocations.end
+        if end is not None and end - now < LIST_ENDS_SOON_S:
+            logger.warning(
+                "a revocation list %s: without a newer one every client of its authority is refused",
+                "has ended" if end <= now else f"ends in {end - now:.0f} s",
+            )
+
+    def _look_at_book(self) -> None:
         if self._config.token_file is not None:
             try:
                 self._read_book(self._config.token_file)
@@ -115,8 +135,8 @@ class Access:
         """A token was not known: it may have just been made. Whether the file has changed."""
         if self._config.token_file is None or self._clock.monotonic() - self._looked < UNKNOWN_TOKEN_S:
             return False
-        before = self._book
-        self.look()
+        before, self._looked = self._book, self._clock.monotonic()
+        self._look_at_book()
         return self._book is not before
 
     async def watch(self) -> None:
@@ -143,6 +163,9 @@ class Access:
             lines += [f"gateway_certificate_left_seconds {int(left_s)}"]
             lines += ["# TYPE gateway_certificate_ends_soon gauge"]
             lines += [f"gateway_certificate_ends_soon {int(left_s < EXPIRES_SOON_S)}"]
+            if (end := self.certificates.revocations.end) is not None:
+                lines += ["# TYPE gateway_crl_left_seconds gauge"]
+                lines += [f"gateway_crl_left_seconds {int(end - self._clock.wall_ms() / 1000)}"]
         return "\n".join(lines) + "\n"
 
     def _read_book(self, path: str) -> None:

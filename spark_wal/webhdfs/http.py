@@ -4,18 +4,24 @@ Besides ``/webhdfs/v1`` there are ``/events`` (a line of JSON for each durable c
 for a part of the tree), ``/health`` and ``/metrics``, and, where there are tokens, ``/oauth2/token``. Where anybody is
 asked who they are, everybody is, but for ``/health``, which then says no more than the role (X48).
 
+A change that a browser asks for on behalf of somebody else's page (``Origin``) is refused, and so is a host name that
+is none of ours where nobody is asked who they are: a page cannot use a gateway on its reader's machine.
+
 What Hadoop's Java client asks of a server, and gets here
     no Content-Type     its bundled JSON reader fails over any (a class is missing in Spark 4.2 and 4.3)
     307, Content-Length: 0, same host      it keeps the connection, also across the two steps
     keep-alive          longer than its pool keeps a connection (5 s), or a chunked PUT meets a dead socket
-    no idle limit       a state store keeps its upload open for a whole task
+    long pauses         a state store keeps its upload open for a whole task (``connection_limits``)
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
-from collections.abc import AsyncIterator
+import re
+from collections.abc import Collection
+from contextlib import suppress
 from html import escape
 from typing import Any, Final
 
@@ -24,20 +30,23 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import Address
-from bookkeeper.net.tls import HANDSHAKE_S
 from bookkeeper.seams import Clock
 from journal_manager import JournalError
 from spark_wal.webhdfs import oauth2, operations
 from spark_wal.webhdfs.access import Access
 from spark_wal.webhdfs.authentication import Credentials, UnauthenticatedError
+from spark_wal.webhdfs.connection_limits import ConnectionLimits
 from spark_wal.webhdfs.file_system import Opened
 from spark_wal.webhdfs.gateway import Gateway
+from spark_wal.webhdfs.http_connection import FIELD_MAX, LINE_MAX, HttpConnections, body
+from spark_wal.webhdfs.listening import Listening
 from spark_wal.webhdfs.operations import Reply, Request
 from spark_wal.webhdfs.owner import NotOwnerError
 from spark_wal.webhdfs.parameters import Query
 from spark_wal.webhdfs.paths import PREFIX, BadTargetError, decode_path
 from spark_wal.webhdfs.refusals import PlainIOError, Refusal
 from spark_wal.webhdfs.request_metrics import RequestMetrics
+from spark_wal.webhdfs.seldom import SeldomLog, one_line
 from spark_wal.webhdfs.tokens import Principal
 
 logger = logging.getLogger(__name__)
@@ -51,6 +60,9 @@ HEARTBEAT_S: Final = 10.0
 DRAIN_S: Final = 5.0
 """How long uploads may go on when the gateway is asked to stop."""
 
+_HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,255})(:[0-9]{1,5})?")
+"""What may stand in ``Host``: it becomes part of redirects."""
+
 _BAD_REQUEST: Final = "<h1>Bad Message 400</h1><pre>reason: Bad Request</pre>"
 
 
@@ -58,44 +70,67 @@ class HttpServer:
     """Serves one gateway."""
 
     def __init__(
-        self, gateway: Gateway, clock: Clock, *, advertise: str | None = None, access: Access | None = None
+        self,
+        gateway: Gateway,
+        clock: Clock,
+        *,
+        advertise: str | None = None,
+        access: Access | None = None,
+        limits: ConnectionLimits | None = None,
+        hosts: Collection[str] | None = None,
     ) -> None:
+        """``hosts``: the names, besides addresses, under which clients may ask for it; None: any."""
         self._gateway = gateway
         self._clock = clock
         self._advertise = advertise
         self._access = access
-        self._tls = None if access is None or access.certificates is None else access.certificates.context
-        self._scheme = "https" if self._tls is not None else "http"
-        self._listening: asyncio.Server | None = None
+        self._limits = limits or ConnectionLimits()
+        self._hosts = None if hosts is None else frozenset(name.lower() for name in hosts)
+        self._certificates = None if access is None else access.certificates
+        self._scheme = "https" if self._certificates is not None else "http"
+        self._unknown = SeldomLog(logger, clock)
         self.metrics = RequestMetrics()
         self._pages = {"/events": self._events, "/health": self._health, "/metrics": self._metrics}
         self._runner: web.ServerRunner | None = None
+        self._listening: Listening | None = None
+        self._connections: HttpConnections | None = None
         self.address: Address | None = None
         """Where it listens (port 0 resolved)."""
 
     async def start(self, listen: Address) -> Address:
-        """Accept requests; returns where."""
-        server = web.Server(
+        """Accept requests; returns where.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        self._connections = connections = HttpConnections(
             self._handle,
+            self._limits,
+            self._clock,
+            lambda number: listening.ended(number),
             request_factory=_request,
             access_log=None,
             keepalive_timeout=KEEP_ALIVE_S,
-            max_line_size=64 * 1024,
-            max_field_size=64 * 1024,
+            max_line_size=LINE_MAX,
+            max_field_size=FIELD_MAX,
+            auto_decompress=False,  # a file has the bytes that came, and nothing comes out larger than it went in
         )
-        self._runner = web.ServerRunner(server, shutdown_timeout=DRAIN_S)
+        self._runner = web.ServerRunner(connections, shutdown_timeout=DRAIN_S)
         await self._runner.setup()
-        self._listening = await asyncio.get_running_loop().create_server(
-            server,
-            listen.host,
-            listen.port,
-            backlog=1024,
-            ssl=self._tls,
-            ssl_handshake_timeout=HANDSHAKE_S if self._tls is not None else None,
-        )
-        host, port = self._listening.sockets[0].getsockname()[:2]
-        self.address = Address(host, port)
+        certificates = self._certificates
+        tls = None if certificates is None else lambda: certificates.context
+        self._listening = listening = Listening(connections.connection, self._limits, self._clock, tls)
+        self.address = await listening.start(listen)
+        if self._access is not None:
+            self._access.on_change = self._drop_revoked
         return self.address
+
+    def _drop_revoked(self) -> None:
+        """Connections that stand, and whose certificate is on a list now, end (X15)."""
+        if self._certificates is not None and self._connections is not None:
+            dropped = self._connections.drop(self._certificates.revocations.name)
+            if dropped:
+                logger.warning("%d connections have ended: their certificates were revoked", dropped)
 
     async def close(self) -> None:
         """Let uploads finish for a moment, then stop. Idempotent."""
@@ -108,6 +143,8 @@ class HttpServer:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         raw_path = request.raw_path.partition("?")[0]
+        if (strange := self._strange(request)) is not None:
+            return strange
         principal: Principal | None = None
         if self._access is not None and not self._access.authenticator.is_open:
             if raw_path == oauth2.ENDPOINT:
@@ -125,6 +162,19 @@ class HttpServer:
         if request.headers.get("Expect"):
             await _expect(request)
         return await self._webhdfs(request, principal)
+
+    def _strange(self, request: web.BaseRequest) -> web.Response | None:
+        """The refusal of what no client of ours sends: it comes from a page in somebody's browser, or is made up."""
+        host = request.headers.get("Host")
+        if host is not None and not _HOST.fullmatch(host):
+            return _refused(400, "Host names no host")
+        origin = request.headers.get("Origin")
+        changes = request.method not in ("GET", "HEAD", "OPTIONS")
+        if changes and origin is not None and origin.lower() != f"{self._scheme}://{host}".lower():
+            return _refused(403, "A page of another origin may change nothing here")
+        if host is not None and self._hosts is not None and not _is_of(host, self._hosts):
+            return _refused(421, "Ask for 127.0.0.1 or localhost here, or start the gateway with --advertise HOST:PORT")
+        return None
 
     # -- who asks --------------------------------------------------------------------------------------
 
@@ -159,7 +209,7 @@ class HttpServer:
         assert self._access is not None
         address = request.remote or "?"
         delay_s = self._access.failures.delay_s(address)
-        logger.warning("%s from %s is not authenticated", request.method, address)
+        self._unknown.warning("%s from %s is not authenticated", request.method, address)
         await asyncio.sleep(delay_s)
         headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
         reply = web.Response(status=401, reason=reason, text=reason + "\n", headers=headers)
@@ -171,14 +221,18 @@ class HttpServer:
         if request.method != "POST":
             return web.Response(status=405, headers={"Allow": "POST"})
         form = b""
-        while len(form) <= oauth2.FORM_MAX and (data := await request.content.readany()):
-            form += data
+        try:
+            async with asyncio.timeout(self._limits.slow_s):
+                while len(form) <= oauth2.FORM_MAX and (data := await request.content.readany()):
+                    form += data
+        except TimeoutError:
+            return _refused(408, "The form takes too long")
         shown, now_ms = request.headers.get("Authorization"), self._clock.wall_ms()
         given = oauth2.grant(self._access.book(), form, shown, now_ms)
         if given.status == 401 and self._access.look_for_new_token():
             given = oauth2.grant(self._access.book(), form, shown, now_ms)
         if given.status == 401:
-            logger.warning("a request for an access token from %s is not authenticated", request.remote)
+            self._unknown.warning("a request for an access token from %s is not authenticated", request.remote)
             await asyncio.sleep(self._access.failures.delay_s(request.remote or "?"))
         reply = web.json_response(given.fields, status=given.status, headers={"Cache-Control": "no-store"})
         if given.status != 200:
@@ -197,22 +251,22 @@ class HttpServer:
         except BadTargetError:
             return web.Response(status=400, text=_BAD_REQUEST, content_type="text/html")
         query, authority = Query(raw_query), self._authority(request)
-        asked = Request(request.method, path, query, authority, _body(request), self._scheme, principal)
+        asked = Request(request.method, path, query, authority, body(request), self._scheme, principal)
         name = operations.operation_name(asked)
         try:
             reply = await operations.perform(self._gateway, asked)
             response = await self._respond(request, reply)
         except NotOwnerError as error:
-            logger.warning("%s %s has no answer: %s", name, path, error)
+            logger.warning("%s %s has no answer: %s", name, one_line(path), error)
             self.metrics.count(name, self._clock.monotonic() - started, ok=False)
             return _hang_up(request)
         except Refusal as error:
             response = await self._respond(request, operations.refusal_reply(error))
         except (HttpProcessingError, ClientError, ConnectionError) as error:
-            logger.info("%s %s: the client went away: %s", name, path, error)
+            logger.info("%s %s: the client went away: %s", name, one_line(path), error)
             return _hang_up(request)
         except (BookKeeperError, JournalError, OSError) as error:
-            logger.warning("%s %s: %s", name, path, error)
+            logger.warning("%s %s: %s", name, one_line(path), one_line(error))
             response = await self._respond(request, operations.refusal_reply(PlainIOError(str(error))))
         self.metrics.count(name, self._clock.monotonic() - started, ok=response.status < 400)
         return response
@@ -245,7 +299,7 @@ class HttpServer:
                 await response.write(data)
             await response.write_eof()
         except (Refusal, BookKeeperError, OSError) as error:
-            logger.warning("%s: %s", request.path, error)
+            logger.warning("%s: %s", one_line(request.path), one_line(error))
             return _hang_up(request)  # fewer bytes than announced: the client sees an error, not a short file
         return response
 
@@ -295,13 +349,18 @@ class HttpServer:
 
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
         access = "" if self._access is None else self._access.metrics()
-        return web.Response(text=self.metrics.text() + access, content_type="text/plain")
+        return web.Response(text=self.metrics.text() + access + self._crowd(), content_type="text/plain")
 
-
-async def _body(request: web.BaseRequest) -> AsyncIterator[bytes]:
-    if request.can_read_body:
-        async for data in request.content.iter_any():
-            yield data
+    def _crowd(self) -> str:
+        assert self._listening is not None
+        assert self._connections is not None
+        numbers = (
+            ("gauge", "gateway_connections", self._listening.connections),
+            ("gauge", "gateway_tls_handshakes", self._listening.handshakes),
+            ("counter", "gateway_connections_refused_total", self._listening.refused),
+            ("counter", "gateway_slow_clients_total", self._connections.slow),
+        )
+        return "".join(f"# TYPE {name} {kind}\n{name} {value}\n" for kind, name, value in numbers)
 
 
 class _Request(web.BaseRequest):
@@ -334,6 +393,21 @@ def _hang_up(request: web.BaseRequest) -> web.Response:
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=503)
+
+
+def _refused(status: int, reason: str) -> web.Response:
+    """No more than that, and the connection ends. Hadoop's client shows its user the reason phrase."""
+    reply = web.Response(status=status, reason=reason, text=reason + "\n", headers={"Connection": "close"})
+    reply.force_close()
+    return reply
+
+
+def _is_of(host: str, names: Collection[str]) -> bool:
+    """Whether this ``Host`` is an address, or one of these names: a page's own name never is an address."""
+    name = host.rpartition(":")[0] if re.search(r":[0-9]+$", host) else host
+    with suppress(ValueError):
+        return bool(ipaddress.ip_address(name.strip("[]")))
+    return name.lower().rstrip(".") in names
 
 
 def _not_found(path: str) -> web.Response:

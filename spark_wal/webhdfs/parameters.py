@@ -37,6 +37,8 @@ class Query:
             if name:
                 if "%" in value or "+" in value:
                     value = unquote_plus(value)
+                if not value.isascii():  # raw bytes came as surrogates, which nothing can encode again
+                    value = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
                 self._values.setdefault(name.lower(), value)
 
     def given(self, name: str) -> bool:
@@ -73,7 +75,7 @@ class Query:
         value = self.text(name)
         if value is None:
             return default
-        number = int(value) if re.fullmatch(r"[+-]?[0-9]+", value) else None
+        number = int(value) if re.fullmatch(r"[+-]?[0-9]{1,1000}", value) else None
         if number is None or not -maximum - 1 <= number <= maximum:
             raise _invalid(name, f'Failed to parse "{value}" as a radix-10 {kind}.')
         if number < minimum:

@@ -11,6 +11,7 @@ from bookkeeper.ids import Address
 from bookkeeper.seams import Seams
 from spark_wal.webhdfs.access import Access, AccessConfig, is_loopback
 from spark_wal.webhdfs.backing import DEFAULT_NAMESPACE, Backing, open_backing
+from spark_wal.webhdfs.connection_limits import ConnectionLimits
 from spark_wal.webhdfs.gateway import Gateway, GatewayConfig
 from spark_wal.webhdfs.http import HttpServer
 
@@ -28,6 +29,7 @@ class ServingConfig:
     advertise: str | None = None
     """host:port for clients that do not say whom they asked, and for people; default: where it listens."""
     access: AccessConfig = field(default_factory=AccessConfig)
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     gateway: GatewayConfig = field(default_factory=GatewayConfig)
 
     def __post_init__(self) -> None:
@@ -37,6 +39,19 @@ class ServingConfig:
     def scheme(self) -> str:
         """Of locations at this gateway."""
         return "webhdfs" if self.access.tls is None else "swebhdfs"
+
+    @property
+    def hosts(self) -> frozenset[str] | None:
+        """The names under which it may be asked for, where nobody is asked who they are; None: any.
+
+        On loopback only: a page in a browser on this machine could otherwise give its own name this machine's address,
+        and ask here as if it were its own server.
+        """
+        asks = self.access.token_file is not None or (self.access.tls is not None and self.access.tls.client_ca)
+        if asks or not is_loopback(self.listen.host):
+            return None
+        advertised = () if self.advertise is None else (self.advertise.rpartition(":")[0] or self.advertise,)
+        return frozenset(("localhost", self.listen.host, *advertised))
 
 
 class WebHdfsService:
@@ -76,7 +91,14 @@ class WebHdfsService:
             )
             self.gateway = Gateway(self._backing.open_namespace, self._backing.lease, seams.clock, config.gateway)
             await self.gateway.start()
-            self._http = HttpServer(self.gateway, seams.clock, advertise=config.advertise, access=access)
+            self._http = HttpServer(
+                self.gateway,
+                seams.clock,
+                advertise=config.advertise,
+                access=access,
+                limits=config.limits,
+                hosts=config.hosts,
+            )
             self.address = await self._http.start(config.listen)
             self._watching = asyncio.get_running_loop().create_task(access.watch(), name="gateway access")
         except BaseException:

@@ -1,7 +1,9 @@
 """The gateway's certificates: read at the start, looked at again while it runs.
 
 The files are read as a bookie's are (:class:`bookkeeper.real.FileTls`: X3, X4, X43). Each handshake takes the newest
-set that could be read whole; connections that stand keep theirs (X6).
+set that could be read whole, all of it: to exchange the context inside a handshake (which OpenSSL lets a server do when
+it is told a host's name) would leave it with the first set's rules, and with its sessions. Connections that stand keep
+theirs (X6), unless their certificate was revoked meanwhile (X15).
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ import ssl
 from dataclasses import dataclass
 
 from bookkeeper import seams
-from bookkeeper.auth import not_after
+from bookkeeper.auth.certificate import not_after
 from bookkeeper.errors import ConfigError, require
 from bookkeeper.real import FileTls
+from spark_wal.webhdfs.revocations import Revocations
 
 logger = logging.getLogger(__name__)
 
@@ -27,12 +30,15 @@ class TlsFiles:
     key: str
     """Its private key, without a password, for its owner's eyes only (X43)."""
     client_ca: str | None = None
-    """Who vouches for clients; None: they are not asked for a certificate."""
+    """Who vouches for clients; None: they are not asked for a certificate. Revocation lists in it are heeded."""
+    crl: str | None = None
+    """Revocation lists, if they are not in ``client_ca``: one for each authority that clients' certificates are of."""
     client_certificates: str = "required"
     """``required``: a client without one is not served. ``optional``: it may show a token instead."""
 
     def __post_init__(self) -> None:
         require(bool(self.certificate and self.key), "--tls-cert and --tls-key together")
+        require(self.crl is None or self.client_ca is not None, "--tls-crl only with --client-ca")
         require(self.client_certificates in ("required", "optional"), "client certificates are required or optional")
 
 
@@ -44,18 +50,23 @@ class ServerCertificates:
     """
 
     def __init__(self, files: TlsFiles) -> None:
+        self._trusted = [path for path in (files.client_ca, files.crl) if path is not None]
         self._tls = FileTls(
             seams.TlsFiles(
                 server=True,
                 cert=files.certificate,
                 key=files.key,
                 ca=files.client_ca,
+                crl=files.crl,
                 anonymous=files.client_certificates == "optional",
             )
         )
-        self.context = self._tls.context
-        """For the listener, for as long as it listens."""
-        self.context.sni_callback = self._choose
+        self.revocations = self._read_revocations()
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """For the next handshake."""
+        return self._tls.context
 
     @property
     def not_after(self) -> float:
@@ -67,13 +78,23 @@ class ServerCertificates:
         """Look for changed files; whether there were any that are now in use. What cannot be read is not used."""
         try:
             changed = self._tls.refresh()
+            if changed:
+                self.revocations = self._read_revocations()
         except ConfigError as error:
-            logger.warning("the changed certificate is not used, the old one stays: %s", error)
+            logger.warning("the changed TLS files are not used, the old ones stay: %s", error)
             return False
         if changed:
             logger.info("new certificates are in use")
         return changed
 
-    def _choose(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
-        """OpenSSL asks at every handshake, also of clients that name no host."""
-        connection.context = self._tls.context
+    def _read_revocations(self) -> Revocations:
+        """OpenSSL has taken the files by now, and refuses who is on a list: this is for connections that stand."""
+        text = ""
+        try:
+            for path in self._trusted:
+                with open(path, encoding="ascii", errors="replace") as file:
+                    text += file.read() + "\n"
+            return Revocations.parse(text)
+        except (OSError, ValueError) as error:
+            logger.warning("%s: no connection is ended for what this revokes: %s", ", ".join(self._trusted), error)
+            return Revocations()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from typing import Final
 
 import pytest
 
+from bookkeeper.errors import ConfigError
 from bookkeeper.ids import Address
 from bookkeeper.real import SystemClock, SystemRng
 from bookkeeper.secret import Secret
@@ -21,6 +23,7 @@ from bookkeeper.testing.certificates import Authority, Certificate
 from spark_wal.hadoop_tokens import KIND_TLS, HadoopToken
 from spark_wal.webhdfs.access import Access, AccessConfig
 from spark_wal.webhdfs.authentication import BAD_TOKEN, NO_CERTIFICATE, NO_TOKEN
+from spark_wal.webhdfs.connection_limits import ConnectionLimits
 from spark_wal.webhdfs.http import HttpServer
 from spark_wal.webhdfs.tls import TlsFiles
 from spark_wal.webhdfs.tokens import new_token, signing_key_line, token_line
@@ -77,11 +80,11 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
 
 
 @asynccontextmanager
-async def guarded(config: AccessConfig) -> AsyncIterator[HttpServer]:
+async def guarded(config: AccessConfig, limits: ConnectionLimits | None = None) -> AsyncIterator[HttpServer]:
     gateway = Place.empty().gateway()
     await gateway.start()
     access = Access(config, SystemClock(), SystemRng())
-    server = HttpServer(gateway, SystemClock(), access=access)
+    server = HttpServer(gateway, SystemClock(), access=access, limits=limits)
     await server.start(Address("127.0.0.1", 0))
     try:
         yield server
@@ -230,9 +233,8 @@ async def test_tls_on_a_port_without_it_ends_at_once(town: Town) -> None:
 
 
 @pytest.mark.rule("X7")
-async def test_who_connects_and_says_nothing_is_hung_up_on(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_wal.webhdfs.http.HANDSHAKE_S", 0.1)
-    async with guarded(town.protection("tls")) as server:
+async def test_who_connects_and_says_nothing_is_hung_up_on(town: Town) -> None:
+    async with guarded(town.protection("tls"), ConnectionLimits(handshake_s=0.1)) as server:
         assert server.address is not None
         reader, writer = await asyncio.open_connection("127.0.0.1", server.address.port)
         assert await asyncio.wait_for(reader.read(), 20) == b""
@@ -438,7 +440,7 @@ async def test_a_pair_that_does_not_fit_together_is_not_used(tmp_path: Path, cap
         assert server._access is not None
         put(town.server.cert, town.client.cert)
         server._access.look()
-        assert "the old one stays" in caplog.text
+        assert "the old ones stay" in caplog.text
         assert (await ask(server, town.trust())).startswith(OK)
         put(town.server.key, town.client.key)
         server._access.look()
@@ -455,3 +457,168 @@ async def test_no_secret_reaches_the_log(town: Town, caplog: pytest.LogCaptureFi
         await ask(server, town.trust(), STATUS, bearer(Secret(bought["access_token"] + "x")))
     for secret in (town.token.reveal(), town.wrong.reveal(), bought["access_token"]):
         assert secret not in caplog.text
+
+
+# -- revoked certificates ----------------------------------------------------------------------------------
+
+
+class Registry:
+    """An authority whose list of revocations lies in a file of its own, or among the authorities."""
+
+    def __init__(self, directory: Path, own_file: bool) -> None:
+        self.authority = Authority(directory)
+        self.own_file = own_file
+        self.shown = self.authority.server("gateway", hosts=["127.0.0.1"])
+        self.alice, self.mallory = self.authority.client("alice"), self.authority.client("mallory")
+        self.ca = directory / "clients.pem"
+        self.authorities = Path(self.authority.ca).read_text()
+        self.revoke()
+
+    def revoke(self, *revoked: Certificate) -> None:
+        text = Path(self.authority.revocations(*revoked)).read_text()
+        self.ca.write_text(self.authorities if self.own_file else self.authorities + text)
+
+    def config(self) -> AccessConfig:
+        crl = str(self.authority.directory / "crl.pem") if self.own_file else None
+        files = TlsFiles(certificate=self.shown.cert, key=self.shown.key, client_ca=str(self.ca), crl=crl)
+        return AccessConfig(tls=files)
+
+    def trust(self, shown: Certificate) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.authority.ca)
+        context.load_cert_chain(shown.cert, shown.key)
+        return context
+
+
+@pytest.mark.rule("X4", "X6", "X15")
+@pytest.mark.parametrize("own_file", [True, False])
+async def test_a_revoked_certificate_is_refused_without_a_restart(tmp_path: Path, own_file: bool) -> None:
+    registry = Registry(tmp_path, own_file)
+    async with guarded(registry.config()) as server:
+        assert server._access is not None
+        for shown in (registry.alice, registry.mallory):
+            assert (await ask(server, registry.trust(shown))).startswith(OK)
+        registry.revoke(registry.mallory)
+        server._access.look()
+        assert await ask(server, registry.trust(registry.mallory)) == NOTHING
+        assert (await ask(server, registry.trust(registry.alice))).startswith(OK)
+
+
+@pytest.mark.rule("X6", "X15")
+async def test_a_first_list_that_comes_later_is_heeded(tmp_path: Path) -> None:
+    registry = Registry(tmp_path, own_file=False)
+    registry.ca.write_text(registry.authorities)
+    async with guarded(registry.config()) as server:
+        assert server._access is not None
+        assert (await ask(server, registry.trust(registry.mallory))).startswith(OK)
+        registry.revoke(registry.mallory)
+        server._access.look()
+        assert await ask(server, registry.trust(registry.mallory)) == NOTHING
+        assert (await ask(server, registry.trust(registry.alice))).startswith(OK)
+
+
+@pytest.mark.rule("X3", "X15")
+async def test_no_session_outlives_a_revocation(tmp_path: Path) -> None:
+    """TLS 1.2 keeps sessions on the server's side: whoever goes on with one shows no certificate."""
+    registry = Registry(tmp_path, own_file=True)
+    async with guarded(registry.config()) as server:
+        assert server.address is not None
+        assert server._access is not None
+        address = (server.address.host, server.address.port)
+        trust = registry.trust(registry.mallory)
+        trust.maximum_version = ssl.TLSVersion.TLSv1_2
+
+        def shake(session: ssl.SSLSession | None) -> ssl.SSLSession | None:
+            with (
+                socket.create_connection(address) as plain,
+                trust.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as connection,
+            ):
+                connection.sendall(f"GET {STATUS} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                assert connection.recv(100).startswith(b"HTTP/1.1 200")
+                return connection.session
+
+        session = await asyncio.to_thread(shake, None)
+        registry.revoke(registry.mallory)
+        server._access.look()
+        with pytest.raises(OSError, match=r"[Rr]evoked|reset|EOF"):
+            await asyncio.to_thread(shake, session)
+
+
+@pytest.mark.rule("X15")
+async def test_connections_that_stand_end_when_their_certificate_is_revoked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = Registry(tmp_path, own_file=True)
+    async with guarded(registry.config()) as server:
+        assert server.address is not None
+        assert server._access is not None
+        open_ones = []
+        for shown in (registry.alice, registry.mallory):
+            open_ones.append(
+                await asyncio.open_connection(
+                    "127.0.0.1", server.address.port, ssl=registry.trust(shown), server_hostname="127.0.0.1"
+                )
+            )
+        for reader, writer in open_ones:
+            writer.write(f"GET {STATUS} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        registry.revoke(registry.mallory)
+        server._access.look()
+        (alices, hers), (mallorys, his) = open_ones
+        try:
+            await asyncio.wait_for(mallorys.read(), 20)
+            await asyncio.wait_for(mallorys.read(), 20)
+        except ConnectionError:
+            pass
+        hers.write(f"GET {STATUS} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        assert b"HTTP/1.1 200" in await asyncio.wait_for(alices.read(), 20)
+        for writer in (hers, his):
+            writer.close()
+            try:
+                await writer.wait_closed()
+            except (ssl.SSLError, ConnectionError):
+                pass
+        assert "1 connections have ended" in caplog.text
+
+
+@pytest.mark.rule("X6")
+async def test_a_list_that_cannot_be_read_is_not_used_and_the_old_one_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = Registry(tmp_path, own_file=True)
+    registry.revoke(registry.mallory)
+    crl = tmp_path / "crl.pem"
+    good = crl.read_text()
+    for bad, said in (
+        ("", "holds no revocation list"),
+        (good.replace("M", "A", 3), "cannot be used"),
+        (good + registry.authorities, "holds a certificate"),
+    ):
+        crl.write_text(bad)
+        with pytest.raises(ConfigError, match=said) as refused:
+            Access(registry.config(), SystemClock(), SystemRng())
+        assert str(crl) in str(refused.value)
+    crl.write_text(good)
+    async with guarded(registry.config()) as server:
+        assert server._access is not None
+        crl.write_text("")
+        server._access.look()
+        assert "the old ones stay" in caplog.text
+        assert await ask(server, registry.trust(registry.mallory)) == NOTHING
+        assert (await ask(server, registry.trust(registry.alice))).startswith(OK)
+        crl.unlink()
+        server._access.look()
+        assert await ask(server, registry.trust(registry.mallory)) == NOTHING
+
+
+async def test_the_end_of_a_list_is_told_before_it_comes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    registry = Registry(tmp_path, own_file=True)
+    access = Access(registry.config(), SystemClock(), SystemRng())
+    access.look()
+    assert "revocation list" not in caplog.text
+    assert "gateway_crl_left_seconds 86" in access.metrics()
+    registry.authority.revocations(days=0.1)
+    access.look()
+    assert "a revocation list ends in" in caplog.text
+    registry.authority.revocations(days=-0.1)
+    access.look()
+    assert "a revocation list has ended" in caplog.text

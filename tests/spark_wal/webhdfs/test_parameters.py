@@ -59,3 +59,17 @@ def test_what_is_said_about_wrong_ones(query: str, ask: object, message: str) ->
     with pytest.raises(IllegalArgumentError) as caught:
         ask(Query(query))
     assert message in str(caught.value)
+
+
+@pytest.mark.rule("X30")
+def test_a_number_of_any_length_is_refused_in_words() -> None:
+    for digits in ("9" * 19, "9" * 5000, "0" * 60_000):
+        with pytest.raises(IllegalArgumentError, match="radix-10"):
+            Query(f"offset={digits}").long("offset", 0, minimum=0)
+
+
+def test_bytes_that_are_no_text_can_be_told_again() -> None:
+    for value in ("\udc80", "a\udcffb+c", "%ff\udc80"):
+        text = Query(f"delegation={value}").text("delegation")
+        assert text is not None
+        text.encode()

@@ -15,7 +15,7 @@ from tests.spark_wal.webhdfs.wire import connected
 @pytest.mark.rule("S4")
 async def test_a_namespace_outlives_its_gateway(tmp_path: Path, scheme: str) -> None:
     uri = f"{scheme}://{tmp_path}/place"
-    config = ServingConfig(uri=uri, listen=Address("127.0.0.1", 0))
+    config = ServingConfig(uri=uri, listen=Address("127.0.0.1", 0), advertise="gateway:1")
     large = bytes(range(256)) * 1000
     async with WebHdfsService(config, system_seams()) as service, connected(service.address) as wire:
         for name, data in (("small", b"s"), ("large", large)):

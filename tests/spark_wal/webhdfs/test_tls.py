@@ -49,6 +49,22 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         ServerCertificates(files(authority, key=authority.client().key))
     with pytest.raises(ConfigError, match="cannot be used"):
         ServerCertificates(files(authority, client_ca=authority.password_file))
+    with pytest.raises(ConfigError, match="only with --client-ca"):
+        files(authority, crl=authority.revocations())
+    with pytest.raises(ConfigError, match=r"none\.pem"):
+        ServerCertificates(files(authority, client_ca=authority.ca, crl=str(tmp_path / "none.pem")))
+
+
+def test_a_set_of_files_is_one_context_from_then_on(tmp_path: Path) -> None:
+    """Nothing is exchanged inside a handshake: rules and sessions would stay those of the first set."""
+    authority = Authority(tmp_path)
+    held = ServerCertificates(files(authority, client_ca=authority.ca))
+    first = held.context
+    assert first.sni_callback is None
+    Path(authority.ca).write_text(Path(authority.ca).read_text() + Path(authority.revocations()).read_text())
+    assert held.refresh()
+    assert held.context is not first
+    assert held.context.verify_flags & ssl.VERIFY_CRL_CHECK_LEAF
 
 
 def test_a_key_with_a_password_is_refused_instead_of_asked_for(tmp_path: Path) -> None:

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+
+from bookkeeper.errors import ConfigError
+from spark_wal.webhdfs.connection_limits import BYTES_PER_S, ConnectionLimits, Crowd, Owes, Pace, Sight
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"connections_max": 0},
+        {"connections_per_host_max": 0},
+        {"connections_max": 10, "connections_per_host_max": 11},
+        {"handshakes_max": 0},
+        {"handshake_s": 0},
+        {"slow_s": -1},
+        {"slow_s": 10, "upload_idle_s": 9},
+    ],
+)
+def test_limits_that_limit_nothing_are_refused(broken: dict[str, float]) -> None:
+    with pytest.raises(ConfigError):
+        ConnectionLimits(**broken)  # type: ignore[arg-type]
+
+
+@pytest.mark.rule("X34")
+def test_connections_are_counted_in_all_and_by_address() -> None:
+    crowd = Crowd(ConnectionLimits(connections_max=3, connections_per_host_max=2))
+    assert [crowd.arrive(n, "a", shakes=False).refused is None for n in (1, 2, 3)] == [True, True, False]
+    assert crowd.arrive(4, "b", shakes=False).refused is None
+    assert "X34" in str(crowd.arrive(5, "c", shakes=False).refused), "three in all"
+    crowd.leave(1)
+    crowd.leave(1)
+    assert len(crowd) == 2
+    assert crowd.arrive(6, "a", shakes=False).refused is None
+    assert crowd.arrive(7, "b", shakes=False).refused is not None
+
+
+@pytest.mark.rule("X7")
+def test_of_handshakes_the_busiest_address_gives_way() -> None:
+    crowd = Crowd(ConnectionLimits(handshakes_max=3))
+    for number in (1, 2, 3):
+        assert crowd.arrive(number, "flood", shakes=True).refused is None
+    assert "X7" in str(crowd.arrive(4, "flood", shakes=True).refused)
+    welcome = crowd.arrive(5, "spark", shakes=True)
+    assert (welcome.refused, welcome.gives_way) == (None, 1), "the oldest of those who have most"
+    assert crowd.arrive(6, "spark", shakes=True).refused is not None, "as many as the others now"
+    assert (crowd.handshakes, len(crowd)) == (3, 3)
+    crowd.shaken(2)
+    assert (crowd.handshakes, len(crowd)) == (2, 3)
+    assert crowd.arrive(7, "flood", shakes=True).refused is None
+
+
+def pace() -> Pace:
+    return Pace(ConnectionLimits(slow_s=30, upload_idle_s=300), 0.0)
+
+
+@pytest.mark.rule("X34")
+@pytest.mark.parametrize(
+    ("owes", "limit", "said"),
+    [(Owes.HEAD, 30, "head"), (Owes.UNIT, 30, "body"), (Owes.CHUNK, 300, "upload"), (Owes.END, 30, "let go")],
+)
+def test_what_is_owed_has_its_time(owes: Owes, limit: float, said: str) -> None:
+    watched = pace()
+    assert watched.look(Sight(owes), 0) is None
+    assert watched.look(Sight(owes), limit - 1) is None
+    assert said in str(watched.look(Sight(owes), limit))
+
+
+def test_an_idle_connection_owes_nothing() -> None:
+    watched = pace()
+    assert [watched.look(Sight(Owes.NOTHING), now) for now in (0, 1e6)] == [None, None]
+
+
+@pytest.mark.rule("X34")
+def test_what_was_finished_begins_the_time_anew() -> None:
+    watched = pace()
+    for now, unit in ((0, 0), (29, 1), (58, 2), (87, 3)):
+        assert watched.look(Sight(Owes.UNIT, unit), now) is None
+    assert watched.look(Sight(Owes.UNIT, 3), 117) is not None
+
+
+@pytest.mark.rule("X34")
+def test_a_large_body_may_take_long_if_it_keeps_coming() -> None:
+    watched = pace()
+    enough = BYTES_PER_S * 30
+    for step in range(5):
+        assert watched.look(Sight(Owes.UNIT, received=step * enough), step * 30) is None
+    assert watched.look(Sight(Owes.UNIT, received=5 * enough - 1), 150) is not None, "it dribbles"
+
+
+@pytest.mark.rule("X34")
+def test_replies_must_be_taken() -> None:
+    watched = pace()
+    assert watched.look(Sight(Owes.NOTHING, stalls=1), 0) is None
+    assert watched.look(Sight(Owes.NOTHING, stalls=2), 29) is None, "it took some in between"
+    assert watched.look(Sight(Owes.NOTHING, stalls=2), 58) is None
+    assert watched.look(Sight(Owes.NOTHING, stalls=2), 59) == "replies are not taken"
+    assert pace().look(Sight(Owes.NOTHING, stalls=1), 1000) is None, "seen for the first time"
