@@ -1,6 +1,6 @@
 """``bk ledger``: append, read, tail, show, list, entries, recover, delete.
 
-``append`` creates a ledger, writes, closes it and prints its id: a ledger is never reopened for writing.
+``append`` is in :mod:`bookkeeper.admin.appending`, ``entries`` in :mod:`bookkeeper.admin.operations`.
 ``read``, ``tail`` and ``show`` never fence; ``recover`` does, and says what it found (D17).
 """
 
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any
 
 import click
 
+from bookkeeper.admin.appending import append
 from bookkeeper.admin.operations import entries
 from bookkeeper.admin.options import (
     connected,
@@ -25,17 +25,8 @@ from bookkeeper.admin.options import (
     print_json,
     print_table,
 )
-from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import NO_ENTRY
 from bookkeeper.ledger import LedgerMetadata
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
-
-    from bookkeeper.client.bookkeeper import WhenShortName
-
-_RUN = 512
-"""Entries handed to the client at once: enough to be cheap, few enough to bound what waits in memory."""
 
 
 @click.group()
@@ -43,71 +34,8 @@ def ledger() -> None:
     """Write, read and look after ledgers."""
 
 
+ledger.add_command(append)
 ledger.add_command(entries)
-
-
-@ledger.command()
-@metadata_option
-@password_option
-@json_option
-@click.argument("source", type=click.File("rb"), default="-")
-@click.option(
-    "--size", type=click.IntRange(0), metavar="BYTES", help="Write entries of this many bytes instead of lines."
-)
-@click.option("--count", type=click.IntRange(1), default=1000, show_default=True, help="With --size: how many entries.")
-@click.option("--ensemble", type=click.IntRange(1), default=3, show_default=True, help="Bookies that share the ledger.")
-@click.option("--write-quorum", type=click.IntRange(1), default=3, show_default=True, help="Copies of each entry.")
-@click.option("--ack-quorum", type=click.IntRange(1), default=2, show_default=True, help="Copies that must be durable.")
-@click.option("--digest", type=click.Choice(["crc32c", "crc32", "hmac", "dummy"]), default="crc32c", show_default=True)
-@click.option(
-    "--when-short",
-    type=click.Choice(["fail", "name_absent"]),
-    default="fail",
-    show_default=True,
-    help="With fewer bookies up than the ensemble needs: fail, or name absent ones while an ack quorum is up.",
-)
-def append(
-    metadata: str,
-    password: str,
-    as_json: bool,
-    source: BinaryIO,
-    size: int | None,
-    count: int,
-    ensemble: int,
-    write_quorum: int,
-    ack_quorum: int,
-    digest: str,
-    when_short: WhenShortName,
-) -> None:
-    """Create a ledger, write the lines of SOURCE (default: standard input) as entries, close it, print its id."""
-
-    async def work() -> tuple[int, int]:
-        async with connected(metadata) as bk:
-            writer = await bk.create_ledger(
-                ensemble=ensemble,
-                write_quorum=write_quorum,
-                ack_quorum=ack_quorum,
-                password=password.encode(),
-                digest=digest,
-                when_short=when_short,
-            )
-            try:
-                async with writer:
-                    entries = _lines(source) if size is None else (bytes(size) for _ in range(count))
-                    with _progress(None if size is None else count) as advance:
-                        for run in _runs(entries):
-                            await writer.append_many(run)
-                            advance(len(run))
-            except BookKeeperError as error:
-                error.add_note(f"ledger {writer.id} has {writer.last_add_confirmed + 1} confirmed entries")
-                raise
-            return int(writer.id), int(writer.last_add_confirmed)
-
-    ledger_id, last = finish(work(), changes=True)
-    if as_json:
-        print_json({"ledger": ledger_id, "entries": last + 1})
-    else:
-        click.echo(ledger_id)
 
 
 @ledger.command()
@@ -283,48 +211,3 @@ def _print_entry(entry_id: int, payload: bytes, as_json: bool) -> None:
     else:
         sys.stdout.buffer.write(payload + b"\n")
         sys.stdout.buffer.flush()
-
-
-def _lines(source: BinaryIO) -> Iterator[bytes]:
-    return (line.removesuffix(b"\n") for line in source)
-
-
-def _runs(entries: Iterable[bytes]) -> Iterator[list[bytes]]:
-    run: list[bytes] = []
-    for entry in entries:
-        run.append(entry)
-        if len(run) == _RUN:
-            yield run
-            run = []
-    if run:
-        yield run
-
-
-class _progress:
-    """A bar on standard error when a person looks at it and the end is known; nothing otherwise."""
-
-    def __init__(self, total: int | None) -> None:
-        self._total = total
-        self._bar: Progress | None = None
-
-    def __enter__(self) -> Any:
-        if self._total is None or not sys.stderr.isatty():
-            return lambda count: None
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self._bar = Progress(
-            TextColumn("appending"),
-            BarColumn(),
-            TextColumn("{task.completed}/{task.total}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
-        self._bar.start()
-        task = self._bar.add_task("append", total=self._total)
-        bar = self._bar
-        return lambda count: bar.advance(task, count)
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
