@@ -11,7 +11,3 @@ Read in this order
 
 Nothing is imported here: most processes need ``config`` only.
 """
-
-from bookkeeper.auth.certificate import EXPIRES_SOON_S, not_after
-
-__all__ = ["EXPIRES_SOON_S", "not_after"]

@@ -15,22 +15,19 @@ import asyncio
 import contextlib
 import logging
 import os
-from typing import Any, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from bookkeeper.auth.config import TLS
 from bookkeeper.auth.loading import server_provider
 from bookkeeper.bookie.admission import Admission
 from bookkeeper.bookie.birth import BIRTH, Birth, read_birth, survey, write_birth
-from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.garbage_collector import GarbageCollector, check_metadata
 from bookkeeper.bookie.gate import Gate
-from bookkeeper.bookie.guard import Guard
 from bookkeeper.bookie.http import HttpServer
 from bookkeeper.bookie.identity import Identity, read_identity, refuse_java, settle_cookie, write_identity
 from bookkeeper.bookie.limbo import LimboWatch
-from bookkeeper.bookie.newcomer import Newcomer
-from bookkeeper.bookie.server import Connections
 from bookkeeper.errors import (
     CookieError,
     DirectoryLockedError,
@@ -48,8 +45,15 @@ from bookkeeper.seams import Lock, Seams
 from bookkeeper.storage.durable import replace_file
 from bookkeeper.storage.engine import Engine, EngineState
 
+if TYPE_CHECKING:
+    from bookkeeper.bookie.guard import Guard
+    from bookkeeper.bookie.newcomer import Newcomer
+    from bookkeeper.bookie.server import Connections
+
 log = logging.getLogger(__name__)
 
+_SERVING: Final = ("bookkeeper.bookie.bookie", "bookkeeper.bookie.newcomer", "bookkeeper.bookie.server")
+"""What serves, with the wire's codecs: needed when the disk is open, and loaded while it is being opened."""
 
 OPENED = "boot"
 """File with the number of the last start that had the disk open: from the first on, an empty disk is a lost one."""
@@ -148,7 +152,6 @@ class BookieServer:
         self._birth = await self._settle_birth()
         self.boot = await self._next_boot()
         self._engine = await self._open_engine()
-        self._newcomer = self._new_newcomer()
         self._serve()
         self._start_http()
         encrypts = self._guard is not None and self._guard.mode != "off"
@@ -161,6 +164,7 @@ class BookieServer:
         self._running = True
         self._garbage = GarbageCollector(self.engine, self._metadata, config, self._seams, self.metrics)
         newcomer = self._newcomer
+        assert newcomer is not None, "it serves"
         limbo = LimboWatch(self.engine, self._metadata, self.bookie_id, self._state_changed.set, newcomer.cover)
         for work in (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), newcomer.run()):
             self._tasks.append(asyncio.create_task(work))
@@ -174,6 +178,8 @@ class BookieServer:
         provider = server_provider(config.auth)
         if config.tls.mode == "off" and provider is None:
             return None
+        from bookkeeper.bookie.guard import Guard  # most bookies neither encrypt nor authenticate
+
         asks_tls = config.auth_provider == TLS
         return Guard(seams.net, config.tls, provider, self.metrics, seams.rng, asks_tls=asks_tls)
 
@@ -247,10 +253,6 @@ class BookieServer:
             )
         return birth
 
-    def _new_newcomer(self) -> Newcomer:
-        disk, directory = self._seams.disk, self.config.directory
-        return Newcomer(self.engine, self._metadata, self.bookie_id, disk, directory, self._birth)
-
     async def _last_start(self) -> int:
         """The store's transaction of the last start of this id; 0 before the first."""
         store = self._metadata.store
@@ -285,7 +287,7 @@ class BookieServer:
         loop = asyncio.get_running_loop()
         worker = self._seams.workers.worker(f"{self.bookie_id} open")
         try:
-            engine = await worker.call(
+            opening = worker.call(
                 lambda: Engine.open(
                     self.config.storage,
                     self._seams.disk,
@@ -295,6 +297,9 @@ class BookieServer:
                     call_later=loop.call_later,
                 )
             )
+            for module in _SERVING:  # the disk has a thread of its own, and mostly waits
+                import_module(module)
+            engine = await opening
         finally:
             worker.close()
         report = engine.report
@@ -312,8 +317,13 @@ class BookieServer:
         return engine
 
     def _serve(self) -> None:
-        config = self.config
+        from bookkeeper.bookie.bookie import Bookie  # _SERVING: they are there
+        from bookkeeper.bookie.newcomer import Newcomer
+        from bookkeeper.bookie.server import Connections
+
+        config, disk = self.config, self._seams.disk
         loop = asyncio.get_running_loop()
+        self._newcomer = Newcomer(self.engine, self._metadata, self.bookie_id, disk, config.directory, self._birth)
         bookie = Bookie(
             self.engine,
             call_later=loop.call_later,

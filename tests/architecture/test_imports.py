@@ -1,0 +1,98 @@
+"""What a start loads, and what it does not: each library here costs a bookie milliseconds before its first append.
+
+Asked in fresh interpreters. What is needed after all is imported where it is needed, or stands in a module that others
+can do without; it is not hidden behind a name.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+NEVER = frozenset(
+    ["aiohttp", "attr", "cattrs", "cryptography", "fsspec", "grpc", "numpy", "pandas", "pyarrow", "pyspark", "rich"]
+)
+"""Libraries that no bookie needs, whatever it is told."""
+
+SELDOM = frozenset(
+    [
+        "bookkeeper.bookie.guard",
+        "bookkeeper.bookie.http_pages",
+        "crc32c",
+        "http.server",
+        "importlib.metadata",
+        "prometheus_client",
+        "tomllib",
+    ]
+)
+"""What a bookie loads when somebody asks for it: encryption, metrics, a file with options."""
+
+OTHERS = frozenset(
+    ["bookkeeper.client", "bookkeeper.ledger.reader", "bookkeeper.ledger.recovery", "bookkeeper.ledger.writer"]
+)
+"""Rooms of the client."""
+
+
+def loaded_by(script: str, *arguments: str) -> frozenset[str]:
+    """The modules that are there when ``script`` has ended."""
+    code = f"{script}\nimport sys\nprint('\\nLOADED', *sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return frozenset(done.stdout.rpartition("LOADED")[2].split())
+
+
+BOOKIE = """
+import asyncio, os, signal, sys
+from bookkeeper import real
+from bookkeeper.bookie import process
+from bookkeeper.bookie.config import config_from
+from bookkeeper.meta import init_cluster
+
+class Stopped:
+    def write(self, text):
+        if "serves at" in text:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return len(text)
+    def flush(self): ...
+
+seams, uri = real.system_seams(), f"sqlite://{sys.argv[1]}/metadata.db"
+real.run(init_cluster(uri, seams))
+storage = {"journal_file_bytes": 65536}
+said, sys.stdout = sys.stdout, Stopped()
+config = config_from({"metadata_uri": uri, "directory": sys.argv[1], "storage": storage})
+status = real.run(process.serve(config, seams))
+sys.stdout = said
+assert status == 0, status
+"""
+
+
+def test_a_bookie_that_has_served_and_stopped_has_not_loaded_what_it_did_not_need(tmp_path: Path) -> None:
+    loaded = loaded_by(BOOKIE, str(tmp_path))
+    assert {"bookkeeper.bookie.server", "bookkeeper.storage.engine", "sqlite3"} <= loaded, "it has not served"
+    assert sorted(loaded & (NEVER | SELDOM | OTHERS | {"kazoo", "puresasl"})) == []
+
+
+def test_the_session_with_the_store_is_opened_before_the_disk_s_and_the_network_s_part_are_loaded() -> None:
+    loaded = loaded_by("import bookkeeper.bookie.process")
+    late = {"bookkeeper.bookie.lifecycle", "bookkeeper.bookie.server", "bookkeeper.storage.engine", "kazoo", "sqlite3"}
+    assert sorted(loaded & late) == []
+
+
+@pytest.mark.parametrize("verb", ["bookie", "ledger", "bookies", "init"])
+def test_a_verb_of_our_own_is_found_without_a_look_at_everything_that_is_installed(verb: str) -> None:
+    loaded = loaded_by(
+        f"import click; from bookkeeper.admin import cli; cli.bk.get_command(click.Context(cli.bk), {verb!r})"
+    )
+    assert sorted(loaded & (NEVER | {"importlib.metadata", "kazoo", "prometheus_client"})) == []
+
+
+def test_the_front_door_of_applications_loads_no_server_and_no_library_of_one() -> None:
+    loaded = loaded_by("import bookkeeper; bookkeeper.BookKeeper")
+    assert "bookkeeper.client.bookkeeper" in loaded
+    other = {"bookkeeper.bookie", "bookkeeper.storage", "bookkeeper.replication", "click", "kazoo", "prometheus_client"}
+    assert sorted(loaded & (NEVER | other)) == []
