@@ -114,7 +114,15 @@ class PairTransport(asyncio.Transport):
         while self._inbox and not self._reading_paused and not self._lost:
             data = self._inbox.popleft()
             self._waiting -= len(data)
-            self._hand_over(data)
+            try:
+                self._hand_over(data)
+            except Exception as error:  # as asyncio's: it is told, and this end is lost; nothing is delivered twice
+                message = "an end of a stream inside this process failed in what it was given"
+                self._loop.call_exception_handler({"message": message, "exception": error, "transport": self})
+                self._inbox.clear()
+                self._loop.call_soon(self._lose, error)
+                self.abort()
+                return
         peer = self._peer
         if peer._writing_paused and self._waiting <= WINDOW // 2 and not peer._lost:
             peer._writing_paused = False
