@@ -18,7 +18,15 @@ from bookkeeper.storage.group_commit import GroupCommit
 from bookkeeper.storage.ledger_state import Kind, state_record
 from bookkeeper.storage.manifest import Manifest
 from tests.bookkeeper.storage.recording_disk import RecordingDisk, RecordingFile, crash_images
-from tests.bookkeeper.storage.workload import Truth, everything, open_engine, random_life, standard_life, violations
+from tests.bookkeeper.storage.workload import (
+    Truth,
+    everything,
+    open_engine,
+    random_life,
+    random_loop_life,
+    standard_life,
+    violations,
+)
 
 
 def boot_and_check(truth: Truth, at: int, files: dict[str, bytes]) -> tuple[list[str], RecordingDisk]:
@@ -73,6 +81,16 @@ def test_every_crash_of_a_random_life(seed: int) -> None:
         return random_life(disk, random.Random(seed))
 
     for where, bad in enumerate_crashes(seed, 4, bool(seed % 2), life):
+        assert not bad, f"{where}: {bad}"
+
+
+@pytest.mark.rule("B1", "B2", "B3", "K7", "K9", "K13", "K14", "K16", "K17", "K26")
+@pytest.mark.parametrize("seed", range(4))
+def test_every_crash_of_a_life_with_groups_on_the_loop(seed: int) -> None:
+    def life(disk: RecordingDisk) -> Truth:
+        return random_loop_life(disk, random.Random(seed))
+
+    for where, bad in enumerate_crashes(seed, 3, bool(seed % 2), life):
         assert not bad, f"{where}: {bad}"
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import struct
 from array import array
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from bookkeeper.errors import NoSuchEntryError, NoSuchLedgerError
+from bookkeeper.errors import BookieFailedError, DiskFullError, NoSuchEntryError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.runs import Adds, Run, record
 from bookkeeper.storage.config import StorageConfig
@@ -220,6 +223,83 @@ def random_life(disk: RecordingDisk, rng: random.Random) -> Truth:
             life.explicit_lac(2, following[2])
         elif chance > 0.985 and not life.truth.dropped:
             life.collect(1)
+    life.pump()
+    if rng.random() < 0.5:
+        life.engine.close(lambda error: None)
+        life.pump()
+    return life.truth
+
+
+class LoopLife(Life):
+    """One with a clock that stands still: groups are written on the loop as well, logs are synced in steps, and the
+    workers and the loop take turns in any order. An answer counts from the operation after it on, for nothing need
+    follow what made it true."""
+
+    CONFIG = replace(CONFIG, inline_sync_us=100.0, log_sync_bytes=2048, cached_bytes=4096)
+
+    def __init__(self, disk: RecordingDisk, rng: random.Random) -> None:
+        self.disk, self.truth, self.rng = disk, Truth(), rng
+        self.workers, self.turns = QueueWorkers(), list[Callable[[], None]]()
+        disk.locks.clear()
+        self.engine = Engine.open(
+            self.CONFIG,
+            disk,
+            self.workers,
+            monotonic=lambda: 0.0,
+            call_later=lambda _delay, callback: self.turns.append(callback),
+        )
+        self.engine._commit.inline.on = True
+
+    @property
+    def now(self) -> int:
+        return len(self.disk.ops) + 1
+
+    def step(self) -> bool:
+        """The loop's next turn, or the next job of one of the workers."""
+        names = [name for name, _, _ in self.workers.jobs]
+        ready = [*sorted(set(names)), *(["loop"] if self.turns else [])]
+        if not ready:
+            return False
+        chosen = self.rng.choice(ready)
+        if chosen == "loop":
+            self.turns.pop(0)()
+        else:
+            self.workers.jobs.insert(0, self.workers.jobs.pop(names.index(chosen)))
+            self.workers.step()
+        return True
+
+    def pump(self) -> None:
+        while self.step():
+            pass
+
+
+def random_loop_life(disk: RecordingDisk, rng: random.Random) -> Truth:
+    """As :func:`random_life`; now and then a disk that takes nothing, for a step."""
+    life = LoopLife(disk, rng)
+    following = dict.fromkeys((1, 2, 3), 0)
+    for _ in range(80):
+        if rng.random() < 0.1:
+            where = rng.choice([("write", ".log"), ("open", ".log"), ("write", ".index"), ("rename", "manifest")])
+            disk.faults[where] = OSError(rng.choice([errno.ENOSPC, errno.EMFILE]), "for now")
+        ledger_id, chance = rng.choice(list(following)), rng.random()
+        with suppress(DiskFullError, BookieFailedError):
+            if chance < 0.4:
+                if ledger_id not in life.truth.dropped and not life.engine.is_fenced(lid(ledger_id)):
+                    first, following[ledger_id] = following[ledger_id], following[ledger_id] + rng.randrange(1, 5)
+                    life.add(ledger_id, *range(first, following[ledger_id]), size=rng.choice([9, 900]))
+            elif chance < 0.8:
+                life.step()
+                life.step()
+            elif chance < 0.9:
+                life.checkpoint()
+            elif chance < 0.94:
+                life.fence(rng.choice([3, 7, 8]))
+            elif chance < 0.97 and 2 not in life.truth.dropped:
+                life.explicit_lac(2, following[2])
+            elif chance > 0.985 and not life.truth.dropped:
+                life.collect(1)
+        disk.faults.clear()
+        life.engine.check_space()
     life.pump()
     if rng.random() < 0.5:
         life.engine.close(lambda error: None)
