@@ -160,6 +160,9 @@ class File(Protocol):
     def pread_cached(self, size: int, offset: int) -> bytes | None:
         """Like pread if it need not wait for the disk; None if it would."""
 
+    def pread_cached_into(self, buffer: Buffer, offset: int) -> int | None:
+        """Like pread_into if it need not wait for the disk; None if it would."""
+
     def forget(self, offset: int, size: int) -> None:
         """These bytes will hardly be read again: memory that holds them, if they are synced, may serve others. Advice
         only; never fails."""

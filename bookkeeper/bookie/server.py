@@ -30,8 +30,8 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.metrics import Counter as Counted
 from bookkeeper.metrics import Metrics
 from bookkeeper.net.protocol import RECEIVE_BUFFER_BUSY, FrameProtocol
-from bookkeeper.runs import Adds, Run
-from bookkeeper.wire import Dialect, Status, plain_reads
+from bookkeeper.runs import Adds, Reads, Run
+from bookkeeper.wire import Dialect, Status
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,6 @@ class ServerMetrics:
     def __init__(self, metrics: Metrics) -> None:
         self.metrics = metrics
         self._requests: dict[tuple[wire.Op, Status], Counted] = {}
-        self._read_found: Counted | None = None
         self.adds = metrics.counter("adds_total", "Plain adds accepted.")
         self.adds_deferred = metrics.counter("adds_deferred_total", "Of them, those answered before they are durable.")
         self.add_runs = metrics.counter("add_runs_total", "Runs of consecutive plain adds accepted.")
@@ -80,14 +79,10 @@ class ServerMetrics:
             self._requests[op, status] = counter
         counter.value += 1
 
-    def read_found(self) -> None:
-        """Count a read that was answered at once, like those that went the general way."""
-        counter = self._read_found
-        if counter is None:
-            self.request(wire.Op.READ, Status.OK)
-            self._read_found = self._requests[wire.Op.READ, Status.OK]
-        else:
-            counter.value += 1
+    def reads_found(self, count: int) -> None:
+        """Count reads that were answered at once, like those that went the general way."""
+        self.request(wire.Op.READ, Status.OK)
+        self._requests[wire.Op.READ, Status.OK].value += count - 1
 
 
 class ServerConnection(FrameProtocol):
@@ -115,6 +110,8 @@ class ServerConnection(FrameProtocol):
         """Not read until one of them is answered."""
         self._brought = False
         """This chunk held requests that have no reserve: whoever only fences and recovers is always read (X33)."""
+        self._reads = False
+        """The chunk before began with plain reads."""
         self._now: Callable[[], float] = lambda: 0.0
 
     # -- the connection's life ----------------------------------------------------------------------------
@@ -146,8 +143,26 @@ class ServerConnection(FrameProtocol):
     # -- requests -----------------------------------------------------------------------------------------
 
     def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
-        v2 = self.detector.v2
-        adds = runs.split_adds(buffer, start, end, self.frame_max, v2, self.server.scratch)
+        used = start
+        if self._reads:  # like the chunk before
+            used = self._take_reads(buffer, start, end)
+            self._reads = used > start
+        if used < end and not self.reading_paused:
+            used = self._take_frames(buffer, used, end)
+        if used > start or self.partial_since is None:
+            self.partial_since = self._now() if used < end else None
+        brought, self._brought = self._brought, False
+        if brought and self.admission.crowded and not self.closed and self.admission.wait(self, self.resume_reading):
+            self.pause_reading()
+        return used - start
+
+    def _take_frames(self, buffer: bytearray, start: int, end: int) -> int:
+        """Whatever frames there are; where those begin that are left.
+
+        Raises:
+            MalformedFrameError: the next one is none.
+        """
+        adds = runs.split_adds(buffer, start, end, self.frame_max, self.detector.v2, self.server.scratch)
         assert not adds.full, "a record is smaller than its frame"
         used = adds.used
         if not adds.slow:
@@ -158,12 +173,7 @@ class ServerConnection(FrameProtocol):
             used = self._in_order(buffer, adds)
         if adds.error is not None and used == adds.used:
             raise adds.error
-        if used > start or self.partial_since is None:
-            self.partial_since = self._now() if used < end else None
-        brought, self._brought = self._brought, False
-        if brought and self.admission.crowded and not self.closed and self.admission.wait(self, self.resume_reading):
-            self.pause_reading()
-        return used - start
+        return used
 
     def pause_reading(self) -> None:
         self.partial_since = None  # the peer is not to blame for what we do not read
@@ -171,17 +181,23 @@ class ServerConnection(FrameProtocol):
 
     def _in_order(self, buffer: bytearray, adds: Adds) -> int:
         """Runs and other frames in the order in which they came; stop early when too many replies are unread."""
-        done = 0
+        done = used = 0
         for (frame_start, frame_end), after in zip(adds.slow, adds.slow_after, strict=True):
+            if frame_start < used:
+                continue  # a read among those that were taken together
             if after > done:  # first: what is returned below counts them as used
                 self._take(adds, done, after)
                 done = after
             if self.unsent + self._waiting * self._typical > UNSENT_HIGH and self._loop is not None:
                 self._stop(self._loop)
                 return frame_start - 4
-            body = bytes(memoryview(buffer)[frame_start:frame_end])
-            if not self._read_at_once(body):
-                self._general(body)
+            used = self._take_reads(buffer, frame_start - 4, adds.used)
+            if self.reading_paused:
+                return used
+            if used < frame_start:
+                self._general(bytes(memoryview(buffer)[frame_start:frame_end]))
+            else:
+                self._reads = True
         if len(adds.runs) > done:
             self._take(adds, done, len(adds.runs))
         self.detector.v2 = adds.v2
@@ -292,27 +308,42 @@ class ServerConnection(FrameProtocol):
 
         self.bookie.engine.when_durable(durable)
 
-    def _read_at_once(self, body: bytes) -> bool:
-        """Answer a plain read of an entry that is at hand. False: it is something else, and goes the general way."""
-        read = plain_reads.decode_request(body, self.detector.v2)
-        if read is None or not self.admission.has_room(len(body) + READ_CHARGE):
-            return False
+    def _take_reads(self, buffer: bytearray, start: int, end: int) -> int:
+        """Answer the plain reads that the bytes begin with; where those begin that are left.
+
+        What is at hand is answered in runs, the others go the general way, in their place in the order. Stops early
+        when too many replies are unread: reading is paused then.
+        """
+        reads = runs.split_reads(buffer, start, end, self.frame_max, self.detector.v2)
+        at, done, count = start, 0, len(reads.ends)
+        while done < count and not self.reading_paused:
+            if self.unsent + self._waiting * self._typical > UNSENT_HIGH and self._loop is not None:
+                self._stop(self._loop)
+                break
+            if answered := self._answer_at_hand(reads, done, reads.ends[done] - at):
+                done += answered
+            else:
+                self._general(bytes(memoryview(buffer)[at + 4 : reads.ends[done]]))
+                done += 1
+            at = reads.ends[done - 1]
+        return at
+
+    def _answer_at_hand(self, reads: Reads, first: int, size: int) -> int:
+        """Answer the reads from ``first`` on (whose frame has ``size`` bytes) that need not wait; how many."""
+        if not self.admission.has_room(size + READ_CHARGE):
+            return 0
         try:
-            found = self.bookie.engine.read_at_once(read.ledger_id, read.entry_id)
+            answers = self.bookie.engine.answer_at_hand(reads, first, self.frame_max)
         except Exception:  # met again, and told, on the general way
-            return False
-        if found is None:
-            return False
-        frame = plain_reads.encode_reply(read, *found)
-        size = len(frame)
-        if size > self.frame_max:
-            return False
-        self.detector.v2 = not read.header
+            return 0
+        if answers is None or not answers.n:
+            return 0
+        self.detector.v2 = reads.v2
         self._brought = True
-        self._typical = max(size, self._typical - self._typical // 8, 1024)
-        self.counts.read_found()
-        self.write(frame)
-        return True
+        self._typical = max(len(answers.frames) // answers.n, self._typical - self._typical // 8, 1024)
+        self.counts.reads_found(answers.n)
+        self.write_alone(answers.frames)
+        return answers.n
 
     def _general(self, body: bytes) -> None:
         """One frame that is no plain add.

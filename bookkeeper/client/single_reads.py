@@ -4,7 +4,8 @@ Many readers that each want "the next entry" ask for neighbours at the same mome
 much as a single one, so a stretch of neighbours becomes one run. If a run fails, each of its entries is read by
 itself, so that everybody gets the answer to their own question.
 
-An entry without neighbours is asked for at once, at the bookie that a run would ask first. A good entry in time is all
+Entries without neighbours are asked for at once, in plain reads: those of one turn are shared out among the bookies,
+and what goes to one of them is encoded, sent, and checked when it comes back, together. A good entry in time is all
 there is to most reads; whatever else comes, or nothing, makes a run of it that goes on from there.
 """
 
@@ -12,16 +13,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from struct import Struct
-from typing import Final
 
 from bookkeeper import runs
 from bookkeeper.client.reading import EntrySource, RunRead
-from bookkeeper.errors import BookKeeperError
-from bookkeeper.ids import BookieId, EntryId
-from bookkeeper.wire import ReadReply, Reply, Status
+from bookkeeper.errors import BookieError
+from bookkeeper.ids import BookieId
+from bookkeeper.ledger.metadata import Fragment
+from bookkeeper.net.connection import read_reply
+from bookkeeper.runs import NO_LAC, ReadReplies
+from bookkeeper.seams import Buffer
+from bookkeeper.wire import Reply
 
-_LENGTH: Final = Struct(">I")
 _Waiting = list["asyncio.Future[bytes]"]
 
 
@@ -33,8 +35,8 @@ class SingleReads:
         self._run_length = run_length
         self._wanted: dict[int, _Waiting] = {}
         self._loop = asyncio.get_running_loop()
-        self._asked: dict[_OneRead, None] = {}
-        """Without an answer, and not for long: the first of them was asked first."""
+        self._asked: dict[_Asked, None] = {}
+        """Without all their answers, and not for long: the first of them were asked for first."""
         self._timer: asyncio.TimerHandle | None = None
 
     def read(self, entry_id: int) -> asyncio.Future[bytes]:
@@ -42,16 +44,29 @@ class SingleReads:
         future: asyncio.Future[bytes] = self._loop.create_future()
         if not self._wanted:
             self._loop.call_soon(self._on_turn)
-        self._wanted.setdefault(entry_id, []).append(future)
+        if (waiting := self._wanted.get(entry_id)) is None:
+            self._wanted[entry_id] = [future]
+        else:
+            waiting.append(future)
         return future
 
     def _on_turn(self) -> None:
         wanted, self._wanted = self._wanted, {}
-        for first, count in self._runs(sorted(wanted)):
-            if count == 1 and self._ask_one(first, wanted[first]):
-                continue
-            waiting = [wanted[entry] for entry in range(first, first + count)]
-            self._source.read(first, count).add_done_callback(_Handover(self._source, first, waiting))
+        ids = alone = sorted(wanted)
+        if not wanted.keys().isdisjoint([entry + 1 for entry in ids]):
+            alone = []
+            for first, count in self._runs(ids):
+                if count == 1:
+                    alone.append(first)
+                else:
+                    waiting = [wanted[entry] for entry in range(first, first + count)]
+                    self._source.read(first, count).add_done_callback(_Handover(self._source, first, waiting))
+        fragments = self._source.record.metadata.fragments
+        if len(fragments) == 1:
+            self._share_out(fragments[0], alone, wanted)
+        else:
+            for fragment, some in self._by_fragment(alone).items():
+                self._share_out(fragment, some, wanted)
 
     def _runs(self, ids: list[int]) -> Iterator[tuple[int, int]]:
         """Stretches of neighbours, no longer than a run may be."""
@@ -66,106 +81,124 @@ class SingleReads:
 
     # -- entries without neighbours -----------------------------------------------------------------------
 
-    def _ask_one(self, entry_id: int, waiting: _Waiting) -> bool:
-        """Ask the first bookie for the entry. False: there is no connection to it now."""
+    def _by_fragment(self, ids: list[int]) -> dict[Fragment, list[int]]:
+        found: dict[Fragment, list[int]] = {}
+        for entry_id in ids:
+            found.setdefault(self._source.record.metadata.fragment_of(entry_id), []).append(entry_id)
+        return found
+
+    def _share_out(self, fragment: Fragment, ids: list[int], wanted: dict[int, _Waiting]) -> None:
+        """Each bookie gets its share, as if the entries took turns."""
+        metadata, ensemble = self._source.record.metadata, fragment.ensemble
+        parts = min(len(ensemble), len(ids))
+        for part in range(parts):
+            order = self._source.order(ensemble)
+            if not metadata.spec.is_striped:
+                self._ask(order, order[0], ids[part::parts], wanted)
+                continue
+            shares: dict[BookieId, list[int]] = {}
+            for entry_id in ids[part::parts]:
+                write_set = metadata.write_set(entry_id)
+                shares.setdefault(next(one for one in order if one in write_set), []).append(entry_id)
+            for bookie, share in shares.items():
+                self._ask(order, bookie, share, wanted)
+
+    def _ask(self, order: Sequence[BookieId], bookie: BookieId, ids: list[int], wanted: dict[int, _Waiting]) -> None:
+        """Ask the bookie for these entries, over the connection to it, if there is one now; else each is a run."""
         source = self._source
-        metadata = source.record.metadata
-        fragments = metadata.fragments
-        fragment = fragments[0] if len(fragments) == 1 else metadata.fragment_of(entry_id)
-        order = source.order(fragment.ensemble)
-        bookie = order[0]
-        if metadata.spec.is_striped:
-            write_set = metadata.write_set(entry_id)
-            bookie = next(one for one in order if one in write_set)
         connection = source.services.pool.ready(bookie)
         if connection is None:
-            return False
+            for entry_id in ids:
+                source.read(entry_id).add_done_callback(_Handover(source, entry_id, [wanted[entry_id]]))
+            return
         now = self._loop.time()
-        read = _OneRead(self, entry_id, order, bookie, now, waiting)
-        self._asked[read] = None
+        asked = _Asked(self, source, order, bookie, now, {entry_id: wanted[entry_id] for entry_id in ids})
+        self._asked[asked] = None
         if self._timer is None:
             self._timer = self._loop.call_at(now + source.read_config.hedge_ms / 1000, self._on_time)
         deadline = now + source.services.config.request_timeout_ms / 1000
-        connection.read_nowait(source.record.ledger_id, EntryId(entry_id), deadline, read)
-        return True
+        connection.reads_nowait(source.record.ledger_id, ids, deadline, asked)
 
     def _on_time(self) -> None:
-        """One timer for all of them: whoever waits too long becomes a run, which asks the next bookie, too."""
+        """One timer for all of them: whatever takes too long becomes a run, which asks the next bookie, too."""
         self._timer = None
         hedge_s, now = self._source.read_config.hedge_ms / 1000, self._loop.time()
-        for read in list(self._asked):
-            if read.asked_at + hedge_s > now:
-                self._timer = self._loop.call_at(read.asked_at + hedge_s, self._on_time)
+        for asked in list(self._asked):
+            if asked.asked_at + hedge_s > now:
+                self._timer = self._loop.call_at(asked.asked_at + hedge_s, self._on_time)
                 return
-            read.go_on()
+            asked.go_on()
 
-    def payload_in(self, reply: Reply | BookKeeperError, entry_id: int) -> bytes | None:
-        """The payload, if this is the entry, its digest and ids checked (L5)."""
-        if type(reply) is not ReadReply or reply.status is not Status.OK or (entry := reply.entry) is None:
-            return None
-        source = self._source
-        digest = source.digest
-        framed = _LENGTH.pack(len(entry)) + entry
-        found = runs.split_entries(
-            framed, 0, len(framed), source.record.ledger_id, entry_id, digest.digest_type, digest.mac_key
-        )
-        if not found.payloads:
-            return None
-        lac = found.lacs[0]
-        source.on_lac(lac if reply.max_lac is None or reply.max_lac < lac else reply.max_lac)
-        return found.payloads[0]
-
-    def ended(self, read: _OneRead) -> None:
-        """It is answered, or a run by now."""
-        del self._asked[read]
-
-    def run_of(self, read: _OneRead) -> RunRead:
-        """The run that goes on from where ``read`` is."""
-        run = RunRead(self._source, read.entry_id, order=read.order)
-        run.done.add_done_callback(_Handover(self._source, read.entry_id, [read.waiting]))
-        run.start_asked(read.bookie, read.asked_at)
-        return run
+    def ended(self, asked: _Asked) -> None:
+        """Everything is answered, or a run by now."""
+        self._asked.pop(asked, None)
 
 
-class _OneRead:
-    """One entry asked for at one bookie; called with the answer."""
+class _Asked:
+    """Entries asked for together at one bookie; the connection tells what comes (``ReadSink``)."""
 
-    __slots__ = ("_reads", "_run", "asked_at", "bookie", "entry_id", "order", "waiting")
+    __slots__ = ("_order", "_reads", "_runs", "_source", "_waiting", "asked_at", "bookie")
 
     def __init__(
         self,
         reads: SingleReads,
-        entry_id: int,
+        source: EntrySource,
         order: Sequence[BookieId],
         bookie: BookieId,
         asked_at: float,
-        waiting: _Waiting,
+        waiting: dict[int, _Waiting],
     ) -> None:
         self._reads = reads
-        self._run: RunRead | None = None
-        self.entry_id = entry_id
-        self.order = order
+        self._source = source
+        self._order = order
+        self._waiting = waiting
+        self._runs: dict[int, RunRead] = {}
+        """What has become of those that were not simply answered in time."""
         self.bookie = bookie
         self.asked_at = asked_at
-        self.waiting = waiting
 
-    def __call__(self, reply: Reply | BookKeeperError) -> None:
-        run = self._run
-        if run is None:
-            payload = self._reads.payload_in(reply, self.entry_id)
-            if payload is not None:
-                self._reads.ended(self)
-                for future in self.waiting:
-                    if not future.done():
-                        future.set_result(payload)
-                return
-            run = self.go_on()
+    def found(self, buffer: Buffer, replies: ReadReplies, picked: list[int], entry_ids: list[int]) -> None:
+        """Payloads whose digest and ids are right (L5) go to those who wait."""
+        source, digest = self._source, self._source.digest
+        payloads, lac = runs.unseal_replies(
+            buffer, replies, picked, source.record.ledger_id, entry_ids, digest.digest_type, digest.mac_key
+        )
+        if lac != NO_LAC:
+            source.on_lac(lac)
+        waiting = self._waiting
+        for i, entry_id, payload in zip(picked, entry_ids, payloads, strict=True):
+            if payload is None or entry_id not in waiting:
+                self.answered(entry_id, read_reply(replies, i, buffer))
+                continue
+            for future in waiting.pop(entry_id):
+                if not future.done():
+                    future.set_result(payload)
+        if not waiting:
+            self._reads.ended(self)
+
+    def answered(self, entry_id: int, reply: Reply | BookieError) -> None:
+        """Bad copies, refusals, late answers: a run knows what to do."""
+        run = self._runs.pop(entry_id, None) or self._run_of(entry_id)
+        if not self._waiting:
+            self._reads.ended(self)
         run.answered(self.bookie, reply)
 
-    def go_on(self) -> RunRead:
-        """Become a run."""
+    def lost(self, error: BookieError) -> None:
+        """The connection, or the time to answer."""
+        for entry_id in [*self._waiting, *self._runs]:
+            self.answered(entry_id, error)
+
+    def go_on(self) -> None:
+        """Each entry that is not here yet becomes a run."""
         self._reads.ended(self)
-        self._run = run = self._reads.run_of(self)
+        for entry_id in list(self._waiting):
+            self._runs[entry_id] = self._run_of(entry_id)
+
+    def _run_of(self, entry_id: int) -> RunRead:
+        """The run that goes on from where the read is."""
+        run = RunRead(self._source, entry_id, order=self._order)
+        run.done.add_done_callback(_Handover(self._source, entry_id, [self._waiting.pop(entry_id)]))
+        run.start_asked(self.bookie, self.asked_at)
         return run
 
 

@@ -22,15 +22,16 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from functools import partial
+from typing import ClassVar, Final, Protocol, TypeAlias
 
 from bookkeeper import runs, wire
 from bookkeeper.errors import BookieError, BookieUnavailableError, RequestTimedOutError, SecureConnectionError
 from bookkeeper.ids import Address, EntryId, LedgerId
 from bookkeeper.net.protocol import FrameProtocol
-from bookkeeper.runs import FRAME_MAX, STREAM_SHIFT, ReplyRun
+from bookkeeper.runs import FRAME_MAX, NO_LAC, STREAM_SHIFT, ReadReplies, ReplyRun
 from bookkeeper.seams import Buffer, Net
-from bookkeeper.wire import Dialect, Op, Status, plain_reads
+from bookkeeper.wire import Dialect, Op, Status
 
 TICK_S: Final = 0.1
 """Seconds between two looks at time limits."""
@@ -129,6 +130,34 @@ class _Pending:
     callback: Callback | None
 
 
+class ReadSink(Protocol):
+    """Who asked for entries in plain reads that were sent together. Every entry is answered once: it is ``found``,
+    ``answered`` on its own, or still open when the others end with ``lost``."""
+
+    def found(self, buffer: Buffer, replies: ReadReplies, picked: list[int], entry_ids: list[int]) -> None:
+        """The replies ``picked`` hold ``entry_ids``, if one may believe them: nothing was verified. The buffer is good
+        during this call only."""
+
+    def answered(self, entry_id: int, reply: wire.Reply | BookieError) -> None:
+        """What came for this entry, if it is something else."""
+
+    def lost(self, error: BookieError) -> None:
+        """Nothing more will come."""
+
+
+@dataclass(slots=True, eq=False)
+class _Reads:
+    """Plain reads that were sent together. ``callback`` is None when they have ended."""
+
+    ledger_id: LedgerId
+    entry_ids: list[int]
+    first_txn: int
+    deadline: float
+    left: int
+    callback: ReadSink | None
+    fence: ClassVar[bool] = False
+
+
 class BookieConnection(FrameProtocol):
     """One connection to one bookie, in one dialect. Made by :func:`connect_bookie`."""
 
@@ -141,8 +170,8 @@ class BookieConnection(FrameProtocol):
         self.writable_callbacks: list[Callable[[bool], None]] = []
         """Called when the peer stops taking bytes (False) and when it takes them again (True)."""
         self._streams: dict[int, AddStream] = {}
-        self._by_txn: dict[int, _Pending] = {}
-        self._by_key: dict[Key, deque[_Pending]] = {}
+        self._by_txn: dict[int, _Pending | _Reads] = {}
+        self._by_key: dict[Key, deque[_Pending | _Reads]] = {}
         self._held: dict[Key, deque[_Pending]] = {}
         self._count = 0
         self._last_txn = 0
@@ -208,25 +237,46 @@ class BookieConnection(FrameProtocol):
         else:
             self._send_by_key(pending)
 
-    def read_nowait(self, ledger_id: LedgerId, entry_id: EntryId, deadline: float, callback: Callback) -> None:
-        """``request_nowait`` of a plain read, of an entry id from 0 on; ``deadline`` by the loop's clock."""
-        frame = None
-        if not self.closed:
-            self._last_txn = txn = self._last_txn % ((1 << STREAM_SHIFT) - 1) + 1
-            frame = plain_reads.encode_request(self.dialect, ledger_id, entry_id, txn)
-        if frame is None:
-            timeout_s = deadline - asyncio.get_running_loop().time()
-            self.request_nowait(wire.ReadEntry(ledger_id, entry_id), timeout_s, callback)
+    def reads_nowait(self, ledger_id: LedgerId, entry_ids: list[int], deadline: float, sink: ReadSink) -> None:
+        """Plain reads of different entries, of ids from 0 on; ``deadline`` by the loop's clock. ``sink`` is not called
+        inside this call."""
+        if self.closed:
+            self._soon(lambda: sink.lost(self._unavailable()))
             return
-        pending = _Pending((Op.READ, ledger_id, entry_id), False, frame, deadline, callback)
-        self._count += 1
+        count = len(entry_ids)
+        if self._last_txn + count >= 1 << STREAM_SHIFT:
+            self._last_txn = 0
+        txn = self._last_txn + 1
+        self._last_txn += count
+        reads = _Reads(ledger_id, entry_ids, txn, deadline, count, sink)
+        if self.dialect is Dialect.V3:
+            self._by_txn.update(dict.fromkeys(range(txn, txn + count), reads))
+        else:
+            entry_ids = self._expect_by_key(reads)
+        self._count += count
         if deadline < self._timer_at:
             self._arm(deadline)
-        if self.dialect is Dialect.V3:
-            self._by_txn[txn] = pending
-            self.write(frame)
-        else:
-            self._send_by_key(pending)
+        if entry_ids:
+            self.write_alone(runs.encode_reads(self.dialect, ledger_id, entry_ids, txn))
+
+    def _expect_by_key(self, reads: _Reads) -> list[int]:
+        """Replies of v2 are expected for them; which may be sent now. Behind a fencing read of the same entry one waits
+        (R3): it goes by itself."""
+        sent = []
+        for entry_id in reads.entry_ids:
+            key = (Op.READ, reads.ledger_id, entry_id)
+            waiting = self._by_key.get(key)
+            if key in self._held or (waiting and waiting[0].fence):
+                frame = runs.encode_reads(self.dialect, reads.ledger_id, [entry_id], 0)
+                alone = _Pending(key, False, frame, reads.deadline, partial(self._answered, reads, entry_id))
+                self._count += 1
+                self._send_by_key(alone)
+                continue
+            if waiting is None:
+                waiting = self._by_key[key] = deque()
+            waiting.append(reads)
+            sent.append(entry_id)
+        return sent
 
     async def request(self, request: wire.Request, timeout_s: float) -> wire.Reply:
         """The reply to ``request``, whatever its status.
@@ -266,7 +316,7 @@ class BookieConnection(FrameProtocol):
         self._by_key.setdefault(pending.key, deque()).append(pending)
         self.write(pending.frame)
 
-    def _take(self, key: Key) -> _Pending | None:
+    def _take(self, key: Key) -> _Pending | _Reads | None:
         waiting = self._by_key.get(key)
         if not waiting:
             return None
@@ -287,13 +337,17 @@ class BookieConnection(FrameProtocol):
     # -- replies ------------------------------------------------------------------------------------------
 
     def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
-        replies = runs.split_add_replies(buffer, start, end, self.frame_max)
+        at = self._on_read_replies(buffer, start, end) if self._count else start
+        if at == end or self._is_closed():
+            return at - start
+        replies = runs.split_add_replies(buffer, at, end, self.frame_max)
         if replies.runs:
             self._on_add_replies(replies.runs)
         for frame_start, frame_end in replies.slow:
-            if (plain := plain_reads.decode_reply(buffer, frame_start, frame_end, self.dialect)) is not None:
-                self._on_plain_read(*plain)
-            else:
+            if frame_start < at:
+                continue  # among those that were taken together
+            at = self._on_read_replies(buffer, frame_start - 4, replies.used)
+            if at < frame_start:
                 self._on_frame(memoryview(buffer)[frame_start:frame_end])
             if self.closed:
                 break
@@ -322,21 +376,61 @@ class BookieConnection(FrameProtocol):
 
     def _match_single_adds(self, ledger_id: LedgerId, first: int, count: int, status: Status) -> tuple[int, int]:
         """Adds made as requests (recovery's) take their replies out of the run; what remains is a stream's."""
-        while count and (pending := self._take((Op.ADD, ledger_id, first))) is not None:
+        while count and isinstance(pending := self._take((Op.ADD, ledger_id, first)), _Pending):
             self._finish(pending, wire.AddReply(status, ledger_id, EntryId(first)))
             first, count = first + 1, count - 1
         return first, count
 
-    def _on_plain_read(self, txn: int, reply: wire.ReadReply) -> None:
-        """As ``_on_frame``, of what most replies are."""
-        if self.dialect is Dialect.V2:
-            pending = self._take((Op.READ, reply.ledger_id, reply.entry_id))
-        elif (pending := self._by_txn.get(txn)) is not None:
-            if pending.key[0] is not Op.READ:
-                return
-            del self._by_txn[txn]
-        if pending is not None:
-            self._finish(pending, reply)
+    def _on_read_replies(self, buffer: bytearray, start: int, end: int) -> int:
+        """The replies that hold an entry with which the bytes begin; where those begin that are left."""
+        v2 = self.dialect is Dialect.V2
+        replies = runs.split_read_replies(buffer, start, end, self.frame_max, v2)
+        current: _Reads | None = None
+        picked: list[int] = []
+        entries: list[int] = []
+        for i, txn in enumerate(replies.txns):
+            entry_id = replies.entry_ids[i]
+            if v2:
+                pending = self._take((Op.READ, LedgerId(replies.ledger_ids[i]), entry_id))
+            else:
+                pending = self._by_txn.get(txn)
+            if not isinstance(pending, _Reads):
+                self._on_single_read(pending, replies, i, buffer)
+                continue
+            if not v2:
+                del self._by_txn[txn]
+                entry_id = pending.entry_ids[txn - pending.first_txn]
+            if pending is not current:
+                if current is not None:
+                    self._found(current, buffer, replies, picked, entries)
+                current, picked, entries = pending, [], []
+            picked.append(i)
+            entries.append(entry_id)
+        if current is not None:
+            self._found(current, buffer, replies, picked, entries)
+        return replies.used
+
+    def _found(
+        self, reads: _Reads, buffer: bytearray, replies: ReadReplies, picked: list[int], entry_ids: list[int]
+    ) -> None:
+        sink, count = reads.callback, len(picked)
+        if sink is None:
+            return
+        reads.left -= count
+        if not reads.left:
+            reads.callback = None
+        self._count -= count
+        sink.found(buffer, replies, picked, entry_ids)
+
+    def _on_single_read(
+        self, pending: _Pending | _Reads | None, replies: ReadReplies, i: int, buffer: bytearray
+    ) -> None:
+        """Reply ``i`` to a read that is a request like others."""
+        if not isinstance(pending, _Pending) or pending.key[0] is not Op.READ:
+            return
+        if self.dialect is Dialect.V3:
+            del self._by_txn[replies.txns[i]]
+        self._finish(pending, read_reply(replies, i, buffer))
 
     def _on_frame(self, body: memoryview) -> None:
         header, reply = wire.decode_reply(body, self.dialect)
@@ -344,14 +438,17 @@ class BookieConnection(FrameProtocol):
             self.close(SecureConnectionError(f"{self.address} serves only who is encrypted, or authenticated: {_HOW}"))
             return
         if self.dialect is Dialect.V3:
-            pending = self._by_txn.pop(header.txn_id, None)
-            if pending is not None and pending.key[0] != header.op:
-                self._by_txn[header.txn_id] = pending  # replies are matched by transaction id and operation
+            pending = self._by_txn.get(header.txn_id)
+            if pending is not None and header.op is (Op.READ if isinstance(pending, _Reads) else pending.key[0]):
+                del self._by_txn[header.txn_id]  # replies are matched by transaction id and operation
+            else:
                 pending = None
         else:
             pending = self._take(_key_of_reply(header.op, reply))
-        if pending is not None:
+        if isinstance(pending, _Pending):
             self._finish(pending, reply)
+        elif pending is not None:
+            self._answered(pending, _entry_of(pending, header.txn_id, reply, self.dialect), reply)
         elif header.op is Op.ADD:
             self._on_single_add(header, reply)  # else nobody waits for it any more
 
@@ -376,6 +473,27 @@ class BookieConnection(FrameProtocol):
             self._count -= 1
             callback(reply)
 
+    def _answered(self, reads: _Reads, entry_id: int, reply: wire.Reply | BookieError) -> None:
+        """One of several reads: something else than its entry."""
+        sink = reads.callback
+        if sink is None:
+            return
+        reads.left -= 1
+        if not reads.left:
+            reads.callback = None
+        self._count -= 1
+        sink.answered(entry_id, reply)
+
+    def _give_up(self, pending: _Pending | _Reads, error: BookieError) -> None:
+        """No reply will be waited for any more."""
+        if isinstance(pending, _Pending):
+            self._finish(pending, error)
+            return
+        sink, pending.callback = pending.callback, None
+        if sink is not None:
+            self._count -= pending.left
+            sink.lost(error)
+
     # -- time limits and the end --------------------------------------------------------------------------
 
     def _arm(self, deadline: float) -> None:
@@ -386,8 +504,8 @@ class BookieConnection(FrameProtocol):
             self._timer_at = max(deadline, loop.time() + TICK_S)
             self._timer = loop.call_at(self._timer_at, self._on_tick)
 
-    def _everything(self) -> list[_Pending]:
-        waiting = list(self._by_txn.values())
+    def _everything(self) -> list[_Pending | _Reads]:
+        waiting: list[_Pending | _Reads] = list(dict.fromkeys(self._by_txn.values()))
         for queues in (self._by_key, self._held):
             for queue in queues.values():
                 waiting.extend(queue)
@@ -399,7 +517,7 @@ class BookieConnection(FrameProtocol):
         waiting = self._everything()
         for pending in waiting:
             if pending.deadline <= now:
-                self._finish(pending, RequestTimedOutError(f"{self.address} did not answer in time"))
+                self._give_up(pending, RequestTimedOutError(f"{self.address} did not answer in time"))
         self._by_txn = {txn: pending for txn, pending in self._by_txn.items() if pending.callback is not None}
         if left := [pending.deadline for pending in waiting if pending.callback is not None]:
             self._arm(min(left))
@@ -433,7 +551,7 @@ class BookieConnection(FrameProtocol):
         for stream in streams:
             stream._lost(lost)
         for pending in waiting:
-            self._finish(pending, lost)
+            self._give_up(pending, lost)
         for callback in list(self.on_closing):
             callback(self)
 
@@ -464,6 +582,13 @@ async def connect_bookie(
         )
     except OSError as error:
         raise BookieUnavailableError(f"cannot connect to {address}: {error}") from error
+
+
+def read_reply(replies: ReadReplies, i: int, buffer: Buffer) -> wire.ReadReply:
+    """Reply ``i`` of a chunk, as it is when it comes by itself."""
+    body = bytes(memoryview(buffer)[replies.begins[i] : replies.ends[i]])
+    lac = replies.lacs[i] if replies.lacs[i] != NO_LAC else None
+    return wire.ReadReply(Status.OK, LedgerId(replies.ledger_ids[i]), EntryId(replies.entry_ids[i]), body, lac)
 
 
 # -- what a reply is matched by ------------------------------------------------------------------------------
@@ -501,3 +626,8 @@ def _key_of_reply(op: Op, reply: wire.Reply) -> Key:
             return (op, reply.request_id, 0)
         case _:
             return (op, 0, 0)
+
+
+def _entry_of(reads: _Reads, txn: int, reply: wire.Reply, dialect: Dialect) -> int:
+    """The entry that a reply to one of several reads is about."""
+    return reads.entry_ids[txn - reads.first_txn] if dialect is Dialect.V3 else _key_of_reply(Op.READ, reply)[2]

@@ -108,8 +108,14 @@ class PosixFile:
         if self.direct or not self._cached_reads:
             return None
         buffer = _scratch(size)
+        n = self.pread_cached_into(buffer, offset)
+        return bytes(buffer[:n]) if n is not None else None
+
+    def pread_cached_into(self, buffer: Buffer, offset: int) -> int | None:
+        if self.direct or not self._cached_reads:
+            return None
         try:
-            n = os.preadv(self._fd, [buffer], offset, os.RWF_NOWAIT)
+            n = os.preadv(self._fd, (buffer,), offset, os.RWF_NOWAIT)
         except BlockingIOError:
             return None
         except OSError as error:
@@ -117,9 +123,7 @@ class PosixFile:
                 self._cached_reads = False  # this file system cannot tell
                 return None
             raise _named(error, self.path) from error
-        if n == size:
-            return bytes(buffer)
-        return bytes(buffer[:n]) if offset + n >= self.size() else None
+        return n if n == len(buffer) or offset + n >= self.size() else None
 
     def forget(self, offset: int, size: int) -> None:
         with contextlib.suppress(OSError):

@@ -14,14 +14,19 @@ from bookkeeper.runs.shapes import (
     ENTRY_HEADER,
     FRAME_MAX,
     KEY_SIZE,
+    NO_LAC,
+    READS_MAX,
     RECORD_HEADER,
     RECORD_MAX,
     STREAM_SHIFT,
     Adds,
+    Answers,
     Dialect,
     Digest,
     Entries,
     Packed,
+    ReadReplies,
+    Reads,
     Replies,
     ReplyRun,
     Run,
@@ -60,28 +65,40 @@ find_record = _codec.find_record
 chain_crcs = _codec.chain_crcs
 record_places = _codec.record_places
 scatter = _codec.scatter
+encode_reads = _codec.encode_reads
+split_reads = _codec.split_reads
+answer_reads = _codec.answer_reads
+split_read_replies = _codec.split_read_replies
+unseal_replies = _codec.unseal_replies
 
 __all__ = [
     "ENTRY_HEADER",
     "FRAME_MAX",
     "IMPLEMENTATION",
     "KEY_SIZE",
+    "NO_LAC",
+    "READS_MAX",
     "RECORD_HEADER",
     "RECORD_MAX",
     "STREAM_SHIFT",
     "Adds",
+    "Answers",
     "Dialect",
     "Digest",
     "Entries",
     "Packed",
+    "ReadReplies",
+    "Reads",
     "Replies",
     "ReplyRun",
     "Run",
     "Scan",
     "Stop",
+    "answer_reads",
     "chain_crcs",
     "crc32c",
     "encode_adds",
+    "encode_reads",
     "fail_acks",
     "find_record",
     "gather",
@@ -94,4 +111,7 @@ __all__ = [
     "split_add_replies",
     "split_adds",
     "split_entries",
+    "split_read_replies",
+    "split_reads",
+    "unseal_replies",
 ]

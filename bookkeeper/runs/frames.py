@@ -72,25 +72,26 @@ def plain_add(data: bytes, body: int, stop: int, v2: bool) -> Plain | None:
     if match is None:
         return None
     header_size, header, _, size, ledger, entry_number, key, body_size = match.groups()
-    end = match.end() + _value(body_size)
+    end = match.end() + value_of(body_size)
     deferred = end == stop - len(DEFERRED) and data.startswith(DEFERRED, end)
     entry = data[match.end() : end]
     if (
         len(entry) < ENTRY_HEADER
         or header_size[0] != len(header)
         or (end != stop and not deferred)
-        or _value(size) != stop - match.end(4)
+        or value_of(size) != stop - match.end(4)
     ):
         return None
     ledger_id, entry_id, lac, _ = HEADER.unpack_from(entry)
-    if ledger_id != _value(ledger) or entry_id != _value(entry_number):
+    if ledger_id != value_of(ledger) or entry_id != value_of(entry_number):
         return None
     reply = b"\x08\x00\x10" + ledger + b"\x18" + entry_number
     ack = _framed(b"\x0a" + header_size + header + b"\x10\x00\xaa\x06" + bytes((len(reply),)) + reply)
     return Plain(False, deferred, ledger_id, entry_id, lac, key, entry, ack)
 
 
-def _value(varint: bytes) -> int:
+def value_of(varint: bytes) -> int:
+    """The number of a varint."""
     value = shift = 0
     for byte in varint:
         value |= (byte & 0x7F) << shift
@@ -140,7 +141,7 @@ def plain_reply(data: bytes, body: int, stop: int) -> tuple[int, int, int, int] 
     header_size, header, txn, number, size, reply, ledger, entry = match.groups()
     if header_size[0] != len(header) or size[0] != len(reply) or number not in _STATUS_BYTES:
         return None
-    return _value(txn), _value(ledger), _value(entry), _STATUS_BYTES[number]
+    return value_of(txn), value_of(ledger), value_of(entry), _STATUS_BYTES[number]
 
 
 def view_of(buffer: Buffer, start: int, end: int) -> memoryview:

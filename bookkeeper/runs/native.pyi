@@ -1,6 +1,8 @@
+from bookkeeper.runs.pure import answer_reads as answer_reads
 from bookkeeper.runs.pure import chain_crcs as chain_crcs
 from bookkeeper.runs.pure import crc32c as crc32c
 from bookkeeper.runs.pure import encode_adds as encode_adds
+from bookkeeper.runs.pure import encode_reads as encode_reads
 from bookkeeper.runs.pure import find_record as find_record
 from bookkeeper.runs.pure import gather as gather
 from bookkeeper.runs.pure import pack_entries as pack_entries
@@ -12,6 +14,9 @@ from bookkeeper.runs.pure import scatter as scatter
 from bookkeeper.runs.pure import split_add_replies as split_add_replies
 from bookkeeper.runs.pure import split_adds as split_adds
 from bookkeeper.runs.pure import split_entries as split_entries
+from bookkeeper.runs.pure import split_read_replies as split_read_replies
+from bookkeeper.runs.pure import split_reads as split_reads
+from bookkeeper.runs.pure import unseal_replies as unseal_replies
 from bookkeeper.seams import Buffer
 
 def crc32c_portable(data: Buffer, seed: int = 0) -> int: ...

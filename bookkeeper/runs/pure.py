@@ -1,7 +1,8 @@
 """The run codec in Python: what a machine without a compiler runs, and what the native one is tested against.
 
 Stateless and total: any bytes give a result, and impossible ones are reported in it. Buffers are contiguous
-bytes-like objects; positions are absolute in them. The bytes are drawn in ``frames.py`` and ``records.py``.
+bytes-like objects; positions are absolute in them. The bytes are drawn in ``frames.py``, ``reads.py`` and
+``records.py``.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from bookkeeper.runs.frames import (
     put_varint,
     view_of,
 )
+from bookkeeper.runs.reads import answer_reads, encode_reads, split_read_replies, split_reads, unseal_replies
 from bookkeeper.runs.records import (
     chain_crcs,
     find_record,
@@ -57,9 +59,11 @@ from bookkeeper.runs.shapes import (
 from bookkeeper.seams import Buffer
 
 __all__ = [
+    "answer_reads",
     "chain_crcs",
     "crc32c",
     "encode_adds",
+    "encode_reads",
     "fail_acks",
     "find_record",
     "gather",
@@ -72,6 +76,9 @@ __all__ = [
     "split_add_replies",
     "split_adds",
     "split_entries",
+    "split_read_replies",
+    "split_reads",
+    "unseal_replies",
 ]
 
 _V2_FIRST: Final = 8

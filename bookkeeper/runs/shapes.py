@@ -34,6 +34,12 @@ ENTRY_HEADER: Final = 32
 KEY_SIZE: Final = 20
 """Bytes of a master key."""
 
+READS_MAX: Final = 8192
+"""Plain reads that are cut from a chunk at once."""
+
+NO_LAC: Final = -(1 << 63)
+"""In the place of a LAC: none was told."""
+
 STREAM_SHIFT: Final = 40
 """A streamed add's v3 transaction id is ``stream << 40 | entry id mod 2**40``; stream 0 is for single requests."""
 
@@ -139,6 +145,44 @@ class Replies(NamedTuple):
     """(start, end) of every frame body that is no reply to a streamed add: for the general path."""
     error: MalformedFrameError | None
     """An impossible length follows at ``used``: close the connection."""
+
+
+class Reads(NamedTuple):
+    """What ``split_reads`` found: plain reads in one dialect, in order. All arrays are parallel."""
+
+    v2: bool
+    ledger_ids: array[int]
+    entry_ids: array[int]
+    txns: array[int]
+    """array('Q'): transaction ids; 0 in v2."""
+    ends: array[int]
+    """array('q'): where each frame ends in the chunk."""
+
+
+class Answers(NamedTuple):
+    """What ``answer_reads`` made."""
+
+    frames: bytes
+    n: int
+    """How many replies there are in ``frames``."""
+    largest: int
+    """Bytes of the largest entry among them."""
+
+
+class ReadReplies(NamedTuple):
+    """What ``split_read_replies`` found: replies that hold an entry, in order. All arrays are parallel."""
+
+    used: int
+    """Absolute position in the chunk behind the last of them."""
+    txns: array[int]
+    """array('Q'): transaction ids; 0 in v2."""
+    ledger_ids: array[int]
+    entry_ids: array[int]
+    lacs: array[int]
+    """What the reply tells besides the entry; NO_LAC: nothing."""
+    begins: array[int]
+    """Where each entry begins in the chunk."""
+    ends: array[int]
 
 
 class Stop(IntEnum):

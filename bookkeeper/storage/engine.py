@@ -33,8 +33,9 @@ from bookkeeper.errors import (
     check,
 )
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.runs import ENTRY_HEADER, RECORD_HEADER, Adds, Run, record
+from bookkeeper.runs import ENTRY_HEADER, RECORD_HEADER, Adds, Answers, Reads, Run, record
 from bookkeeper.seams import Buffer, Disk, File, Space, Workers
+from bookkeeper.storage.at_hand import ReadsAtHand
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable import NO_SPACE
 from bookkeeper.storage.entry_index import PageCache
@@ -120,6 +121,7 @@ class Engine:
             commit=self._commit,
             index_damaged=lambda error: self._house.index_damaged(error),
         )
+        self._at_hand = ReadsAtHand(self._reader)
         self._house = Housekeeping(
             config=config,
             disk=disk,
@@ -318,12 +320,12 @@ class Engine:
             entry_id = EntryId(state.last_entry)
         return self._reader.read(state, entry_id, self._unknown(ledger_id), reply)
 
-    def read_at_once(self, ledger_id: LedgerId, entry_id: EntryId) -> tuple[bytes, int] | None:
-        """The entry's bytes, verified as by :meth:`read`, and the ledger's LAC, if they are at hand. None says nothing:
-        not at hand, not here, damaged; :meth:`read` tells."""
-        state = self._states.get(ledger_id)
-        entry = self._reader.read_at_once(state, entry_id) if state is not None else None
-        return (entry, state.lac) if state is not None and entry is not None else None
+    def answer_at_hand(self, reads: Reads, i0: int, frame_max: int) -> Answers | None:
+        """Replies to the plain reads from ``i0`` on, in order: as many as are of one ledger and at hand, each entry
+        verified as by :meth:`read`. None, or fewer than there are, says nothing about the next: not at hand, not here,
+        damaged; :meth:`read` tells."""
+        state = self._states.get(LedgerId(reads.ledger_ids[i0]))
+        return self._at_hand.answer(state, reads, i0, frame_max) if state is not None else None
 
     def read_batch(
         self,

@@ -33,7 +33,7 @@ _BATCH_MAX = 8192
 _NEAR = 64 * 1024
 """Records this close to each other are read in one piece."""
 
-_HINT_UNIT = 512
+HINT_UNIT = 512
 """A read asks for a multiple of this."""
 
 
@@ -58,7 +58,9 @@ def _wait(file: File, size: int, offset: int) -> bytes:
     return file.pread(size, offset)
 
 
-class _PageMissing(Exception):
+class PageMissing(Exception):
+    """An index page must be read first."""
+
     def __init__(self, extent: Extent, file: File) -> None:
         self.extent, self.file = extent, file
 
@@ -176,30 +178,13 @@ class EntryReader:
             except _WouldWaitError:
                 self._submit(state, lambda: fetch(file, offset, hint, state.ledger_id, entry_id, _wait), len, reply)
                 return None
-            self._learn(state, len(entry))
+            self.learn(state, len(entry))
             self.stats.reads_inline += 1
             reply(entry)
-        except _PageMissing as missing:
+        except PageMissing as missing:
             self._load(missing, held, lambda pages: self.read(state, entry_id, unknown, reply, pages), reply)
         except (CorruptionError, OSError) as error:
             reply(self.trouble(error))
-
-    def read_at_once(self, state: LedgerState, entry_id: int) -> bytes | None:
-        """The verified entry (B7) if it is in a log and can be had without waiting; None says nothing: read it."""
-        try:
-            found = state.index.get_recent(entry_id) or self.find(state, entry_id)
-            if not found or found >= self.commit.written_below:
-                return None
-            offset, hint = found & OFFSET_MASK, state.read_hint
-            data = self.books.file(found >> LOG_SHIFT).pread_cached(hint, offset)
-            entry = read_record(data, 0, state.ledger_id, entry_id) if data is not None else None
-        except (_PageMissing, CorruptionError, OSError):
-            return None  # met again, and told, by whoever reads it then
-        if entry is not None:
-            if not 0 <= hint - len(entry) - RECORD_HEADER < _HINT_UNIT:
-                self._learn(state, len(entry))
-            self.stats.reads_inline += 1
-        return entry
 
     def peek(self, state: LedgerState, entry_id: int) -> bytes | None:
         """The stored entry if it can be had without waiting (B6); None if not, or if there is none."""
@@ -211,7 +196,7 @@ class EntryReader:
                 return read_record(group.bytes_from(found & OFFSET_MASK), 0, state.ledger_id, entry_id)
             file = self.books.file(found >> LOG_SHIFT)
             return fetch(file, found & OFFSET_MASK, state.read_hint, state.ledger_id, entry_id, _now)
-        except (_PageMissing, _WouldWaitError, CorruptionError, OSError):
+        except (PageMissing, _WouldWaitError, CorruptionError, OSError):
             return None
 
     # -- many ---------------------------------------------------------------------------------------------
@@ -229,7 +214,7 @@ class EntryReader:
         """See :meth:`Engine.read_batch`."""
         try:
             plan = self._plan(state, first, count_max, size_max, held)
-        except _PageMissing as missing:
+        except PageMissing as missing:
 
             def again(pages: _Held) -> None:
                 self.read_batch(state, first, count_max, size_max, unknown, reply, pages)
@@ -247,7 +232,7 @@ class EntryReader:
         except (CorruptionError, OSError) as error:
             return reply(self.trouble(error))
         self.stats.reads_inline += 1
-        self._learn(state, _share(packed))
+        self.learn(state, _share(packed))
         return reply(packed)
 
     def _plan(
@@ -280,14 +265,14 @@ class EntryReader:
         """Places of the entries from ``first`` on, up to ``limit`` or the first that is not here.
 
         Raises:
-            _PageMissing: not even the first is known without reading an index page.
+            PageMissing: not even the first is known without reading an index page.
         """
         places: array[int] = array("q")
         while len(places) < limit:
             entry_id = first + len(places)
             try:
                 more = state.index.recent_run(entry_id, limit - len(places)) or self._page_run(state, entry_id, held)
-            except _PageMissing:
+            except PageMissing:
                 if not places:
                     raise
                 break  # what is known so far is an answer
@@ -325,7 +310,7 @@ class EntryReader:
         """The place of an entry, 0 if it is not here.
 
         Raises:
-            _PageMissing: an index page must be read first.
+            PageMissing: an index page must be read first.
         """
         if found := state.index.get_recent(entry_id):
             return found
@@ -338,7 +323,7 @@ class EntryReader:
         """An index page, waiting for the disk if need be."""
         try:
             return self._page(extent)
-        except _PageMissing as missing:
+        except PageMissing as missing:
             return decode_page(missing.file.pread(8 * extent.count, extent.offset), extent, missing.file.path)
 
     def entries(self, state: LedgerState) -> list[AvailabilityRun]:
@@ -375,7 +360,7 @@ class EntryReader:
             self.segments[extent.segment] = file
         data = file.pread_cached(8 * extent.count, extent.offset)
         if data is None:
-            raise _PageMissing(extent, file)
+            raise PageMissing(extent, file)
         try:
             page = decode_page(data, extent, file.path)
         except CorruptionError as error:
@@ -386,7 +371,7 @@ class EntryReader:
 
     def _load(
         self,
-        missing: _PageMissing,
+        missing: PageMissing,
         held: _Held,
         again: Callable[[_Held], None],
         reply: Callable[[BaseException], None],
@@ -427,15 +412,15 @@ class EntryReader:
         def done(result: T | None, error: BaseException | None) -> None:
             if result is None or error is not None:
                 return reply(self.trouble(error))
-            self._learn(state, size_of(result))
+            self.learn(state, size_of(result))
             return reply(result)
 
         self.worker().submit(job, done)
 
-    def _learn(self, state: LedgerState, size: int) -> None:
+    def learn(self, state: LedgerState, size: int) -> None:
         """The next read asks for as much as the last one needed, and a little."""
         if size:
-            state.read_hint = -(-(size + RECORD_HEADER) // _HINT_UNIT) * _HINT_UNIT
+            state.read_hint = -(-(size + RECORD_HEADER) // HINT_UNIT) * HINT_UNIT
 
     def trouble(self, error: BaseException | None) -> BaseException:
         """What a reader is told. An I/O error is unknown, never a negative (K27)."""

@@ -113,6 +113,9 @@ class SimFile:
             return None
         return self.pread(size, offset)
 
+    def pread_cached_into(self, buffer: Buffer, offset: int) -> int | None:
+        return None if self._disk.rng.random() < self._disk.cold_share else self.pread_into(buffer, offset)
+
     def forget(self, offset: int, size: int) -> None:
         pass
 

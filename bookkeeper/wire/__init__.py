@@ -2,8 +2,7 @@
 
 Server: one :class:`Detector` per connection (``detector.decode(body)``), then ``encode_reply(header, reply)``.
 Client: ``encode_request(request, dialect, txn_id)`` and ``decode_reply(body, dialect)``.
-Plain adds and their replies go through :mod:`bookkeeper.runs` instead,
-plain reads through :mod:`~bookkeeper.wire.plain_reads`.
+Plain adds, plain reads, and their replies go through :mod:`bookkeeper.runs` instead.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from bookkeeper import runs, wire
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.net.connection import AddRun
+from bookkeeper.runs import Answers, Reads
 from bookkeeper.wire import Dialect, Status
 from tests.bookkeeper.bookie.house import KEY, House, run
 
@@ -288,6 +289,35 @@ def test_adds_between_reads_whose_replies_are_not_taken_yet_are_answered_too() -
     run(main)
 
 
+@pytest.mark.rule("B13")
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_reads_and_adds_and_whatever_else_in_one_chunk_are_served_in_their_order(dialect: Dialect) -> None:
+    async def main(house: House) -> None:
+        peer = await house.raw()
+        peer.send(adds(0, 3, dialect=dialect))
+        await asyncio.sleep(1)
+        begun = len(peer.frames)
+        plain = runs.encode_reads(dialect, L, [0, 1], 1) + runs.encode_reads(dialect, LedgerId(8), [1], 3)
+        odd = wire.encode_request(wire.ReadEntry(L, EntryId(0), priority=100), dialect, 4)
+        chunk = plain + adds(3, 2, dialect=dialect) + odd + runs.encode_reads(dialect, L, [2], 5)
+        for cut in (len(chunk), len(plain), len(plain) - 5, 7):  # the chunk before began with reads, or did not
+            for part in (chunk[:cut], chunk[cut:]):
+                if part:
+                    peer.send(part)
+                    await asyncio.sleep(1)
+            found = [wire.decode_reply(body, dialect)[1] for body in peer.frames[begun:]]
+            begun = len(peer.frames)
+            reads = [
+                (reply.ledger_id, reply.entry_id, reply.status) for reply in found if isinstance(reply, wire.ReadReply)
+            ]
+            ok = Status.OK
+            assert reads == [(7, 0, ok), (7, 1, ok), (8, 1, Status.NO_LEDGER), (7, 0, ok), (7, 2, ok)]
+            assert [reply.entry_id for reply in found if isinstance(reply, wire.AddReply)] == [3, 4]
+        assert house.admission.in_progress == 0
+
+    run(main)
+
+
 @pytest.mark.rule("B13", "X32")
 @pytest.mark.parametrize("dialect", list(Dialect))
 def test_a_plain_read_of_an_entry_at_hand_is_answered_and_counted_like_any_other(dialect: Dialect) -> None:
@@ -303,19 +333,27 @@ def test_a_plain_read_of_an_entry_at_hand_is_answered_and_counted_like_any_other
         assert isinstance(expected, wire.ReadReply)
         assert expected.entry is not None
         assert (await connection.request(read(3), 5)).status is Status.NO_ENTRY
-        at_hand, called = house.engine.read_at_once, 0
+        at_hand, answered = house.engine.answer_at_hand, []
 
-        def counting(ledger_id: LedgerId, entry_id: EntryId) -> tuple[bytes, int] | None:
-            nonlocal called
-            called += 1
-            return at_hand(ledger_id, entry_id)
+        def counting(reads: Reads, first: int, frame_max: int) -> Answers | None:
+            answers = at_hand(reads, first, frame_max)
+            answered.append(answers.n if answers is not None else 0)
+            return answers
 
-        house.engine.read_at_once = counting  # type: ignore[method-assign]
+        house.engine.answer_at_hand = counting  # type: ignore[method-assign,assignment]
         assert await connection.request(read(1), 5) == expected
-        assert called == 1
+        assert answered == [1]
+        entries = [0, 2, 3, 1, 2]
+        replies = await asyncio.gather(*(connection.request(read(entry), 5) for entry in entries))
+        assert [reply.status for reply in replies] == [
+            Status.NO_ENTRY if entry == 3 else Status.OK for entry in entries
+        ]
+        assert [reply.entry_id for reply in replies if isinstance(reply, wire.ReadReply)] == entries
+        assert answered == [1, 2, 0, 2], "what is at hand is answered together, the others in their place"
+        assert counted.value == 4 + 4
         assert house.admission.admit(house.admission.limit)
         assert (await connection.request(read(1), 5)).status is Status.TOO_MANY_REQUESTS
-        assert called == 1
+        assert answered == [1, 2, 0, 2]
         house.admission.release(house.admission.limit)
         assert house.admission.in_progress == 0
 

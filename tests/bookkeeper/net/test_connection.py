@@ -13,6 +13,8 @@ from bookkeeper.ids import Address, EntryId, LedgerId
 from bookkeeper.net.connection import AddRun, BookieConnection, StreamIds, connect_bookie
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.net.protocol import FrameProtocol
+from bookkeeper.runs import ReadReplies
+from bookkeeper.seams import Buffer
 from bookkeeper.wire import Dialect, Status
 from bookkeeper.wire import bookkeeper_pb2 as pb
 from bookkeeper.wire.framing import frame
@@ -265,3 +267,162 @@ async def test_a_batch_read_is_matched_by_an_id_of_the_connections_own() -> None
 async def test_nobody_there_is_an_error_of_the_bookie() -> None:
     with pytest.raises(BookieUnavailableError, match="cannot connect"):
         await connect_bookie(InProcessNet(), Address("nowhere", 1))
+
+
+# -- plain reads that are sent together -----------------------------------------------------------------------
+
+
+class Sink:
+    """What came, in order."""
+
+    def __init__(self) -> None:
+        self.entries: dict[int, bytes] = {}
+        self.others: list[tuple[int, Status | str]] = []
+        self.calls = 0
+
+    def found(self, buffer: Buffer, replies: ReadReplies, picked: list[int], entry_ids: list[int]) -> None:
+        self.calls += 1
+        for i, entry_id in zip(picked, entry_ids, strict=True):
+            assert entry_id not in self.entries
+            assert replies.entry_ids[i] == entry_id
+            self.entries[entry_id] = bytes(memoryview(buffer)[replies.begins[i] : replies.ends[i]])
+
+    def answered(self, entry_id: int, reply: wire.Reply | BookieError) -> None:
+        self.others.append((entry_id, type(reply).__name__ if isinstance(reply, BookieError) else reply.status))
+
+    def lost(self, error: BookieError) -> None:
+        self.others.append((-1, type(error).__name__))
+
+
+def soon() -> float:
+    return asyncio.get_running_loop().time() + 5
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+async def test_reads_sent_together_are_answered_together_or_one_by_one(dialect: Dialect) -> None:
+    def answer(bookie: Bookie, header: wire.Header, request: wire.Request) -> None:
+        assert isinstance(request, wire.ReadEntry)
+        if request.entry_id % 10 == 5:
+            bookie.reply(header, wire.ReadReply(Status.NO_ENTRY, request.ledger_id, request.entry_id))
+        else:
+            echo(bookie, header, request)
+
+    connection, bookie = await connected(answer, dialect)
+    one, other = Sink(), Sink()
+    connection.reads_nowait(LEDGER, [1, 2, 5, 6], soon(), one)
+    connection.reads_nowait(LEDGER, [2, 15, 7], soon(), other)
+    single = asyncio.ensure_future(connection.request(read(2), 5))
+    await asyncio.sleep(0)
+    assert connection.outstanding == 8
+    reply = await single
+    assert isinstance(reply, wire.ReadReply)
+    assert reply.entry == b"2"
+    assert one.entries == {1: b"1", 2: b"2", 6: b"6"}
+    assert other.entries == {2: b"2", 7: b"7"}
+    assert (one.others, other.others) == ([(5, Status.NO_ENTRY)], [(15, Status.NO_ENTRY)])
+    assert connection.outstanding == 0
+    assert len(bookie.seen) == 8
+    again = Sink()
+    connection.reads_nowait(LEDGER, [8, 9, 10], soon(), again)
+    await settle()
+    assert (again.calls, len(again.entries)) == (1, 3)
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+async def test_replies_in_any_order_with_adds_between_find_their_reads_once(dialect: Dialect) -> None:
+    held: list[tuple[wire.Header, wire.Request]] = []
+    connection, bookie = await connected(lambda b, header, request: held.append((header, request)), dialect)
+    acked: list[AddRun] = []
+    stream = connection.open_stream(1, LEDGER, acked.extend, lambda error: None)
+    sink = Sink()
+    connection.reads_nowait(LEDGER, [1, 2, 3, 4], soon(), sink)
+    await settle()
+    for number in (2, 0):
+        bookie.reply(held[number][0], read_reply(held[number][1]))
+    frames, _ = runs.encode_adds(dialect, LEDGER, 0, [b"p"] * 3, -1, 0, KEY, 3, txn_base=stream.txn_base)
+    adds = runs.split_adds(frames, 0, len(frames))
+    bookie.write(adds.acks)
+    for number in (0, 3, 2, 1, 1):
+        bookie.reply(held[number][0], read_reply(held[number][1]))
+    bookie.write(adds.acks)
+    await settle()
+    assert sorted(sink.entries) == [1, 2, 3, 4]
+    assert sink.others == []
+    assert sum(count for _, count, _ in acked) == 6
+    assert connection.outstanding == 0
+
+
+@pytest.mark.rule("R3")
+async def test_on_v2_reads_wait_behind_a_fence_of_the_same_entry_and_pass_others() -> None:
+    held: list[tuple[wire.Header, wire.Request]] = []
+    connection, bookie = await connected(lambda b, header, request: held.append((header, request)), Dialect.V2)
+    fence = asyncio.ensure_future(connection.request(read(3, fence=True), 5))
+    await settle()
+    sink = Sink()
+    connection.reads_nowait(LEDGER, [2, 3, 4], soon(), sink)
+    await settle()
+    assert [(r.entry_id, r.fence) for _, r in held] == [(3, True), (2, False), (4, False)]  # type: ignore[union-attr]
+    assert connection.outstanding >= 4
+    for header, request in held:
+        bookie.reply(header, read_reply(request))
+    await fence
+    await settle()
+    assert sorted(sink.entries) == [2, 4]
+    assert len(held) == 4
+    bookie.reply(held[3][0], read_reply(held[3][1]))
+    await settle()
+    assert sink.others == [(3, Status.OK)]
+    assert connection.outstanding == 0
+    later = asyncio.ensure_future(connection.request(read(5, fence=True), 5))
+    again = Sink()
+    await asyncio.sleep(0)
+    connection.reads_nowait(LEDGER, [5], soon(), again)
+    connection.reads_nowait(LEDGER, [5], soon(), again)
+    connection.close()
+    await settle()
+    with pytest.raises(BookieUnavailableError):
+        await later
+    assert again.others, "told of the loss"
+    assert connection.outstanding == 0
+
+
+@pytest.mark.rule("V1")
+@pytest.mark.parametrize("dialect", Dialect)
+async def test_reads_end_with_their_time_or_their_connection_and_late_replies_are_dropped(dialect: Dialect) -> None:
+    held: list[tuple[wire.Header, wire.Request]] = []
+    connection, bookie = await connected(lambda b, header, request: held.append((header, request)), dialect)
+    late, lost, never = Sink(), Sink(), Sink()
+    connection.reads_nowait(LEDGER, [1, 2, 3], asyncio.get_running_loop().time() + 0.001, late)
+    await settle()
+    bookie.reply(held[1][0], read_reply(held[1][1], b"in time"))
+    with pytest.raises(RequestTimedOutError):
+        await connection.request(read(9), 0.001)
+    assert (late.entries, late.others) == ({2: b"in time"}, [(-1, "RequestTimedOutError")])
+    assert connection.outstanding == 0
+    connection.reads_nowait(LEDGER, [1, 4], soon(), lost)
+    await settle()
+    bookie.reply(held[0][0], read_reply(held[0][1], b"late"))
+    bookie.reply(held[2][0], wire.ReadReply(Status.NO_ENTRY, LEDGER, EntryId(3)))
+    bookie.reply(held[4][0], read_reply(held[4][1], b"in time"))
+    await settle()
+    assert (lost.entries, len(late.entries), len(late.others)) == ({1: b"in time"}, 1, 1)
+    bookie.abort()
+    await settle()
+    assert lost.others == [(-1, "BookieUnavailableError")]
+    assert connection.outstanding == 0
+    connection.reads_nowait(LEDGER, [1], soon(), never)
+    assert not never.others, "never inside the call"
+    await settle()
+    assert never.others == [(-1, "BookieUnavailableError")]
+
+
+async def test_transaction_ids_of_reads_begin_again_before_they_reach_the_streams() -> None:
+    connection, bookie = await connected(echo)
+    connection._last_txn = (1 << runs.STREAM_SHIFT) - 3
+    sink = Sink()
+    connection.reads_nowait(LEDGER, [1, 2, 3], soon(), sink)
+    connection.reads_nowait(LEDGER, [4, 5], soon(), sink)
+    await settle()
+    assert sorted(sink.entries) == [1, 2, 3, 4, 5]
+    assert (sink.others, connection.outstanding) == ([], 0)
+    assert len(bookie.seen) == 5

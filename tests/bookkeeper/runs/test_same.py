@@ -134,6 +134,76 @@ def test_split_add_replies(stream: tuple[bytes, int, int], frame_max: int) -> No
     same("split_add_replies", *stream, frame_max)
 
 
+many_ids = st.lists(entry_ids | st.integers(0, 300), max_size=6)
+txns = st.one_of(st.integers(0, 1 << 45), st.integers(0, (1 << 64) - 1))
+
+
+@st.composite
+def reads(draw: st.DrawFn) -> bytes:
+    return pure.encode_reads(draw(dialects), draw(ledger_ids), draw(many_ids), draw(st.integers(0, 1 << 63)))
+
+
+read_frames = st.one_of(reads(), reads(), mutated(reads()), st.binary(max_size=30).map(framed), good_adds)
+
+
+@often
+@given(dialects | st.integers(0, 9), ledger_ids | st.just(-1), many_ids | st.just([-1]) | st.just([1 << 63]), txns)
+def test_encode_reads(dialect: int, ledger_id: int, ids: list[int], txn: int) -> None:
+    same("encode_reads", dialect, ledger_id, ids, txn)
+
+
+@often
+@given(streams(read_frames), st.sampled_from([5 << 20, 24]), st.booleans(), st.sampled_from([8192, 2, 0]))
+def test_split_reads(stream: tuple[bytes, int, int], frame_max: int, v2_only: bool, most: int) -> None:
+    same("split_reads", *stream, frame_max, v2_only, most)
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> tuple[object, bytes, int]:
+    """Reads, and their records, perhaps damaged, each at a multiple of the step."""
+    ids = draw(many_ids)
+    chunk = pure.encode_reads(draw(dialects), 5, ids, draw(st.integers(0, 1 << 63)))
+    step = draw(st.integers(8, 500))
+    records = b""
+    for entry_id in ids:
+        body = adds(2, draw(st.sampled_from([5, 5, 5, 5, 6])), entry_id, [draw(st.binary(max_size=400))])[28:]
+        records += pure.record(body)[:step].ljust(step, b"?")
+    return pure.split_reads(chunk, 0, len(chunk)), draw(st.one_of(st.just(records), mutated(st.just(records)))), step
+
+
+@often
+@given(answers(), st.integers(-1, 6), st.integers(-1, 6), st.integers(-1, 2**63 - 1), st.sampled_from([5 << 20, 200]))
+def test_answer_reads(given_: tuple[object, bytes, int], i0: int, count: int, lac: int, frame_max: int) -> None:
+    found, records, step = given_
+    same("answer_reads", found, i0, count, records, step, lac, frame_max)
+    same("answer_reads", found, 0, len(records) // step, records, step, lac, frame_max)
+
+
+@st.composite
+def read_replies(draw: st.DrawFn, made: int) -> bytes:
+    dialect, ids = draw(dialects), draw(many_ids)
+    chunk = pure.encode_reads(dialect, 5, ids, draw(st.integers(0, 1 << 63)))
+    entries = [adds(2, 5, entry_id, [draw(st.binary(max_size=200))], digest=made)[28:] for entry_id in ids]
+    records = b"".join(pure.record(entry).ljust(300, b"?") for entry in entries)
+    lac = draw(st.integers(-(2**63), 2**63 - 1))
+    return pure.answer_reads(pure.split_reads(chunk, 0, len(chunk)), 0, len(ids), records, 300, lac).frames
+
+
+@often
+@given(digests, digests, st.booleans(), st.data())
+def test_split_read_replies_and_unseal(made: int, read: int, v2: bool, more: st.DataObject) -> None:
+    source = read_replies(made)
+    chunk, start, end = more.draw(streams(st.one_of(source, source, mutated(source), read_frames)))
+    same("split_read_replies", chunk, start, end, 200, v2)
+    same("split_read_replies", chunk, start, end, 5 << 20, v2)
+    found = pure.split_read_replies(chunk, start, end, 5 << 20, v2)
+    picked = more.draw(st.lists(st.integers(-1, 6), max_size=3)) if more.draw(st.booleans()) else range(len(found.ends))
+    ids = [found.entry_ids[i] if 0 <= i < len(found.ends) else 0 for i in picked]
+    for digest in (made, read, 9):
+        same("unseal_replies", chunk, found, picked, 5, ids, digest, b"k" * 20)
+    same("unseal_replies", chunk, found, picked, 5, [*ids, 1], made, b"k" * 20)
+
+
 @st.composite
 def records(draw: st.DrawFn) -> tuple[bytes, array[int]]:
     ledger_id, first = draw(ledger_ids), draw(entry_ids)
@@ -241,7 +311,15 @@ def test_crc32c_of_every_stretch(size: int) -> None:
 
 
 def test_misuse_is_refused_alike() -> None:
-    for name in ("split_adds", "split_add_replies", "scan_records", "find_record", "chain_crcs"):
+    for name in (
+        "split_adds",
+        "split_add_replies",
+        "split_reads",
+        "split_read_replies",
+        "scan_records",
+        "find_record",
+        "chain_crcs",
+    ):
         for start, end in ((-1, 2), (3, 2), (0, 5)):
             assert outcome(getattr(pure, name), b"abcd", start, end) is ValueError
             same(name, b"abcd", start, end)

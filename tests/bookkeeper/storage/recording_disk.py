@@ -67,6 +67,9 @@ class RecordingFile:
     def pread_cached(self, size: int, offset: int) -> bytes | None:
         return self.pread(size, offset) if self._disk.cached else None
 
+    def pread_cached_into(self, buffer: Buffer, offset: int) -> int | None:
+        return self.pread_into(buffer, offset) if self._disk.cached else None
+
     def forget(self, offset: int, size: int) -> None:
         self._disk.forgotten.append((self.path, offset, size))
 

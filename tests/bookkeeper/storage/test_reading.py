@@ -342,27 +342,3 @@ def test_after_a_large_entry_the_next_one_is_read_in_one_piece(disk: RecordingDi
                 assert read(engine, workers, 1, entry_id) == entries[entry_id]
             if entry_id:
                 assert len(pieces) == 1
-
-
-@pytest.mark.rule("B5", "B7")
-def test_an_entry_at_hand_is_verified_and_whatever_else_is_left_to_the_general_way(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk, ROOMY)
-    for entry_id in range(3):
-        add(engine, 1, entry_id)
-    assert engine.read_at_once(lid(1), EntryId(1)) is None, "on its way to the log"
-    settle(engine, workers)
-    for entry_id in (0, 2, 1):
-        assert engine.read_at_once(lid(1), EntryId(entry_id)) == (
-            read(engine, workers, 1, entry_id),
-            engine.lac(lid(1)),
-        )
-    assert engine.stats.reads_inline == 6
-    assert engine.read_at_once(lid(1), EntryId(3)) is None
-    assert engine.read_at_once(lid(2), EntryId(0)) is None
-    settle(engine, workers, checkpoint=True)
-    entry = read(engine, workers, 1, 1)
-    assert isinstance(entry, bytes)
-    hurt(disk, entry)
-    assert engine.read_at_once(lid(1), EntryId(1)) is None
-    assert isinstance(read(engine, workers, 1, 1), CorruptionError)
-    assert engine.read_at_once(lid(1), EntryId(2)) is not None
