@@ -17,7 +17,7 @@ from bookkeeper.client.ensemble_change import STORE_AWAY
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import Services
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
+from bookkeeper.errors import BookKeeperError, MalformedFrameError, NoSuchLedgerError
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger import DigestScheme, Entry, classify
 from bookkeeper.ledger.last_add_confirmed import KnownLac, LacByCoverage, LongPoll, Poll
@@ -149,9 +149,11 @@ class Follower:
     def _lac_of(self, reply: Reply | BookKeeperError, bookie: BookieId) -> int | None:
         """The highest last add confirmed in a READ_LAC reply, digests checked."""
         ledger_id = self._record.ledger_id
-        if (error := failure_of(reply, f"last add confirmed of ledger {ledger_id} on {bookie}")) is not None:
+        what = f"last add confirmed of ledger {ledger_id} on {bookie}"
+        if (error := failure_of(reply, what)) is not None:
             raise error
-        assert isinstance(reply, LacReply)
+        if not isinstance(reply, LacReply):
+            raise MalformedFrameError(f"{what}: a {type(reply).__name__}")
         heard = []
         if reply.last_entry:
             heard.append(self._digest.unseal(reply.last_entry, ledger_id, None).last_add_confirmed)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
+from bookkeeper import wire
 from bookkeeper.errors import (
     BookKeeperError,
     InvariantError,
@@ -13,7 +15,7 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
 )
 from bookkeeper.wire import ReadEntry
-from tests.bookkeeper.client.scripted import ScriptedCluster
+from tests.bookkeeper.client.scripted import ScriptedBookie, ScriptedCluster
 
 
 @pytest.mark.rule("L9", "L3")
@@ -214,3 +216,28 @@ def test_a_tail_goes_on_to_the_next_bookie_when_one_hangs() -> None:
                 await ledger.abandon()
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("Q2", "Q3")
+def test_a_success_that_says_nothing_is_no_answer_to_how_far_one_may_read() -> None:
+    class Bare(ScriptedBookie):
+        def handle(self, request: wire.Request, reply: Callable[[wire.Reply], None]) -> None:
+            if isinstance(request, wire.ReadLac):
+                return reply(wire.BareReply(wire.Status.OK))
+            return super().handle(request, reply)
+
+    cluster = ScriptedCluster()
+    cluster.bookies[0] = Bare("b1")
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append_many([b"a", b"b"])
+            await asyncio.sleep(1)
+            async with await bk.open_ledger(ledger.id, recovery=False) as reader:
+                assert reader.last_add_confirmed == 1
+            cluster["b2"].silent = cluster["b3"].silent = True
+            with pytest.raises(BookKeeperError):
+                await asyncio.wait_for(bk.open_ledger(ledger.id, recovery=False), 60)
+
+    cluster.run(story)
