@@ -158,9 +158,12 @@ class BookieServer:
         info = ServiceInfo.bookie(self.address, tls=encrypts, http=self.http_address)
         read_only = self._wants_read_only()
         self._registration = await self._metadata.bookies.register(
-            self.bookie_id, info, read_only=read_only, foreign_wait_s=max(FOREIGN_WAIT_S, config.metadata_session_s + 5)
+            self.bookie_id,
+            info,
+            read_only=read_only,
+            foreign_wait_s=max(FOREIGN_WAIT_S, config.metadata_session_s + 5),
+            with_cookie=True,
         )
-        await self._check_known()
         self._running = True
         self._garbage = GarbageCollector(self.engine, self._metadata, config, self._seams, self.metrics)
         newcomer = self._newcomer
@@ -220,19 +223,6 @@ class BookieServer:
         return await settle_cookie(
             disk, self._metadata.cookies, cookie, directories, last_start=await self._last_start()
         )
-
-    async def _check_known(self) -> None:
-        """Once registered nobody forgets this bookie (A11); before that somebody may have, while it started.
-
-        Raises: CookieError.
-        """
-        try:
-            await self._metadata.cookies.read(self.bookie_id)
-        except NoSuchKeyError as error:
-            raise CookieError(
-                f"somebody has forgotten {self.bookie_id} (bk bookies forget) while it started: empty its directories "
-                "to join as a new bookie"
-            ) from error
 
     async def _settle_birth(self) -> Birth | None:
         """On empty storage, look at the ledgers there are (W10a); later, what was seen then."""

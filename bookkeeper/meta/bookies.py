@@ -4,6 +4,7 @@
   over creates the new one first, so for a moment both exist: such a bookie counts as writable.
 * **V5, Z7** After a session is lost the registration is made again by itself, in its present mode. A value that
   belongs to another session is waited out, never deleted; whether it is ours is decided by its owner.
+* **A11** A bookie with a cookie is registered only while it has one: one that was forgotten does not come back.
 * **Z5** Who watches the bookies is also called on a timer.
 """
 
@@ -11,12 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from typing import Final
 
 from bookkeeper.errors import (
     BookieUnavailableError,
     ClientClosedError,
+    CookieError,
     IllegalOperationError,
     KeyExistsError,
     MetadataConflictError,
@@ -31,7 +34,9 @@ from bookkeeper.meta import service_info
 from bookkeeper.meta.cookies import Cookies
 from bookkeeper.meta.paths import Paths
 from bookkeeper.meta.service_info import ServiceInfo
-from bookkeeper.meta.store import Create, Delete, MetadataStore, SessionState, Version, Watch
+from bookkeeper.meta.store import Check, Create, Delete, MetadataStore, SessionState, Version, Watch, parent_of
+
+_log = logging.getLogger(__name__)
 
 FOREIGN_WAIT_S: Final = 15.0
 """How long a first registration waits for another session's value of the same id to go; a later one waits for ever."""
@@ -48,8 +53,20 @@ _READ_ONLY_NAME: Final = "readonly"
 class Registration:
     """A bookie's presence, kept up until it is unregistered."""
 
-    def __init__(self, store: MetadataStore, paths: Paths, bookie: BookieId, info: bytes, read_only: bool) -> None:
+    def __init__(
+        self,
+        store: MetadataStore,
+        paths: Paths,
+        bookie: BookieId,
+        info: bytes,
+        read_only: bool,
+        with_cookie: bool = False,
+    ) -> None:
         self._store = store
+        self._bookie = bookie
+        self._cookie = paths.cookie(bookie) if with_cookie else None
+        self._told = False
+        """Was it said that the bookie was forgotten?"""
         self._places = {False: paths.available_bookie(bookie), True: paths.read_only_bookie(bookie)}
         self._info = info
         self._read_only = read_only
@@ -114,8 +131,11 @@ class Registration:
                 await self._publish()
             except ClientClosedError:
                 return
-            except (MetadataError, OSError):
+            except (MetadataError, CookieError, OSError) as error:
                 self._published.clear()
+                if isinstance(error, CookieError) and not self._told:
+                    self._told = True
+                    _log.critical("A11: %s; it is not registered any more", error)
                 await asyncio.sleep(RETRY_S)
                 self._wake.set()
 
@@ -134,7 +154,7 @@ class Registration:
         """Create the value, or find it to be ours (Z7)."""
         while True:
             try:
-                await self._store.create(path, self._info, ephemeral=True, parents=True)
+                await self._create(path)
                 return True
             except KeyExistsError:
                 pass
@@ -148,6 +168,25 @@ class Registration:
                 await self._wait_out(path)
             except NoSuchKeyError:
                 continue
+
+    async def _create(self, path: str) -> None:
+        """Raises: CookieError: the bookie was forgotten; found in the very write that would register it (A11)."""
+        if self._cookie is None:
+            await self._store.create(path, self._info, ephemeral=True, parents=True)
+            return
+        while True:
+            try:
+                await self._store.multi([Check(self._cookie, None), Create(path, self._info, ephemeral=True)])
+                return
+            except NoSuchKeyError as error:
+                await self._store.sync(self._cookie)
+                if await self._store.exists(self._cookie) is None:
+                    raise CookieError(
+                        f"the cluster has forgotten {self._bookie} (bk bookies forget): empty its directories to let "
+                        "it join as a new bookie"
+                    ) from error
+            with contextlib.suppress(KeyExistsError):
+                await self._store.create(parent_of(path), parents=True)
 
     async def _is_ours(self, path: str) -> bool:
         """Raises: NoSuchKeyError."""
@@ -194,13 +233,15 @@ class Bookies:
         *,
         read_only: bool = False,
         foreign_wait_s: float = FOREIGN_WAIT_S,
+        with_cookie: bool = False,
     ) -> Registration:
-        """Publish a bookie and keep it published.
+        """Publish a bookie and keep it published; ``with_cookie``: only while it has a cookie (A11).
 
         Raises:
+            CookieError: ``with_cookie``, and it has none.
             KeyExistsError: another live session holds this id and did not go within ``foreign_wait_s``.
         """
-        registration = Registration(self._store, self._paths, bookie, service_info.encode(info), read_only)
+        registration = Registration(self._store, self._paths, bookie, service_info.encode(info), read_only, with_cookie)
         await registration.start(foreign_wait_s)
         return registration
 

@@ -1,7 +1,7 @@
 """Forgetting bookies that hold nothing: their cookies go, and they are no longer known to the cluster.
 
     A11  A bookie is forgotten only when no ledger's metadata name it and it is not registered; that it is not is found
-         in the very write that removes the cookie.
+         in the very write that removes the cookie. A bookie of ours is registered only while it has one.
 
 A writer whose list of bookies is old, or that names absent ones (``when_short``), may still choose it in the moment
 between: such a ledger has nothing there, and lacks a copy as with any bookie that is dead. The directory keeps its

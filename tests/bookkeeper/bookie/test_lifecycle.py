@@ -47,11 +47,11 @@ def test_a_bookie_that_is_forgotten_while_it_starts_does_not_serve() -> None:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(BookieServer, "_next_boot", forgotten_now)
-            with pytest.raises(CookieError, match=r"somebody has forgotten b:3181 \(bk bookies forget\)"):
+            with pytest.raises(CookieError, match=r"the cluster has forgotten b:3181 \(bk bookies forget\)"):
                 await cluster.again()
         assert await metadata.bookies.writable() == []
         cluster.node.crash()
-        with pytest.raises(CookieError, match="which the cluster has forgotten"):
+        with pytest.raises(CookieError, match="holds data of b:3181, which the cluster has forgotten"):
             await cluster.again()
 
     run(main)

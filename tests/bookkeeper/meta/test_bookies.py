@@ -4,7 +4,13 @@ import asyncio
 
 import pytest
 
-from bookkeeper.errors import BookieUnavailableError, IllegalOperationError, KeyExistsError, NoClusterError
+from bookkeeper.errors import (
+    BookieUnavailableError,
+    CookieError,
+    IllegalOperationError,
+    KeyExistsError,
+    NoClusterError,
+)
 from bookkeeper.ids import Address, BookieId
 from bookkeeper.meta.bookies import Bookies
 from bookkeeper.meta.cookies import Cookie, Cookies
@@ -257,3 +263,46 @@ async def test_a_bookie_whose_forgetting_has_no_answer_is_forgotten(memory_servi
     memory_service.cluster.interference = Losing(multi=[fate])
     await bookies_in(store).forget(A, version)
     assert await cookies.known() == []
+
+
+@pytest.mark.rule("A11")
+async def test_who_is_forgotten_while_it_was_away_does_not_come_back_by_itself(
+    service: Service, store: MetadataStore, other: MetadataStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On every kind of store: its session is lost, its cookie goes, and its new session does not register."""
+    bookies, cookies = bookies_in(other), Cookies(other, PATHS)
+    await other.create(PATHS.available, parents=True)
+    with pytest.raises(CookieError, match=r"the cluster has forgotten a:1 \(bk bookies forget\)"):
+        await bookies_in(store).register(A, INFO, with_cookie=True)
+    cookie = Cookie(bookie_id=A, journal_dirs=("/j",), ledger_dirs=("/l",), instance_id="x")
+    version = await cookies.write(cookie, None)
+    registration = await bookies_in(store).register(A, INFO, read_only=True, with_cookie=True)
+    await registration.set_read_only(False)
+    assert await bookies.known() == [A]
+    assert (await bookies.writable(), await bookies.read_only()) == ([A], [])
+
+    async def forgotten() -> bool:
+        try:
+            await bookies.forget(A, version)
+        except IllegalOperationError:
+            return False
+        return True
+
+    create = registration._create
+
+    async def after_it_was_forgotten(path: str) -> None:
+        await gone.wait()
+        await create(path)
+
+    gone = asyncio.Event()
+    registration._create = after_it_was_forgotten  # type: ignore[method-assign]
+    await service.expire(store)
+    while not await forgotten():  # noqa: ASYNC110 (until the service has ended the session)
+        await asyncio.sleep(0.01)
+    gone.set()
+    await until(lambda: "A11: the cluster has forgotten a:1" in caplog.text)
+    assert await bookies.writable() == [] and not registration.present
+    await cookies.write(cookie, None)  # somebody has put it back: it is known again
+    await until(lambda: registration.present)
+    assert caplog.text.count("A11") == 1
+    await registration.unregister()
