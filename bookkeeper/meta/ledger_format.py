@@ -69,6 +69,8 @@ def decode(data: bytes) -> LedgerMetadata:
                 return _from_message(text, 2)
             case 3:
                 size, start = _read_varint(body)
+                if len(body) < start + size:
+                    raise MetadataFormatError(f"ledger metadata of {size} bytes that end after {len(body) - start}")
                 message = pb.LedgerMetadataFormat()
                 message.ParseFromString(body[start : start + size])
                 return _from_message(message, 3)

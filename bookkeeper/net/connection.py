@@ -574,13 +574,13 @@ async def connect_bookie(
     """A connection to the bookie at ``address``.
 
     Raises:
-        BookieUnavailableError: nobody answers there (within ``timeout_s``).
+        BookieUnavailableError: nobody answers there (within ``timeout_s``), or there is no such place.
     """
     try:
         return await net.connect(
             address, lambda: BookieConnection(address, dialect, frame_max=frame_max), timeout_s=timeout_s
         )
-    except OSError as error:
+    except (OSError, ValueError, OverflowError) as error:  # the latter two: a host or port as nobody can have it
         raise BookieUnavailableError(f"cannot connect to {address}: {error}") from error
 
 

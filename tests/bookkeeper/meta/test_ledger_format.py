@@ -105,6 +105,16 @@ def test_fields_inside_segments_and_custom_entries_that_we_do_not_know_survive_e
         assert decode(encode(changed)) == changed
 
 
+def test_a_value_that_was_cut_off_is_no_ledger() -> None:
+    """Not one with fewer fragments, or without what its creator said of it."""
+    spec = QuorumSpec(ensemble_size=1, write_quorum=1, ack_quorum=1)
+    made = LedgerMetadata.create(spec, [BookieId("a:1")], custom={"k": b"v"}, creator_token=5)
+    value = encode(made.change_ensemble(5, [BookieId("b:1")]))
+    for end in range(len(value)):
+        with pytest.raises(MetadataFormatError):
+            decode(value[:end])
+
+
 def test_a_digest_type_we_do_not_know_is_not_taken_for_another() -> None:
     data = encode(new_ledger())
     assert b"\x38\x03" in data

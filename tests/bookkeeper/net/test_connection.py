@@ -13,6 +13,7 @@ from bookkeeper.ids import Address, EntryId, LedgerId
 from bookkeeper.net.connection import AddRun, BookieConnection, StreamIds, connect_bookie
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.net.protocol import FrameProtocol
+from bookkeeper.real import system_seams
 from bookkeeper.runs import ReadReplies
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import Dialect, Status
@@ -262,6 +263,12 @@ async def test_a_batch_read_is_matched_by_an_id_of_the_connections_own() -> None
     asked = [connection.request(wire.BatchRead(LEDGER, EntryId(0), 0, count, 0), 5) for count in (1, 2)]
     replies = await asyncio.gather(*asked)
     assert [reply.body for reply in replies] == [b"1", b"2"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("address", [Address("127.0.0.1", 70_000), Address("a..b", 1), Address("x\0y", 1)], ids=repr)
+async def test_an_address_that_cannot_be_is_an_error_of_the_bookie_that_published_it(address: Address) -> None:
+    with pytest.raises(BookieUnavailableError, match="cannot connect to"):
+        await connect_bookie(system_seams().net, address)
 
 
 async def test_nobody_there_is_an_error_of_the_bookie() -> None:
