@@ -9,8 +9,8 @@ import pytest
 from bookkeeper.errors import CorruptionError
 from bookkeeper.runs import Reads, encode_reads, read_record, record, split_read_replies, split_reads
 from bookkeeper.runs.shapes import FRAME_MAX, Dialect
-from bookkeeper.storage import Engine
 from bookkeeper.storage.at_hand import RUN_BYTES, RUN_MAX
+from bookkeeper.storage.engine import Engine
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.test_reading import ROOMY, hurt, log_paths, settle
 from tests.bookkeeper.storage.workload import add, lid, make_adds, open_engine, read
