@@ -303,7 +303,7 @@ class BookieServer:
         for place in report.quarantined:
             log.error("bookie %s: damaged: %s", self.bookie_id, place)
         engine.on_state(self._on_state)
-        engine.on_pressure(lambda: self._admission.set_pressure(True), lambda: self._admission.set_pressure(False))
+        engine.on_pressure(self._pressed, lambda: self._admission.set_pressure(False))
         return engine
 
     def _serve(self) -> None:
@@ -382,11 +382,18 @@ class BookieServer:
         engine = self.engine
         return self.config.read_only or not engine.takes_new_ledgers or engine.state is not EngineState.WRITABLE
 
+    def _pressed(self) -> None:
+        """Too much waits for the journal. Not on a full disk: there it may wait for good, nothing more joins it, and
+        reads go on (K26)."""
+        self._admission.set_pressure(self.engine.state is EngineState.WRITABLE)
+
     def _on_state(self, state: EngineState, reason: str) -> None:
         level = logging.INFO if state is EngineState.CLOSED else logging.WARNING
         log.log(level, "bookie %s is %s: %s", self.bookie_id, state.value, reason)
         if state is EngineState.FAILED and self._failure is not None and not self._failure.done():
             self._failure.set_result(reason)
+        if state is not EngineState.WRITABLE:
+            self._admission.set_pressure(False)
         self._state_changed.set()
 
     async def _follow_state(self) -> None:

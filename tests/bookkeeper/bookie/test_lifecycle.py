@@ -177,6 +177,34 @@ def test_it_turns_read_only_on_a_full_disk_and_writable_again() -> None:
     run(main, storage={"journal_file_bytes": 64 * 1024, "entry_log_bytes": 64 * 1024, "reserve_bytes": 16384})
 
 
+@pytest.mark.rule("K26")
+def test_reads_go_on_when_a_burst_has_met_a_full_disk() -> None:
+    """What waits for the journal then waits for space, and whoever brought it must not be left unread for as long."""
+
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        disk = cluster.node.disk
+        assert (await cluster.ask(wire.AddEntry(L, EntryId(0), KEY, entry(0, b"x")))).status is Status.OK
+        disk.capacity = disk.used() + 5000
+        client = cluster.world.node("client")
+        connection = await client.run(connect_bookie(client.seams.net, Address("b", 3181), timeout_s=5))
+        adds = [wire.AddEntry(L, EntryId(entry_id), KEY, entry(entry_id, bytes(4000))) for entry_id in range(1, 40)]
+        answers = await asyncio.gather(*[client.run(connection.request(add, 10)) for add in adds])
+        assert Status.OK not in {answer.status for answer in answers}
+        assert answers[-1].status is Status.READ_ONLY
+        for _ in range(3):
+            answer = await client.run(connection.request(wire.ReadEntry(L, EntryId(0)), 10))
+            assert answer.status is Status.OK
+        disk.capacity = 1 << 40
+        await asyncio.sleep(20)
+        again = wire.AddEntry(L, EntryId(40), KEY, entry(40, b"x"))
+        assert (await client.run(connection.request(again, 10))).status is Status.OK
+        connection.close()
+
+    sizes = {"journal_file_bytes": 64 * 1024, "entry_log_bytes": 64 * 1024, "reserve_bytes": 0}
+    run(main, storage={**sizes, "inflight_bytes": 16384, "group_bytes": 8192})
+
+
 @pytest.mark.rule("K23")
 def test_a_failed_sync_ends_the_bookie() -> None:
     async def main(cluster: Cluster) -> None:
