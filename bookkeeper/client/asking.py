@@ -8,7 +8,7 @@ from collections.abc import Callable
 from bookkeeper.client.bookie_pool import Use
 from bookkeeper.client.services import Services
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import BookKeeperError, ClientClosedError, MalformedFrameError
+from bookkeeper.errors import BookieUnavailableError, BookKeeperError, ClientClosedError, MalformedFrameError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import DigestScheme, Entry
 from bookkeeper.wire import ReadReply, Reply, Request, Status, error_of
@@ -51,6 +51,9 @@ async def _connect_and_ask(
     except BookKeeperError as error:
         answered(error)
         return
+    except Exception as error:  # nobody expected it, and it is logged as such (P7); the asker must not wait for ever
+        answered(BookieUnavailableError(f"{bookie} was not asked: {error!r}"))
+        raise
     connection.request_nowait(request, limit_s, answered)
 
 

@@ -82,3 +82,23 @@ def test_a_question_whose_asker_is_closed_before_there_is_a_connection_is_answer
             assert [type(reply) for reply in heard] == [ClientClosedError]
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("P7")
+def test_a_question_that_meets_what_nobody_expected_is_answered_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+
+            async def broken(bookie: BookieId, use: object) -> None:
+                raise LookupError("a bug of ours")
+
+            monkeypatch.setattr(bk.services.pool, "get", broken)
+            heard: list[Reply | BookKeeperError] = []
+            ask(bk.services, Tasks("questions"), BookieId("b1"), ReadEntry(L7, E3), heard.append)
+            await asyncio.sleep(1)
+            assert [type(reply) for reply in heard] == [BookieUnavailableError]
+            assert "a bug of ours" in caplog.text
+
+    ScriptedCluster().run(story)
