@@ -117,7 +117,7 @@ class ClientConfig:
             require(getattr(self, name) > 0, f"{name} > 0")
         require(self.explicit_lac_delay_ms >= 0, "explicit_lac_delay_ms >= 0")
         require(self.long_poll_ms < self.request_timeout_ms, "long_poll_ms < request_timeout_ms")
-        require(1_000 <= self.metadata_session_ms <= 3_600_000, "1000 <= metadata_session_ms <= 3600000")
+        require(1_000 <= self.metadata_session_ms <= 300_000, "1000 <= metadata_session_ms <= 300000")
         require(self.bookie_stall_ms < self.add_timeout_ms, "bookie_stall_ms < add_timeout_ms")
         require(
             self.reconnect_delay_min_ms <= self.reconnect_delay_max_ms,

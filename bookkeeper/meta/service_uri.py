@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 SESSION_S: Final = 10.0
 SESSION_MIN_S: Final = 1.0
-SESSION_MAX_S: Final = 3600.0
+SESSION_MAX_S: Final = 300.0
+"""The client takes as long to give up on a server that accepts and is silent."""
 
 
 @dataclass(frozen=True, slots=True)

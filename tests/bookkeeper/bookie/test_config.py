@@ -123,11 +123,11 @@ def test_authentication_that_could_be_passed_by_is_refused(options: dict[str, ob
 
 
 @pytest.mark.rule("Z9")
-@pytest.mark.parametrize("seconds", [0.5, 0, -1, 4000, float("nan")])
+@pytest.mark.parametrize("seconds", [0.5, 0, -1, 400, float("nan")])
 def test_how_long_the_session_with_the_metadata_store_lasts_has_limits(seconds: float) -> None:
     assert config_from(LEAST).metadata_session_s == 10
     assert config_from({**LEAST, "metadata_session_s": 4}).metadata_session_s == 4
-    with pytest.raises(ConfigError, match="1 <= metadata_session_s <= 3600"):
+    with pytest.raises(ConfigError, match="1 <= metadata_session_s <= 300"):
         config_from({**LEAST, "metadata_session_s": seconds})
     with pytest.raises(ConfigError, match="unknown option: metadata_session_ms"):
         config_from({**LEAST, "metadata_session_ms": 4000})
