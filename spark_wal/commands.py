@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import logging
 import resource
+import secrets
 import signal
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -19,9 +21,21 @@ from journal_manager import JournalError
 if TYPE_CHECKING:
     from spark_wal.webhdfs.tls import TlsFiles
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 LISTEN = "127.0.0.1:9870"
 FILE: Final = click.Path(dir_okay=False)
 _RELOAD: Final = "Seconds between two looks for changed certificates and tokens."
+
+
+DESCRIPTORS: Final = 512
+"""Besides connections: journal, bookies, the metadata store."""
+
+
+def limit(name: str, default: float, told: str) -> Callable[[F], F]:
+    """An option for a positive number."""
+    kind = click.IntRange(min=1) if isinstance(default, int) else click.FloatRange(min=0, min_open=True)
+    return click.option(name, type=kind, default=default, show_default=True, help=told)
 
 
 class AddressType(click.ParamType[Address]):
@@ -79,8 +93,15 @@ def gateway() -> None:
     show_default=True,
     help="optional: a client may show a token instead.",
 )
+@click.option("--tls-crl", type=FILE, help="PEM: lists of revoked certificates, if they are not in --client-ca.")
 @click.option("--token-file", type=FILE, help="Tokens, made by bk gateway token; every request then needs one.")
 @click.option("--reload-s", type=click.FloatRange(min=0.1), default=300.0, show_default=True, help=_RELOAD)
+@limit("--connections-max", 10_000, "Connections at a time; one more is closed.")
+@limit("--connections-per-host-max", 1_000, "Of them, those from one address.")
+@limit("--handshakes-max", 256, "TLS handshakes at a time.")
+@limit("--slow-client-s", 30.0, "Seconds for a request's head, for a chunk of its body, for taking replies.")
+@limit("--upload-idle-s", 3600.0, "Seconds for which nothing may come between two chunks of an upload.")
+@limit("--file-bytes-max", 64 << 30, "Bytes of the largest file.")
 @click.option("--insecure", is_flag=True, help="Listen beyond loopback without encryption or authentication.")
 def webhdfs(
     metadata: str,
@@ -92,8 +113,15 @@ def webhdfs(
     tls_key: str | None,
     client_ca: str | None,
     client_certificates: str,
+    tls_crl: str | None,
     token_file: str | None,
     reload_s: float,
+    connections_max: int,
+    connections_per_host_max: int,
+    handshakes_max: int,
+    slow_client_s: float,
+    upload_idle_s: float,
+    file_bytes_max: int,
     insecure: bool,
 ) -> None:
     """A WebHDFS gateway: Spark keeps its streaming checkpoints here (webhdfs://HOST:PORT/...).
@@ -105,8 +133,11 @@ def webhdfs(
     bookies are reached by TLS, the environment says (BK_TLS_CA, BK_TLS_CERT, BK_TLS_KEY).
     """
     from spark_wal.webhdfs.access import AccessConfig
+    from spark_wal.webhdfs.connection_limits import ConnectionLimits
     from spark_wal.webhdfs.gateway import GatewayConfig
+    from spark_wal.webhdfs.owner import OwnerConfig
     from spark_wal.webhdfs.serving import ServingConfig, WebHdfsService
+    from spark_wal.webhdfs.uploads import UploadLimits
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
@@ -116,12 +147,21 @@ def webhdfs(
             listen=listen,
             advertise=advertise,
             access=AccessConfig(
-                tls=_tls_files(tls_cert, tls_key, client_ca, client_certificates),
+                tls=_tls_files(tls_cert, tls_key, client_ca, client_certificates, tls_crl),
                 token_file=token_file,
                 insecure=insecure,
                 reload_s=reload_s,
             ),
-            gateway=GatewayConfig(quotas=dict(quotas)),
+            limits=ConnectionLimits(
+                connections_max=connections_max,
+                connections_per_host_max=min(connections_per_host_max, connections_max),
+                handshakes_max=handshakes_max,
+                slow_s=slow_client_s,
+                upload_idle_s=max(upload_idle_s, slow_client_s),
+            ),
+            gateway=GatewayConfig(
+                owner=OwnerConfig(limits=UploadLimits(file_bytes_max=file_bytes_max)), quotas=dict(quotas)
+            ),
         )
     except ConfigError as error:
         raise click.ClickException(str(error)) from error
@@ -144,6 +184,7 @@ def webhdfs(
 
     if config.access.tls is not None or token_file is not None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # keys and tokens stay out of core files (X60)
+    _raise_descriptors(connections_max)
     try:
         with contextlib.suppress(KeyboardInterrupt):
             run(serve())
@@ -151,14 +192,35 @@ def webhdfs(
         raise click.ClickException(str(error)) from error
 
 
-def _tls_files(cert: str | None, key: str | None, client_ca: str | None, client_certificates: str) -> TlsFiles | None:
+def _raise_descriptors(connections: int) -> None:
+    """As many descriptors as connections may want, if the system lets us; else it is said what will be the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + DESCRIPTORS
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        if soft < wanted:
+            told = "this process may have %d descriptors: fewer than %d connections, and what else it needs, want"
+            logging.getLogger(__name__).warning(told, soft, connections)
+
+
+def _tls_files(
+    cert: str | None, key: str | None, client_ca: str | None, client_certificates: str, crl: str | None
+) -> TlsFiles | None:
     from spark_wal.webhdfs.tls import TlsFiles
 
     if cert is None and key is None:
-        if client_ca is not None:
-            raise ConfigError("--client-ca needs TLS: give --tls-cert and --tls-key")
+        given = "--client-ca" if client_ca is not None else "--tls-crl" if crl is not None else None
+        if given is not None:
+            raise ConfigError(f"{given} needs TLS: give --tls-cert and --tls-key")
         return None
-    return TlsFiles(certificate=cert or "", key=key or "", client_ca=client_ca, client_certificates=client_certificates)
+    return TlsFiles(
+        certificate=cert or "",
+        key=key or "",
+        client_ca=client_ca,
+        crl=crl,
+        client_certificates=client_certificates,
+    )
 
 
 @gateway.command()
@@ -180,7 +242,7 @@ def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
             book = TokenBook.parse(read_private(token_file).decode("utf-8", "replace"), token_file)
         except FileNotFoundError:
             book = TokenBook((), {})
-        append_private(token_file, ("" if book.can_sign else signing_key_line("k1")) + line)
+        append_private(token_file, ("" if book.can_sign else signing_key_line(f"k{secrets.token_hex(4)}")) + line)
     except (ConfigError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(made.reveal())

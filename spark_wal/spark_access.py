@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import secrets
 import socket
 import ssl
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +36,18 @@ _BUNDLES: Final = (
     "/etc/ssl/cert.pem",
 )
 """Where systems keep the public authorities."""
+
+_FILES: Final = (
+    "gateway-ca.p12",
+    "gateway-client.p12",
+    "jvm-ca.p12",
+    "ssl-client.xml",
+    "__spark_hadoop_conf__.xml",
+    "gateway.token",
+)
+"""All that may be written here."""
+
+_PLAIN_PATH: Final = re.compile(r"[\w/.+@=~-]+")
 
 REDACTED: Final = "(?i)secret|password|passwd|token|credential|access[.]?key|account[.]?key"
 """What Spark hides in its UI and event log: its own pattern, and OAuth2's credential besides (X56)."""
@@ -67,6 +81,8 @@ class SparkAccess:
     conf: dict[str, str] = field(default_factory=dict)
     driver_options: list[str] = field(default_factory=list)
     executor_options: list[str] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+    """What was written."""
 
 
 def write_settings(
@@ -84,10 +100,17 @@ def write_settings(
     """
     if (access.ca or access.certificate) and importlib.util.find_spec("cryptography") is None:
         raise ConfigError("Java's key stores need the package cryptography: pip install 'bookkeeper-py[spark]'")
+    _require_protected(access.token, address, tls)
+    if not _PLAIN_PATH.fullmatch(str(directory)):
+        raise ConfigError(
+            "required: a directory whose path can stand in Java's options and in lists of files (letters, digits and "
+            f"/._+@=~-), not {str(directory)!r}"
+        )
     told = SparkAccess()
     driver, shipped = directory / "driver", directory / "shipped"
     for made in (directory, driver, shipped):
         made.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _require_ours(made)
     if access.client_id is not None and spark_version < (4, 0):
         raise ConfigError(
             "Spark 3.5 cannot use OAuth2 (its HTTP library is older than its Hadoop client wants): "
@@ -101,8 +124,8 @@ def write_settings(
         _write_oauth2(access, address, driver, shipped, tls, told)
     elif access.token is not None:
         _write_token(access.token, address, driver, tls, told)
-    names = sorted(path.name for path in shipped.iterdir())
-    if names:
+    _remove_others(told.files, driver, shipped)
+    if names := sorted(path.name for path in told.files if path.parent == shipped):
         told.conf["spark.files"] = ",".join(str(shipped / name) for name in names)
         told.conf["spark.executor.extraClassPath"] = "."
     told.conf["spark.driver.extraClassPath"] = str(driver)
@@ -114,21 +137,21 @@ def _write_stores(access: GatewayAccess, driver: Path, shipped: Path, told: Spar
     """The trust store, and the key store for mutual TLS, with an ``ssl-client.xml`` for each kind of process."""
     stores: dict[str, str] = {}
     if access.ca is not None:
-        _write(shipped / "gateway-ca.p12", _trust_store(access.ca))
+        _write(shipped / "gateway-ca.p12", _trust_store(access.ca), told)
         stores["ssl.client.truststore.location"] = "gateway-ca.p12"
         stores["ssl.client.truststore.type"] = "pkcs12"
     if access.certificate is not None:
         key, password = access.key or access.certificate, Secret(secrets.token_hex(16))
-        _write(shipped / "gateway-client.p12", _key_store(access.certificate, key, password))
+        _write(shipped / "gateway-client.p12", _key_store(access.certificate, key, password), told)
         stores["ssl.client.keystore.location"] = "gateway-client.p12"
         stores["ssl.client.keystore.password"] = password.reveal()
         stores["ssl.client.keystore.keypassword"] = password.reveal()
         stores["ssl.client.keystore.type"] = "pkcs12"
         told.conf["spark.hadoop.hadoop.ssl.require.client.cert"] = "true"
     if stores:
-        _write(shipped / "ssl-client.xml", _xml(stores))
+        _write(shipped / "ssl-client.xml", _xml(stores), told)
         absolute = {name: str(shipped / v) if name.endswith(".location") else v for name, v in stores.items()}
-        _write(driver / "ssl-client.xml", _xml(absolute))
+        _write(driver / "ssl-client.xml", _xml(absolute), told)
 
 
 def _write_oauth2(
@@ -145,10 +168,10 @@ def _write_oauth2(
     }
     told.conf |= {f"spark.hadoop.{_OAUTH2}.{name}": value for name, value in fields.items()}
     # Spark lays this file from its class path over its Hadoop settings: the secret is on no command line.
-    _write(driver / "__spark_hadoop_conf__.xml", _xml({f"{_OAUTH2}.credential": access.token.reveal()}))
+    _write(driver / "__spark_hadoop_conf__.xml", _xml({f"{_OAUTH2}.credential": access.token.reveal()}), told)
     if access.ca is not None:
         name = "jvm-ca.p12"
-        _write(shipped / name, _trust_store(access.ca, _public()))
+        _write(shipped / name, _trust_store(access.ca, _public()), told)
         told.driver_options += [f"-Djavax.net.ssl.trustStore={shipped / name}"]
         told.executor_options += [f"-Djavax.net.ssl.trustStore={name}"]
 
@@ -162,7 +185,7 @@ def _write_token(token: Secret, address: Address, driver: Path, tls: bool, told:
     kind = KIND_TLS if tls else KIND_PLAIN
     services = sorted({f"{place[0]}:{address.port}" for *_, place in found})
     tokens = [HadoopToken("spark", token, service, kind) for service in services]
-    _write(driver / "gateway.token", token_file(tokens))
+    _write(driver / "gateway.token", token_file(tokens), told)
     told.driver_options.append(f"-Dhadoop.token.files={driver / 'gateway.token'}")
     told.conf["spark.executorEnv.HADOOP_TOKEN"] = ",".join(t.url_string().reveal() for t in tokens)
 
@@ -205,8 +228,40 @@ def _xml(settings: Mapping[str, str]) -> bytes:
     return "\n".join(["<configuration>", *lines, "</configuration>", ""]).encode()
 
 
-def _write(path: Path, data: bytes) -> None:
+def _require_protected(token: Secret | None, address: Address, tls: bool) -> None:
+    """X28: a token that crosses a network in clear is everybody's."""
+    from spark_wal.webhdfs.access import is_loopback
+
+    if token is not None and not tls and not is_loopback(address.host):
+        raise ConfigError(f"a token is not sent to another host in clear: give the address as https://{address}")
+
+
+def _require_ours(directory: Path) -> None:
+    """X43: whoever may write there may exchange whom Spark trusts, and the classes it loads.
+
+    Raises:
+        ConfigError: it is somebody else's, or others may write there.
+    """
+    found = directory.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise ConfigError(f"required: {directory} is a directory of ours")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ConfigError(
+            f"required: only its owner may write into {directory}, which is on Spark's class path: chmod 700"
+        )
+
+
+def _remove_others(written: Sequence[Path], driver: Path, shipped: Path) -> None:
+    """What other settings had left there would still be believed, or shipped with a key in it."""
+    for directory in (driver, shipped):
+        for name in _FILES:
+            if directory / name not in written:
+                (directory / name).unlink(missing_ok=True)
+
+
+def _write(path: Path, data: bytes, told: SparkAccess) -> None:
     """Replace a file that nobody else may read."""
+    told.files.append(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(descriptor, "wb") as file:

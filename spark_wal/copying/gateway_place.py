@@ -24,6 +24,7 @@ TIMEOUT_S: Final = 60.0
 TRIES: Final = 5
 PAUSE_S: Final = 0.5
 _PORTS: Final = {"webhdfs": 9870, "swebhdfs": 9871}
+_SCHEMES: Final = {"http": 80, "https": 443}
 _PREFIX: Final = "/webhdfs/v1"
 
 T = TypeVar("T")
@@ -34,6 +35,8 @@ class GatewayPlace:
 
     def __init__(self, uri: str, access: GatewayAccess) -> None:
         parts = urlsplit(uri)
+        if "@" in parts.netloc:
+            raise ConfigError("credentials do not belong into an address (X58): a token comes from a file")
         if not parts.hostname or parts.query or parts.fragment or not parts.path.strip("/"):
             raise ConfigError(f"expected {parts.scheme}://HOST:PORT/PATH, got {uri!r}")
         self._tls = _context(access) if parts.scheme == "swebhdfs" else None
@@ -70,6 +73,9 @@ class GatewayPlace:
         entries: list[dict[str, Any]] = told["FileStatuses"]["FileStatus"]
         if any(not entry["pathSuffix"] for entry in entries):
             raise PlaceError(f"{self.uri} is a file, not a directory")
+        for name in (entry["pathSuffix"] for entry in entries):
+            if name in (".", "..") or "/" in name or "\0" in name:  # X42: it is about to be the name of a copy
+                raise PlaceError(f"{self.uri} lists the name {name!r}, which leads out of its directory")
         return entries
 
     def read(self, path: str) -> Iterator[bytes]:
@@ -113,9 +119,12 @@ class GatewayPlace:
         if reply.status != 307:
             return reply
         reply.read()
-        target = urlsplit(reply.headers["Location"])
+        target = urlsplit(reply.headers.get("Location", ""))
         if (target.scheme == "https") != (self._tls is not None):
             raise PlaceError(f"{self.uri} leads to {target.scheme}://{target.netloc}: not followed")
+        there = (target.hostname, target.port or _SCHEMES.get(target.scheme))
+        if self._token is not None and there != (self._host, self._port):
+            raise PlaceError(f"{self.uri} leads to {target.netloc}: the token is not for another host, not followed")
         return self._send(method, f"{target.path}?{target.query}", parts, target.hostname, target.port)
 
     def _send(

@@ -217,6 +217,19 @@ class Namespace:
         if self._existing_file(path, overwrite=overwrite) is None:
             check_new(path)
 
+    def check_room(self, path: str, size: int) -> None:
+        """Whether a file of ``size`` bytes would keep the quotas now: asked while its bytes are received.
+
+        Raises:
+            QuotaExceededError: it would not.
+        """
+        node = self._find_target(path)
+        self._check_quota(parent_of(path), size - self._length(node if isinstance(node, FileNode) else None))
+
+    def check_more(self, path: str, size: int) -> None:
+        """The same of an append of ``size`` bytes."""
+        self._check_quota(parent_of(path), size)
+
     def _existing_file(self, path: str, *, overwrite: bool) -> FileNode | None:
         try:
             node = self.find(path).node

@@ -16,6 +16,7 @@ from spark_wal.webhdfs.authentication import authorize
 from spark_wal.webhdfs.checksum import CompositeChecksum
 from spark_wal.webhdfs.file_system import CreateOptions, Opened
 from spark_wal.webhdfs.gateway import Gateway
+from spark_wal.webhdfs.owner import Owner
 from spark_wal.webhdfs.parameters import Query
 from spark_wal.webhdfs.paths import PREFIX, encode_path, normalize
 from spark_wal.webhdfs.records import RenameMode, SetAttributes
@@ -36,6 +37,17 @@ BATCH: Final = 1000
 REPLICATION_MAX: Final = 512
 ENDLESS: Final = 1 << 50
 """Bytes said to be free where there is no quota."""
+
+DRAIN_MAX: Final = 256 << 20
+"""Bytes that are received of a file that is refused, so that its sender gets to read why."""
+
+LOOK_EVERY: Final = 4 << 20
+"""Bytes of an upload between two looks at the quotas."""
+
+PATH_MAX: Final = 8000
+DEPTH_MAX: Final = 1000
+"""Characters and names of a path that is made: HDFS's limits. One record makes all directories of a path, and a
+snapshot has the whole path of each."""
 
 STEP_TWO: Final = "namenoderpcaddress"
 
@@ -92,6 +104,7 @@ async def perform(gateway: Gateway, request: Request) -> Reply:
     try:
         operation = _operation(request)
         _authorize(request)
+        _check_length(request)
         return await operation(gateway, request)
     except Refusal as error:
         return refusal_reply(error)
@@ -105,6 +118,20 @@ def _authorize(request: Request) -> None:
     authorize(request.principal, request.path, name)
     if name == "RENAME":
         authorize(request.principal, normalize(request.query.destination(name)), name)
+
+
+def _check_length(request: Request) -> None:
+    """Raises PlainIOError: a path that is to be made is too long. The tree itself takes what its journal says."""
+    name = operation_name(request)
+    if name not in MAKING:
+        return
+    path = normalize(request.query.destination(name)) if name == "RENAME" else request.path
+    if len(path) > PATH_MAX or path.count("/") > DEPTH_MAX:
+        raise PlainIOError(f"{name.lower()}: Pathname too long.  Limit {PATH_MAX} characters, {DEPTH_MAX} levels.")
+
+
+MAKING: Final = frozenset(("MKDIRS", "CREATE", "RENAME"))
+"""Operations after which there is a path that was not there."""
 
 
 def operation_name(request: Request) -> str:
@@ -181,7 +208,7 @@ async def _create(gateway: Gateway, request: Request) -> Reply:
         await owner.settled(owner.namespace.sequence)
         raise
     upload = owner.uploads.begin()
-    await _receive(request, upload)
+    await _receive(request, owner, upload, lambda size: owner.namespace.check_room(request.path, size))
     await file_system.finish_create(owner, request.path, upload, options)
     scheme = "swebhdfs" if request.scheme == "https" else "webhdfs"
     return Reply(201, location=f"{scheme}://{request.authority}{encode_path(request.path)}")
@@ -193,16 +220,25 @@ async def _append(gateway: Gateway, request: Request) -> Reply:
         await file_system.check_append(owner, request.path)
         return _redirect(request, *_given(request.query, "buffersize"))
     upload = owner.uploads.begin()
-    await _receive(request, upload)
+    await _receive(request, owner, upload, lambda size: owner.namespace.check_more(request.path, size))
     await file_system.finish_append(owner, request.path, upload)
     return _DONE
 
 
-async def _receive(request: Request, upload: Upload) -> None:
-    """The body into the upload; if it breaks off, nothing is left (S2)."""
+async def _receive(request: Request, owner: Owner, upload: Upload, check: Callable[[int], None]) -> None:
+    """The body into the upload; if it breaks off, nothing is left (S2). What a quota will not take is not received."""
+    look_at = LOOK_EVERY
     try:
         async for data in request.body:
             await upload.write(data)
+            if upload.size >= look_at:
+                look_at = upload.size + LOOK_EVERY
+                check(upload.size)
+    except Refusal:
+        await upload.abandon()
+        await _drain(request)
+        await owner.settled(owner.namespace.sequence)
+        raise
     except BaseException:
         await upload.abandon()
         raise
@@ -210,8 +246,11 @@ async def _receive(request: Request, upload: Upload) -> None:
 
 async def _drain(request: Request) -> None:
     """A client that is still sending would not see a reply: let it finish first."""
-    async for _ in request.body:
-        pass
+    size = 0
+    async for data in request.body:
+        size += len(data)
+        if size > DRAIN_MAX:
+            return
 
 
 async def _open(gateway: Gateway, request: Request) -> Reply:

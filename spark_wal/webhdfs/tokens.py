@@ -85,7 +85,8 @@ class TokenBook:
                         raise _bad_line(source, number)
                     tokens.append(_Token(found[1], Principal(name, tuple(roots) or ("/",))))
                 case ["signing-key", name, key] if _NAME.fullmatch(name) and _KEY.fullmatch(key):
-                    keys[name] = bytes.fromhex(key)
+                    if keys.setdefault(name, bytes.fromhex(key)) != bytes.fromhex(key):
+                        raise ConfigError(f"{source}, line {number}: another signing key has this name already")
                 case _:
                     raise _bad_line(source, number)
         return cls(tokens, keys)

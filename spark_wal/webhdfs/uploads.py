@@ -15,8 +15,10 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
+from bookkeeper.errors import require
 from spark_wal.webhdfs.content import BlobStore, BlobWriter
 from spark_wal.webhdfs.inodes import BlobRef, Piece
+from spark_wal.webhdfs.refusals import PlainIOError
 
 MIB: Final = 1 << 20
 
@@ -31,6 +33,11 @@ class UploadLimits:
     """An upload that grows beyond this is streamed to a blob from then on."""
     budget: int = 256 * MIB
     """What all uploads and temporary files together may hold in memory."""
+    file_bytes_max: int = 64 << 30
+    """The largest file that is taken (X30)."""
+
+    def __post_init__(self) -> None:
+        require(self.file_bytes_max > 0, "a file may have a byte or more")
 
 
 class Uploads:
@@ -82,7 +89,13 @@ class Upload:
         """Bytes of it in memory."""
 
     async def write(self, data: bytes) -> None:
-        """Take the next bytes. Waits only for the blob store, if at all."""
+        """Take the next bytes. Waits only for the blob store, if at all.
+
+        Raises:
+            PlainIOError: there are more of them than a file may have.
+        """
+        if self.size + len(data) > self._uploads.limits.file_bytes_max:
+            raise PlainIOError(f"A file has at most {self._uploads.limits.file_bytes_max} bytes at this gateway")
         async with self._lock:
             self.size += len(data)
             if self._writer is not None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from bookkeeper.real import PosixDisk
+from spark_wal import commands
 from spark_wal.commands import gateway
 from spark_wal.webhdfs.tokens import Principal, TokenBook
 
@@ -22,8 +24,45 @@ def test_help_reads_well() -> None:
         "--tls-cert",
         "--client-ca",
         "--token-file",
+        "--tls-crl",
+        "--connections-max",
+        "--slow-client-s",
+        "--file-bytes-max",
     ):
         assert word in shown
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--connections-max", "0"),
+        ("--connections-per-host-max", "-1"),
+        ("--handshakes-max", "many"),
+        ("--slow-client-s", "0"),
+        ("--upload-idle-s", "-5"),
+        ("--file-bytes-max", "0"),
+    ],
+)
+def test_limits_that_limit_nothing_are_refused(option: tuple[str, str]) -> None:
+    refused = CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", *option])
+    assert refused.exit_code == 2
+    assert option[0] in refused.output
+
+
+def test_a_gateway_has_descriptors_for_its_connections(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    given: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (1024, 4096))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: given.append(limits))
+    commands._raise_descriptors(100)
+    assert given == []
+    commands._raise_descriptors(2000)
+    assert given == [(2000 + commands.DESCRIPTORS, 4096)]
+    assert not caplog.records
+    commands._raise_descriptors(10_000)
+    assert given[1:] == [(4096, 4096)]
+    assert "may have 4096 descriptors" in caplog.text
 
 
 def test_wrong_options_are_refused_with_a_reason() -> None:
@@ -57,6 +96,8 @@ def test_what_is_not_safe_does_not_start_and_says_what_is_missing(tmp_path: Path
     assert "--tls-cert and --tls-key" in said(*beyond)
     assert "--insecure" in said(*beyond, "--tls-cert", "c", "--tls-key", "k")
     assert "needs TLS" in said("--client-ca", "ca")
+    assert "needs TLS" in said("--tls-crl", "crl")
+    assert "only with --client-ca" in said("--tls-cert", "c", "--tls-key", "k", "--tls-crl", "crl")
     assert "together" in said("--tls-cert", "c")
     assert "cannot be used" in said("--tls-cert", "/none", "--tls-key", "/none")
     tokens = tmp_path / "tokens"

@@ -99,3 +99,58 @@ def test_what_does_not_go_together_is_refused(authority: Authority, tmp_path: Pa
     Path(authority.client().key).chmod(0o644)
     with pytest.raises(ConfigError, match="chmod 600"):
         write(GatewayAccess(certificate=authority.ca, key=f"{authority.directory}/client.key"), tmp_path / "s")
+
+
+@pytest.mark.rule("X43")
+def test_a_directory_that_others_may_write_into_is_refused(authority: Authority, tmp_path: Path) -> None:
+    """Whoever may exchange the trust store chooses whom Spark trusts."""
+    access = GatewayAccess(ca=authority.ca)
+    for name in ("", "driver", "shipped"):
+        place = tmp_path / f"open-{name}"
+        (place / name).mkdir(parents=True)
+        (place / name).chmod(0o777)
+        with pytest.raises(ConfigError, match="chmod 700"):
+            write(access, place)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / "shipped").symlink_to(elsewhere)
+    with pytest.raises(ConfigError, match="a directory of ours"):
+        write(access, linked)
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.rule("X56")
+def test_what_other_settings_left_is_neither_shipped_nor_believed(authority: Authority, tmp_path: Path) -> None:
+    place, shown = tmp_path / "s", authority.client()
+    write(GatewayAccess(ca=authority.ca, certificate=shown.cert, key=shown.key), place)
+    assert (place / "shipped" / "gateway-client.p12").exists()
+    (place / "shipped" / "notes").write_text("of somebody")
+    told = write(GatewayAccess(ca=authority.ca), place)
+    assert "gateway-client.p12" not in told.conf["spark.files"]
+    assert "notes" not in told.conf["spark.files"]
+    assert not (place / "shipped" / "gateway-client.p12").exists()
+    write(GatewayAccess(token=TOKEN, client_id="alice"), place)
+    assert (place / "driver" / "__spark_hadoop_conf__.xml").exists()
+    told = write(GatewayAccess(), place)
+    assert "spark.files" not in told.conf
+    assert list((place / "driver").iterdir()) == []
+    assert [path.name for path in (place / "shipped").iterdir()] == ["notes"]
+
+
+@pytest.mark.rule("X28")
+def test_a_token_goes_to_another_host_by_tls_only(tmp_path: Path) -> None:
+    far = Address("10.0.0.1", 9870)
+    for access in (GatewayAccess(token=TOKEN), GatewayAccess(token=TOKEN, client_id="alice")):
+        with pytest.raises(ConfigError, match="in clear"):
+            write(access, tmp_path / "s", tls=False, at=far)
+        write(access, tmp_path / "s", tls=False)
+        write(access, tmp_path / "s", at=far)
+
+
+@pytest.mark.parametrize("name", ["a b", "a,b", "a:b", "a'b", "a\nb"])
+def test_a_path_that_would_be_several_options_is_refused(authority: Authority, tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="path can stand"):
+        write(GatewayAccess(ca=authority.ca), tmp_path / name)
+    assert not (tmp_path / name).exists()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from uuid import uuid4
 import pytest
 
 import spark_wal
+from bookkeeper.errors import ConfigError
 from bookkeeper.testing.certificates import Authority
 from spark_wal.copying import gateway_place
 from spark_wal.copying.gateway_place import GatewayPlace
@@ -119,3 +122,65 @@ def test_a_redirect_out_of_tls_is_not_followed() -> None:
         with pytest.raises(PlaceError, match="not followed"):
             b"".join(place.read("x"))
         place.close()
+
+
+@pytest.mark.rule("X58")
+def test_a_token_is_not_taken_to_another_host(tmp_path: Path) -> None:
+    """A gateway that was broken into, or one that believes any Host, leads to whoever collects tokens."""
+    authority = Authority(tmp_path)
+    heard: list[bytes] = []
+    for location in ("https://localhost:%d/webhdfs/v1/a?op=OPEN", "https://127.0.0.1:1/webhdfs/v1/a?op=OPEN"):
+        with answering_by_tls(authority, location, heard) as port:
+            place = GatewayPlace(f"swebhdfs://127.0.0.1:{port}/a", GatewayAccess(ca=authority.ca, token=new_token()))
+            with pytest.raises(PlaceError, match="not for another host"):
+                b"".join(place.read("x"))
+            place.close()
+    assert len(heard) == 2, "only who was asked was spoken to"
+
+
+@contextmanager
+def answering_by_tls(authority: Authority, location: str, heard: list[bytes]) -> Iterator[int]:
+    """Every connection gets a redirect; what is said on each is kept."""
+    shown = authority.server()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(shown.cert, shown.key)
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    told = (location % port if "%d" in location else location).encode()
+    reply = b"HTTP/1.1 307 Temporary Redirect\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n" % told
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                plain, _ = listening.accept()
+                with context.wrap_socket(plain, server_side=True) as connection:
+                    heard.append(connection.recv(65536))
+                    connection.sendall(reply)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield port
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join()
+
+
+@pytest.mark.rule("X42")
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "../../etc/passwd", "a\\u0000b"])
+def test_a_listing_does_not_lead_out_of_its_directory(name: str) -> None:
+    entry = f'{{"pathSuffix":"{name}","type":"FILE","length":1,"modificationTime":1}}'
+    body = f'{{"FileStatuses":{{"FileStatus":[{entry}]}}}}'.encode()
+    with answering(json_reply("200 OK", body)) as uri:
+        place = GatewayPlace(uri, GatewayAccess())
+        with pytest.raises(PlaceError, match="leads out"):
+            place.listing()
+        place.close()
+
+
+@pytest.mark.rule("X58")
+def test_credentials_in_an_address_are_refused_and_not_repeated() -> None:
+    with pytest.raises(ConfigError, match="X58") as refused:
+        GatewayPlace("swebhdfs://me:hunter2@gateway:9871/a", GatewayAccess())
+    assert "hunter2" not in str(refused.value)

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator
 
 import pytest
 
 from bookkeeper.errors import DataMissingError
+from bookkeeper.ids import Address
+from bookkeeper.real import SystemClock
+from spark_wal.webhdfs.content import _MemoryWriter
 from spark_wal.webhdfs.gateway import GatewayConfig
-from spark_wal.webhdfs.http import KEEP_ALIVE_S
+from spark_wal.webhdfs.http import KEEP_ALIVE_S, HttpServer
 from spark_wal.webhdfs.owner import OwnerConfig
 from spark_wal.webhdfs.uploads import UploadLimits
 from tests.spark_wal.webhdfs.wire import Place, Wire, connected, served
@@ -240,3 +244,119 @@ async def test_s9_a_download_that_fails_half_way_is_no_short_file() -> None:
         place.blobs.read = fails  # type: ignore[method-assign]
         with pytest.raises(asyncio.IncompleteReadError):
             await wire.request("GET", v1("/f", "op=OPEN&namenoderpcaddress=x"))
+
+
+# -- what no client of ours sends ----------------------------------------------------------------------
+
+
+@pytest.mark.rule("X30")
+async def test_an_upload_is_stored_as_it_comes_and_never_unpacked() -> None:
+    bomb = gzip.compress(bytes(10_000_000))
+    async with served() as server, connected(server.address) as wire:
+        packed = (("Content-Encoding", "gzip"),)
+        assert (await wire.request("PUT", v1("/f", CREATE), headers=packed, body=bomb)).status == 201
+        assert (await wire.request("GET", v1("/f", "op=OPEN&namenoderpcaddress=x"))).body == bomb
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example/webhdfs", "a@evil.example", "evil.example?", "evil.example#", "a b", "evil.example:99999999", "%41"],
+)
+async def test_a_host_that_is_none_leads_nowhere(host: str) -> None:
+    """It would become the beginning of a redirect, which carries the token."""
+    async with served() as server, connected(server.address) as wire:
+        wire._writer.write(f"PUT {v1('/f', 'op=CREATE')} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        answer = await wire.answer()
+    assert answer.status == 400
+    assert answer.header("Location") is None
+    assert answer.closed
+
+
+async def test_a_page_of_somebody_else_changes_nothing() -> None:
+    """POST is what a browser sends for any page without asking first, with the reader's certificate."""
+    async with served() as server:
+        async with connected(server.address) as wire:
+            await wire.request("PUT", v1("/f", CREATE), body=b"mine")
+        for origin, status in (("http://evil.example", 403), ("null", 403), ("http://gateway:1", 200)):
+            async with connected(server.address) as wire:
+                target = v1("/f", "op=APPEND&namenoderpcaddress=x")
+                answer = await wire.request("POST", target, headers=(("Origin", origin),), body=b"+")
+                assert answer.status == status
+        async with connected(server.address) as wire:
+            assert (await wire.request("GET", v1("/f", "op=OPEN&namenoderpcaddress=x"))).body == b"mine+"
+
+
+async def test_where_nobody_is_asked_a_name_that_is_not_ours_is_refused() -> None:
+    """A page's server can give its own name this machine's address: the browser then believes it is the same server."""
+    gateway = Place.empty().gateway()
+    await gateway.start()
+    server = HttpServer(gateway, SystemClock(), hosts={"localhost", "Gateway.example"})
+    address = await server.start(Address("127.0.0.1", 0))
+    for host, status in (
+        ("evil.example", 421),
+        ("evil.example:9870", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("localhost", 200),
+        ("LOCALHOST:9870", 200),
+        ("localhost.:1", 200),
+        ("gateway.example:1", 200),
+        ("127.0.0.1:9870", 200),
+        ("[::1]:9870", 200),
+    ):
+        async with connected(address) as wire:
+            wire._writer.write(f"GET {v1('/', 'op=LISTSTATUS')} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            assert (await wire.answer()).status == status, host
+    await server.close()
+    await gateway.close()
+
+
+@pytest.mark.rule("X30")
+@pytest.mark.parametrize("chunked", [True, False])
+async def test_what_a_quota_does_not_take_is_not_stored_first(chunked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = UploadLimits(file_bytes_max=40 << 20)
+    config = GatewayConfig(owner=OwnerConfig(limits=limits), quotas={"/q": 5 << 20})
+    place = Place.empty()
+    stored: list[int] = []
+    write = _MemoryWriter.write
+
+    async def counted(self: _MemoryWriter, data: bytes) -> None:
+        stored.append(len(data))
+        await write(self, data)
+
+    monkeypatch.setattr(_MemoryWriter, "write", counted)
+    large = bytes(1 << 20)
+    async with served(place, config) as server:
+        for path, pieces, says in (("/q/f", 16, b"quota"), ("/f", 41, b"at most")):
+            async with connected(server.address) as wire:
+                length = () if chunked else (("Content-Length", str(pieces * len(large))),)
+                wire.send_head("PUT", v1(path, CREATE), length, None, chunked=chunked)
+                for _ in range(pieces):
+                    wire.send_chunk(large) if chunked else wire._writer.write(large)
+                    await wire.drain()
+                if chunked:
+                    wire.send_chunk(b"")
+                answer = await wire.answer()
+                assert (answer.status, says in answer.body) == (403, True), answer.body
+            assert sum(stored) <= (10 << 20 if path == "/q/f" else 50 << 20)
+        async with connected(server.address) as wire:
+            health = (await wire.request("GET", "/health")).json()
+            assert health["upload_bytes_in_memory"] == 0
+    assert not place.blobs.blobs, "S2"
+
+
+@pytest.mark.rule("X38")
+async def test_a_name_in_the_log_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    place = Place.empty()
+    path = "/a%0A2026-01-01%20INFO%20all%20is%20well"
+    async with served(place) as server, connected(server.address) as wire:
+        await wire.request("PUT", v1(path, CREATE), body=bytes(1_000_000))
+
+        async def fails(blob: str, offset: int, length: int) -> AsyncIterator[bytes]:
+            if blob:
+                raise DataMissingError("gone")
+            yield b""
+
+        place.blobs.read = fails  # type: ignore[method-assign]
+        await wire.request("GET", v1(path, "op=OPEN&namenoderpcaddress=x"))
+    assert "all is well" in caplog.text
+    assert not [line for line in caplog.text.splitlines() if line.startswith("2026")]

@@ -67,3 +67,28 @@ async def test_a_long_listing_comes_in_pages() -> None:
     assert second.body.endswith(b'"remainingEntries":0}}')
     assert second.body.count(b"pathSuffix") == 100
     await gateway.close()
+
+
+@pytest.mark.rule("X30")
+def test_a_path_that_is_made_has_hdfs_limits() -> None:
+    """One MKDIRS of 32 000 names would make a snapshot of a gigabyte: it has the whole path of each directory."""
+
+    @in_virtual_time
+    async def story() -> None:
+        gateway = Hall().gateway()
+        await gateway.start()
+        for deep in ("/a" * 1001, "/" + "/".join(["x" * 200] * 50)):
+            for method, path, query in (
+                ("PUT", deep, "op=MKDIRS"),
+                ("PUT", deep, "op=CREATE&overwrite=true"),
+                ("PUT", deep, "op=CREATE&namenoderpcaddress=x"),
+                ("PUT", "/a", f"op=RENAME&destination={deep}"),
+            ):
+                reply = await ask(gateway, method, path, query)
+                assert reply.status == 403
+                assert b"Pathname too long" in reply.body
+        assert (await ask(gateway, "GET", "/a" * 1001, "op=GETFILESTATUS")).status == 404
+        assert (await ask(gateway, "PUT", "/a" * 1000, "op=MKDIRS")).status == 200
+        await gateway.close()
+
+    story()

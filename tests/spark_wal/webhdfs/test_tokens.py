@@ -99,3 +99,12 @@ def test_roots_are_directories_not_prefixes() -> None:
 @given(st.text(alphabet="bk1~0aéA", max_size=120))
 def test_any_text_is_just_not_a_token(text: str) -> None:
     assert book().owner(text, NOW) is None
+
+
+def test_two_keys_of_one_name_are_refused() -> None:
+    """The new one, in front of the old one, would be the old one, and nobody would notice."""
+    line, other = signing_key_line("k1"), signing_key_line("k1")
+    assert TokenBook.parse(line + line, "f").can_sign
+    with pytest.raises(ConfigError, match="line 2: another signing key has this name") as refused:
+        TokenBook.parse(line + other, "f")
+    assert other.split()[-1] not in str(refused.value)

@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
-from bookkeeper.errors import AddTimeoutError
+from bookkeeper.errors import AddTimeoutError, ConfigError
 from spark_wal.webhdfs.content import BlobWriter, MemoryBlobs
 from spark_wal.webhdfs.inodes import BlobRef
+from spark_wal.webhdfs.refusals import PlainIOError
 from spark_wal.webhdfs.uploads import UploadLimits, Uploads
 from tests.spark_wal.webhdfs.virtual import in_virtual_time, turns
 
@@ -207,3 +208,15 @@ async def test_s2_while_bytes_are_being_streamed_out_the_record_has_them_and_no_
     await spilling
     await turns()
     assert uploads.in_memory == 0 and not blobs.blobs
+
+
+@pytest.mark.rule("X30")
+async def test_a_file_has_at_most_so_many_bytes() -> None:
+    uploads = Uploads(MemoryBlobs(), 1, UploadLimits(file_bytes_max=10))
+    upload = uploads.begin()
+    await upload.write(b"0123456789")
+    with pytest.raises(PlainIOError, match="at most 10 bytes"):
+        await upload.write(b"x")
+    assert upload.size == 10
+    with pytest.raises(ConfigError):
+        UploadLimits(file_bytes_max=0)
