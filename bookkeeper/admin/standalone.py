@@ -30,7 +30,7 @@ from bookkeeper.errors import BookKeeperError, ClusterExistsError, ConfigError
 from bookkeeper.meta import init_cluster
 
 _PR_SET_PDEATHSIG: Final = 1
-_SHARED: Final = ("bookkeeper.bookie.process", "bookkeeper.bookie.lifecycle", "bookkeeper.meta.sqlite")
+_SHARED: Final = ("bookkeeper.bookie.process", "bookkeeper.meta.sqlite")
 """What every bookie loads: once for all, before they are forked."""
 _STOP_S: Final = 15.0
 """How long children may take to stop before they are killed."""

@@ -4,5 +4,5 @@ Begin with :mod:`~bookkeeper.bookie.lifecycle` (from start to stop), then :mod:`
 answered) and :mod:`~bookkeeper.bookie.server` (how an add travels). :mod:`~bookkeeper.bookie.config` is what an
 operator may set, :mod:`~bookkeeper.bookie.process` a bookie with a process of its own.
 
-Nothing is imported here: whoever starts a bookie loads it while its metadata session is being opened.
+Nothing is imported here: who reads a configuration needs no server.
 """

@@ -15,19 +15,21 @@ import asyncio
 import contextlib
 import logging
 import os
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from bookkeeper.auth.config import TLS
 from bookkeeper.auth.loading import server_provider
 from bookkeeper.bookie.admission import Admission
 from bookkeeper.bookie.birth import BIRTH, Birth, read_birth, survey, write_birth
+from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.garbage_collector import GarbageCollector, check_metadata
 from bookkeeper.bookie.gate import Gate
 from bookkeeper.bookie.http import HttpServer
 from bookkeeper.bookie.identity import Identity, read_identity, refuse_java, settle_cookie, write_identity
 from bookkeeper.bookie.limbo import LimboWatch
+from bookkeeper.bookie.newcomer import Newcomer
+from bookkeeper.bookie.server import Connections
 from bookkeeper.errors import (
     CookieError,
     DirectoryLockedError,
@@ -47,13 +49,8 @@ from bookkeeper.storage.engine import Engine, EngineState
 
 if TYPE_CHECKING:
     from bookkeeper.bookie.guard import Guard
-    from bookkeeper.bookie.newcomer import Newcomer
-    from bookkeeper.bookie.server import Connections
 
 log = logging.getLogger(__name__)
-
-_SERVING: Final = ("bookkeeper.bookie.bookie", "bookkeeper.bookie.newcomer", "bookkeeper.bookie.server")
-"""What serves, with the wire's codecs: needed when the disk is open, and loaded while it is being opened."""
 
 OPENED = "boot"
 """File with the number of the last start that had the disk open: from the first on, an empty disk is a lost one."""
@@ -277,7 +274,7 @@ class BookieServer:
         loop = asyncio.get_running_loop()
         worker = self._seams.workers.worker(f"{self.bookie_id} open")
         try:
-            opening = worker.call(
+            engine = await worker.call(
                 lambda: Engine.open(
                     self.config.storage,
                     self._seams.disk,
@@ -287,9 +284,6 @@ class BookieServer:
                     call_later=loop.call_later,
                 )
             )
-            for module in _SERVING:  # the disk has a thread of its own, and mostly waits
-                import_module(module)
-            engine = await opening
         finally:
             worker.close()
         report = engine.report
@@ -307,10 +301,6 @@ class BookieServer:
         return engine
 
     def _serve(self) -> None:
-        from bookkeeper.bookie.bookie import Bookie  # _SERVING: they are there
-        from bookkeeper.bookie.newcomer import Newcomer
-        from bookkeeper.bookie.server import Connections
-
         config, disk = self.config, self._seams.disk
         loop = asyncio.get_running_loop()
         self._newcomer = Newcomer(self.engine, self._metadata, self.bookie_id, disk, config.directory, self._birth)

@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 from bookkeeper.bookie.config import BookieConfig
+from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.meta import Metadata
 from bookkeeper.seams import Seams
 
@@ -33,13 +34,7 @@ def _remind(loop: asyncio.AbstractEventLoop, text: str) -> None:
 
 async def serve(config: BookieConfig, seams: Seams) -> int:
     """Run one bookie until a signal comes or its disk fails; the process's exit code."""
-    connecting = asyncio.ensure_future(
-        Metadata.connect(config.metadata_uri, seams, session_s=config.metadata_session_s)
-    )
-    await asyncio.sleep(0)  # the store has been asked
-    from bookkeeper.bookie.lifecycle import BookieServer  # the larger part of the program, while the store answers
-
-    metadata = await connecting
+    metadata = await Metadata.connect(config.metadata_uri, seams, session_s=config.metadata_session_s)
     try:
         server = BookieServer(config, seams, metadata)
         stop = asyncio.Event()

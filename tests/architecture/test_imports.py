@@ -77,10 +77,11 @@ def test_a_bookie_that_has_served_and_stopped_has_not_loaded_what_it_did_not_nee
     assert sorted(loaded & (NEVER | SELDOM | OTHERS | {"kazoo", "puresasl"})) == []
 
 
-def test_the_session_with_the_store_is_opened_before_the_disk_s_and_the_network_s_part_are_loaded() -> None:
-    loaded = loaded_by("import bookkeeper.bookie.process")
-    late = {"bookkeeper.bookie.lifecycle", "bookkeeper.bookie.server", "bookkeeper.storage.engine", "kazoo", "sqlite3"}
-    assert sorted(loaded & late) == []
+def test_who_only_reads_a_configuration_loads_no_server() -> None:
+    loaded = loaded_by("import bookkeeper.bookie.config, bookkeeper.client.config")
+    rooms = {"bookkeeper.bookie.lifecycle", "bookkeeper.bookie.server", "bookkeeper.client.bookkeeper"}
+    other = {"bookkeeper.net.connection", "bookkeeper.storage.engine", "kazoo", "sqlite3", "tomllib"}
+    assert sorted(loaded & (NEVER | rooms | other)) == []
 
 
 @pytest.mark.parametrize("verb", ["bookie", "ledger", "bookies", "init"])
