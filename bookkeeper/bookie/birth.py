@@ -91,13 +91,17 @@ async def survey(metadata: Metadata, bookie: BookieId, *, served_before: bool = 
         return Birth()
     log.info("bookie %s is new here: it looks at the metadata of %d ledgers, once (W10a)", bookie, len(listed))
     highest = max(listed, default=NO_LEDGER)
-    return Birth(max(highest, await _newest(metadata, highest)), await naming(metadata, bookie, listed))
+    return Birth(await newest(metadata, highest), await naming(metadata, bookie, listed))
 
 
-async def _newest(metadata: Metadata, highest: LedgerId) -> LedgerId:
-    """An id above all that were ever generated: also of ledgers that are deleted (M6)."""
+async def newest(metadata: Metadata, highest: LedgerId) -> LedgerId:
+    """An id not below ``highest``, and above all that were ever generated: also of ledgers that are deleted (M6).
+
+    Raises:
+        MetadataError: the store cannot say.
+    """
     try:
-        return await metadata.ledgers.next_id()
+        return max(highest, await metadata.ledgers.next_id())
     except IdsUsedUpError:
         return max(highest, LedgerId(SHORT_MAX))
 

@@ -24,7 +24,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from bookkeeper.bookie.birth import NO_LEDGER, naming
+from bookkeeper.bookie.birth import NO_LEDGER, naming, newest
 from bookkeeper.errors import MetadataFormatError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
@@ -101,7 +101,7 @@ class LimboWatch:
         await store.check_not_rolled_back(store.last_transaction)
         listed = {ledger async for ledger in self._metadata.ledgers.list()}
         suspects = (local - listed) | await naming(self._metadata, self._bookie, listed)
-        self._cover(max(listed | local, default=NO_LEDGER))
+        self._cover(await newest(self._metadata, max(listed | local, default=NO_LEDGER)))
         return suspects
 
 

@@ -155,3 +155,22 @@ def test_a_ledger_that_lies_here_and_is_not_listed_waits_for_the_proof_that_it_i
         assert await status(cluster, add(deleted, 1)) is Status.FENCED
 
     run(main, garbage_interval_s=10**6)
+
+
+@pytest.mark.rule("B3", "M6", "W10a")
+def test_a_lost_fence_of_a_deleted_ledger_lets_nobody_in_though_no_ledger_has_a_greater_id() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        kept, _ = await metadata.ledgers.create(named(BOOKIE))
+        gone, _ = await metadata.ledgers.create(named(BOOKIE))
+        assert await status(cluster, add(kept, 0)) is Status.OK
+        await cluster.ask(wire.ReadEntry(gone, EntryId(0), KEY, fence=True))
+        await metadata.ledgers.delete(gone)
+        await loses_its_journal(cluster)
+        await asyncio.sleep(1)
+        assert await metadata.bookies.writable() == [BOOKIE]
+        assert await status(cluster, add(gone, 0)) is Status.FENCED
+        new, _ = await metadata.ledgers.create(named(BOOKIE))
+        assert await status(cluster, add(new, 0)) is Status.OK
+
+    run(main, seed=1)  # the entry log, with the fence in it, is lost as well
