@@ -11,8 +11,10 @@ Killed at any moment and run again with ``resume`` it ends the same: values that
 Until *open* there is no cluster at the target, and until *close* the source is as it was.
 
 Two runs may meet: one was paused, or somebody copies elsewhere. Never may both places be open, or ids would be issued
-twice (M6). So the target is opened only by the run that claimed it last (the version of ``copying``), and the source is
-opened again, after a comparison that failed, only by the run whose mark closes it (the value of ``moved``).
+twice (M6). So the target is written to and opened only by the run that claimed it last (the version of ``copying``,
+which every such transaction checks), and the source is opened again, after a comparison that failed, only by the run
+that has just claimed the target once more, so that nobody else can open it, and whose mark closes the source (the
+value of ``moved``).
 
 What a copy cannot keep: versions begin at 0, and a ledger's time of creation is the copy's unless its metadata say it.
 """
@@ -43,6 +45,7 @@ from bookkeeper.meta.layout import Layout
 from bookkeeper.meta.lineage import COPIED, COPYING, MOVED, Copy, Lineage
 from bookkeeper.meta.paths import Paths
 from bookkeeper.meta.store import (
+    Check,
     Create,
     Delete,
     MetadataStore,
@@ -119,6 +122,8 @@ class Copying:
         self._report = Report()
         self._claim = Version(0)
         """The version of ``copying`` that says that the target is ours to open."""
+        self._begun = b""
+        """What is written there."""
         self._closed_by: bytes | None = None
         """The mark with which this run has closed the source."""
 
@@ -174,6 +179,7 @@ class Copying:
         for place in (source, target):
             await refuse_live(place)
         begun = json.dumps({"from": source.name, "instance_id": instance_id, "by": self._new_id}).encode()
+        self._begun = begun
         there = await self._there()
         if there is not None and not resume:
             raise ClusterExistsError(f"a copy into {target.name} has begun: --resume goes on with it")
@@ -207,6 +213,17 @@ class Copying:
             return await self._target.store.get(self._target.paths.own(COPYING))
         except NoSuchKeyError:
             return None
+
+    @property
+    def _ours(self) -> Check:
+        """The part of a transaction that sees to it that the target is still ours to write to."""
+        return Check(self._target.paths.own(COPYING), self._claim)
+
+    async def _check_ours(self) -> None:
+        """Raises: MetadataError: another run has taken over, and may have ended."""
+        there = await self._there()
+        if there is None or there.version != self._claim:
+            raise self._taken_over()
 
     def _taken_over(self) -> MetadataError:
         return MetadataError(
@@ -252,9 +269,10 @@ class Copying:
                 break
             try:
                 for batch in _batches(missing):
-                    await target.store.multi(batch)
+                    await target.store.multi([self._ours, *batch])
             except (MetadataUnavailableError, KeyExistsError, NoSuchKeyError, MetadataConflictError):
                 await target.store.sync(target.paths.root)
+                await self._check_ours()
         else:
             raise MetadataUnavailableError(f"{target.name} does not take {next(iter(wanted))}")
         for rest, found in zip(rests, values, strict=True):
@@ -275,6 +293,7 @@ class Copying:
 
     async def _ids(self, rests: list[str]) -> str:
         source, target = self._source, self._target
+        await self._check_ours()
         layout = Layout.HIERARCHICAL
         if "/LAYOUT" in rests:
             layout = layouts.decode((await source.store.get(source.paths.layout)).value)
@@ -294,7 +313,10 @@ class Copying:
         while now < wanted:
             count = min(BATCH_OPERATIONS // 2, wanted - now)
             burn: list[Operation] = [Create(f"{there}/burnt"), Delete(f"{there}/burnt", None)]
-            await settle(target.store, burn * count, again=True)
+            try:
+                await settle(target.store, [self._ours, *burn * count], again=True)
+            except (MetadataConflictError, NoSuchKeyError) as error:
+                raise self._taken_over() from error
             now = await probe(target.store, there)
             self._progress("ids", now - first, wanted - first)
         return str(now + 1)
@@ -315,6 +337,7 @@ class Copying:
     async def _close(self, instance_id: str) -> int:
         """Send everybody away who connects from now on; the newest transaction that the copy must show."""
         source, target = self._source, self._target
+        await self._check_ours()
         path = source.paths.own(MOVED)
         moved = json.dumps({"to": target.name, "instance_id": instance_id, "by": self._new_id}).encode()
         try:
@@ -329,8 +352,10 @@ class Copying:
         return source.store.last_transaction
 
     async def _reopen(self) -> None:
-        """The source is again as it was, unless another run has closed it."""
-        source = self._source
+        """The source is again as it was, unless another run has closed it, or has claimed the target meanwhile: it may
+        have opened that, and whoever claims it from now on closes the source anew."""
+        source, target = self._source, self._target
+        self._claim = await settled_set(target.store, target.paths.own(COPYING), self._begun, self._claim)
         found = await source.store.get(source.paths.own(MOVED))
         if found.value == self._closed_by:
             await source.store.delete(source.paths.own(MOVED), found.version)

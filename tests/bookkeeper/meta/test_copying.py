@@ -344,16 +344,19 @@ async def test_a_target_that_takes_nothing_ends_the_copy(source: MemoryStore) ->
 
 
 class Held(Copying):
-    """A run that is paused between closing the source and looking at both sides."""
+    """A run that is paused before a step: by default between closing the source and looking at both sides."""
 
-    def __init__(self, source: Place, target: Place, *, new_id: str) -> None:
+    def __init__(self, source: Place, target: Place, *, new_id: str, step: str = "_verify") -> None:
         super().__init__(source, target, new_id=new_id, progress=lambda *_: None)
         self.reached, self.go_on = asyncio.Event(), asyncio.Event()
+        performed = getattr(self, step)
 
-    async def _verify(self) -> None:
-        self.reached.set()
-        await self.go_on.wait()
-        await super()._verify()
+        async def held(*arguments: Any) -> Any:
+            self.reached.set()
+            await self.go_on.wait()
+            return await performed(*arguments)
+
+        setattr(self, step, held)
 
     async def begin(self) -> asyncio.Task[Report]:
         task = asyncio.create_task(self.run())
@@ -411,4 +414,29 @@ async def test_of_two_runs_only_the_later_one_opens_the_target(source: MemorySto
         await Metadata.over(target, seams())
     new.go_on.set()
     await taking_over
+    assert (await Metadata.over(target, seams())).lineage.id == "bb"
+
+
+@pytest.mark.rule("M6")
+@pytest.mark.parametrize("step", ["_copy", "_copy_chunk", "_ids", "_close"])
+async def test_a_run_that_was_paused_anywhere_while_another_ended_it_changes_nothing(
+    source: MemoryStore, step: str
+) -> None:
+    """It does not write over what lives at the target by then, and does not open the source again (F5)."""
+    target = await MemoryService().connect()
+    old = Held(place(source), place(target), new_id="aa", step=step)
+    running = await old.begin()
+    await copy(place(source), place(target), resume=True, new_id="bb")
+    alive = (await Metadata.over(target, seams())).ledgers
+    first = await anext(alive.list())
+    found = await alive.read(first)
+    await alive.write(first, replace(found.value, custom={"lives": b"here"}), found.version)
+    before = without(await everything(target, "/ledgers"))
+    old.go_on.set()
+    with pytest.raises(MetadataError):
+        await running
+    after = without(await everything(target, "/ledgers"))
+    assert after == before
+    with pytest.raises(ClusterMovedError, match="moved to"):
+        await Metadata.over(source, seams())
     assert (await Metadata.over(target, seams())).lineage.id == "bb"
