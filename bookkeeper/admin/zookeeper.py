@@ -9,12 +9,14 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +43,7 @@ ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 if os.getppid() == int(sys.argv[1]):
     os.execv(sys.argv[2], sys.argv[2:])
 """
+_IF_PARENT_LIVES: Final = 'test "$PPID" = "$0" && exec "$@"'
 _QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData")
 
 
@@ -192,7 +195,18 @@ def class_path() -> str:
 
 def tied_to_parent(command: Sequence[str]) -> list[str]:
     """The same command, run so that the kernel ends it when the thread that starts it is gone."""
+    if (setpriv := _setpriv()) is not None:
+        return [setpriv, "--pdeathsig", "KILL", "/bin/sh", "-c", _IF_PARENT_LIVES, str(os.getpid()), *command]
     return [sys.executable, "-ISc", _END_WITH_PARENT, str(os.getpid()), *command]
+
+
+@cache
+def _setpriv() -> str | None:
+    """That of util-linux, twenty times as quick as an interpreter; None: not here, or one without the option."""
+    path = shutil.which("setpriv")
+    if path is None or subprocess.run([path, "--pdeathsig", "KILL", "true"], capture_output=True).returncode:
+        return None
+    return path
 
 
 def free_port() -> int:

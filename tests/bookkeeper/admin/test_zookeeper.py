@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.admin import zookeeper
 from bookkeeper.admin.zookeeper import ZooKeeperServer, class_path, free_port
 from bookkeeper.errors import ConfigError, MetadataUnavailableError
 from tests.integration.processes import until
@@ -55,6 +56,22 @@ def test_without_pyspark_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="pyspark"):
         class_path()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PR_GET_PDEATHSIG")
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_command_that_is_tied_to_its_parent_runs_as_it_is_given(monkeypatch: pytest.MonkeyPatch, quick: bool) -> None:
+    if not quick:
+        monkeypatch.setattr(zookeeper, "_setpriv", lambda: None)
+    elif zookeeper._setpriv() is None:
+        pytest.skip("no setpriv of util-linux here")
+    code = (
+        "import ctypes, sys; n = ctypes.c_int(); ctypes.CDLL(None).prctl(2, ctypes.byref(n)); print(n.value, sys.argv)"
+    )
+    command = zookeeper.tied_to_parent([sys.executable, "-c", code, "a b", "$x", ""])
+    assert (command[0] == sys.executable) is not quick
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=20, check=True)
+    assert done.stdout == f"{int(signal.SIGKILL)} ['-c', 'a b', '$x', '']\n"
 
 
 PARENT = """
