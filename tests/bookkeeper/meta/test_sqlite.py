@@ -99,7 +99,7 @@ async def test_a_killed_process_ends_its_session_at_once(sqlite_service: SqliteS
 async def test_a_stopped_process_cannot_write_after_its_lease(
     sqlite_service: SqliteService, children: list[Child]
 ) -> None:
-    children.append(Child(sqlite_service.path, 1.0))
+    children.append(Child(sqlite_service.path, 3.0))  # it must keep up while it runs
     child = children[0]
     child.write("/before")
     child.expect("written")

@@ -303,11 +303,12 @@ async def test_close_frees_those_who_wait(zookeeper_service: ZooKeeperService) -
 
 
 async def test_no_thread_is_left_behind(zookeeper_service: ZooKeeperService) -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     store = await zookeeper_service.connect()
-    assert threading.active_count() > before
+    started = set(threading.enumerate()) - before
+    assert started
     await store.close()
-    await until(lambda: threading.active_count() <= before)
+    await until(lambda: not any(thread.is_alive() for thread in started))
 
 
 @pytest.mark.rule("Z1")
