@@ -143,15 +143,16 @@ class Registration:
         """Make the value of the present mode ours, then drop the other mode's."""
         while True:
             read_only, session = self._read_only, self._store.session_id
-            if await self._claim(self._places[read_only]):
-                await self._withdraw(self._places[not read_only])
+            if not await self._claim(self._places[read_only]):
+                continue
+            await self._withdraw(self._places[not read_only])
             if read_only is self._read_only and session == self._store.session_id:
                 self._session = session
                 self._published.set()
                 return
 
     async def _claim(self, path: str) -> bool:
-        """Create the value, or find it to be ours (Z7)."""
+        """Create the value, or find it to be ours (Z7); False: the session has ended."""
         while True:
             try:
                 await self._create(path)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from bookkeeper.errors import (
     IllegalOperationError,
     KeyExistsError,
     NoClusterError,
+    SessionExpiredError,
 )
 from bookkeeper.ids import Address, BookieId
 from bookkeeper.meta.bookies import Bookies
@@ -158,6 +160,27 @@ async def test_a_registration_without_answer_is_found_to_be_ours(memory_service:
     assert await store.owner(PATHS.available_bookie(A)) == store.session_id
     await registration.unregister()
     assert await store.exists(PATHS.available_bookie(A)) is None
+
+
+@pytest.mark.rule("V5", "Z7")
+async def test_a_registration_is_not_taken_for_published_when_its_session_ended_under_it(
+    memory_service: MemoryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The write's failure is told before the store says that the session is another one."""
+    store = await memory_service.connect()
+    registration = await bookies_in(store).register(A, INFO)
+    create = store.create
+    ends = [SessionExpiredError("gone")]
+
+    async def ended(path: str, *arguments: Any, **options: Any) -> Any:
+        if ends:
+            raise ends.pop()
+        return await create(path, *arguments, **options)
+
+    monkeypatch.setattr(store, "create", ended)
+    await registration.set_read_only(True)
+    assert not ends and await store.owner(PATHS.read_only_bookie(A)) == store.session_id
+    await registration.unregister()
 
 
 @pytest.mark.rule("V5")
