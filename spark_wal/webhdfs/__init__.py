@@ -10,10 +10,11 @@ Read in this order
     content                 where bytes live that are too large for the journal
     journal, lease          what the owner stands on: records in order, durable; who may answer at all
     gateway                 the owner: applies, journals, answers when durable; replay, snapshots, orphans
-    tokens, tls             who may ask: tokens and their file; certificates
+    tokens, tls, revocations     who may ask: tokens and their file; certificates, and who has lost theirs
     authentication, oauth2, access     who it is; access tokens; the listener's rules, and files that change
+    connection_limits, listening, seldom     how many may come, and how long they may take; the port; log lines
     parameters, replies     WebHDFS's query parameters and JSON shapes
-    operations, http        the WebHDFS operations; the HTTP shell
+    operations, http, http_connection        the WebHDFS operations; the HTTP shell
     events, checksum        a feed of what happened; HDFS's composite checksum
 
 Promises (numbers as in docs/rules.md): S1 a name is created once; S2 a file is visible complete or not

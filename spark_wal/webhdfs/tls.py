@@ -2,8 +2,8 @@
 
 The files are read as a bookie's are (:class:`bookkeeper.real.FileTls`: X3, X4, X43). Each handshake takes the newest
 set that could be read whole, all of it: to exchange the context inside a handshake (which OpenSSL lets a server do when
-it is told a host's name) would leave it with the first set's rules, and with its sessions. Connections that stand keep
-theirs (X6), unless their certificate was revoked meanwhile (X15).
+it is told a host's name) would leave it with the first set's rules. Connections that stand keep theirs (X6), unless
+their certificate was revoked meanwhile (X15).
 """
 
 from __future__ import annotations

@@ -518,7 +518,7 @@ async def test_a_first_list_that_comes_later_is_heeded(tmp_path: Path) -> None:
 
 @pytest.mark.rule("X3", "X15")
 async def test_no_session_outlives_a_revocation(tmp_path: Path) -> None:
-    """TLS 1.2 keeps sessions on the server's side: whoever goes on with one shows no certificate."""
+    """Whoever could go on with a session of before would show no certificate."""
     registry = Registry(tmp_path, own_file=True)
     async with guarded(registry.config()) as server:
         assert server.address is not None

@@ -56,7 +56,7 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
 
 
 def test_a_set_of_files_is_one_context_from_then_on(tmp_path: Path) -> None:
-    """Nothing is exchanged inside a handshake: rules and sessions would stay those of the first set."""
+    """Nothing is exchanged inside a handshake: rules would stay those of the first set."""
     authority = Authority(tmp_path)
     held = ServerCertificates(files(authority, client_ca=authority.ca))
     first = held.context
