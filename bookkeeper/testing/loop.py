@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import heapq
+import inspect
 from asyncio import events, tasks
 from collections.abc import Callable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
@@ -207,6 +208,9 @@ class SimLoop(asyncio.BaseEventLoop):
 
 
 def drop_task(task: asyncio.Task[Any]) -> None:
-    """Let go of a crashed node's task without a word: it just stopped."""
+    """Let go of a crashed node's task without a word: it just stopped. One that never began has nothing to undo."""
     task._log_destroy_pending = False  # type: ignore[attr-defined]
+    work = task.get_coro()
+    if inspect.iscoroutine(work) and inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+        work.close()  # else the collector complains, some time later, in whatever test runs then
     tasks._unregister_task(task)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 
 import pytest
 
+from bookkeeper.seams import Seams
 from bookkeeper.testing import SimDeadlockError, World
 
 
@@ -59,3 +62,30 @@ def test_who_is_busy_for_ever_at_one_moment_is_an_error_too() -> None:
 
         with pytest.raises(SimDeadlockError, match="busy for ever"):
             world.run(spin())
+
+
+@pytest.mark.parametrize("end", ["never run", "crashed", "frozen"])
+def test_a_task_that_never_began_is_let_go_of_in_silence(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    complaints: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+
+    async def work(seams: Seams) -> None:
+        await asyncio.sleep(1)
+
+    with World(1) as world:
+        node = world.node("a")
+
+        async def main() -> None:
+            node.start(work)
+            if end == "crashed":
+                node.crash()
+            else:
+                node.freeze()
+            await asyncio.sleep(1)
+
+        if end == "never run":
+            node.start(work)
+        else:
+            world.run(main())
+    gc.collect()
+    assert complaints == []
