@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,10 +14,12 @@ import pytest
 
 from bookkeeper.ids import Address
 from bookkeeper.real import SystemClock, SystemRng
+from bookkeeper.testing.certificates import Authority
 from spark_wal.webhdfs.access import Access, AccessConfig
 from spark_wal.webhdfs.connection_limits import ConnectionLimits
 from spark_wal.webhdfs.http import HttpServer
 from spark_wal.webhdfs.http_connection import HttpConnection
+from spark_wal.webhdfs.tls import TlsFiles
 from spark_wal.webhdfs.tokens import new_token, token_line
 from tests.spark_wal.webhdfs.wire import Place, Wire, connected
 
@@ -147,6 +150,35 @@ async def test_who_does_not_take_replies_is_hung_up_on() -> None:
         lazy.close()
         opened = await other.request("GET", "/webhdfs/v1/f?op=OPEN&namenoderpcaddress=x")
         assert len(opened.body) == 20_000_000
+
+
+@pytest.mark.rule("X34")
+async def test_with_tls_slow_clients_are_found_too(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    shown = authority.server()
+    config = AccessConfig(tls=TlsFiles(certificate=shown.cert, key=shown.key))
+    access = Access(config, SystemClock(), SystemRng())
+    trust = ssl.create_default_context(cafile=authority.ca)
+    async with limited(PATIENT_UPLOADS, access=access) as server:
+        assert server.address is not None
+        assert server._connections is not None
+        address = (server.address.host, server.address.port)
+
+        async def begin(text: str, body: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            reader, writer = await asyncio.open_connection(*address, ssl=trust, server_hostname="localhost", limit=1024)
+            writer.write(text.encode() + body)
+            return reader, writer
+
+        made = await begin(f"PUT {CREATE} HTTP/1.1\r\nHost: x\r\nContent-Length: 20000000\r\n\r\n", bytes(20_000_000))
+        assert b" 201 " in await made[0].readline()
+        target = "/webhdfs/v1/f?op=OPEN&namenoderpcaddress=x"
+        lazy = await begin(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n")
+        dribbling = await begin("GET /health HTTP/1.1\r\n")
+        async with asyncio.timeout(20):
+            while server._connections.slow < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        for _, writer in (made, lazy, dribbling):
+            writer.transport.abort()
 
 
 @pytest.mark.rule("X34")
