@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bookkeeper.auth.config import NONE, TLS, AuthConfig
-from bookkeeper.auth.provider import ClientProvider, ServerProvider
 from bookkeeper.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bookkeeper.auth.provider import ClientProvider, ServerProvider
 
 
 def server_provider(config: AuthConfig) -> ServerProvider | None:

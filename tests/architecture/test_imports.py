@@ -19,6 +19,7 @@ NEVER = frozenset(
 
 SELDOM = frozenset(
     [
+        "bookkeeper.auth.provider",
         "bookkeeper.bookie.guard",
         "bookkeeper.bookie.http_pages",
         "crc32c",
