@@ -43,6 +43,10 @@ class StorageConfig:
     group_bytes: int = 2 * MIB
     """A group is handed to the journal at this size even if the one before it is still being written."""
 
+    split_bytes: int = MIB // 4
+    """A larger group goes to the entry log on a thread of its own while the next one is made durable; a smaller one in
+    the same job, which saves handing it over."""
+
     inflight_bytes: int = 16 * MIB
     """Above this many bytes not yet durable, callers are told to pause; below half of it, to go on (P12)."""
 
@@ -82,6 +86,7 @@ class StorageConfig:
         require(self.journal_gap_ms >= 0, "journal_gap_ms >= 0")
         require(self.inline_sync_us >= 0, "inline_sync_us >= 0")
         require(4096 <= self.group_bytes <= 64 * MIB, "4096 <= group_bytes <= 64 MiB")
+        require(self.split_bytes >= 0, "split_bytes >= 0")
         require(self.inflight_bytes >= self.group_bytes, "inflight_bytes >= group_bytes")
         require(8192 <= self.entry_log_bytes < 2**38, "8192 <= entry_log_bytes < 256 GiB")
         require(self.checkpoint_bytes >= 4096, "checkpoint_bytes >= 4096")

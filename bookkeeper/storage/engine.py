@@ -102,6 +102,7 @@ class Engine:
             logs=logs,
             books=began.books,
             worker=lambda: hub.get("journal"),
+            log_worker=lambda: hub.get("log"),
             hooks=hooks,
             stats=self.stats,
             sequence=manifest.sequence,

@@ -3,9 +3,9 @@
 The loop's side of the journal. One group is with the worker at any time, so a group's header can truly say that all
 before it are durable (K9), and sequences and file offsets are given out here, in order.
 
-A group that is written on the loop's own thread is answered as soon as it is durable, and goes to the entry log a
-turn later, when the answers are on their way. Until then it is read from memory, and no checkpoint covers it
-(:meth:`GroupCommit.when_logged`).
+A group is answered when it is durable, and then goes to the entry log (:mod:`bookkeeper.storage.log_lane`): a small
+one in the same job of the journal's worker, a large one while the next is made durable, one that was written on the
+loop's own thread a turn later, when its answers are on their way.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ from bookkeeper.storage.inline_sync import INLINE_BYTES, InlineSync
 from bookkeeper.storage.journal import GroupBuffer, JournalWriter, PendingGroup, Written
 from bookkeeper.storage.journal_format import GROUP_HEADER, padded
 from bookkeeper.storage.log_book import LogBook
+from bookkeeper.storage.log_lane import Logged, LogLane
 from bookkeeper.storage.shapes import Done, EngineStats
+
+UNLOGGED_MAX: Final = 2
+"""Groups that may be durable and not yet in the entry log before the journal waits for them."""
 
 SOON_BYTES: Final = 256 * 1024
 """Records that nobody waits for (W11) are written when there are so many."""
@@ -60,6 +64,7 @@ class GroupCommit:
     logs: EntryLogWriter
     books: LogBook
     worker: Callable[[], Worker]
+    log_worker: Callable[[], Worker]
     hooks: Hooks
     stats: EngineStats
     sequence: int
@@ -78,9 +83,8 @@ class GroupCommit:
     durable: int = 0
     """The last durable sequence."""
     inline: InlineSync = field(init=False)
+    _lane: LogLane = field(init=False)
     _writing: PendingGroup | None = None
-    _unlogged: Written | None = None
-    """Of the group ``_writing``: it is durable and answered, and goes to the entry log at the end of this turn."""
     _busy: bool = False
     _queue: deque[PendingGroup] = field(default_factory=deque)
     _collecting: PendingGroup | None = None
@@ -94,11 +98,12 @@ class GroupCommit:
     def __post_init__(self) -> None:
         timed = self.monotonic is not None and self.call_later is not None
         self.inline = InlineSync(self.config.inline_sync_us / 1e6 if timed else 0.0)
+        self._lane = LogLane(self.logs, self.log_worker, self.monotonic, self._logged, self._lane_stuck)
 
     @property
     def busy(self) -> bool:
-        """A group is with the worker, or between the journal and the entry log."""
-        return self._busy
+        """A worker has a group in hand."""
+        return self._busy or self._lane.busy
 
     # -- collecting ---------------------------------------------------------------------------------------
 
@@ -138,9 +143,7 @@ class GroupCommit:
         if flags:
             self.room(0).flags |= flags
         self._close()
-        if self._queue:
-            return self._queue[-1]
-        return self._writing
+        return next(self.groups(), None)
 
     def groups(self) -> Iterator[PendingGroup]:
         """Everything that is not in the entry logs yet, newest first."""
@@ -149,16 +152,18 @@ class GroupCommit:
         yield from reversed(self._queue)
         if self._writing is not None:
             yield self._writing
+        yield from reversed(self._lane.groups)
 
     @property
     def _last(self) -> PendingGroup | None:
-        """The newest of them."""
+        """The newest that is not durable."""
         return self._collecting or (self._queue[-1] if self._queue else self._writing)
 
     @property
     def written_below(self) -> int:
         """Places below this are in the entry logs."""
-        oldest = self._writing or (self._queue[0] if self._queue else self._collecting)
+        lane = self._lane.groups
+        oldest = lane[0] if lane else self._writing or (self._queue[0] if self._queue else self._collecting)
         return _NOWHERE if oldest is None else place(oldest.log_id, oldest.log_offset)
 
     # -- waiting ------------------------------------------------------------------------------------------
@@ -168,7 +173,7 @@ class GroupCommit:
         if self.dead is not None:
             return callback(_failed(self.dead))
         last = self._last
-        if last is None or (last is self._writing and self._unlogged is not None):
+        if last is None:
             return callback(None)
         last.waiters.append(callback)
         return self.start()
@@ -178,7 +183,7 @@ class GroupCommit:
         may cover (K13). Errors as :meth:`when_durable`."""
         if self.dead is not None:
             return callback(_failed(self.dead))
-        last = self._last
+        last = next(self.groups(), None)
         if last is None:
             return callback(None)
         last.followers.append(callback)
@@ -188,7 +193,7 @@ class GroupCommit:
 
     def start(self) -> None:
         """Hand the next group to the worker, if it is idle."""
-        if self._busy or self.dead is not None:
+        if self._busy or self.dead is not None or self._lane_is_full():
             return
         if self._writing is None:
             if not self._queue:
@@ -201,6 +206,14 @@ class GroupCommit:
                 self._close()
             self._number(self._queue.popleft())
         self._submit()
+
+    def _lane_is_full(self) -> bool:
+        """Whether the journal must wait for the entry log; what is stuck there is tried again first."""
+        lane = self._lane
+        if lane.stuck:
+            lane.go_on()
+            return True
+        return len(lane.groups) >= UNLOGGED_MAX
 
     def start_soon(self) -> None:
         """The same for records that nobody waits for (W11), so that they become few groups and do not stay in memory:
@@ -232,47 +245,29 @@ class GroupCommit:
             self.start()
 
     def _write_here(self) -> None:
-        """Make the next group durable on this thread, the loop's (D7), unless it is large, nobody waits, or it needs a
-        new file."""
+        """Make the next group durable on this thread, the loop's (D7), unless it is large, nobody waits, it needs a new
+        file, or the log's worker has something."""
         self._busy = False
         if self.dead is not None:
             return
         self._close()
         group = self._number(self._queue.popleft())
-        if group.size > INLINE_BYTES or not self._wanted or not self.journal.holds(group, self.logs):
+        here = group.size <= INLINE_BYTES and self._wanted and not self._lane.groups
+        if not here or not self.journal.holds(group, self.logs):
             self._submit()
             return
         assert self.monotonic is not None
         assert self.call_later is not None
-        self._busy = True
-        self._started_at = begun = self.monotonic()
-        written = Written()
+        self._started_at = self.monotonic()
         try:
             self.journal.make_durable(group, self.durable)
         except Exception as error:  # judged as a worker's
-            self._written(None, error)
+            self._trouble(error, self._submit)
             return
-        written.seconds = self.monotonic() - begun
-        self._unlogged = written
-        self.durable = group.sequence
-        self.call_later(0, self._log_here)
+        group.seconds = self.monotonic() - self._started_at
+        self._durable(group)
+        self._lane.send_here(group, self.call_later)
         self._answer(group.waiters, group)
-
-    def _log_here(self) -> None:
-        """The second half: the answers have left."""
-        group, written = self._writing, self._unlogged
-        assert group is not None
-        assert written is not None
-        assert self.monotonic is not None
-        self._unlogged = None
-        begun = self.monotonic()
-        try:
-            written.created_log = self.journal.to_log(group, self.logs)
-        except Exception as error:  # tried again like any other: the journal gets the same bytes at the same place
-            self._written(None, error)
-            return
-        written.seconds += self.monotonic() - begun
-        self._written(written, None)
 
     def _number(self, group: PendingGroup) -> PendingGroup:
         size = padded(group.size)
@@ -289,48 +284,83 @@ class GroupCommit:
     def _submit(self) -> None:
         group = self._writing
         assert group is not None
-        spare = self.spares[0] if self.spares else None
-        below = self.durable
-        self._begin()
-        self.worker().submit(lambda: self._write(group, below, spare), self._written)
-
-    def _begin(self) -> None:
         self._busy = True
         self._started_at = self.monotonic() if self.monotonic is not None else 0.0
+        spare = self.spares[0] if self.spares else None
+        below = self.durable
+        if group.size > self.config.split_bytes or self._lane.groups:
+            self.worker().submit(lambda: self._write(group, below, spare), self._written)
+        else:
+            self.worker().submit(lambda: self._write_both(group, below, spare), self._written_both)
 
     def _write(self, group: PendingGroup, below: int, spare: str | None) -> Written:
-        """On the worker, or on the loop while the worker has nothing."""
-        if self.monotonic is None:
-            return self.journal.write(group, below, spare, self.logs)
-        begun = self.monotonic()
-        written = self.journal.write(group, below, spare, self.logs)
-        written.seconds = self.monotonic() - begun
+        """On the worker."""
+        written = self.journal.write(group, below, spare)
+        if self.monotonic is not None:
+            written.seconds = self.monotonic() - self._started_at
         return written
+
+    def _write_both(self, group: PendingGroup, below: int, spare: str | None) -> tuple[Written, Logged]:
+        """On the worker, while the log's has nothing."""
+        return self._write(group, below, spare), self._lane.write(group)
 
     def _written(self, written: Written | None, error: BaseException | None) -> None:
         self._busy = False
         group = self._writing
         assert group is not None
-        if error is not None or written is None:
-            return self._trouble(error or BookieFailedError("the journal's worker gave no result"))
-        self._measure(group, written.seconds)
-        self.inline.note(self._started_at, written.seconds, group.size)
+        if written is None:
+            return self._trouble(error or BookieFailedError("the journal's worker gave no result"), self._submit)
+        self._journalled(group, written)
+        self._lane.send(group)
+        self._answer(group.waiters, group)
+        return self._next()
+
+    def _written_both(self, both: tuple[Written, Logged] | None, error: BaseException | None) -> None:
+        self._busy = False
+        group = self._writing
+        assert group is not None
+        if both is None:
+            return self._trouble(error or BookieFailedError("the journal's worker gave no result"), self._submit)
+        self._journalled(group, both[0])
+        self._answer(group.waiters, group)
+        return self._logged(group, both[1])
+
+    def _journalled(self, group: PendingGroup, written: Written) -> None:
         if written.spare_used is not None:
             self.spares.popleft()
-        if written.created_log is not None:
-            self.hooks.created_log(group.log_id, written.created_log)
-        self.stuck = None
+        group.seconds = written.seconds
+        self._durable(group)
+
+    def _durable(self, group: PendingGroup) -> None:
+        if not self._lane.stuck:
+            self.stuck = None
         self._writing = None
         self.durable = group.sequence
+
+    def _logged(self, group: PendingGroup, logged: Logged) -> None:
+        """It is in the entry log, too."""
+        group.seconds += logged.seconds
+        self._measure(group)
+        if logged.created is not None:
+            self.hooks.created_log(group.log_id, logged.created)
+        self.stuck = None
         self.in_flight -= group.size
         self._release(group.buffer)
         self.hooks.covered(group)
-        self._answer(group.waiters, group)
         self._answer(group.followers, group)
         if self._paused and self.in_flight <= self.config.inflight_bytes // 2:
             self._paused = False
             self.hooks.pressure(False)
-        return self.start() if self._wanted else self.start_soon()
+        self._next()
+
+    def _next(self) -> None:
+        if self._wanted:
+            self.start()
+        else:
+            self.start_soon()
+
+    def _lane_stuck(self, error: BaseException) -> None:
+        self._trouble(error, self._lane.go_on)
 
     @property
     def _wanted(self) -> bool:
@@ -363,14 +393,14 @@ class GroupCommit:
             for waiter in called:
                 waiter(error)
 
-    def _trouble(self, error: BaseException) -> None:
+    def _trouble(self, error: BaseException, again: Callable[[], None]) -> None:
         transient = isinstance(error, OSError) and error.errno in TRANSIENT and not isinstance(error, SyncFailedError)
         if not transient:
             self.fail(error)
             return
         assert isinstance(error, OSError)
         if self.hooks.no_space(error):
-            self._submit()
+            again()
             return
         self.stuck = error
         kind = DiskFullError if error.errno in NO_SPACE else BookieFailedError
@@ -402,8 +432,9 @@ class GroupCommit:
         self._timer = False
         self.start()
 
-    def _measure(self, group: PendingGroup, took: float) -> None:
-        stats, size = self.stats, group.size
+    def _measure(self, group: PendingGroup) -> None:
+        stats, size, took = self.stats, group.size, group.seconds
+        self.inline.note(self._started_at, took, size)
         stats.groups += 1
         stats.records += group.records
         stats.record_bytes += size

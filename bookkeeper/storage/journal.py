@@ -1,7 +1,7 @@
 """The journal: groups are collected on the loop's thread and made durable, one after the other, by one worker.
 
 A group is collected in an aligned buffer with room for its header: the buffer is written to the journal, synced, and
-the same bytes (without header and padding) then go to the entry log, unsynced, in the same job.
+the same bytes (without header and padding) then go to the entry log, unsynced.
 
 Files are zeroed once and recycled: a file the mark has passed is renamed to a spare, its header block rewritten with
 the new life's id and synced, and only then renamed to its new name (K11, K12). A file with a journal's name therefore
@@ -64,6 +64,7 @@ class PendingGroup:
         "log_id",
         "log_offset",
         "records",
+        "seconds",
         "sequence",
         "usage",
         "used",
@@ -83,12 +84,19 @@ class PendingGroup:
         """Who is called when it is durable."""
         self.followers: list[Callable[[BaseException | None], None]] = []
         """Who is called when it is in the entry log, too."""
+        self.seconds = 0.0
+        """What its writes took."""
         self.usage: Usage = {}
 
     @property
     def size(self) -> int:
         """Bytes of records."""
         return self.used - GROUP_HEADER
+
+    @property
+    def data(self) -> memoryview:
+        """The records."""
+        return self.buffer.view[GROUP_HEADER : self.used]
 
     def room_for(self, size: int) -> bool:
         return self.used + size <= self.buffer.capacity
@@ -147,7 +155,6 @@ class PendingGroup:
 class Written:
     """What a job of the journal's worker reports."""
 
-    created_log: File | None = None
     spare_used: str | None = None
     seconds: float = 0.0
     """What it took; 0 without a clock."""
@@ -199,8 +206,8 @@ class JournalWriter:
         self._disk.sync_directory(self._directory)
         return name
 
-    def write(self, group: PendingGroup, durable_below: int, spare: str | None, logs: EntryLogWriter) -> Written:
-        """Make a group durable, then write its records to the entry log. May be repeated after a failure.
+    def write(self, group: PendingGroup, durable_below: int, spare: str | None) -> Written:
+        """Make a group durable, in a new file if need be. May be repeated after a failure.
 
         Raises:
             SyncFailedError: final (K23).
@@ -211,23 +218,16 @@ class JournalWriter:
             self.begin_file(group.file_id, group.sequence, spare)
             written.spare_used = spare
         self.make_durable(group, durable_below)
-        written.created_log = self.to_log(group, logs)
         return written
 
     def make_durable(self, group: PendingGroup, durable_below: int) -> None:
-        """The first half of :meth:`write`, for a group whose journal file is open. Raises as that."""
+        """The same for a group whose file is open."""
         file = self._file
         assert file is not None
         size = group.seal(group.sequence, durable_below)
         file.pwrite(group.buffer.view[:size], group.file_offset)
         if not file.direct:
             sync(file)
-
-    def to_log(self, group: PendingGroup, logs: EntryLogWriter) -> File | None:
-        """The second half: unsynced. Returns the log if it was created. Raises as :meth:`write`."""
-        if not group.records:
-            return None
-        return logs.write(group.log_id, group.buffer.view[GROUP_HEADER : group.used], group.log_offset)
 
     def holds(self, group: PendingGroup, logs: EntryLogWriter) -> bool:
         """The files ``group`` goes to are open: nothing is to be made. Asked while no write is under way."""

@@ -138,7 +138,9 @@ FIRST_WITH_REPAIRERS: Final = 200
 def _later(seed: int) -> dict[str, Any]:
     """Options younger than docs/faultlog.md: drawn apart, and not for its seeds, whose worlds stay as they are."""
     rng = Random(f"plan/{seed}/later")
-    return {"inline_sync_us": rng.choice([0.0, 500.0])} if seed >= FIRST_OF_LATER else {}
+    if seed < FIRST_OF_LATER:
+        return {}
+    return {"inline_sync_us": rng.choice([0.0, 500.0]), "split_bytes": rng.choice([0, 2 * KIB, 256 * KIB])}
 
 
 def _later_faults(seed: int, faults: tuple[str, ...], shapes: tuple[QuorumSpec, ...]) -> tuple[str, ...]:

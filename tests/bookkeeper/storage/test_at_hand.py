@@ -84,6 +84,46 @@ def test_what_would_wait_for_the_disk_is_not_at_hand(disk: RecordingDisk) -> Non
 
 
 @pytest.mark.rule("B7")
+def test_wherever_places_are_kept_the_same_entries_are_found(disk: RecordingDisk) -> None:
+    """In memory, in index segments, in both; with holes, before the first and behind the last."""
+    engine, workers = open_engine(disk, replace(ROOMY, group_bytes=1 << 20, inflight_bytes=1 << 22))
+    wanted = [*range(0, 3100, 7), 1040, 1041, 2999, 3001]
+
+    def found() -> list[int]:
+        reads = reads_of(*((1, entry) for entry in wanted))
+        got: list[int] = []
+        at = 0
+        while at < len(wanted):
+            some = answered(engine, reads, at)
+            assert [entry for entry, _, _ in some] == wanted[at : at + len(some)]
+            assert [entry for _, entry, _ in some] == [read(engine, workers, 1, entry) for entry, _, _ in some]
+            got += [entry for entry, _, _ in some]
+            at += len(some) or 1
+        return got
+
+    def put(ids: list[int], *, checkpoint: bool) -> None:
+        adds = make_adds(1, ids)
+        engine.append(adds.runs[0], adds)
+        settle(engine, workers)
+        if checkpoint:
+            settle(engine, workers, checkpoint=True)
+
+    assert found() == []
+    stored: set[int] = set()
+    for ids, checkpoint in (
+        (list(range(20, 1200, 2)), False),
+        (list(range(1200, 1900)), True),
+        (list(range(2000, 3000)), True),
+        (list(range(3000, 3050)), False),
+        (list(range(21, 300, 2)), True),
+    ):
+        put(ids, checkpoint=checkpoint)
+        stored.update(ids)
+        assert found() == [entry for entry in wanted if entry in stored]
+        assert len(found()) > 10
+
+
+@pytest.mark.rule("B7")
 def test_what_an_earlier_read_left_in_memory_is_no_part_of_a_record(disk: RecordingDisk) -> None:
     """The log ends in the middle of a record that was read whole before."""
     engine, workers = open_engine(disk, ROOMY)

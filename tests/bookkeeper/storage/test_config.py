@@ -31,6 +31,7 @@ def test_two_directories_are_enough_and_nothing_changes_later() -> None:
         ("inline_sync_us", -1.0, 0.0),
         ("group_bytes", 4095, 4096),
         ("group_bytes", 65 << 20, 8 << 20),
+        ("split_bytes", -1, 0),
         ("inflight_bytes", (2 << 20) - 1, 2 << 20),
         ("entry_log_bytes", 8191, 8192),
         ("entry_log_bytes", 1 << 38, (1 << 38) - 1),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -87,11 +88,12 @@ def test_every_crash_of_a_random_life(seed: int) -> None:
 @pytest.mark.rule("B1", "B2", "B3", "K7", "K9", "K13", "K14", "K16", "K17", "K26")
 @pytest.mark.parametrize("seed", range(4))
 def test_every_crash_of_a_life_with_groups_on_the_loop(seed: int) -> None:
-    def life(disk: RecordingDisk) -> Truth:
-        return random_loop_life(disk, random.Random(seed))
-
-    for where, bad in enumerate_crashes(seed, 3, bool(seed % 2), life):
+    for where, bad in enumerate_crashes(seed, 3, bool(seed % 2), partial(loop_life, seed)):
         assert not bad, f"{where}: {bad}"
+
+
+def loop_life(seed: int, disk: RecordingDisk) -> Truth:
+    return random_loop_life(disk, random.Random(seed))
 
 
 def test_the_life_that_is_cut_short_has_everything_in_it() -> None:
@@ -208,6 +210,21 @@ PLANTED = [
     index_not_synced,
     snapshot_covers_too_much,
 ]
+
+
+@pytest.mark.rule("K13")
+def test_a_checkpoint_that_does_not_wait_for_the_entry_log_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a crash that shows it, or before that by the checkpoint itself, which finds no log that it could sync."""
+    monkeypatch.setattr(GroupCommit, "when_logged", GroupCommit.when_durable)
+    found: list[object] = []
+    for seed in range(12):
+        try:
+            found += [bad for _, bad in enumerate_crashes(3, 3, False, partial(loop_life, seed)) if bad]
+        except AssertionError as error:
+            found.append(error)
+        if found:
+            return
+    pytest.fail("no crash showed it")
 
 
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)

@@ -68,8 +68,9 @@ def test_one_buffer_is_written_twice_journal_first(direct: bool) -> None:
     disk = RecordingDisk(direct=direct)
     journal, logs = writers(disk)
     entries = [make_entry(1, at) for at in range(5)]
-    written = journal.write(a_group(1, 1, 4096, *entries), 0, None, logs)
-    assert written.created_log is not None and written.spare_used is None
+    group = a_group(1, 1, 4096, *entries)
+    assert journal.write(group, 0, None).spare_used is None
+    assert logs.write(1, group.data, 4096) is not None, "a new log"
     ops = [op for op in disk.ops if op.kind in ("write", "sync")]
     in_journal = next(op for op in ops if op.path.endswith("journal"))
     in_log = [op for op in ops if op.path.endswith(".log")][-2 if ops[-1].kind == "sync" else -1]
@@ -77,8 +78,7 @@ def test_one_buffer_is_written_twice_journal_first(direct: bool) -> None:
     assert in_journal.data[GROUP_HEADER : GROUP_HEADER + len(in_log.data)] == in_log.data
     assert in_log.data == b"".join(map(record, entries)) and in_log.offset == 4096
     assert ops.index(in_journal) < ops.index(in_log)
-    again = journal.write(a_group(2, 1, 8192, make_entry(1, 5)), 1, None, logs)
-    assert again.created_log is None
+    journal.write(a_group(2, 1, 8192, make_entry(1, 5)), 1, None)
     found = list(read_groups(disk.open("/j/" + journal_name(1)), 1))
     assert [item.header.sequence for item in found if isinstance(item, Group)] == [1, 2]
     assert found[-1] == Bad(12288, 16384, last=True, begun=False)
@@ -87,14 +87,14 @@ def test_one_buffer_is_written_twice_journal_first(direct: bool) -> None:
 @pytest.mark.rule("K8", "K12")
 def test_a_recycled_file_shows_nothing_of_its_earlier_life() -> None:
     disk = RecordingDisk()
-    journal, logs = writers(disk)
+    journal, _ = writers(disk)
     for sequence, offset in ((1, 4096), (2, 8192), (3, 12288)):
-        journal.write(a_group(sequence, 1, offset, make_entry(1, sequence)), sequence - 1, None, logs)
-    journal.write(a_group(4, 2, 4096, make_entry(1, 4)), 3, None, logs)
+        journal.write(a_group(sequence, 1, offset, make_entry(1, sequence)), sequence - 1, None)
+    journal.write(a_group(4, 2, 4096, make_entry(1, 4)), 3, None)
     spares: list[str] = []
     recycle(disk, "/j", [1], 1, spares)
     assert spares == spare_names(disk, "/j") and journal_ids(disk, "/j") == [2]
-    written = journal.write(a_group(5, 3, 4096, make_entry(1, 5)), 4, spares[0], logs)
+    written = journal.write(a_group(5, 3, 4096, make_entry(1, 5)), 4, spares[0])
     assert written.spare_used == spares[0] and journal_ids(disk, "/j") == [2, 3]
     data = disk.read_file("/j/" + journal_name(3))
     assert make_entry(1, 3) in data, "the bytes are still there"

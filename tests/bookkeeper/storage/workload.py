@@ -117,7 +117,8 @@ class Life:
 
     @property
     def now(self) -> int:
-        return len(self.disk.ops)
+        """An answer counts from the operation after it on, for nothing need follow what made it true."""
+        return len(self.disk.ops) + 1
 
     def add(self, ledger_id: int, *entry_ids: int, size: int = 60) -> None:
         """One group of adds, left to the journal."""
@@ -201,7 +202,7 @@ def standard_life(disk: RecordingDisk) -> Truth:
 
 def random_life(disk: RecordingDisk, rng: random.Random) -> Truth:
     """Steps in any order; the workers' jobs interleave with what is asked for meanwhile."""
-    life = Life(disk)
+    life = Life(disk, replace(CONFIG, split_bytes=rng.choice([0, 1500, CONFIG.split_bytes])))
     following = dict.fromkeys((1, 2, 3), 0)
     for _ in range(60):
         ledger_id = rng.choice(list(following))
@@ -232,8 +233,7 @@ def random_life(disk: RecordingDisk, rng: random.Random) -> Truth:
 
 class LoopLife(Life):
     """One with a clock that stands still: groups are written on the loop as well, logs are synced in steps, and the
-    workers and the loop take turns in any order. An answer counts from the operation after it on, for nothing need
-    follow what made it true."""
+    workers and the loop take turns in any order."""
 
     CONFIG = replace(CONFIG, inline_sync_us=100.0, log_sync_bytes=2048, cached_bytes=4096)
 
@@ -242,17 +242,13 @@ class LoopLife(Life):
         self.workers, self.turns = QueueWorkers(), list[Callable[[], None]]()
         disk.locks.clear()
         self.engine = Engine.open(
-            self.CONFIG,
+            replace(self.CONFIG, split_bytes=rng.choice([0, 1500, CONFIG.split_bytes])),
             disk,
             self.workers,
             monotonic=lambda: 0.0,
             call_later=lambda _delay, callback: self.turns.append(callback),
         )
         self.engine._commit.inline.on = True
-
-    @property
-    def now(self) -> int:
-        return len(self.disk.ops) + 1
 
     def step(self) -> bool:
         """The loop's next turn, or the next job of one of the workers."""
