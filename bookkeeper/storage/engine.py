@@ -1,7 +1,7 @@
 """A bookie's disk behind one door.
 
-Everything here runs on the loop's thread and never waits for the disk: blocking work goes to three workers
-(journal, checkpoint, read), whose results come back on the loop's thread. The state that decides anything
+Everything here runs on the loop's thread and never waits for the disk: blocking work goes to four workers
+(journal, entry log, checkpoint, read), whose results come back on the loop's thread. The state that decides anything
 (handles, index tails, fences) is owned by the loop's thread alone.
 
 **What is promised.** An entry is visible to reads and fences from the moment :meth:`Engine.append` returns, and
