@@ -7,12 +7,13 @@ tells.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from bookkeeper.errors import CorruptionError
 from bookkeeper.runs import RECORD_HEADER, Answers, Reads, answer_reads
-from bookkeeper.storage.entry_index import LOG_SHIFT, OFFSET_MASK
+from bookkeeper.storage.entry_index import LOG_SHIFT, OFFSET_MASK, Extent
 from bookkeeper.storage.ledger_state import LedgerState
 from bookkeeper.storage.reading import HINT_UNIT, EntryReader, PageMissing
 
@@ -55,17 +56,21 @@ class ReadsAtHand:
     def _read(self, state: LedgerState, ids: array[int], records: memoryview, step: int) -> int:
         """Read records into ``records``, one each ``step`` bytes; how many could be had without waiting."""
         file_of, written = self._reader.books.file, self._reader.commit.written_below
-        ready = at = 0
+        log_id, ready, at = -1, 0, 0
         try:
             for found in self._places(state, ids):
                 if not found or found >= written:
                     break
-                got = file_of(found >> LOG_SHIFT).pread_cached_into(records[at : at + step], found & OFFSET_MASK)
+                if found >> LOG_SHIFT != log_id:
+                    log_id = found >> LOG_SHIFT
+                    read = file_of(log_id).pread_cached_into
+                end = at + step
+                got = read(records[at:end], found & OFFSET_MASK)
                 if got is None:
                     break
-                at += step
-                if got < step:  # the end of the log: what an earlier read has left there is no part of it
-                    records[at - step + got : at] = bytes(step - got)
+                if got != step:  # the end of the log: what an earlier read has left there is no part of it
+                    records[at + got : end] = bytes(step - got)
+                at = end
                 ready += 1
         except (PageMissing, CorruptionError, OSError):
             pass  # met again, and told, by whoever reads it then
@@ -83,11 +88,20 @@ class ReadsAtHand:
             found = [places[entry_id - first] for entry_id in ids]
             if all(found):
                 return found
-        return self._find(state, ids)
+        if (settled := state.index.settled) is not None:
+            return self._in_segments(*settled, ids)
+        return (self._reader.find(state, entry_id) for entry_id in ids)
 
-    def _find(self, state: LedgerState, ids: array[int]) -> Iterator[int]:
+    def _in_segments(self, firsts: array[int], extents: list[Extent], ids: array[int]) -> Iterator[int]:
+        reader = self._reader
+        page_of = reader.pages.get
         for entry_id in ids:
-            yield self._reader.find(state, entry_id)
+            extent = extents[bisect_right(firsts, entry_id) - 1]
+            at = entry_id - extent.first
+            if not 0 <= at < extent.count:
+                return
+            page = page_of(extent)
+            yield (page if page is not None else reader.page(extent))[at]
 
 
 def _same(ledger_ids: array[int], i0: int, limit: int) -> int:

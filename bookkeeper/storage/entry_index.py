@@ -172,6 +172,14 @@ class LedgerIndex:
             end = frozen.end
         return not tail.places or tail.first >= end
 
+    @property
+    def settled(self) -> tuple[array[int], list[Extent]] | None:
+        """First entries and extents, if there are any and nothing else, and each entry is in one of them at most. Not
+        to be changed, nor kept."""
+        if self.tail or self.frozen or not self._in_order or not self._extents:
+            return None
+        return self._firsts, self._extents
+
     def get_recent(self, entry_id: int) -> int:
         """The place, if it is in memory; else 0."""
         found = self.tail.get(entry_id)

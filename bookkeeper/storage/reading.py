@@ -286,7 +286,7 @@ class EntryReader:
         if not state.index.plain:
             return array("q", (found,)) if (found := self.find(state, entry_id, held)) else array("q")
         for extent in state.index.candidates(entry_id):
-            if run := unbroken(self._page(extent, held), entry_id - extent.first, extent.count):
+            if run := unbroken(self.page(extent, held), entry_id - extent.first, extent.count):
                 return run
         return array("q")
 
@@ -315,14 +315,14 @@ class EntryReader:
         if found := state.index.get_recent(entry_id):
             return found
         for extent in state.index.candidates(entry_id):
-            if found := self._page(extent, held)[entry_id - extent.first]:
+            if found := self.page(extent, held)[entry_id - extent.first]:
                 return found
         return 0
 
     def page_blocking(self, extent: Extent) -> array[int]:
         """An index page, waiting for the disk if need be."""
         try:
-            return self._page(extent)
+            return self.page(extent)
         except PageMissing as missing:
             return decode_page(missing.file.pread(8 * extent.count, extent.offset), extent, missing.file.path)
 
@@ -349,7 +349,13 @@ class EntryReader:
                 runs.append((first, end))
         return [AvailabilityRun(EntryId(first), end - first) for first, end in runs]
 
-    def _page(self, extent: Extent, held: _Held = _NONE) -> array[int]:
+    def page(self, extent: Extent, held: _Held = _NONE) -> array[int]:
+        """An index page, if it can be had without waiting.
+
+        Raises:
+            PageMissing: it cannot.
+            CorruptionError, OSError: it cannot be read.
+        """
         page = self.pages.get(extent)
         if page is None and held:
             page = held.get(extent)

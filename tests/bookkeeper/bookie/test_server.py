@@ -318,6 +318,21 @@ def test_reads_and_adds_and_whatever_else_in_one_chunk_are_served_in_their_order
     run(main)
 
 
+def test_v3_is_not_heard_after_v2_though_only_reads_were_spoken() -> None:
+    async def main(house: House) -> None:
+        peer = await house.raw()
+        peer.send(adds(0, 2))
+        await asyncio.sleep(1)
+        for frames in (4, 6, 8, 10):
+            dialect = Dialect.V2 if frames == 8 else Dialect.V3
+            peer.send(runs.encode_reads(dialect, L, [0, 1], 1))
+            await asyncio.sleep(1)
+            assert len(peer.frames) == min(frames, 8)
+        assert peer.closed
+
+    run(main)
+
+
 @pytest.mark.rule("B13", "X32")
 @pytest.mark.parametrize("dialect", list(Dialect))
 def test_a_plain_read_of_an_entry_at_hand_is_answered_and_counted_like_any_other(dialect: Dialect) -> None:

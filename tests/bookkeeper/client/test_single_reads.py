@@ -9,6 +9,7 @@ from typing import Literal
 import pytest
 
 from bookkeeper import wire
+from bookkeeper.client.single_reads import TOGETHER
 from bookkeeper.errors import DataMissingError
 from bookkeeper.wire import Status
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster, written
@@ -37,6 +38,37 @@ def test_neighbours_of_one_turn_are_one_run_and_strangers_are_not() -> None:
             wanted = [7, 3, 4, 30, 5, 4, 31]
             assert await asyncio.gather(*map(reader.read_entry, wanted)) == [b"%d" % i for i in wanted]
             assert asked(cluster) == [(3, 3), (7, 1), (30, 2)]
+
+    ScriptedCluster().run(story)
+
+
+@BOTH
+@pytest.mark.parametrize("shape", [(3, 3), (3, 2)])
+def test_many_strangers_are_shared_out_among_the_bookies_and_few_stay_together(
+    protocol: Protocol, shape: tuple[int, int]
+) -> None:
+    ensemble, quorum = shape
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(replace(CONFIG, protocol=protocol)) as bk:
+            ledger = await written(bk, 100, ensemble=ensemble, write_quorum=quorum, ack_quorum=quorum)
+            async with await bk.open_ledger(ledger) as reader:
+                await asyncio.gather(*map(reader.read_entry, (0, 20, 40)))
+                for wanted, shares in (
+                    (range(0, 100, 2), 3),
+                    (range(0, 3 * TOGETHER, 2), 2),
+                    (range(1, 2 * TOGETHER, 2), 1),
+                ):
+                    for bookie in cluster.bookies:
+                        bookie.requests.clear()
+                    assert await asyncio.gather(*map(reader.read_entry, wanted)) == [b"%d" % i for i in wanted]
+                    assert asked(cluster) == [(entry, 1) for entry in wanted]
+                    counts = sorted(len(bookie.requests) for bookie in cluster.bookies)
+                    if quorum == ensemble:
+                        assert sum(count > 0 for count in counts) == shares
+                        assert counts[-1] - counts[-shares] <= 1, "equal shares"
+                    elif shares == ensemble:
+                        assert counts[0] > 0
 
     ScriptedCluster().run(story)
 
@@ -80,7 +112,8 @@ def test_a_bookie_that_says_nothing_is_helped_out_in_time_and_its_late_answer_co
             assert await asyncio.gather(*map(reader.read_entry, (0, 9, 20))) == [b"0", b"9", b"20"]
             cluster.bookies[0].silent = True
             began = loop.time()
-            assert await asyncio.gather(*map(reader.read_entry, (3, 7, 30))) == [b"3", b"7", b"30"]
+            many = range(1, 6 * TOGETHER, 2)  # so many that each bookie gets a share
+            assert await asyncio.gather(*map(reader.read_entry, many)) == [b"%d" % entry for entry in many]
             assert 0.4 < loop.time() - began < 0.8, "half a second, then the next one is asked"
             cluster.bookies[0].silent = False
             assert await reader.read_entry(5) == b"5"
