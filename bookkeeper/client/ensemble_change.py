@@ -51,10 +51,7 @@ async def change_ensemble(
             if new is stored.value:
                 return new
             return await record.write(new, stored)
-        except MetadataConflictError:
-            if (ended := await _look_again(record)) is not None:
-                return ended
-        except STORE_AWAY:
+        except (MetadataConflictError, *STORE_AWAY):  # also one that lost may have been done, and replaced since
             if (ended := await _until_known(record)) is not None:
                 return ended
         except NoSuchLedgerError:
@@ -96,19 +93,12 @@ async def close_ledger(
         ) from away
 
 
-async def _look_again(record: LedgerRecord) -> ChangeFailure | None:
-    """After a set that lost, and so changed nothing."""
-    try:
-        await record.refresh()
-    except NoSuchLedgerError:
-        return ChangeFailure.DELETED
-    except STORE_AWAY:
-        return ChangeFailure.STORE_AWAY
-    return None
-
-
 async def _until_known(record: LedgerRecord) -> ChangeFailure | None:
-    """After a set of which nobody knows whether it was done: read until the store tells (M8)."""
+    """After a set of which nobody knows whether it was done: read until the store tells (M8).
+
+    One that lost is such a set, too: when its reply was lost, and somebody wrote over it before it was looked for, what
+    is seen is a conflict.
+    """
     while True:
         try:
             await record.refresh()

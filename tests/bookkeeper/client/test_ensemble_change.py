@@ -10,7 +10,9 @@ import pytest
 from bookkeeper.errors import (
     LedgerFencedError,
 )
+from bookkeeper.meta.ledger_format import decode, encode
 from bookkeeper.meta.memory import Fate
+from bookkeeper.meta.tree import find
 from bookkeeper.wire import Status
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedBookie, ScriptedCluster
 
@@ -120,6 +122,52 @@ def test_while_nobody_knows_whether_a_change_was_made_nothing_is_confirmed() -> 
             stored = await bk.metadata(ledger.id)
             assert stored == ledger.metadata and len(stored.fragments) == 2
             assert not ledger.failed_bookies
+
+    ScriptedCluster(bookies=4).run(story)
+
+
+class TakenOverAndAway:
+    """The first compare-and-set is done and its reply lost; a recovery sets its own on top of it before anybody looks;
+    and when that was seen, the store is away."""
+
+    def __init__(self, cluster: ScriptedCluster, path: str) -> None:
+        self.store = cluster.store
+        self.path = path
+        self.steps = ["set", "sync", "sync"]
+
+    def fate(self, session: int, kind: str, path: str) -> Fate:
+        if path != self.path or not self.steps or kind != self.steps[0]:
+            return Fate()
+        del self.steps[0]
+        if kind == "set":
+            return Fate(reply_lost=True)
+        if self.steps:
+            node = self.store.read(lambda tree: find(tree, path))
+            taken = encode(decode(node.value).begin_recovery())
+            self.store.write(session, lambda transaction: transaction.set(path, taken, None))
+        else:
+            self.store.begin_outage()
+        return Fate()
+
+
+@pytest.mark.rule("M8", "W4")
+def test_a_set_that_may_have_been_done_and_replaced_is_not_taken_for_one_that_was_not_done() -> None:
+    """The bookie that was replaced still counted else, in an ensemble whose recovery does not ask it."""
+    config = CONFIG.__class__(add_timeout_ms=60_000)
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(config) as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"a")
+            cluster.store.interference = TakenOverAndAway(cluster, bk.metadata_store.ledgers.path(ledger.id))
+            cluster[ledger.metadata.last_fragment.ensemble[0]].refuse_adds = Status.IO_ERROR
+            pending = ledger.append_nowait(b"b")
+            await asyncio.sleep(25)  # long enough for every attempt to settle it to end
+            assert not pending.done()
+            cluster.store.end_outage()
+            with pytest.raises(LedgerFencedError):
+                await pending
+            assert len((await bk.metadata(ledger.id)).fragments) == 2
 
     ScriptedCluster(bookies=4).run(story)
 
