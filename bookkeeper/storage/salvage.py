@@ -13,6 +13,7 @@ Files put aside are never touched again; whoever has repaired the bookie may rem
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from bookkeeper.runs.shapes import Scan
@@ -22,13 +23,14 @@ from bookkeeper.storage.journal import journal_ids, journal_name
 from bookkeeper.storage.log_book import LogState
 
 LOST = ".lost"
+_LOG = re.compile(r"[0-9a-f]{6,}\.log")
 Found = Callable[[bytes, int, Scan], None]
 """(bytes, where in the log they begin, the records in them)."""
 
 
 def logs_on_disk(disk: Disk, directory: str) -> list[int]:
     """The ids of all entry logs in a directory, ascending."""
-    return sorted(int(name[:-4], 16) for name in disk.list(directory) if name.endswith(".log"))
+    return sorted(int(name[:-4], 16) for name in disk.list(directory) if _LOG.fullmatch(name))
 
 
 def take_in(disk: Disk, directory: str, log_id: int, log: LogState, found: Found) -> list[Quarantine]:

@@ -15,6 +15,8 @@ A crash anywhere in here leaves a state from which the same start works again.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bookkeeper.errors import CorruptionError, DirectoryLockedError
@@ -36,6 +38,7 @@ from bookkeeper.storage.manifest import LogEntry, Manifest, read_manifest
 from bookkeeper.storage.salvage import logs_on_disk, put_journals_aside, take_in
 from bookkeeper.storage.shapes import OpenReport
 
+_SEGMENT = re.compile(r"[0-9a-f]{16}\.index")
 DIRTY = "dirty"
 LOCK = "lock"
 
@@ -117,7 +120,7 @@ class _Starter:
                 self.lost += found.limbo.split("; ")
             return found
         self.report.fresh = not logs and not journal_ids(self.disk, self.config.journal_dir)
-        segments = [int(name[:-6], 16) for name in names if name.endswith(".index")]
+        segments = _segment_ids(names)
         made = Manifest(directory_id=directory_id, rebuild=not self.report.fresh)
         made.next_log = max(logs, default=0) + 1
         made.next_segment = max(segments, default=0) + 1
@@ -271,10 +274,8 @@ class _Starter:
     def _still_dropped(self) -> set[int]:
         """The deleted ledgers that intact segments name: the log with a ledger's DROPPED record may be gone (M6)."""
         found: set[int] = set()
-        for name in self.disk.list(self.config.ledger_dir):
-            if not name.endswith(".index"):
-                continue
-            path, segment_id = f"{self.config.ledger_dir}/{name}", int(name[:-6], 16)
+        for segment_id in _segment_ids(self.disk.list(self.config.ledger_dir)):
+            path = f"{self.config.ledger_dir}/{segment_name(segment_id)}"
             try:
                 with reading_segment(segment_id, path):
                     segment = self._read_segment(path, segment_id)
@@ -423,7 +424,7 @@ class _Starter:
         segment_id = max(self.before.next_segment, 1)
         if self.damaged:
             names = self.disk.list(self.config.ledger_dir)
-            segment_id = max([segment_id - 1, *(int(name[:-6], 16) for name in names if name.endswith(".index"))]) + 1
+            segment_id = max([segment_id - 1, *_segment_ids(names)]) + 1
         snap = self.snap = Snapshot(self.before, segment_id, self.books.next_log, file_id + 1)
         snap.keep_journals = bool(self.damaged or self.known)
         snap.file_id, snap.sequence = file_id, self.last
@@ -458,6 +459,12 @@ class _Starter:
 
     def _remove_unnamed(self, manifest: Manifest) -> None:
         directory = self.config.ledger_dir
-        named = {log_name(key) for key in manifest.logs} | {segment_name(key) for key in manifest.segments}
-        old = [name for name in self.disk.list(directory) if name.endswith((".log", ".index")) and name not in named]
+        logs, segments = logs_on_disk(self.disk, directory), _segment_ids(self.disk.list(directory))
+        old = [log_name(key) for key in logs if key not in manifest.logs]
+        old += [segment_name(key) for key in segments if key not in manifest.segments]
         remove_files(self.disk, directory, old)
+
+
+def _segment_ids(names: Sequence[str]) -> list[int]:
+    """Of the index segments in a directory; what else lies there is not ours."""
+    return [int(name[:-6], 16) for name in names if _SEGMENT.fullmatch(name)]

@@ -216,20 +216,23 @@ def test_a_start_that_ends_anywhere_is_made_good_by_the_next(error: BaseExceptio
 @pytest.mark.rule("K3")
 def test_only_files_that_no_manifest_names_are_removed_and_only_our_own() -> None:
     files, wanted = a_life()
-    files["/ledgers/notes.txt"] = b"an operator's"
+    for name in ("notes.txt", "bookie.log", "old.index"):
+        files[f"/ledgers/{name}"] = b"an operator's"
     files["/ledgers/00000000000000ff.index"] = b"left over from a checkpoint that did not get through"
     files["/ledgers/0000ff.log"] = b"left over, too"
     disk = RecordingDisk(files)
     engine, workers = open_engine(disk)
     assert everything(engine, workers) == wanted and engine.report.quarantined == []
-    assert disk.read_file("/ledgers/notes.txt") == b"an operator's"
+    for name in ("notes.txt", "bookie.log", "old.index"):
+        assert disk.read_file(f"/ledgers/{name}") == b"an operator's"
+        disk.unlink(f"/ledgers/{name}")
     mark = manifest_of(disk)
     assert {name for name in disk.list("/ledgers") if name.endswith(".log")} == {f"{key:06x}.log" for key in mark.logs}
     assert {name for name in disk.list("/ledgers") if name.endswith(".index")} == {
         f"{key:016x}.index" for key in mark.segments
     }
     named = max(at for at, op in enumerate(disk.ops) if op.target == "/ledgers/manifest")
-    gone = [at for at, op in enumerate(disk.ops) if op.kind == "unlink" and not op.path.endswith(".spare")]
+    gone = [at for at, op in enumerate(disk.ops) if op.kind == "unlink" and op.path.endswith((".log", ".index"))]
     assert gone and min(gone) > named, "the manifest first"
 
 
