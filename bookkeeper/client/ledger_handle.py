@@ -40,6 +40,10 @@ go back to it each time, which costs more than a longer run saves."""
 RUN_ENTRIES: Final = 2048
 """The same for tiny entries."""
 
+ALONE: Final = 16
+"""After so many appends in a row that were alone in their turn, with none before them pending, the next one is sent at
+once instead of at the end of its turn: whoever waits for each append has no other to send along."""
+
 
 class _Held(NamedTuple):
     """An append that waits for room (W12); without payloads: someone who only waits for room."""
@@ -78,6 +82,8 @@ class WriteHandle:
         self._futures: list[asyncio.Future[Any]] = []
         self._queued_bytes = 0
         self._scheduled = False
+        self._alone = 0
+        """Runs of one append in a row that found nothing pending."""
         self._held: deque[_Held] = deque()
         self._full = False
         """New appends have to wait: enough is pending, or others wait already (W12)."""
@@ -328,8 +334,11 @@ class WriteHandle:
         if self._queued_bytes >= RUN_BYTES or len(self._queue) >= RUN_ENTRIES:
             self._flush_queue()
         elif not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self._on_turn)
+            if self._alone >= ALONE and not self._writer.pending_entries:
+                self._flush_queue()
+            else:
+                self._scheduled = True
+                self._loop.call_soon(self._on_turn)
         return future
 
     def _enqueue(self, payload: bytes, future: asyncio.Future[EntryId]) -> None:
@@ -370,6 +379,7 @@ class WriteHandle:
         queue, self._queue = self._queue, []
         futures, self._futures = self._futures, []
         self._queued_bytes = 0
+        self._alone = self._alone + 1 if len(queue) == 1 and not self._writer.pending_entries else 0
         if (error := self._error()) is not None:
             for future in futures:
                 if not future.done():

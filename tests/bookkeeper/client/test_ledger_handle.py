@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from bookkeeper.client.ledger_handle import ALONE
 from bookkeeper.errors import (
     ClientClosedError,
     EntryTooLargeError,
@@ -14,6 +15,7 @@ from bookkeeper.errors import (
     PartialAppendError,
     TooManyRequestsError,
 )
+from bookkeeper.ids import EntryId
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster, payload_of
 
 
@@ -43,6 +45,30 @@ def test_what_is_not_bytes_or_too_large_is_refused_before_anything_is_sent() -> 
             with pytest.raises(EntryTooLargeError, match="entry_size_max"):
                 await ledger.append(b"x" * (CONFIG.entry_size_max + 1))
             assert await ledger.append(b"fine") == 0
+
+    ScriptedCluster().run(story)
+
+
+def test_whoever_appends_one_at_a_time_does_not_wait_for_the_end_of_the_turn() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+
+            def sent_of(count: int) -> tuple[list[asyncio.Future[EntryId]], int]:
+                """So many appends in one turn; how many of them were given to the machine before its end."""
+                before = ledger._writer.next_entry
+                futures = [ledger.append_nowait(b"x") for _ in range(count)]
+                return futures, ledger._writer.next_entry - before
+
+            for _ in range(ALONE):
+                futures, sent = sent_of(1)
+                assert sent == 0, "nobody knows yet that no other comes"
+                await asyncio.gather(*futures)
+            for expected in (1, 0):
+                futures, sent = sent_of(3)
+                assert sent == expected, "only the first went ahead, and then none: appends come in company again"
+                ids = await asyncio.gather(*futures)
+                assert ids == list(range(ids[0], ids[0] + 3))
+            assert await ledger.append(b"last") == ALONE + 6
 
     ScriptedCluster().run(story)
 
