@@ -39,14 +39,18 @@ async def delete(services: Services, ledger_id: LedgerId, *, force: bool = False
         MetadataUnavailableError: unknown; call again.
     """
     ledgers = services.metadata.ledgers
+    born: int | None = None
     while True:
         record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
+        if born is not None and record.stored.born != born:
+            return None  # the one that was meant is gone; this one was made since, under the same id
+        born = record.stored.born
         if not record.metadata.is_closed:
             await _close(services, record, force)
         try:
             return await ledgers.delete(ledger_id, record.stored.version)
         except MetadataConflictError:  # repaired, or deleted and made anew, since it was read (M9)
-            continue
+            pass
 
 
 async def _close(services: Services, record: LedgerRecord, force: bool) -> None:

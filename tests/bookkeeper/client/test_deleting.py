@@ -7,6 +7,9 @@ import asyncio
 import pytest
 
 from bookkeeper.errors import BookKeeperError, LedgerFencedError, NoSuchLedgerError, RecoveryInconclusiveError
+from bookkeeper.meta.memory import Fate
+from bookkeeper.meta.store import Create, Operation, Set
+from bookkeeper.meta.tree import find
 from tests.bookkeeper.client.scripted import ScriptedCluster
 
 
@@ -72,5 +75,36 @@ def test_two_who_delete_at_once_both_end() -> None:
             assert all(end is None or isinstance(end, NoSuchLedgerError) for end in ends), ends
             assert not await bk.exists(ledger.id)
             await ledger.abandon()
+
+    ScriptedCluster().run(story)
+
+
+class MadeAnew:
+    """Right before the deletion somebody else deletes the ledger, and makes another one under its id."""
+
+    def __init__(self, cluster: ScriptedCluster, path: str) -> None:
+        self.store = cluster.store
+        self.path = path
+        self.done = False
+
+    def fate(self, session: int, kind: str, path: str) -> Fate:
+        if kind == "delete" and path == self.path and not self.done:
+            self.done = True
+            value = self.store.read(lambda tree: find(tree, path)).value
+            self.store.write(session, lambda transaction: transaction.delete(path, None))
+            made: list[Operation] = [Create(path, value), *[Set(path, value, None)] * 5]
+            self.store.write(session, lambda transaction: transaction.run(made))
+        return Fate()
+
+
+@pytest.mark.rule("M6", "M9")
+def test_a_ledger_that_was_made_anew_under_the_id_meanwhile_is_not_deleted() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger(ledger_id=7)
+            await ledger.close()
+            cluster.store.interference = hand = MadeAnew(cluster, bk.metadata_store.ledgers.path(ledger.id))
+            await bk.delete_ledger(7)
+            assert hand.done and await bk.exists(7)
 
     ScriptedCluster().run(story)
