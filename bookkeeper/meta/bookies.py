@@ -152,7 +152,15 @@ class Registration:
                 return
 
     async def _claim(self, path: str) -> bool:
-        """Create the value, or find it to be ours (Z7); False: the session has ended."""
+        """Create the value, or find it to be ours (Z7); False: the session has ended.
+
+        What was published in this session is only looked at: a write that can but fail would go through the service's
+        log, before the writes of those who have just found this bookie.
+        """
+        if self.present:
+            with contextlib.suppress(NoSuchKeyError):
+                if await self._is_ours(path) and await self._is_known():
+                    return True
         while True:
             try:
                 await self._create(path)
@@ -188,6 +196,10 @@ class Registration:
                     ) from error
             with contextlib.suppress(KeyExistsError):
                 await self._store.create(parent_of(path), parents=True)
+
+    async def _is_known(self) -> bool:
+        """It has a cookie, or needs none (A11). Asked after :meth:`_is_ours`, which has synced."""
+        return self._cookie is None or await self._store.exists(self._cookie) is not None
 
     async def _is_ours(self, path: str) -> bool:
         """Raises: NoSuchKeyError."""

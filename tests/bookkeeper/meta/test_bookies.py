@@ -87,6 +87,46 @@ async def test_an_idle_registration_asks_nothing(store: MetadataStore, monkeypat
     await registration.unregister()
 
 
+@pytest.mark.parametrize("with_cookie", [False, True])
+async def test_a_registration_is_written_once(
+    store: MetadataStore, other: MetadataStore, monkeypatch: pytest.MonkeyPatch, with_cookie: bool
+) -> None:
+    """On every kind of store: when its watches call it looks again, and writes nothing."""
+    cookie = Cookie(bookie_id=A, journal_dirs=("/j",), ledger_dirs=("/l",), instance_id=None)
+    await Cookies(store, PATHS).write(cookie, None)
+    written, looked, create, multi, owner = 0, 0, store.create, store.multi, store.owner
+
+    async def counted_create(path: str, *args: Any, **options: Any) -> tuple[str, Version]:
+        nonlocal written
+        written += 1
+        return await create(path, *args, **options)
+
+    async def counted_multi(operations: Any) -> list[Version | None]:
+        nonlocal written
+        written += 1
+        return await multi(operations)
+
+    async def counted_owner(path: str) -> int | None:
+        nonlocal looked
+        looked += 1
+        return await owner(path)
+
+    monkeypatch.setattr(store, "create", counted_create)
+    monkeypatch.setattr(store, "multi", counted_multi)
+    registration = await bookies_in(store).register(A, INFO, with_cookie=with_cookie)
+    first = written
+    monkeypatch.setattr(store, "owner", counted_owner)
+    for _ in range(60):
+        await store.sync("/")
+    looked = 0
+    await other.set(PATHS.available_bookie(A), b"", None)
+    await until(lambda: looked > 0)
+    for _ in range(60):
+        await store.sync("/")
+    assert (written, registration.present) == (first, True)
+    await registration.unregister()
+
+
 @pytest.mark.rule("V5", "Z7", "Z1")
 @pytest.mark.parametrize("read_only", [False, True])
 async def test_a_lost_session_is_followed_by_a_new_registration(
