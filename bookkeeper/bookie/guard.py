@@ -143,7 +143,12 @@ class Guard:
     def _note_certificate(self) -> None:
         certificate = self.tls.certificate if self.tls is not None else None
         if certificate is not None:
-            self._end = not_after(certificate)
+            try:
+                self._end = not_after(certificate)
+            except ValueError as error:  # OpenSSL takes it: it serves, and nobody is told when it ends
+                self._end = None
+                log.warning("when the bookie's certificate ends cannot be told: %s", error)
+                return
             text = "When the bookie's certificate ends, in seconds since 1970."
             self._metrics.gauge("tls_certificate_end_seconds", text).value = self._end
 

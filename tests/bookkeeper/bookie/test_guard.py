@@ -32,6 +32,7 @@ from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.net.secure import Security
 from bookkeeper.net.tls import ServerTls, TlsConfig
 from bookkeeper.real import system_seams
+from bookkeeper.seams import Tls, TlsFiles
 from bookkeeper.testing.certificates import Authority, Certificate
 from bookkeeper.wire import Dialect, Status
 from tests.bookkeeper.bookie.listeners import LOOPS, Raw, bookie, exchange, run
@@ -429,6 +430,23 @@ def test_a_provider_that_fails_or_hangs_lets_nobody_in(tmp_path: Path, word: str
                 await asyncio.sleep(0)
 
     run(main)
+
+
+@pytest.mark.rule("X6")
+def test_a_certificate_of_a_form_that_only_openssl_reads_serves() -> None:
+    class Keys:
+        certificate = b"no sequence at all"
+
+        def refresh(self) -> bool:
+            return True
+
+    class OddNet(InProcessNet):
+        def tls(self, files: TlsFiles) -> Tls | None:
+            return Keys()
+
+    guard = Guard(OddNet(), ServerTls(cert="c"), None, Metrics(), Random(1), asks_tls=False)
+    guard.refresh()
+    guard.tell(0.0)
 
 
 @pytest.mark.rule("X11")
