@@ -346,7 +346,8 @@ class BookieConnection(FrameProtocol):
         for frame_start, frame_end in replies.slow:
             if frame_start < at:
                 continue  # among those that were taken together
-            at = self._on_read_replies(buffer, frame_start - 4, replies.used)
+            if frame_start - 4 != at:  # what begins there has been looked at
+                at = self._on_read_replies(buffer, frame_start - 4, replies.used)
             if at < frame_start:
                 self._on_frame(memoryview(buffer)[frame_start:frame_end])
             if self.closed:
