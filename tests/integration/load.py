@@ -36,13 +36,13 @@ class Load:
             assert entry_id not in self.acked
             self.acked[entry_id] = payload
 
-    async def more(self, count: int, deadline_s: float = 30.0) -> None:
+    async def more(self, count: int, deadline_s: float = 60.0) -> None:
         """Wait until ``count`` more entries are acknowledged; every lane must go on."""
         wanted = len(self.acked) + count
         await until_async(lambda: len(self.acked) >= wanted or self.errors, deadline_s, lambda: repr(self.ledger))
         assert not self.errors, self.errors[0]
 
-    async def ended(self, deadline_s: float = 30.0) -> list[BookKeeperError]:
+    async def ended(self, deadline_s: float = 60.0) -> list[BookKeeperError]:
         """Wait until all lanes have ended by themselves; their reasons."""
         await until_async(lambda: len(self.errors) == self._lanes, deadline_s, lambda: repr(self.ledger))
         return self.errors

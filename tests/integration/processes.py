@@ -25,12 +25,14 @@ from bookkeeper.real import run, system_seams
 T = TypeVar("T")
 
 _POLL_S: Final = 0.02
+_PATIENCE_S: Final = 60.0
+"""Until what must come is missed: no promise about how soon it comes, on a machine that has other things to do."""
 _PR_SET_PDEATHSIG: Final = 1
 _JOURNAL_BYTES: Final = 8 * 1024 * 1024
 """Journal files are filled with zeros at the first start: small ones start fast."""
 
 
-def until(condition: Callable[[], T], deadline_s: float = 30.0, what: object = "") -> T:
+def until(condition: Callable[[], T], deadline_s: float = _PATIENCE_S, what: object = "") -> T:
     """Poll until ``condition`` is truthy; return what it returned."""
     ends = time.monotonic() + deadline_s
     while not (found := condition()):
@@ -39,7 +41,7 @@ def until(condition: Callable[[], T], deadline_s: float = 30.0, what: object = "
     return found
 
 
-async def until_async(condition: Callable[[], T], deadline_s: float = 30.0, what: object = "") -> T:
+async def until_async(condition: Callable[[], T], deadline_s: float = _PATIENCE_S, what: object = "") -> T:
     """The same without holding up the loop."""
     ends = time.monotonic() + deadline_s
     while not (found := condition()):
@@ -96,7 +98,7 @@ class Process:
             )
         return self
 
-    def until_said(self, pattern: str, deadline_s: float = 60.0) -> re.Match[str]:
+    def until_said(self, pattern: str, deadline_s: float = _PATIENCE_S) -> re.Match[str]:
         """Wait for a line; fails at once if the process ends without it."""
 
         def said() -> re.Match[str] | None:
@@ -132,7 +134,7 @@ class Process:
         self.send(number)
         return self.wait()
 
-    def wait(self, deadline_s: float = 30.0) -> int:
+    def wait(self, deadline_s: float = _PATIENCE_S) -> int:
         if self._process is None:
             return 0
         try:
@@ -142,7 +144,7 @@ class Process:
             raise
 
 
-def bk(*words: str, stdin: bytes | None = None, deadline_s: float = 60.0) -> tuple[int, str, str]:
+def bk(*words: str, stdin: bytes | None = None, deadline_s: float = _PATIENCE_S) -> tuple[int, str, str]:
     """Run the command to its end: (status, what it printed, what it complained about)."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("BK_")}
     done = subprocess.run(
@@ -202,7 +204,7 @@ class Bookies:
         self.each[name].start()
         await asyncio.to_thread(self.each[name].until_said, r"serves at \S+")
 
-    async def until_state(self, name: str, state: str, deadline_s: float = 60.0) -> None:
+    async def until_state(self, name: str, state: str, deadline_s: float = _PATIENCE_S) -> None:
         """Wait until ``bk bookies`` tells so; without holding up the loop."""
         await asyncio.to_thread(until, lambda: self.states().get(name) == state, deadline_s, f"{name} {state}")
 

@@ -68,7 +68,7 @@ class GatewayProcess:
             [sys.executable, "-c", command, *arguments], cwd=ROOT, stdout=log, stderr=log, start_new_session=True
         )
         log.close()
-        until(lambda: self.get("/health") is not None, 20)
+        until(lambda: self.get("/health") is not None, 60)
 
     def kill(self) -> None:
         assert self._process is not None

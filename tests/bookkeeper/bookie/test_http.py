@@ -39,7 +39,7 @@ def start(address: Address, worker: ThreadWorker, refreshed: list[int] | None = 
 
 
 def get(address: Address, path: str) -> str:
-    connection = http.client.HTTPConnection(address.host, address.port, timeout=5)
+    connection = http.client.HTTPConnection(address.host, address.port, timeout=30)
     try:
         connection.request("GET", path)
         return connection.getresponse().read().decode()
