@@ -166,10 +166,10 @@ async def test_d22_one_that_took_the_lease_without_knowing_waits_for_the_owner_b
     cluster.suspend(partitioned)
     real, calls = store.set, 0
 
-    async def reply_lost(path: str, value: bytes, expected: Version | None) -> Version:
+    async def reply_lost(path: str, value: bytes, expected: Version | None, *, born: int = 0) -> Version:
         nonlocal calls
         calls += 1
-        version = await real(path, value, expected)
+        version = await real(path, value, expected, born=born)
         if calls == 1:
             store.sync = unreachable  # type: ignore[method-assign]
             raise MetadataUnavailableError("the reply is lost")
@@ -200,8 +200,8 @@ async def test_a_renewal_whose_reply_was_lost_is_not_taken_for_a_successor() -> 
     await lease.acquire(wait_vacant=False)
     real, sync = store.set, store.sync
 
-    async def reply_lost(path: str, value: bytes, expected: Version | None) -> Version:
-        await real(path, value, expected)
+    async def reply_lost(path: str, value: bytes, expected: Version | None, *, born: int = 0) -> Version:
+        await real(path, value, expected, born=born)
         store.set, store.sync = real, unreachable  # type: ignore[method-assign]
         raise MetadataUnavailableError("the reply is lost")
 
