@@ -325,8 +325,10 @@ async def _server_defaults(gateway: Gateway, request: Request) -> Reply:
 
 
 async def _fs_status(gateway: Gateway, request: Request) -> Reply:
-    """How much the bookies could still hold is not known here: the root's quota, or as good as endless."""
-    summary = await file_system.summary(await gateway.owner(), "/")
+    """How much the bookies could still hold is not known here: the root's quota, or as good as endless. A principal
+    with roots of its own hears of its path, and not how much others have (X57)."""
+    limited = request.principal is not None and not request.principal.holds("/")
+    summary = await file_system.summary(await gateway.owner(), request.path if limited else "/")
     capacity = summary.length + ENDLESS if summary.quota is None else summary.quota
     return Reply(200, replies.fs_status(summary.length, capacity))
 

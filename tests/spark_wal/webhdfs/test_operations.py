@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from spark_wal.webhdfs.gateway import Gateway
 from spark_wal.webhdfs.operations import OPERATIONS, UNSUPPORTED, Reply, Request, operation_name, perform
 from spark_wal.webhdfs.parameters import Query
+from spark_wal.webhdfs.tokens import Principal
 from tests.spark_wal.webhdfs.test_gateway import Hall
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
 
@@ -89,6 +91,31 @@ def test_a_path_that_is_made_has_hdfs_limits() -> None:
                 assert b"Pathname too long" in reply.body
         assert (await ask(gateway, "GET", "/a" * 1001, "op=GETFILESTATUS")).status == 404
         assert (await ask(gateway, "PUT", "/a" * 1000, "op=MKDIRS")).status == 200
+        await gateway.close()
+
+    story()
+
+
+@pytest.mark.rule("X57")
+def test_how_much_others_have_is_not_told() -> None:
+    @in_virtual_time
+    async def story() -> None:
+        gateway = Hall().gateway()
+        await gateway.start()
+
+        async def used(roots: tuple[str, ...]) -> object:
+            asked = Request("GET", "/mine", Query("op=GETSTATUS"), "h", no_body(), principal=Principal("me", roots))
+            return json.loads((await perform(gateway, asked)).body)["FsStatus"]["used"]
+
+        for path, data in (("/mine/f", b"12"), ("/theirs/f", b"34567")):
+
+            async def body(data: bytes = data) -> AsyncIterator[bytes]:
+                yield data
+
+            query = Query("op=CREATE&namenoderpcaddress=x")
+            assert (await perform(gateway, Request("PUT", path, query, "h", body()))).status == 201
+        assert await used(("/mine",)) == 2
+        assert await used(("/",)) == 7
         await gateway.close()
 
     story()
