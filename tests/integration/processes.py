@@ -224,11 +224,17 @@ class Bookies:
 
     def all_up(self) -> None:
         """Everyone writable again: what a test that shares the cluster leaves behind."""
-        for name, process in self.each.items():
+        for process in self.each.values():
             process.resume()
             if not process.running:
-                self.restart(name)
-        until(lambda: {self.states()[name] for name in self.each} == {"writable"}, 60, self.states)
+                process.start()
+        self.await_serving()
+
+        def writable() -> bool:
+            states = self.states()
+            return all(states.get(name) == "writable" for name in self.each)
+
+        until(writable, what=self.states)
 
     def states(self) -> dict[str, str]:
         """Bookie -> writable, read-only or absent, as ``bk bookies`` tells."""
