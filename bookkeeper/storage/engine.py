@@ -235,8 +235,8 @@ class Engine:
     def when_durable(self, callback: Done) -> None:
         """``callback(None)`` when everything handed in so far is durable; starts the journal if it is idle.
 
-        Never called inside this call, unless nothing is pending (then at once). Callbacks come in the order in which
-        they were given.
+        Called inside this call if nothing is pending, and where the loop itself writes for a lone caller; else later.
+        Callbacks come in the order in which they were given.
         """
         self._commit.when_durable(callback)
 

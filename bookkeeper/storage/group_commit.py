@@ -31,6 +31,10 @@ from bookkeeper.storage.shapes import Done, EngineStats
 UNLOGGED_MAX: Final = 2
 """Groups that may be durable and not yet in the entry log before the journal waits for them."""
 
+ALONE: Final = 16
+"""After so many groups in a row that one caller waited for, the next caller's is written on the loop's thread at once,
+not at the end of the turn: nobody else is expected to join."""
+
 SOON_BYTES: Final = 256 * 1024
 """Records that nobody waits for (W11) are written when there are so many."""
 
@@ -92,6 +96,8 @@ class GroupCommit:
     _paused: bool = False
     _started_at: float = 0.0
     _timer: bool = False
+    _alone: int = 0
+    """Groups in a row, written on the loop's thread, that one caller waited for."""
     _soon: int = 0
     """How many more turns of the loop what nobody waits for may collect; 0: nobody looks at it."""
 
@@ -122,7 +128,7 @@ class GroupCommit:
     def accepted(self, size: int) -> None:
         """``size`` bytes were added to the collecting group (P12)."""
         self.in_flight += size
-        if self.in_flight > self.config.inflight_bytes and not self._paused:
+        if self.in_flight > self.config.inflight_bytes and not self._paused and self.stuck is None:
             self._paused = True
             self.hooks.pressure(True)
 
@@ -200,6 +206,9 @@ class GroupCommit:
                 if self._collecting is None or (self.config.journal_gap_ms and self._wait_for_gap()):
                     return
                 if self.inline.on and self.call_later is not None:
+                    if self._alone >= ALONE and not self._lane.groups:
+                        self._write_here()
+                        return
                     self._busy = True
                     self.call_later(0, self._write_here)  # at the end of the turn: all that arrived in it is one group
                     return
@@ -265,6 +274,7 @@ class GroupCommit:
             self._trouble(error, self._submit)
             return
         group.seconds = self.monotonic() - self._started_at
+        self._alone = self._alone + 1 if len(group.waiters) == 1 else 0
         self._durable(group)
         self._lane.send_here(group, self.call_later)
         self._answer(group.waiters, group)
@@ -300,9 +310,13 @@ class GroupCommit:
             written.seconds = self.monotonic() - self._started_at
         return written
 
-    def _write_both(self, group: PendingGroup, below: int, spare: str | None) -> tuple[Written, Logged]:
+    def _write_both(self, group: PendingGroup, below: int, spare: str | None) -> tuple[Written, Logged | Exception]:
         """On the worker, while the log's has nothing."""
-        return self._write(group, below, spare), self._lane.write(group)
+        written = self._write(group, below, spare)
+        try:
+            return written, self._lane.write(group)
+        except Exception as error:  # it is durable all the same
+            return written, error
 
     def _written(self, written: Written | None, error: BaseException | None) -> None:
         self._busy = False
@@ -315,15 +329,19 @@ class GroupCommit:
         self._answer(group.waiters, group)
         return self._next()
 
-    def _written_both(self, both: tuple[Written, Logged] | None, error: BaseException | None) -> None:
+    def _written_both(self, both: tuple[Written, Logged | Exception] | None, error: BaseException | None) -> None:
         self._busy = False
         group = self._writing
         assert group is not None
         if both is None:
             return self._trouble(error or BookieFailedError("the journal's worker gave no result"), self._submit)
-        self._journalled(group, both[0])
+        written, logged = both
+        self._journalled(group, written)
+        if isinstance(logged, Logged):
+            return self._logged(group, logged)
+        self._lane.keep(group)
         self._answer(group.waiters, group)
-        return self._logged(group, both[1])
+        return self._lane_stuck(logged)
 
     def _journalled(self, group: PendingGroup, written: Written) -> None:
         if written.spare_used is not None:
@@ -347,6 +365,7 @@ class GroupCommit:
         self.in_flight -= group.size
         self._release(group.buffer)
         self.hooks.covered(group)
+        self._answer(group.waiters, group)
         self._answer(group.followers, group)
         if self._paused and self.in_flight <= self.config.inflight_bytes // 2:
             self._paused = False
@@ -403,6 +422,9 @@ class GroupCommit:
             again()
             return
         self.stuck = error
+        if self._paused:  # nothing gets less by waiting: whoever was told to wait may read, and is refused adds
+            self._paused = False
+            self.hooks.pressure(False)
         kind = DiskFullError if error.errno in NO_SPACE else BookieFailedError
         self._fail_all(kind(f"the journal cannot go on: {error}"))
 

@@ -17,7 +17,7 @@ from bookkeeper.storage.durable import BLOCK, NO_SPACE, TRANSIENT, SyncFailedErr
 from bookkeeper.storage.group_commit import GroupCommit
 from bookkeeper.storage.index_segment import segment_name
 from bookkeeper.storage.journal import JournalWriter, PendingGroup
-from bookkeeper.storage.journal_format import CLEAN_STOP
+from bookkeeper.storage.journal_format import CLEAN_STOP, padded
 from bookkeeper.storage.ledger_state import LedgerState, dropped_row
 from bookkeeper.storage.log_book import LogBook
 from bookkeeper.storage.manifest import Manifest
@@ -128,7 +128,7 @@ class Housekeeping:
 
     def group_covered(self, group: PendingGroup) -> None:
         """After each group."""
-        self._since += group.size
+        self._since += padded(group.size)
         self._behind.covered(group)
         if group.file_offset == BLOCK:
             self._make_spare()
@@ -202,8 +202,7 @@ class Housekeeping:
     def _may_finish(self, log_id: int) -> bool:
         """Nothing more is given out in this log, and it can be written to."""
         log = self.books.logs[log_id]
-        before = self.manifest.logs.get(log_id)
-        return log_id != self.books.current and not log.finished and log.end > BLOCK and before != log.entry()
+        return log_id != self.books.current and not log.finished and log.written
 
     def _snapshot(self, taken: dict[int, LedgerState]) -> Snapshot:
         """Everything accepted so far; the groups that hold it are closed."""

@@ -25,6 +25,8 @@ class LogState:
     usage: Usage = field(default_factory=dict)
     """Until it is finished."""
     finished: bool = False
+    written: bool = False
+    """Given out to in this life: its descriptor writes."""
     dirty: bool = False
     """Given out to since the last checkpoint."""
 
@@ -62,7 +64,7 @@ class LogBook:
     def given(self, log_id: int, end: int, usage: Usage) -> None:
         """A group was closed: its records lie below ``end``."""
         log = self.logs[log_id]
-        log.end, log.dirty = end, True
+        log.end, log.dirty, log.written = end, True, True
         log.count(usage)
 
     def file(self, log_id: int) -> File:

@@ -46,6 +46,12 @@ class LogLane:
         if not self.stuck:
             self.go_on()
 
+    def keep(self, group: PendingGroup) -> None:
+        """A try to write it has failed already. Only when the lane is empty."""
+        assert not self.groups
+        self.groups.append(group)
+        self.stuck = True
+
     def send_here(self, group: PendingGroup, call_later: Callable[[float, Callable[[], None]], object]) -> None:
         """On the loop's thread, a turn from now: the answers leave first. Only when the lane is empty."""
         assert not self.groups

@@ -1,6 +1,6 @@
 """What must hold at every step, watched from outside the code that has to keep it.
 
-The monitor knows what each bookie has made durable, because it looks at the groups that the journal reports. From
+The monitor knows what each bookie has made durable, because it reads the groups that the journal has synced. From
 that it judges every acknowledgement, every reply and every closed ledger. A violation is noted, never raised: code
 under test handles exceptions, and must not handle this one.
 
@@ -25,8 +25,9 @@ from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.errors import BookKeeperError, DataUnknownError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
-from bookkeeper.runs import Adds, Run
+from bookkeeper.runs import Adds, Run, scan_records
 from bookkeeper.storage.engine import AvailabilityRun, Engine
+from bookkeeper.storage.ledger_state import Kind
 from bookkeeper.wire import Status
 
 _NEGATIVE = (Status.NO_ENTRY, Status.NO_LEDGER)
@@ -51,8 +52,6 @@ class Monitor:
         """Bookie -> entries it has acknowledged in this life without a promise (W11)."""
         self.recovering: dict[int, int] = defaultdict(int)
         """Ledger -> recoveries of it that run now."""
-        self._under_way: dict[Any, list[tuple[str, int, int]]] = {}
-        """Group (kept alive, so that no other takes its place) -> what it holds."""
 
     def problem(self, rule: str, detail: object) -> None:
         """Something does not hold."""
@@ -81,37 +80,27 @@ class Monitor:
         self.deferred[name].clear()
         self.check_memory(name, engine)
         commit: Any = engine._commit
-        append, fence, make_durable = engine.append, engine.fence, commit.journal.make_durable
+        append, make_durable = engine.append, commit.journal.make_durable
 
         def watched_append(run: Run, adds: Adds, *, recovery: bool = False) -> None:
             append(run, adds, recovery=recovery)
             ledger = run.ledger_id
             if not recovery and ledger in self.fences[name]:
                 self.problem("B3", f"{name} takes a regular add to ledger {ledger}, which it had fenced durably")
-            entries = [("add", ledger, entry) for entry in adds.entry_ids[run.i0 : run.i1]]
-            self._under_way.setdefault(next(commit.groups()), []).extend(entries)
             if run.deferred:  # the reply follows in this turn
-                self.deferred[name].update((ledger, entry) for _, _, entry in entries)
-
-        def watched_fence(ledger_id: LedgerId, master_key: bytes, callback: Callable[[Any], None]) -> None:
-            before = commit.in_flight
-            known = engine.is_fenced(ledger_id)
-            fence(ledger_id, master_key, callback)
-            newest = next(commit.groups(), None)
-            if newest is not None and not known and commit.in_flight > before:
-                self._under_way.setdefault(newest, []).append(("fence", ledger_id, -1))
+                self.deferred[name].update((ledger, entry) for entry in adds.entry_ids[run.i0 : run.i1])
 
         def watched_make_durable(group: Any, durable_below: int) -> None:
-            make_durable(group, durable_below)  # when it returns, the group is on stable storage
-            for kind, ledger, entry in self._under_way.pop(group, ()):
-                if kind == "add":
+            make_durable(group, durable_below)  # when it returns, the group is on stable storage, whatever it holds
+            scan = scan_records(group.data, 0, len(group.data), len(group.data))
+            for ledger, entry in zip(scan.ledger_ids, scan.entry_ids, strict=True):
+                if entry >= 0:
                     self.durable[name].add((ledger, entry))
-                else:
+                elif entry == Kind.FENCED:
                     self.fences[name].add(ledger)
                     self.count("fences")
 
         engine.append = watched_append  # type: ignore[method-assign]
-        engine.fence = watched_fence  # type: ignore[method-assign]
         commit.journal.make_durable = watched_make_durable
 
     def check_memory(self, name: str, engine: Engine) -> None:

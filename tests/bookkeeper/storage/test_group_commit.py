@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from bookkeeper.errors import BookieFailedError, DiskFullError
+from bookkeeper.ids import EntryId
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.group_commit import SOON_BYTES, SOON_TURNS
 from bookkeeper.storage.journal_format import Group, padded, read_groups
@@ -244,22 +245,27 @@ def test_callers_are_paused_once_above_the_limit_and_resumed_once_below_half_of_
 @pytest.mark.parametrize(
     ("code", "told"), [(errno.ENOSPC, DiskFullError), (errno.EDQUOT, DiskFullError), (errno.EMFILE, BookieFailedError)]
 )
-def test_a_group_that_finds_no_room_is_tried_again_as_the_same_bytes_at_the_same_place(
-    disk: RecordingDisk, code: int, told: type[BaseException]
+@pytest.mark.parametrize("where", ["journal", "log"])
+def test_a_group_that_finds_no_room_is_tried_again_at_the_same_place(
+    disk: RecordingDisk, code: int, told: type[BaseException], where: str
 ) -> None:
+    """What is in the journal already is durable, and written there once."""
     engine, workers = open_engine(disk)
     answers: Answers = []
-    disk.faults["write", ".log"] = OSError(code, "for now")
+    disk.faults["write", f".{where}"] = OSError(code, "for now")
+    if where == "journal":  # its file is made before it is used
+        disk.faults["write", "0001.journal"] = disk.faults.pop(("write", ".journal"))
     add_waiting(engine, 0, answers)
     add_waiting(engine, 1, answers)
     workers.pump()
-    assert [(entry_id, type(error)) for entry_id, error in answers] == [(0, told), (1, told)], "in order, each once"
+    first = told if where == "journal" else type(None)
+    assert [(entry_id, type(error)) for entry_id, error in answers] == [(0, first), (1, told)], "in order, each once"
     assert read(engine, workers, 1, 1) == make_entry(1, 1), "what was taken is not thrown away"
     disk.faults.clear()
     engine.check_space()
     workers.pump()
     tries = [op for op in group_writes(disk) if make_entry(1, 0) in op.data]
-    assert len(tries) == 2 and tries[0] == tries[1]
+    assert [op.offset for op in tries] == [4096]
     engine.when_durable(lambda error: answers.append((9, error)))
     assert answers[2:] == [(9, None)]
     engine, workers = open_engine(disk)
@@ -281,7 +287,9 @@ def test_after_a_final_error_everyone_is_told_in_order_and_nothing_is_written(
         add_waiting(engine, entry_id, answers)
     workers.pump()
     assert [entry_id for entry_id, _ in answers] == [0, 1, 2, 3]
-    assert all(isinstance(error, BookieFailedError) for _, error in answers[1:])
+    durable = 2 if fault[1] == ".log" else 1
+    assert [error for _, error in answers[:durable]] == [None] * durable
+    assert all(isinstance(error, BookieFailedError) for _, error in answers[durable:])
     assert engine.state is EngineState.FAILED
     disk.faults.clear()
     done = len(disk.ops)
@@ -365,3 +373,43 @@ def test_the_counters_say_what_was_written(disk: RecordingDisk) -> None:
     assert (stats.groups, stats.records) == (3, 4), "three entries and a key"
     assert stats.journal_bytes == 3 * padded(100) > stats.record_bytes > 3 * len(make_entry(1, 0))
     assert (stats.sync_seconds, stats.slowest_sync_seconds) == (0.75, 0.25)
+
+
+@pytest.mark.rule("K5")
+def test_a_new_entry_log_is_read_by_the_descriptor_that_writes_it(disk: RecordingDisk) -> None:
+    """Also by whoever reads when the log's first group is answered."""
+    engine, workers = open_engine(disk)
+    opened: list[str] = []
+    before = disk.before
+
+    def noting(call: str, path: str) -> None:
+        if call == "open" and path.endswith(".log"):
+            opened.append(path)
+        before(call, path)
+
+    disk.before = noting  # type: ignore[method-assign]
+    got: list[object] = []
+    entry = add(engine, 1, 0)
+    engine.when_durable(lambda error: engine.read(lid(1), EntryId(0), got.append))
+    workers.pump()
+    assert got == [entry] and len(opened) == 1
+
+
+@pytest.mark.rule("P12", "K28")
+def test_nobody_is_kept_waiting_for_what_is_stuck(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    told: list[str] = []
+    engine.on_pressure(lambda: told.append("wait"), lambda: told.append("go on"))
+    disk.faults["open", ".log"] = OSError(errno.EMFILE, "for now")
+    for entry_id in range(12):
+        add(engine, 1, entry_id, size=7000)
+    engine.when_durable(lambda error: None)
+    assert told == ["wait"]
+    workers.pump()
+    assert told == ["wait", "go on"]
+    with pytest.raises(DiskFullError):  # but no more is taken
+        add(engine, 1, 12, size=7000)
+    disk.faults.clear()
+    engine.check_space()
+    workers.pump()
+    assert engine.journal_bytes_in_flight == 0 and told == ["wait", "go on"]

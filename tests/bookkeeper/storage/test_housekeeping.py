@@ -58,7 +58,8 @@ def on_state(engine: Engine) -> Told:
 
 
 def test_a_checkpoint_starts_by_itself_after_so_many_bytes(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk, replace(CONFIG, checkpoint_bytes=10_450))
+    """Bytes of the journal: a group takes whole blocks."""
+    engine, workers = open_engine(disk, replace(CONFIG, checkpoint_bytes=10 * 4096 - 1))
     seen = []
     for entry_id in range(31):
         fill(engine, workers, entry_id, entry_id + 1, size=1000)
@@ -455,3 +456,16 @@ def test_reads_under_way_are_answered_from_segments_that_a_merge_replaces(disk: 
         workers.pump()
         at += 1
     assert got == [make_entry(1, 0)] * (at - 1)
+
+
+@pytest.mark.rule("G1")
+def test_a_log_that_is_full_just_when_a_checkpoint_begins_is_finished_by_the_next(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk, replace(CONFIG, entry_log_bytes=8192))
+    fill(engine, workers, 0, 4, size=1000)  # the log is full, and no other is begun
+    engine.checkpoint(nothing)
+    workers.pump()
+    assert not any(log.finished for log in manifest_of(disk).logs.values())
+    fill(engine, workers, 4, 5)
+    engine.checkpoint(nothing)
+    workers.pump()
+    assert [log.finished for _, log in sorted(manifest_of(disk).logs.items())] == [True, False]

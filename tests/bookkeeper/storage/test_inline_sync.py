@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.group_commit import ALONE
 from bookkeeper.storage.inline_sync import AWAY, INLINE_BYTES, ROW, SLOW, InlineSync
 from bookkeeper.storage.shapes import EngineState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
@@ -149,6 +150,30 @@ def test_between_answer_and_entry_log_it_can_be_read_and_nothing_overtakes_it() 
     assert places(disk, before) == [("write", "/ledgers"), ("write", "/journal"), ("sync", "/journal")]
     turns.end()
     assert places(disk, before)[3:] == [("write", "/ledgers")] and read(engine, workers, 1, ROW + 1) == later
+
+
+@pytest.mark.rule("K7")
+def test_a_lone_caller_does_not_wait_for_the_end_of_the_turn() -> None:
+    disk = RecordingDisk()
+    engine, _workers, turns = opened(disk)
+    answers: list[BaseException | None] = []
+    following = iter(range(ROW, 1000))
+
+    def at_once(callers: int) -> int:
+        """So many of them in one turn; how many had their answer before its end."""
+        answers.clear()
+        for _ in range(callers):
+            add(engine, 1, next(following))
+            engine.when_durable(answers.append)
+        early = len(answers)
+        while turns.calls:
+            turns.end()
+        assert answers == [None] * callers
+        return early
+
+    assert [at_once(1) for _ in range(ALONE + 1)] == [0] * ALONE + [1]
+    assert [at_once(3) for _ in range(3)] == [1, 0, 0], "they come in company again"
+    assert at_once(1) == 0
 
 
 @pytest.mark.rule("K26")
