@@ -76,6 +76,7 @@ class WriteHandle:
         self._shell = WriterShell(services, record, digest, self._callers, deferred_sync=deferred_sync)
         self._shell.is_idle = lambda: not self._queue and not self._held
         self._shell.on_progress = self._on_progress
+        self._shell.on_close_ended = lambda: self._on_closed(self)
         self._writer = self._shell.writer
         self._on_closed = on_closed
         self._queue: list[bytes] = []

@@ -74,6 +74,8 @@ class WriterShell:
         """Is nothing waiting in front of this shell to be added?"""
         self.on_progress: Callable[[], None] = lambda: None
         """Called when entries were confirmed or failed: there may be room again (W12)."""
+        self.on_close_ended: Callable[[], None] = lambda: None
+        """Called when a close has come to its end, one way or the other."""
         self._loop = asyncio.get_running_loop()
         self._digest = digest
         self._callers = callers
@@ -133,7 +135,7 @@ class WriterShell:
         if self.closing is None or (self.closing.done() and self._may_try_again(force)):
             effects = self.writer.close(self._loop.time(), force=force)
             self.closing = self._loop.create_future()
-            self.closing.add_done_callback(lambda future: future.exception())  # somebody else may have asked
+            self.closing.add_done_callback(self._on_close_ended)
             self._perform(effects)
         config = self.services.config
         limit_ms = 2 * config.metadata_timeout_ms + (config.force_timeout_ms if self._deferred else 0)
@@ -148,6 +150,12 @@ class WriterShell:
         finally:
             if self.closing.done():
                 await self.end(ClientClosedError("the ledger handle is closed"))
+
+    def _on_close_ended(self, closing: asyncio.Future[None]) -> None:
+        """Whether or not somebody still waits for it: nothing of this handle stays in the client."""
+        closing.exception()  # somebody else may have asked
+        self.stop(ClientClosedError("the ledger handle is closed"))
+        self.on_close_ended()
 
     def _may_try_again(self, force: bool) -> bool:
         """After a close that failed: for want of the metadata store, or of a force that is not wanted any more."""
@@ -378,6 +386,8 @@ class WriterShell:
                     self._refusals.taken(lane.bookie, first, count)
                 if effects := writer.on_acks(lane.bookie, first, count, now):
                     self._perform(effects)
+                    if lane.closed:  # dropped by what these led to: nothing is to be resent to it any more
+                        return
                 continue
             if status is Status.TOO_MANY_REQUESTS:
                 self._refusals.refused(lane.bookie, first, count)
@@ -391,11 +401,13 @@ class WriterShell:
         lowest = self._refusals.lowest
         return upto if lowest is None else min(upto, lowest - 1)
 
-    def _send_again(self, bookie: BookieId, first: int, count: int) -> None:
+    def _send_again(self, bookie: BookieId, first: int, count: int) -> bool:
         kept_from = self._packets.first
         if kept_from is None:
             kept_from = self.writer.next_entry
-        self._report(self.writer.send_again(bookie, first, count, kept_from))
+        effects = self.writer.send_again(bookie, first, count, kept_from)
+        self._report(effects)
+        return any(isinstance(effect, wish.SendAdds) for effect in effects)
 
     def _on_lane_failed(self, lane: AddLane, error: BookKeeperError) -> None:
         self._report(self.writer.on_bookie_failed(lane.bookie, error, self._loop.time()))

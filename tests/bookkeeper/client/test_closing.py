@@ -198,3 +198,20 @@ def test_a_close_that_is_let_go_of_ends_at_once_and_says_so(how: str, waits_for:
             assert loop.time() - began < 0.2
 
     ScriptedCluster().run(story)
+
+
+def test_a_close_that_nobody_waits_for_any_more_leaves_nothing_behind() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"x")
+            cluster.store.begin_outage()
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(ledger.close(), 0.5)
+            cluster.store.end_outage()
+            await asyncio.sleep(5)
+            assert (await bk.metadata(ledger.id)).is_closed
+            assert not bk._handles and not ledger._shell._lanes and not bk.services.pool._users
+            await ledger.close()
+
+    ScriptedCluster().run(story)

@@ -110,6 +110,37 @@ def test_what_was_refused_and_not_sent_again_by_the_close_is_noted_as_missing() 
     ScriptedCluster().run(story)
 
 
+class LateRefusal(ScriptedBookie):
+    """Refuses one entry, once, when the others have confirmed it long ago."""
+
+    def add_status(self, ledger_id: int, key: bytes, entry_id: int) -> Status:
+        if entry_id >= 5 and not self.refusal_delay_s:
+            self.refusal_delay_s = 0.05
+            return Status.TOO_MANY_REQUESTS
+        return super().add_status(ledger_id, key, entry_id)
+
+
+@pytest.mark.rule("W12", "D12")
+@pytest.mark.parametrize("shape", [(3, 3, 2), (3, 2, 1)], ids=str)
+def test_a_refusal_that_comes_after_the_confirm_holds_no_packets(shape: tuple[int, int, int]) -> None:
+    ensemble, write_quorum, ack_quorum = shape
+    cluster = ScriptedCluster()
+    cluster.bookies[:1] = [LateRefusal(cluster.bookies[0].id)]
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger(ensemble=ensemble, write_quorum=write_quorum, ack_quorum=ack_quorum)
+            for _ in range(100):
+                await ledger.append(bytes(1000))
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(1)
+            assert ledger._shell._packets.size == 0, "kept for an answer that cannot come"
+            await ledger.close()
+            assert await marked(bk, ledger.id) == [B1]
+
+    cluster.run(story)
+
+
 def test_what_is_needed_again_and_when() -> None:
     async def story() -> None:
         sent: list[tuple[str, int, int]] = []
