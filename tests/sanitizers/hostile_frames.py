@@ -19,7 +19,7 @@ from typing import Any
 from bookkeeper.runs import pure
 
 EDGES = (0, 1, 2, 3, 4, 7, 8, 0x0A, 0x10, 0x14, 0x18, 0x1A, 0x22, 0x7F, 0x80, 0xAA, 0xFE, 0xFF)
-CALLS = ("split_adds", "split_add_replies", "scan_records", "find_record", "chain_crcs")
+CALLS = ("split_adds", "split_add_replies", "split_reads", "scan_records", "find_record", "chain_crcs")
 
 
 def load(path: str) -> ModuleType:
@@ -41,6 +41,14 @@ def seeds(native: ModuleType) -> list[bytes]:
         packed = native.pack_entries(split.records, offsets, ledger_id, 3, 1 << 20)
         assert packed.n == 4 and native.gather(adds, ends, range(4)) == adds
         made += [adds, split.acks, split.records, packed.body]
+        asked = native.encode_reads(dialect, ledger_id, [3, 4, 5, 6], 2**40)
+        begins = [*offsets, len(split.records)]
+        step = max(b - a for a, b in itertools.pairwise(begins))
+        records = b"".join(bytes(split.records[a:b]).ljust(step) for a, b in itertools.pairwise(begins))
+        reads = native.split_reads(asked, 0, len(asked))
+        answers = native.answer_reads(reads, 0, 4, records, step, 2)
+        assert answers.n == 4
+        made += [asked, answers.frames]
         if dialect == 3:
             made.append(native.encode_adds(3, ledger_id, 3, bodies, 2, 0, bytes(20), digest, b"", 3 << 40, True)[0])
     return made
@@ -66,6 +74,15 @@ def shortened() -> list[bytes]:
         made += [whole[:n] for n in range(1, len(whole))]
         made += [whole + bytes((n,)) + inner[:n] for n in range(len(inner) + 1)]
         made += [whole + bytes((n,)) + inner[: n - 1] + b"\xff" for n in range(1, len(inner) + 1)]
+    header = b"\x08\x03\x10\x01\x18\x05"
+    read = b"\x08\x05\x10\x03"
+    found = b"\x08\x00\x10\x05\x18\x03\x22\x02ab\x28\x07"
+    for middle, inner in ((b"\xa2\x06", read), (b"\x10\x00\xa2\x06", found)):
+        whole = bytes((0x0A, len(header))) + header + middle
+        made += [whole[:n] for n in range(1, len(whole))]
+        made += [whole + bytes((n,)) + inner[:n] for n in range(len(inner) + 1)]
+        made += [whole + bytes((n,)) + inner[: n - 1] + b"\xff" for n in range(1, len(inner) + 1)]
+    made += [(b"\x02\x02\x00\x00" + bytes(30))[:n] for n in range(1, 30)]
     return [len(body).to_bytes(4, "big") + body for body in made]
 
 
@@ -74,6 +91,16 @@ def check(native: ModuleType, data: bytes) -> None:
     for name in CALLS:
         for start in (0, min(1, len(data))):
             same(native, name, data, start, len(data))
+    for v2 in (False, True):
+        same(native, "split_read_replies", data, 0, len(data), 5 << 20, v2)
+        replies = native.split_read_replies(data, 0, len(data), 5 << 20, v2)
+        for digest in (1, 3, 4):
+            count = len(replies.ends)
+            same(native, "unseal_replies", data, replies, range(count), 5, range(3, 3 + count), digest)
+    asked = native.encode_reads(2, 5, [3, 4, 5, 6], 0)
+    reads = native.split_reads(asked, 0, len(asked))
+    for step in (8, 40, 77):
+        same(native, "answer_reads", reads, 0, min(4, len(data) // step), data, step, 7)
     for digest in (1, 3, 4):
         same(native, "split_entries", data, 0, len(data), 5, 3, digest)
     offsets = array("q", [0, 1, len(data) - 8, len(data), -1, 2**62, -(2**63)])
