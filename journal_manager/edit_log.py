@@ -92,6 +92,7 @@ class EditLog:
         self._room.set()
         self._failure: BaseException | None = None
         self._closing = self._closed = False
+        self._ended = asyncio.Event()
 
     @property
     def token(self) -> FencingToken:
@@ -218,12 +219,14 @@ class EditLog:
             raise
 
     async def close(self) -> None:
-        """Make everything durable, finalize the segment, release. Idempotent; after a failure only releases.
+        """Make everything durable, finalize the segment, release. Idempotent: whoever calls it meanwhile waits for the
+        same end; after a failure it only releases.
 
         Raises:
-            what the last sync or finalize raised; everything is released all the same.
+            what the last sync or finalize raised, to the first caller; everything is released all the same.
         """
         if self._closing:
+            await self._ended.wait()
             return
         self._closing = True
         try:
@@ -235,19 +238,23 @@ class EditLog:
     async def abort(self) -> None:
         """Release without waiting, as a crash would: edits that are not durable yet are unknown. Never raises."""
         if self._closed:
+            await self._ended.wait()
             return
         self._closing = self._closed = True
         if self._failure is None:
             self._failure = JournalClosedError("the edit log was closed")
-        running = [task for task in (self._syncing, *self._steps) if task is not None]
-        for task in running:
-            task.cancel()
-        if running:
-            await asyncio.wait(running)
-        self._fail(self._failure)
-        if self._segment is not None:
-            await self._segment.abort()
-        await self._writer.close()
+        try:
+            running = [task for task in (self._syncing, *self._steps) if task is not None]
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.wait(running)
+            self._fail(self._failure)
+            if self._segment is not None:
+                await self._segment.abort()
+            await self._writer.close()
+        finally:
+            self._ended.set()
 
     async def __aenter__(self) -> EditLog:
         return self

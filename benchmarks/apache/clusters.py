@@ -145,7 +145,7 @@ class OurCluster(Cluster):
         with (self.directory / f"{name}.log").open("ab") as log:
             self._processes[number] = subprocess.Popen(
                 tied_to_parent(command),
-                env={**os.environ, **self._surroundings.environment},
+                env={**_installed(), **self._surroundings.environment},
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -245,6 +245,11 @@ class ApacheCluster(Cluster):
 def as_java_reads(uri: str) -> str:
     """A cluster's address for a Java client."""
     return java_uri(uri)
+
+
+def _installed() -> dict[str, str]:
+    """Our environment, but modules are compiled once, as those of an installed package are."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 @contextmanager

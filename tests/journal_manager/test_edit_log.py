@@ -286,6 +286,16 @@ async def test_a_roll_goes_on_when_the_task_that_asked_for_it_is_cancelled(log: 
     assert await log.roll() is None
 
 
+async def test_whoever_closes_it_too_waits_for_the_same_end(log: EditLog, writer: SlowWriter) -> None:
+    waiter = log.log(b"1")
+    closing = [asyncio.ensure_future(log.close()) for _ in range(2)]
+    await turns()
+    assert not any(task.done() for task in closing)
+    await writer.durable()
+    await asyncio.gather(*closing)
+    assert await waiter == 1 and writer.calls[-1] == "close"
+
+
 async def test_close_makes_durable_and_final_and_takes_nothing_more(log: EditLog, writer: SlowWriter) -> None:
     waiter = log.log(b"1")
     closing = asyncio.create_task(log.close())
