@@ -1,9 +1,11 @@
 """The figures of docs/benchmarks.md, measured anew: ``make bench`` or ``python -m benchmarks [ROW ...]``.
 
 Nothing here is asserted: a benchmark prints what it saw beside what was hoped for. Absolute numbers move
-with the machine, so every run prints a calibration (synced write, loopback round trip, CRC, memory copy).
+with the machine, so every run prints a calibration (synced write, loopback round trip, a bare add, CRC,
+memory copy).
 
     calibration   what this machine can do
+    bare_add      the least an add of three copies can take here, whoever implements it
     processes     a cluster of real processes
     ledgers       adds, reads, tails
     gateway       atomic files a second, by the requests Spark sends

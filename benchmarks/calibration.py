@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from benchmarks import bare_add
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
@@ -23,6 +25,8 @@ class Calibration:
     """Whether the file system took O_DIRECT."""
     round_trip_us: float
     """One blocking ping-pong of 1 KiB over loopback."""
+    bare_add_us: float
+    """One add at E3/Qw3/Qa2 by processes that do nothing else (:mod:`benchmarks.bare_add`)."""
     crc_us_per_kb: float
     copy_gb_per_s: float
 
@@ -35,21 +39,48 @@ class Calibration:
         how = "O_DIRECT|O_DSYNC" if self.direct else "write + fdatasync"
         return (
             f"synced write of 4 KiB ({how}) {self.synced_write_us:.0f} µs, loopback round trip of 1 KiB "
-            f"{self.round_trip_us:.0f} µs, CRC32C {self.crc_us_per_kb:.2f} µs a KB, "
-            f"memory copy {self.copy_gb_per_s:.1f} GB/s, {os.cpu_count()} cores"
+            f"{self.round_trip_us:.0f} µs, a bare add of three processes {self.bare_add_us:.0f} µs, "
+            f"CRC32C {self.crc_us_per_kb:.2f} µs a KB, memory copy {self.copy_gb_per_s:.1f} GB/s, "
+            f"{os.cpu_count()} cores"
         )
 
 
 def calibrate(directory: Path | None = None) -> Calibration:
-    """Measure, for about two seconds, in ``directory`` (default: where temporary files go)."""
-    write, direct = _synced_write(Path(directory or tempfile.gettempdir()))
+    """Measure, for about four seconds, in ``directory`` (default: where temporary files go)."""
+    directory = Path(directory or tempfile.gettempdir())
+    write, direct = _synced_write(directory)
     return Calibration(
         synced_write_us=write,
         direct=direct,
         round_trip_us=_round_trip(),
+        bare_add_us=bare_add.measure(directory),
         crc_us_per_kb=_crc(),
         copy_gb_per_s=_copy(),
     )
+
+
+class Quiet:
+    """Waits until the disk is as quick as it was: what a run before left to a disk, or to the disk behind it, must not
+    be this one's business."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._best = min(self._look() for _ in range(5))
+
+    def wait(self, limit_s: float = 10.0) -> float:
+        """Until synced writes take no more than half as long again as the best ever seen; seconds waited."""
+        began = time.monotonic()
+        os.sync()
+        while time.monotonic() - began < limit_s:
+            took = self._look()
+            self._best = min(self._best, took)
+            if took <= 1.5 * self._best:
+                break
+            time.sleep(0.05)
+        return time.monotonic() - began
+
+    def _look(self) -> float:
+        return _synced_write(self._directory, 100)[0]
 
 
 def _synced_write(directory: Path, rounds: int = 2000) -> tuple[float, bool]:

@@ -56,7 +56,8 @@ def _adds(report: Report, cluster: Cluster, calibration: Calibration) -> None:
             one["p50_us"] / calibration.floor_us,
             "×",
             Aim(3, 5, lower=True),
-            f"{one['p50_us']:.0f} µs over {calibration.floor_us:.0f}; p99 {one['p99_us']:.0f} µs",
+            f"{one['p50_us']:.0f} µs over {calibration.floor_us:.0f}; a bare add of three processes "
+            f"{calibration.bare_add_us:.0f} µs; p99 {one['p99_us']:.0f} µs",
         )
     )
     large = add(cluster, size=65536, window=64, count=15_000, warm_up=1000)

@@ -17,6 +17,7 @@ from benchmarks.apache.drivers import Driver, DriverError, java_driver, python_d
 from benchmarks.apache.plan import WARM_UP, Step
 from benchmarks.apache.rows import OURS, SHIPPED, SIDES, TUNED
 from benchmarks.apache.surroundings import Surroundings
+from benchmarks.calibration import Quiet
 from bookkeeper.ids import Address
 
 Record = dict[str, Any]
@@ -107,6 +108,7 @@ class Stage:
         self._ledgers: dict[str, int] = {}
         home.mkdir(parents=True, exist_ok=True)
         self._home = home
+        self._quiet = Quiet(home)
 
         def apache(name: str, tuned: bool) -> Cluster:
             where = (home / name, bench.zookeeper, surroundings, bench.cache)
@@ -188,7 +190,7 @@ class Stage:
         if step.row.kind == "replay":
             driver.tell("fill", 120.0, **common, size=1024, count=step.row.arguments["count"])
             return self._start(cluster, driver, common, kill=True)
-        os.sync()  # what the run before left to be written is not this one's business
+        self._quiet.wait()
         if step.row.kind == "recover":
             filled = driver.tell("fill", 60.0, **common, size=1024, count=_RECOVERED_ENTRIES, close=False)
             return driver.tell("recover", 60.0, **common, ledger=filled["ledger"])
@@ -210,7 +212,7 @@ class Stage:
         for number in range(BOOKIES):
             cluster.end(number, kill=kill)
         cluster.await_registered(0)
-        os.sync()
+        self._quiet.wait()
         began = time.monotonic()
         cluster.launch(0)
         driver.tell("first_add", 90.0, **common)
