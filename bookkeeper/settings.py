@@ -1,15 +1,19 @@
 """From a table of options, as a TOML file has it, to a frozen dataclass: nothing unknown, nothing converted.
 
-A field may be an ``int``, ``float`` (a whole number will do), ``str`` or ``bool``, a ``tuple[..., ...]`` of them (from
-a list), a ``Mapping`` (taken as it is), another such dataclass (from a table), and any of these ``| None``.
+The room of ``cattrs``. A field may be an ``int``, ``float`` (a whole number will do), ``str`` or ``bool``, a
+``tuple[..., ...]`` of them (from a list), a ``Mapping`` (taken as it is), another such dataclass (from a table), and
+any of these ``| None``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
-from types import NoneType
-from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
+from functools import cache
+from typing import Any, TypeVar, get_args, get_origin
+
+import cattrs
+from cattrs.gen import make_dict_structure_fn
 
 from bookkeeper.errors import ConfigError
 
@@ -23,55 +27,71 @@ def structure(cls: type[T], options: Mapping[str, Any]) -> T:
         ConfigError: an unknown option, a missing one, a value of another type: all of them, each by name. Or the rules
             that do not hold.
     """
-    problems: list[str] = []
-    made = _structured(cls, options, "", problems)
-    if made is None:
-        raise ConfigError("; ".join(problems))
-    return made
-
-
-def _structured(cls: type[T], options: Mapping[str, Any], where: str, problems: list[str]) -> T | None:
-    """None: ``problems`` says why. ``where``: the tables around it, each with a dot."""
-    known = {field.name: field for field in fields(cls) if field.init}  # type: ignore[arg-type]  # a dataclass
-    before = len(problems)
-    problems += [f"unknown option: {where}{name}" for name in sorted(options.keys() - known.keys(), key=str)]
-    problems += [
-        f"missing option: {where}{field.name}"
-        for field in known.values()
-        if field.name not in options and field.default is MISSING and field.default_factory is MISSING
-    ]
-    kinds = get_type_hints(cls) if options else {}
-    values = {
-        name: _value(kinds[name], value, f"{where}{name}", problems) for name, value in options.items() if name in known
-    }
-    if len(problems) > before:
-        return None
     try:
-        return cls(**values)
-    except ConfigError as error:
-        problems.append(str(error))
-        return None
+        return _converter().structure(options, cls)
+    except cattrs.BaseValidationError as error:
+        raise ConfigError("; ".join(_problems(error))) from error
 
 
-def _value(kind: Any, value: Any, name: str, problems: list[str]) -> Any:
-    """``value`` as a field of this kind has it; anything, and a problem more, if it is of another."""
-    options = get_args(kind)
-    if NoneType in options:
-        (kind,) = (option for option in options if option is not NoneType)
-        return None if value is None else _value(kind, value, name, problems)
-    origin = get_origin(kind) or kind
-    if origin is tuple and isinstance(value, list | tuple):
-        return tuple(_value(options[0], item, f"{name}[{at}]", problems) for at, item in enumerate(value))
-    if isinstance(origin, type) and is_dataclass(origin) and isinstance(value, Mapping):
-        return _structured(origin, value, f"{name}.", problems)
-    if origin is Mapping and isinstance(value, Mapping):
-        return dict(value)
-    if origin is float and type(value) is int:
+@cache
+def _converter() -> cattrs.Converter:
+    converter = cattrs.Converter(forbid_extra_keys=True)
+    for kind in (int, float, str, bool):
+        converter.register_structure_hook(kind, _exactly)
+
+    def dataclass_hook(cls: type) -> Callable[[Any, Any], Any]:
+        made: Callable[[Any, Any], Any] = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
+        return lambda value, kind: made(_table(value), kind)
+
+    def tuple_hook(value: Any, kind: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            raise TypeError(f"a list expected, got {value!r}")
+        items: Any = list[get_args(kind)[0]]  # type: ignore[misc]  # told at run time
+        return tuple(converter.structure(value, items))
+
+    converter.register_structure_hook_factory(is_dataclass, dataclass_hook)
+    converter.register_structure_hook_func(_is(Mapping), lambda value, _: _table(value))
+    converter.register_structure_hook_func(_is(tuple), tuple_hook)
+    return converter
+
+
+def _is(origin: Any) -> Callable[[Any], bool]:
+    return lambda kind: get_origin(kind) is origin
+
+
+def _exactly(value: Any, kind: type) -> Any:
+    """No conversions: "5" is not a number, 1 is not a truth value; a whole number may stand for a fraction."""
+    if kind is float and type(value) is int:
         return float(value)
-    if type(value) is not origin:
-        expected = _IN_WORDS.get(origin, "a table" if is_dataclass(origin) else origin.__name__)
-        problems.append(f"{name}: {expected} expected, got {value!r}")
+    if type(value) is not kind:
+        raise TypeError(f"{kind.__name__} expected, got {value!r}")
     return value
 
 
-_IN_WORDS: Final[Mapping[object, str]] = {tuple: "a list", Mapping: "a table"}
+def _table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"a table expected, got {value!r}")
+    return dict(value)
+
+
+def _problems(error: BaseException, place: str = "") -> list[str]:
+    """What is wrong, a line each; ``place`` is the option it is about. What is unknown comes first."""
+    if isinstance(error, cattrs.ForbiddenExtraKeysError):
+        where = f"{place}." if place else ""
+        return [f"unknown option: {where}{name}" for name in sorted(error.extra_fields, key=str)]
+    if isinstance(error, BaseExceptionGroup):
+        inner = sorted(error.exceptions, key=lambda each: not isinstance(each, cattrs.ForbiddenExtraKeysError))
+        return [line for each in inner for line in _problems(each, _place(each, place))]
+    if isinstance(error, KeyError):
+        return [f"missing option: {place}"]
+    return [str(error) if isinstance(error, ConfigError) else f"{place}: {error}"]
+
+
+def _place(error: BaseException, around: str) -> str:
+    """Where in the table it happened, by the note that cattrs leaves at an error."""
+    for note in getattr(error, "__notes__", ()):
+        if isinstance(note, cattrs.AttributeValidationNote):
+            return f"{around}.{note.name}" if around else note.name
+        if isinstance(note, cattrs.IterableValidationNote):
+            return f"{around}[{note.index}]"
+    return around

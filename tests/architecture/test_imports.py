@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-NEVER = frozenset(
-    ["aiohttp", "attr", "cattrs", "cryptography", "fsspec", "grpc", "numpy", "pandas", "pyarrow", "pyspark", "rich"]
-)
+NEVER = frozenset(["aiohttp", "cryptography", "fsspec", "grpc", "numpy", "pandas", "pyarrow", "pyspark", "rich"])
 """Libraries that no bookie needs, whatever it is told."""
 
 SELDOM = frozenset(
