@@ -1,7 +1,8 @@
 """Forgetting bookies that hold nothing: their cookies go, and they are no longer known to the cluster.
 
     A11  A bookie is forgotten only when no ledger's metadata name it and it is not registered; that it is not is found
-         in the very write that removes the cookie. A bookie of ours is registered only while it has one.
+         in the very write that removes the cookie. A bookie of ours is registered only while it has one, and one that
+         was started while the ledgers were looked at is not forgotten: it may have been given some.
 
 A writer whose list of bookies is old, or that names absent ones (``when_short``), may still choose it in the moment
 between: such a ledger has nothing there, and lacks a copy as with any bookie that is dead. The directory keeps its
@@ -52,10 +53,15 @@ async def forget(
     if not done.bookies:
         raise IllegalOperationError("no bookie was named")
     versions = {bookie: await _cookie_of(client, bookie) for bookie in done.bookies}
+    starts = {bookie: await _starts_of(client, bookie) for bookie in done.bookies}
     await _refuse_registered(client, done.bookies)
     await _refuse_named(client, done, on_progress)
     for bookie, version in versions.items():
         try:
+            if await _starts_of(client, bookie) != starts[bookie]:
+                raise IllegalOperationError(
+                    f"{bookie} was started while the ledgers were looked at, and may have been given some: try again"
+                )
             await client.services.metadata.bookies.forget(bookie, version)
         except BookKeeperError as error:
             if done.removed:
@@ -78,6 +84,14 @@ async def _cookie_of(client: BookKeeper, bookie: BookieId) -> Version:
         pass
     known = await metadata.cookies.known()
     raise IllegalOperationError(f"no bookie {bookie} has a cookie: known are {', '.join(known) or 'none'}")
+
+
+async def _starts_of(client: BookKeeper, bookie: BookieId) -> Version | None:
+    """Changes with every start of a bookie of ours; Apache's bookies leave no such trace."""
+    metadata = client.services.metadata
+    path = metadata.own("boot", bookie)
+    await metadata.store.sync(path)
+    return await metadata.store.exists(path)
 
 
 async def _refuse_registered(client: BookKeeper, bookies: Sequence[BookieId]) -> None:

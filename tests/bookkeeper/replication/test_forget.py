@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
 from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.client.operators import Operator
 from bookkeeper.errors import IllegalOperationError
 from bookkeeper.ids import BookieId
 from bookkeeper.replication import drain, forget
@@ -120,5 +122,49 @@ def test_one_that_is_started_while_the_ledgers_are_looked_at_is_not_forgotten() 
             with pytest.raises(IllegalOperationError, match=f"{idle} was registered meanwhile"):
                 await forget(bk, [idle])
             assert idle in await known(bk)
+
+    run(story)
+
+
+@pytest.mark.rule("A11")
+def test_one_that_came_and_went_while_the_ledgers_were_looked_at_is_not_forgotten() -> None:
+    """A ledger that was looked at already, or is younger, may name it by now."""
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            await written(cluster, bk, 10, ensemble=3)
+            idle = sorted({"b1", "b2", "b3", "b4"} - set((await bk.metadata(0)).bookies))[0]
+            bookies = bk.metadata_store.bookies
+            came = False
+
+            async def ends() -> None:
+                cluster.node(idle).crash()
+                while idle in await bookies.writable():  # noqa: ASYNC110
+                    await asyncio.sleep(0.1)
+
+            async def comes_and_goes() -> None:
+                nonlocal came
+                cluster.node(idle).restart()
+                while idle not in await bookies.writable():  # noqa: ASYNC110
+                    await asyncio.sleep(0.1)
+                await ends()
+                came = True
+
+            await ends()
+
+            all_metadata = Operator.all_metadata
+
+            async def slowly(operator: Operator) -> AsyncIterator[object]:
+                if not came:
+                    await comes_and_goes()
+                async for found in all_metadata(operator):
+                    yield found
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Operator, "all_metadata", slowly)
+                with pytest.raises(IllegalOperationError, match=f"{idle} was started while the ledgers were looked at"):
+                    await forget(bk, [idle])
+            assert came and idle in await known(bk)
+            assert (await forget(bk, [idle])).removed == [idle]
 
     run(story)
