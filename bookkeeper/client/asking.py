@@ -11,7 +11,7 @@ from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookieUnavailableError, BookKeeperError, ClientClosedError, MalformedFrameError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import DigestScheme, Entry
-from bookkeeper.wire import ReadReply, Reply, Request, Status, error_of
+from bookkeeper.wire import BareReply, ReadReply, Reply, Request, Status, error_of
 
 Answered = Callable[["Reply | BookKeeperError"], None]
 """Gets the reply, whatever its status, or why there is none; exactly once, never inside the call that asked."""
@@ -58,9 +58,14 @@ async def _connect_and_ask(
 
 
 def failure_of(reply: Reply | BookKeeperError, what: str) -> BookKeeperError | None:
-    """The error that a reply stands for; None if it is a success. ``what`` names the request and the bookie."""
+    """The error that a reply stands for; None if it is a success. ``what`` names the request and the bookie.
+
+    A success without the message that tells of what is none: it could be about anything, or nothing (Q2).
+    """
     if isinstance(reply, BookKeeperError):
         return reply
+    if isinstance(reply, BareReply) and reply.status is Status.OK:
+        return MalformedFrameError(f"{what}: a success without its message")
     if reply.status is Status.OK:
         return None
     return error_of(reply.status, f"{what}: {reply.status.name}")

@@ -18,7 +18,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import DigestScheme, DigestType
-from bookkeeper.wire import AddReply, ReadEntry, ReadReply, Reply, Status
+from bookkeeper.wire import AddReply, BareReply, ForceReply, ReadEntry, ReadReply, Reply, Status
 from tests.bookkeeper.client.scripted import ScriptedCluster
 
 DIGEST = DigestScheme(DigestType.CRC32C, b"")
@@ -45,6 +45,12 @@ def test_a_refusal_is_an_error_that_says_what_was_asked() -> None:
     assert failure_of(ReadReply(Status.OK, L7, E3), "x") is None
     lost = BookieUnavailableError("lost")
     assert failure_of(lost, "x") is lost
+
+
+@pytest.mark.rule("Q2", "W11")
+def test_a_success_without_its_message_promises_nothing() -> None:
+    assert failure_of(ForceReply(Status.OK, L7), "force") is None
+    assert isinstance(failure_of(BareReply(Status.OK), "force"), MalformedFrameError)
 
 
 def test_every_question_is_answered_once_also_by_a_bookie_that_is_gone() -> None:
