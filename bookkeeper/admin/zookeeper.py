@@ -226,16 +226,18 @@ def free_port() -> int:
 
 
 def _candidates() -> Iterator[int]:
-    """Each process begins somewhere else; 0, the kernel's choice, where it keeps all ports for itself."""
+    """Each process begins somewhere else; 0, the kernel's choice, where it keeps all ports for itself.
+
+    No generator: several threads may ask at the same time.
+    """
     try:
         lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     except OSError:
         lowest = 32768
     count = lowest - _FIRST_PORT
-    if count > 1000:
-        begin = os.getpid() * 0x9E3779B1
-        yield from (_FIRST_PORT + (begin + number) % count for number in range(count))
-    yield from itertools.repeat(0, 1000)
+    begin = _FIRST_PORT + os.getpid() * 0x9E3779B1 % max(count, 1)
+    own = [*range(begin, lowest), *range(_FIRST_PORT, begin)] if count > 1000 else []
+    return itertools.chain(own, itertools.repeat(0, 1000))
 
 
 _ports: Final = _candidates()
