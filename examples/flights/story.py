@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from bookkeeper.admin.zookeeper import free_port
 from bookkeeper.errors import ConfigError
 from examples.flights.events import Feed, Watch
 from examples.flights.processes import Child, Children
@@ -431,15 +432,6 @@ class Story:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-def free_port() -> int:
-    """A port nobody listens on now."""
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def listening(port: int) -> bool:
