@@ -65,14 +65,21 @@ def _short(value: object) -> str:
     return text if len(text) < 200 else f"{text[:120]}... ({len(text)} characters)"
 
 
-def read_by_both(stage: Stage, ledger_id: int, payloads: Sequence[bytes], clients: Sequence[Client] = ()) -> None:
-    """The ledger is closed with these entries, whoever asks, and both see the same metadata."""
+def read_by_both(
+    stage: Stage, ledger_id: int, payloads: Sequence[bytes], clients: Sequence[Client] = (), *, length: bool = True
+) -> None:
+    """The ledger is closed with these entries, whoever asks, and both see the same metadata.
+
+    ``length``: the ledger's length is that of its entries, which Java's recovery does not promise: it may take another
+    entry's (docs/compatibility.md, R12).
+    """
     seen = []
     for client in clients or stage.both:
         reader = client.open(ledger_id)
         who = f"read by {client.language}"
         expect((reader.closed, reader.confirmed), (True, len(payloads) - 1), f"{who}: closed, last entry")
-        expect(reader.length, sum(map(len, payloads)), f"{who}: length")
+        if length:
+            expect(reader.length, sum(map(len, payloads)), f"{who}: length")
         if payloads:
             expect(reader.read(0, len(payloads) - 1), list(payloads), f"{who}: entries")
         reader.close()
@@ -256,7 +263,7 @@ def recovery(stage: Stage) -> None:
     last = reader.confirmed
     assert last >= ACKNOWLEDGED - 1, f"closed at {last}, and {ACKNOWLEDGED - 1} was acknowledged"
     reader.close()
-    read_by_both(stage, ledger_id, _some(last + 1))
+    read_by_both(stage, ledger_id, _some(last + 1), length=stage.other_language == "ours")
 
 
 def our_bookie_dies(stage: Stage) -> None:
