@@ -2,6 +2,9 @@
 
 CREATE, APPEND, OPEN and GETFILECHECKSUM take two steps: the first is answered by a redirect *to this very
 gateway* (Hadoop's client insists on one), and the second carries ``namenoderpcaddress``, as HDFS's does.
+
+Whatever rests on the namespace asks first whether this gateway owns it, in each step: a client that knows several
+gateways takes a redirect for the answer of the one that owns it, and does not ask the next.
 """
 
 from __future__ import annotations
@@ -195,12 +198,12 @@ async def _create(gateway: Gateway, request: Request) -> Reply:
         replication=query.short("replication", 1, minimum=1),
         block_size=query.long("blocksize", replies.BLOCK_SIZE, minimum=1) or replies.BLOCK_SIZE,
     )
+    owner = await gateway.owner()
     if _is_step_one(request):
         flags = ("createflag", query.text("createflag") or "")
         rest = _given(query, "blocksize", "buffersize", "permission", "replication", "unmaskedpermission")
         told = [("createparent", str(options.create_parent).lower()), ("overwrite", str(options.overwrite).lower())]
         return _redirect(request, flags, *told, *rest)
-    owner = await gateway.owner()
     try:
         file_system.check_create(owner, request.path, options)
     except Refusal:
