@@ -1,7 +1,8 @@
 """Streams inside one process, without sockets: for tests, and for a cluster that lives in one program.
 
 The two ends see what asyncio's transports would show them: connection_made, bytes, pause and resume of writing,
-the end. Bytes arrive on a later turn of the loop, never inside a write.
+the end. Bytes arrive on a later turn of the loop, never inside a write, and in pieces: who stops reading, or ends its
+side, in the middle of what was written in one go gets nothing more until it reads again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ WINDOW: Final = 1024 * 1024
 """Bytes on the way to a peer that does not read before its sender is told to pause."""
 
 
+PIECE: Final = 256 * 1024
+"""Bytes handed over at once, as asyncio reads from a socket."""
+
+
 class PairTransport(asyncio.Transport):
     """One end of a stream inside this process."""
 
@@ -29,8 +34,9 @@ class PairTransport(asyncio.Transport):
         self._loop = loop
         self._protocol = protocol
         self._peer: PairTransport
-        self._inbox: deque[bytes] = deque()
+        self._inbox: deque[memoryview] = deque()
         self._waiting = 0
+        """Bytes in it."""
         self._scheduled = False
         self._reading_paused = False
         self._writing_paused = False
@@ -76,7 +82,9 @@ class PairTransport(asyncio.Transport):
         if self._closing or not len(data):
             return
         peer = self._peer
-        peer._inbox.append(bytes(data))
+        if peer._lost:  # as with a socket: the system takes it, and nobody gets it
+            return
+        peer._inbox.append(memoryview(bytes(data)))
         peer._waiting += len(data)
         peer._wake()
         if peer._waiting > WINDOW and not self._writing_paused:
@@ -100,7 +108,7 @@ class PairTransport(asyncio.Transport):
         if not self._lost:
             self._closing = True
             peer = self._peer
-            peer._inbox.clear()
+            peer._drop()
             self._loop.call_soon(peer._lose, ConnectionResetError("reset by peer"))
             self._loop.call_soon(self._lose, None)
 
@@ -109,17 +117,19 @@ class PairTransport(asyncio.Transport):
             self._scheduled = True
             self._loop.call_soon(self._deliver)
 
+    def _takes(self) -> bool:
+        """It may be given bytes now: asked before each piece, for its protocol stops in the middle of many."""
+        return not (self._reading_paused or self._closing or self._lost)
+
     def _deliver(self) -> None:
         self._scheduled = False
-        while self._inbox and not self._reading_paused and not self._lost:
-            data = self._inbox.popleft()
-            self._waiting -= len(data)
+        while self._inbox and self._takes():
             try:
-                self._hand_over(data)
+                self._hand_over(self._inbox[0])
             except Exception as error:  # as asyncio's: it is told, and this end is lost; nothing is delivered twice
                 message = "an end of a stream inside this process failed in what it was given"
                 self._loop.call_exception_handler({"message": message, "exception": error, "transport": self})
-                self._inbox.clear()
+                self._drop()
                 self._loop.call_soon(self._lose, error)
                 self.abort()
                 return
@@ -127,27 +137,40 @@ class PairTransport(asyncio.Transport):
         if peer._writing_paused and self._waiting <= WINDOW // 2 and not peer._lost:
             peer._writing_paused = False
             self._loop.call_soon(peer._protocol.resume_writing)
-        if self._ended and not self._inbox and not self._closing:
+        if self._ended and not self._inbox and self._takes():
             self._ended = False
             if not cast(asyncio.Protocol, self._protocol).eof_received():
                 self.close()
 
-    def _hand_over(self, data: bytes) -> None:
-        if not isinstance(self._protocol, asyncio.BufferedProtocol):
-            cast(asyncio.Protocol, self._protocol).data_received(data)
-            return
-        at = 0
-        while at < len(data) and not self._lost:
-            room = cast(memoryview, self._protocol.get_buffer(len(data) - at))
-            n = min(len(room), len(data) - at)
-            room[:n] = data[at : at + n]
-            at += n
+    def _hand_over(self, data: memoryview) -> None:
+        """The next piece of ``data``, with which the inbox begins."""
+        if isinstance(self._protocol, asyncio.BufferedProtocol):
+            room = cast(memoryview, self._protocol.get_buffer(len(data)))
+            n = min(len(room), len(data))
+            room[:n] = data[:n]
+            self._taken(n)
             self._protocol.buffer_updated(n)
+        else:
+            piece = bytes(data[:PIECE])
+            self._taken(len(piece))
+            cast(asyncio.Protocol, self._protocol).data_received(piece)
+
+    def _taken(self, size: int) -> None:
+        """So many bytes have left the inbox; before the protocol sees them, since it may fail in them."""
+        self._waiting -= size
+        first = self._inbox.popleft()
+        if size < len(first):
+            self._inbox.appendleft(first[size:])
+
+    def _drop(self) -> None:
+        """What is on its way does not arrive."""
+        self._inbox.clear()
+        self._waiting = 0
 
     def _lose(self, error: Exception | None) -> None:
         if not self._lost:
             self._lost = self._closing = True
-            self._inbox.clear()
+            self._drop()
             self._protocol.connection_lost(error)
 
 

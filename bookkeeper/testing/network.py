@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
+PIECE = 256 * 1024
+"""Bytes handed over at once, as asyncio reads from a socket."""
+
 _LOOPBACK = {"127.0.0.1", "::1", "localhost", "0.0.0.0", "::"}
 
 
@@ -91,9 +94,11 @@ class _Pipe:
         while self.chunks and self.chunks[0][0] <= now and isinstance(self.chunks[0][1], bytes):
             data += cast(bytes, self.chunks.popleft()[1])
         if data:
-            self.size -= len(data)
+            rest = self.sink.received(bytes(data))
+            self.size -= len(data) - len(rest)
+            if rest:
+                self.chunks.appendleft((now, rest))
             self.source.drained()
-            self.sink.received(bytes(data))
         elif self.chunks and self.chunks[0][0] <= now:
             item = self.chunks.popleft()[1]
             if item is None:
@@ -192,18 +197,23 @@ class SimTransport(asyncio.Transport):
         loop = self.network.world.loop
         loop.call_soon(self.lose, ConnectionResetError("reset"), context=self.node.context)
 
-    def received(self, data: bytes) -> None:
+    def received(self, data: bytes) -> bytes:
+        """Hand ``data`` over in pieces, as from a socket. What is left when the protocol stops reading in the middle;
+        nothing, if it ends its side: that is lost."""
         self.network.note("receive", self, len(data))
-        if isinstance(self.protocol, asyncio.BufferedProtocol):
-            at = 0
-            while at < len(data) and not self.lost:
+        at = 0
+        while at < len(data) and not self.reading_paused and not self.is_closing():
+            if isinstance(self.protocol, asyncio.BufferedProtocol):
                 room = cast(memoryview, self.protocol.get_buffer(len(data) - at))
                 n = min(len(room), len(data) - at)
                 room[:n] = data[at : at + n]
                 at += n
                 self.protocol.buffer_updated(n)
-        else:
-            cast(asyncio.Protocol, self.protocol).data_received(data)
+            else:
+                piece = data[at : at + PIECE]
+                at += len(piece)
+                cast(asyncio.Protocol, self.protocol).data_received(piece)
+        return b"" if self.is_closing() else data[at:]
 
     def drained(self) -> None:
         if self.writing_paused and self.get_write_buffer_size() <= self.high // 4:

@@ -9,6 +9,7 @@ import pytest
 from bookkeeper.ids import Address
 from bookkeeper.seams import Seams
 from bookkeeper.testing import World
+from tests.bookkeeper.net.test_in_process import Sipping
 from tests.bookkeeper.testing.test_world import Caller, call, serve
 
 
@@ -73,5 +74,36 @@ def test_a_reset_loses_what_was_on_its_way_and_both_ends_hear_of_it() -> None:
             assert isinstance(await caller.lost, ConnectionResetError)
             await asyncio.sleep(1)
             assert world.network.transports == {}
+
+        world.run(main())
+
+
+def test_who_stops_reading_in_the_middle_of_one_write_gets_the_rest_when_it_reads_again() -> None:
+    """The network looked whether its peer reads before each delivery, not before each piece of it: a connection that
+    had enough went on being filled until its buffer could not grow any more, which no socket does."""
+    with World(5) as world:
+        sipping: list[Sipping] = []
+
+        def accept() -> Sipping:
+            sipping.append(Sipping())
+            return sipping[-1]
+
+        async def sip(seams: Seams) -> None:
+            await seams.net.listen(Address("127.0.0.1", 7), accept)
+            await asyncio.Event().wait()
+
+        world.node("server").start(sip)
+        client = world.node("client")
+
+        async def main() -> None:
+            await asyncio.sleep(0.1)
+            caller = await client.run(call(client.seams))
+            caller.transport.write(b"0123456789abcdef")
+            caller.transport.close()
+            await asyncio.sleep(1)
+            assert (bytes(sipping[0].got), sipping[0].ended) == (b"01234567", False)
+            sipping[0].transport.resume_reading()
+            await asyncio.sleep(1)
+            assert (bytes(sipping[0].got), sipping[0].ended) == (b"0123456789abcdef", True)
 
         world.run(main())
