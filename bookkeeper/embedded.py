@@ -38,6 +38,9 @@ BOOKIES: Final = 3
 BOOKIES_MAX: Final = 16
 """More of them in one process help nobody."""
 
+METADATA: Final = "metadata.sqlite"
+"""The file that makes a directory a cluster."""
+
 FIRST_PORT: Final = 3181
 """Ports inside this process are only names; b1 has this one, b2 the next."""
 
@@ -139,6 +142,18 @@ def _opening(loop: asyncio.AbstractEventLoop) -> asyncio.Lock:
     return _locks.setdefault(loop, asyncio.Lock())
 
 
+def require_cluster(uri: str, seams: Seams) -> None:
+    """For those who do not want a cluster to be made.
+
+    Raises:
+        ConfigError: not such an address.
+        NoClusterError: :func:`open_embedded` would make one.
+    """
+    directory = EmbeddedUri.parse(uri).directory
+    if not seams.disk.exists(os.path.join(directory, METADATA)):
+        raise NoClusterError(f"there is no cluster in {directory}; `bk ledger append -m {uri}` makes one")
+
+
 async def open_embedded(uri: str, seams: Seams) -> EmbeddedUser:
     """The cluster of an address, started if it does not run.
 
@@ -192,7 +207,7 @@ async def _start(address: EmbeddedUri, seams: Seams) -> EmbeddedCluster:
 
 
 async def _open_metadata(address: EmbeddedUri, seams: Seams) -> Metadata:
-    uri = f"sqlite://{address.directory}/metadata.sqlite"
+    uri = f"sqlite://{address.directory}/{METADATA}"
     try:
         return await Metadata.connect(uri, seams)
     except NoClusterError:
@@ -229,7 +244,7 @@ async def _report_failure(server: BookieServer) -> None:
 def _config(directory: str, name: str, index: int) -> BookieConfig:
     home = os.path.join(directory, name)
     return BookieConfig(
-        metadata_uri=f"sqlite://{directory}/metadata.sqlite",
+        metadata_uri=f"sqlite://{directory}/{METADATA}",
         directory=home,
         bookie_id=name,
         listen=f"127.0.0.1:{FIRST_PORT + index}",

@@ -36,8 +36,10 @@ nobody reads a message.
 
 from __future__ import annotations
 
+import errno
+import re
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 
 class Outcome(Enum):
@@ -401,3 +403,20 @@ def require(condition: bool, rule: str) -> None:
     """
     if not condition:
         raise ConfigError(f"required: {rule}")
+
+
+_BIND: Final = re.compile(r"address \('([^']+)', (\d+)")
+"""Where asyncio and uvloop name the address that could not be had."""
+
+
+def in_words(error: BaseException) -> str:
+    """An error as people read it: no numbers of the system's, no notation of Python's."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error) or type(error).__name__
+    if (bound := _BIND.search(error.strerror)) is not None:
+        address = f"{bound[1]}:{bound[2]}"
+        if error.errno == errno.EADDRINUSE:
+            return f"{address} is taken: another program listens there. End it, or choose another port"
+        return f"cannot listen at {address}: {error.strerror.rpartition(': ')[2]}"
+    named = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    return f"{', '.join(named)}: {error.strerror}" if named else error.strerror

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from bookkeeper.errors import BookKeeperError, ConfigError
+from bookkeeper.errors import BookKeeperError, ConfigError, in_words
 from bookkeeper.ids import Address
 from bookkeeper.real import append_private, read_private, read_secret, run, system_seams
 from journal_manager import JournalError
@@ -164,7 +164,7 @@ def webhdfs(
             ),
         )
     except ConfigError as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(in_words(error)) from error
 
     async def serve() -> None:
         stop = asyncio.Event()
@@ -189,7 +189,7 @@ def webhdfs(
         with contextlib.suppress(KeyboardInterrupt):
             run(serve())
     except (BookKeeperError, JournalError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(in_words(error)) from error
 
 
 def _raise_descriptors(connections: int) -> None:
@@ -244,7 +244,7 @@ def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
             book = TokenBook((), {})
         append_private(token_file, ("" if book.can_sign else signing_key_line(f"k{secrets.token_hex(4)}")) + line)
     except (ConfigError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(in_words(error)) from error
     click.echo(made.reveal())
 
 
@@ -268,16 +268,16 @@ def spark_conf(
     spark_version: str | None,
 ) -> None:
     """Print what a Spark session needs to reach a gateway, for spark-defaults.conf; write the files it names."""
-    from spark_wal.service import checkpoint_service
+    from spark_wal.service import CheckpointService
     from spark_wal.spark_access import GatewayAccess
 
     try:
         given = None if token_file is None else read_secret(token_file)
         access = GatewayAccess(ca=ca, certificate=cert, key=key, token=given, client_id=client_id)
-        with checkpoint_service(url, access=access) as wal:
-            conf = wal.spark_conf(directory, spark_version=spark_version)
-            click.echo(f"# checkpointLocation={wal.location('NAME')}")
+        wal = CheckpointService.at(url, access=access)  # it need not run yet, nor be reached from here
+        conf = wal.spark_conf(directory, spark_version=spark_version)
+        click.echo(f"# checkpointLocation={wal.location('NAME')}")
     except (ConfigError, OSError, ValueError) as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(in_words(error)) from error
     for name, value in conf.items():
         click.echo(f"{name} {value}")

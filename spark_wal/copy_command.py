@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from bookkeeper.errors import ConfigError
+from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.real import read_secret
 
 FILE: Final = click.Path(dir_okay=False)
@@ -72,7 +72,7 @@ def copy(
             click.echo(f"copied and verified: {told}{before}")
             click.echo(f"checkpointLocation={new.uri}")
     except (ConfigError, CopyRefusedError, PlaceError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(in_words(error)) from error
 
 
 @contextmanager

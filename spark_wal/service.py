@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -12,13 +13,19 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from bookkeeper.errors import ConfigError
+from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.ids import Address
 from bookkeeper.real import run, system_seams
 from spark_wal.spark_access import GatewayAccess, write_settings
 from spark_wal.webhdfs.access import AccessConfig
 from spark_wal.webhdfs.backing import DEFAULT_NAMESPACE
 from spark_wal.webhdfs.serving import DEFAULT_LISTEN, ServingConfig, WebHdfsService
+
+_SCHEMES: Final = ("http", "https", "webhdfs", "swebhdfs")
+"""Of a gateway that runs."""
+
+_REACH_S: Final = 10.0
+"""Seconds a gateway may take to accept a connection."""
 
 _MANAGER: Final = "org.apache.spark.sql.execution.streaming{}.FileSystemBasedCheckpointFileManager"
 
@@ -76,6 +83,18 @@ class CheckpointService:
         self._tls = tls
         self._access = access or GatewayAccess()
         self._directory: tempfile.TemporaryDirectory[str] | None = None
+
+    @classmethod
+    def at(cls, url: str, *, access: GatewayAccess | None = None) -> CheckpointService:
+        """The gateway at ``http://HOST:PORT`` (or ``https``, ``webhdfs``, ``swebhdfs``); it is not asked for.
+
+        Raises:
+            ConfigError: not such an address.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in _SCHEMES or not parts.hostname:
+            raise ConfigError(f"expected http://HOST:PORT, got {url!r}")
+        return cls(parts.netloc, tls=parts.scheme in ("https", "swebhdfs"), access=access)
 
     @property
     def url(self) -> str:
@@ -140,16 +159,15 @@ def checkpoint_service(
     is started here protects itself.
 
     Raises:
-        ConfigError: not such an address, or settings that do not go together. BookKeeperError, JournalError, OSError:
-            it cannot be started.
+        ConfigError: not such an address, or settings that do not go together. ConnectionError: nobody listens at the
+            URL of a running gateway. BookKeeperError, JournalError, OSError: it cannot be started.
     """
     parts = urlsplit(uri)
-    if parts.scheme in ("http", "https", "webhdfs", "swebhdfs"):
-        if not parts.netloc:
-            raise ConfigError(f"expected http://HOST:PORT, got {uri!r}")
+    if parts.scheme in _SCHEMES:
+        running = CheckpointService.at(uri, access=access)
         if protection is not None:
             raise ConfigError(f"protection is for a gateway that is started here; the one at {uri} has its own")
-        running = CheckpointService(parts.netloc, tls=parts.scheme in ("https", "swebhdfs"), access=access)
+        _require_listening(uri)
         try:
             yield running
         finally:
@@ -165,6 +183,29 @@ def checkpoint_service(
     finally:
         service.close()
         thread.stop()
+
+
+def _require_listening(uri: str) -> None:
+    """A query would find out minutes later, in the middle of a long trace.
+
+    Raises: ConnectionError, ConfigError.
+    """
+    parts = urlsplit(uri)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if port is None:
+        raise ConfigError(
+            f"expected http://HOST:PORT, got {uri!r}: a port is missing, {DEFAULT_LISTEN.port} for instance"
+        )
+    try:
+        socket.create_connection((parts.hostname, port), timeout=_REACH_S).close()
+    except OSError as error:
+        raise ConnectionError(
+            f"no gateway answers at {uri} ({in_words(error)}): start it (bk gateway webhdfs, or bk standalone), or "
+            "give the address of a cluster and a gateway is started here"
+        ) from error
 
 
 class _GatewayThread:

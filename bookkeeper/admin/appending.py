@@ -117,7 +117,7 @@ def append(
     )
 
     async def work() -> tuple[int, int]:
-        async with connected(metadata) as bk:
+        async with connected(metadata, makes=True) as bk:
             return await (_numbered(bk, job) if with_ids else _in_order(bk, job))
 
     ledger_id, last = finish(work(), changes=True)

@@ -81,7 +81,7 @@ def add(
 
     async def work() -> dict[str, Any]:
         config = ClientConfig(protocol=protocol)
-        async with connected(metadata, config) as bk:
+        async with connected(metadata, config, makes=True) as bk:
             writer = await bk.create_ledger(
                 ensemble=ensemble, write_quorum=write_quorum, ack_quorum=ack_quorum, digest=digest
             )

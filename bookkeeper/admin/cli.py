@@ -7,6 +7,7 @@ starts as fast as what it runs.
 
 from __future__ import annotations
 
+import difflib
 import gc
 import os
 import sys
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from bookkeeper.errors import BookKeeperError, UnauthorizedError
+from bookkeeper.admin.extras import EXTRAS, missing
+from bookkeeper.errors import BookKeeperError, UnauthorizedError, in_words
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -59,6 +61,25 @@ class Verbs(click.Group):
             raise TypeError(f"{place} is no click command")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name.startswith("-") or self.get_command(ctx, name) is not None:
+            return super().resolve_command(ctx, args)
+        near = difflib.get_close_matches(name, self.list_commands(ctx)) or self._below(ctx, name)
+        meant = f" Did you mean {' or '.join(repr(each) for each in near)}?" if near else ""
+        raise click.UsageError(f"No such command {name!r}.{meant}", ctx)
+
+    def _below(self, ctx: click.Context, name: str) -> list[str]:
+        """Where a verb of this name is, if it is one of a group's: ``append`` of ``ledger``."""
+        found = []
+        for group in self.list_commands(ctx):
+            command = self.get_command(ctx, group)
+            if isinstance(command, click.Group) and name in command.list_commands(ctx):
+                found.append(f"{ctx.command_path} {group} {name}")
+        return found
+
     def invoke(self, ctx: click.Context) -> None:
         try:
             super().invoke(ctx)  # what a verb returns is no exit status: `main` gets that of `Exit` alone
@@ -93,9 +114,9 @@ def _verbs() -> dict[str, EntryPoint]:
 
 def _unavailable(name: str, cause: ModuleNotFoundError) -> click.Command:
     def refuse() -> None:
-        raise click.ClickException(f"bk {name} needs the Python package {cause.name!r}, which is not installed")
+        raise click.ClickException(f"bk {name} {missing(cause)}")
 
-    return click.Command(name, callback=refuse, help=f"Not available: the package {cause.name!r} is not installed.")
+    return click.Command(name, callback=refuse, help=f"Not available: it {missing(cause)}.")
 
 
 @click.group(
@@ -123,13 +144,20 @@ def main() -> None:
         if status := bk(prog_name="bk", standalone_mode=False):
             sys.exit(status)
     except click.UsageError as error:
-        error.show()
+        if error.ctx is not None:
+            click.echo(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", err=True)
+        click.echo(f"bk: {error.format_message()}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         click.echo(f"bk: {error.format_message()}", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in EXTRAS or os.environ.get("BK_TRACEBACK"):
+            raise
+        click.echo(f"bk: this {missing(error)}", err=True)
+        sys.exit(1)
     except (BookKeeperError, OSError) as error:
         if os.environ.get("BK_TRACEBACK"):
             raise
@@ -139,7 +167,7 @@ def main() -> None:
 
 def explain(error: BaseException) -> str:
     """One sentence for people: what, what the verb has noted about it, whether trying again may help."""
-    text = str(error) or type(error).__name__
+    text = in_words(error)
     notes = list(getattr(error, "__notes__", ()))
     if isinstance(error, UnauthorizedError):
         notes.append("--password or BK_PASSWORD gives it")

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import sys
 from typing import Any
@@ -130,7 +131,7 @@ def describe(ledger_id: int, found: LedgerMetadata, up: set[str]) -> dict[str, A
         "write_quorum": found.spec.write_quorum,
         "ack_quorum": found.spec.ack_quorum,
         "digest": found.digest_type.name if found.digest_type else "not recorded",
-        "custom": {key: value.decode(errors="backslashreplace") for key, value in found.custom.items()},
+        "custom": {key: _custom(value) for key, value in found.custom.items()},
         "fragments": [
             {
                 "first_entry": int(fragment.first_entry),
@@ -205,9 +206,23 @@ def delete(metadata: str, ledger_id: int, force: bool) -> None:
     finish(work(), changes=True)
 
 
+def _custom(value: bytes) -> str | dict[str, str]:
+    """An application's note in the metadata: text, or bytes that are none."""
+    shown = _as_json(value)
+    return shown["payload"] if shown["encoding"] == "utf-8" else shown
+
+
+def _as_json(payload: bytes) -> dict[str, str]:
+    """The payload, and how it is written: text as it is, other bytes in base64, so that every byte can be had back."""
+    try:
+        return {"payload": payload.decode(), "encoding": "utf-8"}
+    except UnicodeDecodeError:
+        return {"payload": base64.b64encode(payload).decode(), "encoding": "base64"}
+
+
 def _print_entry(entry_id: int, payload: bytes, as_json: bool) -> None:
     if as_json:
-        print_json({"entry": entry_id, "payload": payload.decode(errors="backslashreplace")})
+        print_json({"entry": entry_id, **_as_json(payload)})
     else:
         sys.stdout.buffer.write(payload + b"\n")
         sys.stdout.buffer.flush()

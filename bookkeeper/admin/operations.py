@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _RUNS_SHOWN = 8
+_STUCK_SHOWN = 20
 
 
 def byte_count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
@@ -154,7 +155,7 @@ def _some(runs: list[str]) -> list[str]:
 @click.option(
     "--while-writable", is_flag=True, help="Also while a bookie still takes new entries; drain it again later."
 )
-@click.option("--dry-run", is_flag=True, help="Only say what there is to move.")
+@click.option("--dry-run", is_flag=True, help="Only say what there is to move, and what cannot be.")
 def drain(
     metadata: str,
     as_json: bool,
@@ -185,19 +186,24 @@ def drain(
         owner=f"bk drain on {platform.node()}",
     )
     if dry_run:
-        _dry_run(metadata, names, as_json)
+        _dry_run(metadata, names, config, as_json)
     else:
         _drain(metadata, names, config, as_json)
 
 
-def _dry_run(metadata: str, names: tuple[str, ...], as_json: bool) -> None:
-    async def work() -> tuple[list[Share], list[Stuck]]:
-        from bookkeeper.replication import shares_of
+def _dry_run(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json: bool) -> None:
+    """What a drain would do now: also what it would refuse, and what would be stuck."""
+
+    async def work() -> tuple[list[Share], list[Stuck], list[Stuck], list[str]]:
+        from bookkeeper.replication import cannot_move, shares_of
 
         async with connected(metadata) as bk:
-            return await shares_of(bk, names)
+            shares, unreadable = await shares_of(bk, names)
+            stuck = await cannot_move(bk, names, shares, config)
+            writable = set() if config.while_writable else set(await bk.metadata_store.bookies.writable())
+            return shares, unreadable, stuck, [name for name in names if name in writable]
 
-    shares, unreadable = finish(work())
+    shares, unreadable, stuck, writable = finish(work())
     copies = sum(copy.is_decided for share in shares for copy in share.copies)
     entries, size = sum(share.entries for share in shares), sum(share.size_guess for share in shares)
     not_closed = [share.ledger_id for share in shares if not all(copy.is_decided for copy in share.copies)]
@@ -210,9 +216,12 @@ def _dry_run(metadata: str, names: tuple[str, ...], as_json: bool) -> None:
                 "entries": entries,
                 "bytes_about": size,
                 "not_closed": not_closed,
-                "unreadable": [str(stuck) for stuck in unreadable],
+                "unreadable": [str(each) for each in unreadable],
+                "stuck": [{"ledger": each.ledger_id, "reason": str(each)} for each in stuck],
+                "writable": writable,
             }
         )
+        _refuse_stuck(stuck, unreadable)
         return
     click.echo(
         f"{', '.join(names)}: {counted(len(shares), 'ledger')} to move, {entries} entries in fragments with an end, "
@@ -222,6 +231,23 @@ def _dry_run(metadata: str, names: tuple[str, ...], as_json: bool) -> None:
         click.echo(f"not closed, their last fragments are their writers' to move: {_list(not_closed)}")
     for line in unreadable:
         click.echo(str(line))
+    if writable:
+        click.echo(
+            f"writable, so not drained before they are read-only (or with --while-writable): {', '.join(writable)}"
+        )
+    if stuck:
+        click.echo(f"cannot move now: {len(stuck)} of the copies; add a bookie")
+        for each in stuck[:_STUCK_SHOWN]:
+            click.echo(f"  {each}")
+        if len(stuck) > _STUCK_SHOWN:
+            click.echo(f"  and {len(stuck) - _STUCK_SHOWN} more")
+    _refuse_stuck(stuck, unreadable)
+
+
+def _refuse_stuck(stuck: Sequence[Stuck], unreadable: Sequence[Stuck]) -> None:
+    """The status that the drain would have."""
+    if stuck or unreadable:
+        sys.exit(1)
 
 
 def _list(ledgers: Sequence[int]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, NoClusterError, Outcome
-from bookkeeper.real import run
+from bookkeeper.real import run, system_seams
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, ClientConfig
@@ -142,8 +142,11 @@ def finish(work: Coroutine[Any, Any, T], *, changes: bool = False) -> T:
 
 
 @asynccontextmanager
-async def connected(uri: str, config: ClientConfig | None = None) -> AsyncIterator[BookKeeper]:
+async def connected(uri: str, config: ClientConfig | None = None, *, makes: bool = False) -> AsyncIterator[BookKeeper]:
     """A client of the cluster at ``uri``. What goes wrong before it is connected names the address.
+
+    Only with ``makes`` a cluster inside this process (``embedded:``) that is not there yet is made: whoever looks at
+    one, or changes something in it, has misspelt its address.
 
     Raises:
         ClickException: there is no cluster, or the store does not answer: nothing has happened.
@@ -154,6 +157,10 @@ async def connected(uri: str, config: ClientConfig | None = None) -> AsyncIterat
     if (tls := chosen_tls()) is not None:
         config = replace(config or ClientConfig(), tls=tls)
     try:
+        if not makes and uri.startswith("embedded:"):
+            from bookkeeper.embedded import require_cluster
+
+            require_cluster(uri, system_seams())
         client = await BookKeeper.connect(uri, config=config)
     except NoClusterError as error:
         raise click.ClickException(str(error)) from error

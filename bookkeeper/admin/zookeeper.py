@@ -185,7 +185,7 @@ def class_path() -> str:
     """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise ConfigError("ZooKeeper comes with PySpark: `pip install pyspark`")
+        raise ConfigError("ZooKeeper comes with PySpark, which is not installed: pip install 'bookkeeper-py[spark]'")
     jars = Path(spec.origin).parent / "jars"
     found = [str(jar) for pattern in _JARS for jar in sorted(jars.glob(f"{pattern}.jar"))]
     if not any(Path(jar).name.startswith("zookeeper-") for jar in found):

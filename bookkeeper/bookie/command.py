@@ -22,6 +22,7 @@ from bookkeeper.errors import (
     MetadataError,
     MetadataUnavailableError,
     StorageError,
+    in_words,
 )
 from bookkeeper.net.tls import MODES
 
@@ -80,12 +81,12 @@ def bookie(
             real.no_core_dumps()
         code = real.run(serve(config, real.system_seams()))
     except (ConfigError, CookieError, DirectoryLockedError) as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"bk: {error}", err=True)
         code = EXIT_CONFIG
     except MetadataUnavailableError as error:
-        click.echo(f"error: the metadata store does not answer: {error}", err=True)
+        click.echo(f"bk: the metadata store does not answer: {error}", err=True)
         code = EXIT_METADATA
     except (MetadataError, StorageError, OSError) as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"bk: {in_words(error)}", err=True)
         code = EXIT_DISK if isinstance(error, StorageError) else 1
     sys.exit(code)

@@ -137,7 +137,10 @@ def _credentials(settings: dict[str, Any], where: str) -> Credentials:
     if scheme not in ("digest", "sasl"):
         raise ConfigError(f"{where}: scheme is digest or sasl, got {scheme!r}")
     if scheme == "sasl" and importlib.util.find_spec("puresasl") is None:
-        raise ConfigError(f'{where}: scheme = "sasl" needs the Python package pure-sasl: `pip install pure-sasl`')
+        raise ConfigError(
+            f'{where}: scheme = "sasl" needs the Python package pure-sasl, which is not '
+            "installed: pip install 'bookkeeper-py[zookeeper-sasl]'"
+        )
     return Credentials(
         user=settings.get("user"),
         password=None if password is None else Secret(str(password)),

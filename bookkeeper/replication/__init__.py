@@ -31,6 +31,7 @@ from bookkeeper.replication.drain import (
     Moved,
     Share,
     Stuck,
+    cannot_move,
     drain,
     shares_of,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "Share",
     "Stuck",
     "TidiedMark",
+    "cannot_move",
     "drain",
     "forget",
     "replicate_fragment",

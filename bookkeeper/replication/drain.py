@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
@@ -161,6 +161,36 @@ async def shares_of(client: BookKeeper, bookies: Sequence[str]) -> tuple[list[Sh
         if copies:
             shares.append(Share(ledger_id, found, tuple(copies)))
     return shares, unreadable
+
+
+async def cannot_move(
+    client: BookKeeper, bookies: Sequence[str], shares: Sequence[Share], config: DrainConfig
+) -> list[Stuck]:
+    """The decided copies among ``shares`` whose place nobody can take, by the bookies that are writable now.
+
+    Raises:
+        IllegalOperationError: as :func:`drain`, but for bookies that are writable: they may be made read-only first.
+        MetadataError.
+    """
+    names = tuple(dict.fromkeys(BookieId(bookie) for bookie in bookies))
+    await _check_request(client, names, replace(config, while_writable=True))
+    only = set(map(BookieId, config.targets))
+    takers = {taker for taker in await Operator(client).writable_bookies() if taker not in names}
+    takers = takers & only if only else takers
+    stuck: list[Stuck] = []
+    for share in shares:
+        taken: Counter[EntryId] = Counter()
+        for copy in (copy for copy in share.copies if copy.is_decided):
+            ensemble = share.metadata.fragment_of(copy.first_entry).ensemble
+            free = takers - set(ensemble)
+            taken[copy.first_entry] += 1
+            if taken[copy.first_entry] > len(free):
+                able = ", ".join(sorted(takers)) or "none"
+                reason = (
+                    f"nobody can take its place: writable and allowed are {able}, of {', '.join(ensemble)} it consists"
+                )
+                stuck.append(Stuck(share.ledger_id, reason, copy))
+    return stuck
 
 
 async def drain(

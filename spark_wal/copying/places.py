@@ -73,6 +73,7 @@ def open_place(uri: str, access: GatewayAccess) -> Place:
         from spark_wal.copying.arrow_place import ArrowPlace
     except ModuleNotFoundError as missing:
         raise ConfigError(
-            f"{parts.scheme}:// needs the Python package {missing.name!r}, which is not installed"
+            f"{parts.scheme}:// needs the Python package {missing.name!r}, which is not installed: "
+            "pip install 'bookkeeper-py[copy]'"
         ) from None
     return ArrowPlace(uri)

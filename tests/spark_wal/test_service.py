@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import urllib.request
 from pathlib import Path
@@ -30,13 +31,33 @@ def test_a_service_that_cannot_start_says_why_here(tmp_path: Path) -> None:
 
 
 def test_a_running_gateway_is_used_as_it_is() -> None:
-    with spark_wal.checkpoint_service("http://gateway:9870") as wal:
-        assert wal.location("a/b") == "webhdfs://gateway:9870/a/b"
-    with spark_wal.checkpoint_service("https://gateway:9871") as wal:
-        assert wal.location("a") == "swebhdfs://gateway:9871/a"
-        assert wal.url == "https://gateway:9871"
-    with pytest.raises(ConfigError), spark_wal.checkpoint_service("http://"):
+    with socket.socket() as gateway:
+        gateway.bind(("127.0.0.1", 0))
+        gateway.listen()
+        address = f"127.0.0.1:{gateway.getsockname()[1]}"
+        with spark_wal.checkpoint_service(f"http://{address}") as wal:
+            assert wal.location("a/b") == f"webhdfs://{address}/a/b"
+        with spark_wal.checkpoint_service(f"https://{address}") as wal:
+            assert wal.location("a") == f"swebhdfs://{address}/a"
+            assert wal.url == f"https://{address}"
+
+
+@pytest.mark.parametrize("url", ["http://", "http://gateway", "http://gateway:port"])
+def test_a_url_without_host_or_port_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="expected http://HOST:PORT"), spark_wal.checkpoint_service(url):
         pass
+
+
+def test_a_url_where_nobody_listens_is_refused_at_once(tmp_path: Path) -> None:
+    """The URL of a gateway was never tried: a query found out, minutes later, that there was none."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with (
+            pytest.raises(ConnectionError, match=rf"no gateway answers at {url} \(Connection refused\): start it"),
+            spark_wal.checkpoint_service(url),
+        ):
+            pass
 
 
 def test_an_exception_in_the_block_ends_the_service_too(tmp_path: Path) -> None:

@@ -31,9 +31,9 @@ class Said:
         """It ended with one sentence that has all of ``words``: no traceback, nothing on standard output."""
         assert self.status == status, (self.status, self.out, self.err)
         assert "Traceback" not in self.err
-        said = [line for line in self.err.splitlines() if line]
+        said = [line for line in self.err.splitlines() if line and not line.startswith("writing to ledger ")]
         assert len(said) == (1 if status == 1 else 3), self.err
-        assert said[-1].startswith("bk: " if status == 1 else "Error: "), self.err
+        assert said[-1].startswith("bk: "), self.err
         for word in words:
             assert word in said[-1], self.err
 

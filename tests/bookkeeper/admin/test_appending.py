@@ -103,7 +103,7 @@ def test_too_much_above_a_gap_is_refused_instead_of_waiting_for_ever(
     cluster: Bookies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = ClientConfig(pending_entries_max=50)
-    monkeypatch.setattr("bookkeeper.admin.appending.connected", lambda uri: connected(uri, small))
+    monkeypatch.setattr("bookkeeper.admin.appending.connected", lambda uri, **more: connected(uri, small, **more))
     lines = "".join(f"{number} x\n" for number in range(2000)).encode()
     written = bk("ledger", "append", "-m", cluster.uri, "--with-ids", "--json", stdin=lines).document
     assert written["entries"] == 2000, "in order there is always room in time"

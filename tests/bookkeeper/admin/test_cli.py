@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fnmatch
 import gc
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Coroutine
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -17,9 +20,11 @@ import pytest
 
 from bookkeeper.admin import cli
 from bookkeeper.admin.cli import explain
+from bookkeeper.admin.extras import EXTRAS
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, NoSuchLedgerError, UnauthorizedError
 from tests.bookkeeper.admin.commands import bk
 
+ROOT = Path(__file__).parents[3]
 VERBS = ["bench", "bookie", "bookies", "gateway", "init", "ledger", "standalone", "zookeeper"]
 LEAVES = [
     *(["ledger", verb] for verb in ("append", "read", "tail", "show", "list", "recover", "delete")),
@@ -27,6 +32,9 @@ LEAVES = [
     ["gateway", "webhdfs"],
     *([verb] for verb in ("bookie", "bookies", "init", "standalone", "zookeeper")),
 ]
+
+
+ONE = ("--ensemble", 1, "--write-quorum", 1, "--ack-quorum", 1)
 
 
 def test_help_lists_every_verb_with_a_sentence() -> None:
@@ -67,6 +75,89 @@ def test_what_is_not_there_is_one_sentence_with_status_2() -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["ledgr"], "'ledger'"),
+        (["ledger", "apend"], "'append'"),
+        (["append"], "'bk ledger append'"),
+        (["copy"], "'bk metadata copy'"),
+        (["bookies", "--jsn"], "'--json'"),
+        (["standalone", "--webhdfs"], "'--webhdfs-port'"),
+    ],
+)
+def test_what_is_nearly_right_is_answered_with_what_may_be_meant(words: list[str], meant: str) -> None:
+    """The verbs of ``bk`` are loaded when asked for, so that click knew no names to compare a misspelt one with."""
+    bk(*words).refused("Did you mean", meant, status=2)
+
+
+def test_a_package_that_an_extra_brings_is_named_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``pip install .`` without extras, then a verb: it ended with the traceback of a missing module."""
+
+    def lacks() -> None:
+        raise ModuleNotFoundError("No module named 'aiohttp'", name="aiohttp.web")
+
+    verb = click.Command("lacks", callback=lacks)
+    monkeypatch.setattr(cli, "_verbs", lambda: {"lacks": mock.Mock(load=lambda: verb)})
+    bk("lacks").refused("needs the Python package 'aiohttp'", "pip install 'bookkeeper-py[spark]'")
+
+
+def test_the_extras_that_are_named_bring_these_packages() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for package, extra in EXTRAS.items():
+        wanted = {"puresasl": "pure-sasl"}.get(package, package)
+        assert any(re.match(rf"{wanted}\b", line) for line in declared[extra]), f"{extra} does not bring {package}"
+
+
+BLOCKED = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {packages}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Blocked())
+from bookkeeper.admin.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (["--help"], None),
+        (["gateway", "webhdfs", "--help"], None),
+        (["gateway", "webhdfs", "--metadata", "file:///tmp/never"], "spark"),
+        (["gateway", "spark-conf", "http://h:1", "--dir", "/tmp/never"], "spark"),
+        (["checkpoint", "copy", "/tmp/never", "s3a://b/x"], "copy"),
+        (["zookeeper", "--dir", "/tmp/never"], "spark"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else part,
+)
+def test_without_the_extras_every_verb_works_or_names_the_one_it_needs(words: list[str], extra: str | None) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED.format(packages=set(EXTRAS)), *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if extra is None:
+        assert (done.returncode, done.stderr) == (0, "")
+    else:
+        assert done.returncode == 1
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("bk: ") and line.endswith(f"pip install 'bookkeeper-py[{extra}]'")
+
+
+def test_the_wheel_brings_our_packages_and_no_other() -> None:
+    """A top-level package ``examples`` in site-packages shadows everybody's own."""
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
+    packages = [place.parent.name for place in ROOT.glob("*/__init__.py")]
+    found = {name for name in packages for pattern in told["include"] if fnmatch.fnmatch(name, pattern)}
+    assert "examples" in packages
+    assert found == {"bookkeeper", "journal_manager", "spark_wal"}
+
+
+@pytest.mark.parametrize(
     "words", [["bookies"], ["init"], ["ledger", "list"], ["ledger", "show", "0"], ["bench", "add"]], ids=" ".join
 )
 def test_without_an_address_it_is_said_how_to_give_one(words: list[str]) -> None:
@@ -74,6 +165,7 @@ def test_without_an_address_it_is_said_how_to_give_one(words: list[str]) -> None
 
 
 def test_our_errors_end_with_a_sentence_and_a_traceback_only_when_asked_for(embedded: str) -> None:
+    assert bk("ledger", "append", "-m", embedded, *ONE).status == 0
     bk("ledger", "show", 77, "-m", embedded).refused("there is no ledger 77")
     with pytest.raises(NoSuchLedgerError):
         bk("ledger", "show", 77, "-m", embedded, environment={"BK_TRACEBACK": "1"})
@@ -164,7 +256,16 @@ def test_after_a_verb_was_loaded_garbage_is_collected_as_before(
         (BookKeeperError(), "BookKeeperError"),
         (MetadataUnavailableError("gone"), "gone (trying again may help)"),
         (UnauthorizedError("no"), "no (--password or BK_PASSWORD gives it)"),
-        (OSError(2, "No such file", "x"), "[Errno 2] No such file: 'x'"),
+        (OSError(2, "No such file", "x"), "x: No such file"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (
+            OSError(98, "error while attempting to bind on address ('127.0.0.1', 9870): address already in use"),
+            "127.0.0.1:9870 is taken: another program listens there. End it, or choose another port",
+        ),
+        (
+            OSError(99, "error while attempting to bind on address ('10.1.2.3', 1): cannot assign requested address"),
+            "cannot listen at 10.1.2.3:1: cannot assign requested address",
+        ),
     ],
 )
 def test_an_error_is_explained_in_one_sentence(error: BaseException, text: str) -> None:

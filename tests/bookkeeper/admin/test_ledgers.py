@@ -68,16 +68,17 @@ def test_a_part_is_read_with_first_and_last(cluster: Bookies, written: int) -> N
     assert read("--first", 1000) == [], "the end is no mistake"
 
 
-def test_json_has_a_document_for_each_entry(cluster: Bookies) -> None:
+def test_json_has_a_document_for_each_entry_and_every_byte_can_be_had_back(cluster: Bookies) -> None:
+    """Bytes that are no text were escaped in a way that text can look like too, so that none could be had back."""
     said = bk("ledger", "append", "-m", cluster.uri, "--json", stdin=b"text\n\xff\n\nlast without newline")
     document = said.document
     assert document["entries"] == 4
     read = bk("ledger", "read", document["ledger"], "-m", cluster.uri, "--json").out.splitlines()
     assert [json.loads(line) for line in read] == [
-        {"entry": 0, "payload": "text"},
-        {"entry": 1, "payload": "\\xff"},
-        {"entry": 2, "payload": ""},
-        {"entry": 3, "payload": "last without newline"},
+        {"entry": 0, "payload": "text", "encoding": "utf-8"},
+        {"entry": 1, "payload": "/w==", "encoding": "base64"},
+        {"entry": 2, "payload": "", "encoding": "utf-8"},
+        {"entry": 3, "payload": "last without newline", "encoding": "utf-8"},
     ]
 
 

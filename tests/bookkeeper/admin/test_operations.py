@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -119,10 +120,20 @@ def test_a_bookie_is_forgotten_when_nothing_needs_it(tmp_path: Path) -> None:
 
 
 def test_what_is_stuck_is_told_with_its_reason_and_the_status_says_so(tmp_path: Path) -> None:
+    """Also beforehand: a dry run counted what is there, without a look at who could take it."""
     with bookies(tmp_path, ("b1", "b2", "b3")) as three:
         ledger = append(three, 5)
         three["b2"].kill()
         until(lambda: three.states()["b2"] == "absent", 60, three.states)
+        plan = bk("bookies", "drain", "b2", "--dry-run", "-m", three.uri, "--json")
+        (stuck,) = json.loads(plan.out)["stuck"]
+        assert plan.status == 1 and stuck["ledger"] == ledger, "a plan promises what cannot be"
+        assert "nobody can take its place" in stuck["reason"]
+        told = bk("bookies", "drain", "b2", "--dry-run", "-m", three.uri)
+        assert told.status == 1 and "cannot move now: 1 of the copies" in told.out
+        bk("bookies", "drain", "b9", "--dry-run", "-m", three.uri).refused("no bookie b9")
+        writable = bk("bookies", "drain", "b1", "--dry-run", "-m", three.uri).out
+        assert "writable, so not drained before they are read-only" in writable
         said = bk("bookies", "drain", "b2", "-m", three.uri)
         shown = " ".join(said.out.replace("│", " ").split())
         assert said.status == 1 and "stuck: 1" in shown and "nobody can take the place of" in shown

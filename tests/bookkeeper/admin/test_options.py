@@ -75,7 +75,35 @@ async def test_a_cluster_that_is_there_is_connected_to(tmp_path: Path) -> None:
 
 
 def test_the_address_may_come_from_the_environment(embedded: str) -> None:
+    one = ("--ensemble", 1, "--write-quorum", 1, "--ack-quorum", 1)
+    assert bk("ledger", "append", *one, environment={"BK_METADATA": embedded}).status == 0
     assert bk("bookies", environment={"BK_METADATA": embedded}).status == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["bookies"],
+        ["bookies", "info"],
+        ["bookies", "drain", "b1"],
+        ["bookies", "forget", "b1"],
+        ["ledger", "list"],
+        ["ledger", "read", "0"],
+        ["ledger", "tail", "0"],
+        ["ledger", "show", "0"],
+        ["ledger", "entries", "0"],
+        ["ledger", "recover", "0"],
+        ["ledger", "delete", "0", "--yes"],
+        ["bench", "read", "0"],
+        ["metadata", "show"],
+        ["metadata", "audit-acls"],
+    ],
+    ids=" ".join,
+)
+def test_who_only_looks_at_a_misspelt_address_makes_no_cluster_there(words: list[str], tmp_path: Path) -> None:
+    """Connecting to an ``embedded:`` address makes what is not there: also for verbs that have no use for a new one."""
+    bk(*words, "-m", f"embedded://{tmp_path}/misspelt").refused(f"there is no cluster in {tmp_path}/misspelt")
+    assert os.listdir(tmp_path) == []
 
 
 def test_json_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
