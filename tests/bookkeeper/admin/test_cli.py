@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import gc
 import os
-import re
 import subprocess
 import sys
 import tomllib
@@ -99,13 +98,6 @@ def test_a_package_that_an_extra_brings_is_named_with_the_extra(monkeypatch: pyt
     verb = click.Command("lacks", callback=lacks)
     monkeypatch.setattr(cli, "_verbs", lambda: {"lacks": mock.Mock(load=lambda: verb)})
     bk("lacks").refused("needs the Python package 'aiohttp'", "pip install 'bookkeeper-py[spark]'")
-
-
-def test_the_extras_that_are_named_bring_these_packages() -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    for package, extra in EXTRAS.items():
-        wanted = {"puresasl": "pure-sasl"}.get(package, package)
-        assert any(re.match(rf"{wanted}\b", line) for line in declared[extra]), f"{extra} does not bring {package}"
 
 
 BLOCKED = """
