@@ -90,6 +90,8 @@ class _Starter:
         self.report = OpenReport()
         self.states: dict[int, LedgerState] = {}
         self.dropped: set[int] = set()
+        self.news: set[int] = set()
+        """Ledgers of which something was replayed, taken in or rebuilt: no segment that stays knows it."""
         self.lost: list[str] = []
         """Reasons for limbo."""
         self.torn: str | None = None
@@ -396,6 +398,7 @@ class _Starter:
         for offset, ledger_id, entry_id, lac, size in rows:
             if ledger_id in self.dropped:
                 continue
+            self.news.add(ledger_id)
             if entry_id == Kind.DROPPED:
                 self._drop(ledger_id)
                 continue
@@ -428,9 +431,11 @@ class _Starter:
         snap = self.snap = Snapshot(self.before, segment_id, self.books.next_log, file_id + 1)
         snap.keep_journals = bool(self.damaged or self.known)
         snap.file_id, snap.sequence = file_id, self.last
+        snap.rebuilt = self.before.rebuild or self.report.rebuilt
+        news = self.states.keys() | self.dropped if snap.rebuilt else self.news
         snap.tails = {key: state.index.freeze() for key, state in self.states.items() if state.index.tail}
-        snap.states = {key: state.encode() for key, state in self.states.items()}
-        snap.states.update({key: dropped_row(key) for key in self.dropped})
+        snap.states = {key: state.encode() for key, state in self.states.items() if key in news}
+        snap.states.update({key: dropped_row(key) for key in self.dropped & news})
         snap.alive, snap.dropped = set(self.states), self.dropped
         snap.logs = {key: log.entry() for key, log in self.books.logs.items()}
         for key, log in self.books.logs.items():
@@ -439,12 +444,9 @@ class _Starter:
                 snap.unsynced[key] = log.file
             if not log.finished and key not in self.keep:
                 snap.finish[key] = (log.file, log.end, log.usage)
-        snap.rebuilt = self.before.rebuild or self.report.rebuilt
         snap.limbo = "; ".join(dict.fromkeys(self.lost)) or None
         snap.quarantined = list(dict.fromkeys([*self.before.quarantined, *self.report.quarantined]))
         snap.spares = max(self.config.journal_spares - spares, 0)
-        if not self.report.replayed_records and not snap.rebuilt:
-            snap.states, snap.tails = {}, {}  # nothing new
         covered = run_checkpoint(self.disk, self.config, snap)
         self._adopt(covered)
         return covered

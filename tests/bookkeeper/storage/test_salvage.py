@@ -71,6 +71,35 @@ def test_what_the_journal_has_lost_is_read_from_logs_that_no_manifest_names(
     assert {key: read(engine, workers, *key) for key in truth.sent} == truth.sent
 
 
+@pytest.mark.rule("G4", "K18", "K19")
+@pytest.mark.parametrize("config", [ROOMY, ONE_LOG])
+def test_what_the_logs_hold_stays_readable_though_the_journal_gave_nothing(config: StorageConfig) -> None:
+    """With every journal file gone nothing is replayed, and that was taken for "nothing new": what had just been taken
+    in from the entry logs was kept out of the index segment, and forgotten with the checkpoint that ends the start."""
+    disk = RecordingDisk()
+    life = Life(disk, config)
+    life.add(1, 0)
+    life.pump()
+    life.checkpoint()
+    life.pump()
+    life.add(1, *range(1, 13), size=200)
+    life.add(2, 0)
+    life.fence(2)
+    life.pump()
+    disk = RecordingDisk({name: data for name, data in disk.files().items() if not name.endswith(".journal")})
+    for _ in range(3):
+        engine, workers = open_engine(disk, config)
+        assert engine.in_limbo and engine.report.replayed_records == 0
+        assert {key: read(engine, workers, *key) for key in life.truth.sent} == life.truth.sent
+        assert engine.last_entry(lid(1)) == 12
+    engine.end_limbo()
+    assert engine.is_fenced(lid(2)), "a fence is taken in, too"
+    engine.close(lambda error: None)
+    workers.pump()
+    engine, workers = open_engine(disk, config)
+    assert {key: read(engine, workers, *key) for key in life.truth.sent} == life.truth.sent
+
+
 @pytest.mark.rule("G4", "K18")
 @pytest.mark.parametrize("suffix", ["journal", "manifest", ".index"])
 def test_a_start_that_found_damage_removes_and_overwrites_nothing(suffix: str) -> None:
