@@ -102,6 +102,13 @@ def gateway() -> None:
 @limit("--slow-client-s", 30.0, "Seconds for a request's head, for a chunk of its body, for taking replies.")
 @limit("--upload-idle-s", 3600.0, "Seconds for which nothing may come between two chunks of an upload.")
 @limit("--file-bytes-max", 64 << 30, "Bytes of the largest file.")
+@click.option(
+    "--temporary-keep-s",
+    type=click.FloatRange(min=0),
+    default=24 * 3600.0,
+    show_default=True,
+    help="Seconds for which a temporary file of Spark's stays that nobody touches; 0: for ever.",
+)
 @click.option("--insecure", is_flag=True, help="Listen beyond loopback without encryption or authentication.")
 def webhdfs(
     metadata: str,
@@ -122,6 +129,7 @@ def webhdfs(
     slow_client_s: float,
     upload_idle_s: float,
     file_bytes_max: int,
+    temporary_keep_s: float,
     insecure: bool,
 ) -> None:
     """A WebHDFS gateway: Spark keeps its streaming checkpoints here (webhdfs://HOST:PORT/...).
@@ -160,7 +168,10 @@ def webhdfs(
                 upload_idle_s=max(upload_idle_s, slow_client_s),
             ),
             gateway=GatewayConfig(
-                owner=OwnerConfig(limits=UploadLimits(file_bytes_max=file_bytes_max)), quotas=dict(quotas)
+                owner=OwnerConfig(
+                    limits=UploadLimits(file_bytes_max=file_bytes_max), temporary_keep_s=temporary_keep_s
+                ),
+                quotas=dict(quotas),
             ),
         )
     except ConfigError as error:

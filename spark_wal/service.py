@@ -19,7 +19,10 @@ from bookkeeper.real import run, system_seams
 from spark_wal.spark_access import GatewayAccess, write_settings
 from spark_wal.webhdfs.access import AccessConfig
 from spark_wal.webhdfs.backing import DEFAULT_NAMESPACE
+from spark_wal.webhdfs.gateway import GatewayConfig
+from spark_wal.webhdfs.owner import OwnerConfig
 from spark_wal.webhdfs.serving import DEFAULT_LISTEN, ServingConfig, WebHdfsService
+from spark_wal.webhdfs.temp_files import KEEP_S
 
 _SCHEMES: Final = ("http", "https", "webhdfs", "swebhdfs")
 """Of a gateway that runs."""
@@ -149,6 +152,7 @@ def checkpoint_service(
     listen: Address | str = DEFAULT_LISTEN,
     protection: AccessConfig | None = None,
     access: GatewayAccess | None = None,
+    temporary_keep_s: float = KEEP_S,
 ) -> Iterator[CheckpointService]:
     """Use the gateway at ``http://host:port``, or start one in this process, in a thread of its own.
 
@@ -156,7 +160,8 @@ def checkpoint_service(
     ``file:///DIR`` for a namespace without replication, or the URL of a running gateway. The gateway listens
     on ``listen``; keep the port from run to run, because Spark writes full addresses into sink metadata.
     ``access`` is how Spark reaches a gateway that is protected (TLS, certificates, tokens), ``protection`` how one that
-    is started here protects itself.
+    is started here protects itself. ``temporary_keep_s``: how long one that is started here keeps a temporary file of
+    Spark's that nobody touches; 0: for ever.
 
     Raises:
         ConfigError: not such an address, or settings that do not go together. ConnectionError: nobody listens at the
@@ -167,6 +172,8 @@ def checkpoint_service(
         running = CheckpointService.at(uri, access=access)
         if protection is not None:
             raise ConfigError(f"protection is for a gateway that is started here; the one at {uri} has its own")
+        if temporary_keep_s != KEEP_S:
+            raise ConfigError(f"temporary_keep_s is for a gateway that is started here; the one at {uri} has its own")
         _require_listening(uri)
         try:
             yield running
@@ -175,7 +182,9 @@ def checkpoint_service(
         return
     where = Address.parse(listen) if isinstance(listen, str) else listen
     protection = protection or AccessConfig()
-    thread = _GatewayThread(ServingConfig(uri=uri, namespace=namespace, listen=where, access=protection))
+    gateway = GatewayConfig(owner=OwnerConfig(temporary_keep_s=temporary_keep_s))
+    config = ServingConfig(uri=uri, namespace=namespace, listen=where, access=protection, gateway=gateway)
+    thread = _GatewayThread(config)
     address = thread.start()
     service = CheckpointService(str(address), tls=protection.tls is not None, access=access)
     try:

@@ -6,7 +6,7 @@ Read in this order
     inodes, records         what a file is; what may happen to the tree, as journal records
     namespace               the machine: applies records, one after the other, to the tree
     snapshot                the whole tree as bytes
-    temp_files, uploads     what is not in the journal yet: Spark's temporary files, uploads under way
+    temp_files, uploads     Spark's temporary files that were left behind; bytes on their way in
     content                 where bytes live that are too large for the journal
     journal, lease          what the owner stands on: records in order, durable; who may answer at all
     gateway                 the owner: applies, journals, answers when durable; replay, snapshots, orphans
@@ -21,6 +21,4 @@ Promises (numbers as in docs/rules.md): S1 a name is created once; S2 a file is 
 at all; S3 what was acknowledged is listed, for everyone; S4 a rename is atomic and durable before the
 reply; S9 damage is an error, never "no such file". Reads are linearizable: a gateway that cannot be sure
 to be the owner still answers nothing from memory, and no reply shows what is not durable.
-The one exception to "durable at 201" is a file with Spark's exact temporary name: it is durable when
-it is renamed.
 """

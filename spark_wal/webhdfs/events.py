@@ -52,9 +52,8 @@ def event_of(record: Record, applied: Applied, txid: int) -> Event:
         case AppendToFile():
             return Event("append", record.path, txid, record.at_ms)
         case Rename():
-            length = record.carried.length if record.carried else None
             path = applied.path or record.target
-            return Event("rename", path, txid, record.at_ms, source=record.source, length=length)
+            return Event("rename", path, txid, record.at_ms, source=record.source, length=applied.length)
         case Delete():
             return Event("delete", record.path, txid, record.at_ms)
         case SetQuota():

@@ -194,6 +194,7 @@ class Gateway:
             await session.close(abort=True)
             raise
         session.begin_collection()
+        session.begin_looking()
         self.problem = None
         self.session = session
         self._set_role(Role.OWNER)

@@ -341,7 +341,8 @@ class HttpServer:
         if self._access is not None and not self._access.authenticator.is_open:
             return web.json_response(fields, status=200 if session else 503)
         if session is not None:
-            fields |= {"epoch": session.epoch, "txid": session.durable_txid, "temporary_files": len(session.temps)}
+            fields |= {"epoch": session.epoch, "txid": session.durable_txid}
+            fields["temporary_files"] = session.namespace.temporary_files
             fields["upload_bytes_in_memory"] = session.uploads.in_memory
         if gateway.problem is not None:
             fields["problem"] = str(gateway.problem)

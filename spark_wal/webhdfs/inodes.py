@@ -47,6 +47,8 @@ class FileNode:
     block_size: int
     renamed_from: str | None = None
     """Where it was before its last rename, so that a repeated rename request can be told from a conflict."""
+    touched_ms: int = 0
+    """When a record last made it, added to it or moved it; unlike ``modified_ms`` no client can set it."""
     changed: int = 0
     """Sequence number of the record that created, moved or changed it last: a reply that shows this inode
     waits until that record is durable."""

@@ -10,7 +10,8 @@ Rules kept here
     S1  Of several records that create one path without overwriting, exactly one is applied; the others
         are refused with *already exists*.
     S2  A file enters the tree complete; nothing in here is half a file.
-    S4  A rename is one step: no moment shows both names or neither.
+    S4  A rename is one step: no moment shows both names or neither. Whoever is appending to a file that is
+        renamed goes on with it under its new name.
     A rename that is asked for again after its reply was lost is recognised by the target's
     ``renamed_from`` and succeeds without change; Hadoop's client repeats renames blindly.
 """
@@ -20,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_wal.webhdfs.inodes import GROUP, OWNER_OF_ROOT, ROOT_INODE, DirectoryNode, FileNode, Node
-from spark_wal.webhdfs.paths import check_new, child_of, is_below, name_of, names_of, parent_of
+from spark_wal.webhdfs.paths import check_new, child_of, is_below, is_temporary, name_of, names_of, parent_of
 from spark_wal.webhdfs.records import (
     AppendToFile,
     Delete,
@@ -54,6 +55,8 @@ class Applied:
     """False: the tree is as it was, and the record need not be kept."""
     path: str = ""
     """Where the result is, when that is not what the record said (a bare rename into a directory)."""
+    length: int | None = None
+    """Of the file that was renamed."""
     freed: tuple[str, ...] = ()
     """Blobs that no file refers to any more."""
 
@@ -71,6 +74,17 @@ class Found:
     """The highest sequence number of a record this answer rests on: it may be told once that is durable."""
 
 
+class Followed:
+    """A file whose bytes are on their way: where it is while others rename it, or a directory above it."""
+
+    __slots__ = ("node", "path")
+
+    def __init__(self, node: FileNode, path: str) -> None:
+        self.node = node
+        self.path = path
+        """Where it is, unless it was removed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Of everything at and below a path."""
@@ -81,6 +95,11 @@ class Summary:
     quota: int | None
 
 
+def shown(node: Node) -> int:
+    """The highest sequence number of a record that the status of an inode shows something of (S3)."""
+    return node.changed if isinstance(node, FileNode) else max(node.changed, node.names_changed)
+
+
 class Namespace:
     """The tree of one gateway."""
 
@@ -89,13 +108,16 @@ class Namespace:
         self.last_inode = ROOT_INODE
         self.sequence = 0
         """Of the last record applied."""
+        self.temporary_files = 0
+        """How many files have one of Spark's temporary names."""
+        self._followed: set[Followed] = set()
         self._moves: dict[str, Node] = {}
         """Where things were before their last rename -> the thing (its ``renamed_from`` says the same)."""
 
     # -- looking ---------------------------------------------------------------------------------------
 
     def find(self, path: str) -> Found:
-        """What is at ``path``.
+        """What is at ``path``. Of a directory its children are a part: their number and its time are shown with it.
 
         Raises:
             NotADirectoryRefusal: the path leads through a file.
@@ -112,11 +134,11 @@ class Namespace:
             node = child
             if node.changed > seen:
                 seen = node.changed
-        return Found(node, seen)
+        return Found(node, max(seen, shown(node)))
 
     def seen_listing(self, directory: DirectoryNode) -> int:
-        """What a listing of ``directory`` rests on, besides the directory itself."""
-        return max(directory.names_changed, max((c.changed for c in directory.children.values()), default=0))
+        """What a listing of ``directory`` rests on, besides what the directory itself does."""
+        return max(map(shown, directory.children.values()), default=0)
 
     def summary(self, node: Node) -> Summary:
         if isinstance(node, FileNode):
@@ -150,6 +172,29 @@ class Namespace:
         parent = self._directory(parent_of(path))
         parent.children[name_of(path)] = node
         self._note_move(node)
+        self._count(path, node, 1)
+
+    # -- following -------------------------------------------------------------------------------------
+
+    def follow(self, path: str) -> Followed:
+        """Know where the file at ``path`` goes, until ``unfollow``.
+
+        Raises:
+            Refusal: there is no file.
+        """
+        followed = Followed(self._file_to_append(path), path)
+        self._followed.add(followed)
+        return followed
+
+    def unfollow(self, followed: Followed) -> None:
+        self._followed.discard(followed)
+
+    def still_there(self, followed: Followed) -> bool:
+        """Whether it was not removed or replaced meanwhile."""
+        try:
+            return self.find(followed.path).node is followed.node
+        except NotADirectoryRefusal:
+            return False
 
     # -- changing --------------------------------------------------------------------------------------
 
@@ -249,7 +294,7 @@ class Namespace:
         self._check_quota(parent_of(r.path), length)
         node.pieces += r.pieces
         node.length += length
-        node.modified_ms = r.at_ms
+        node.modified_ms = node.touched_ms = r.at_ms
         node.changed = sequence
         self._add_bytes(parent_of(r.path), length)
         return Applied()
@@ -327,7 +372,16 @@ class Namespace:
         node.renamed_from = r.source
         node.changed = sequence
         self._link(parent, target, node, r.at_ms, sequence)
-        return Applied(path=target, freed=freed)
+        self._lead(r.source, target)
+        if isinstance(node, FileNode):
+            node.touched_ms = r.at_ms
+        return Applied(path=target, length=node.length if isinstance(node, FileNode) else None, freed=freed)
+
+    def _lead(self, source: str, target: str) -> None:
+        """Whoever is followed goes along with what was renamed."""
+        for followed in self._followed:
+            if followed.path == source or is_below(followed.path, source):
+                followed.path = target + followed.path[len(source) :]
 
     def _is_repeated(self, r: Rename) -> bool:
         """Whether this very rename was done before, and only its reply was lost."""
@@ -415,6 +469,7 @@ class Namespace:
             length=file.length,
             replication=file.replication,
             block_size=file.block_size,
+            touched_ms=file.at_ms,
             changed=sequence,
         )
 
@@ -438,13 +493,19 @@ class Namespace:
         if old is not None and old is not node:
             old.renamed_from = None  # the place it came from is taken again: no rename from there can be a repeat
         self._note_move(node)
+        self._count(path, node, 1)
         self._add_bytes(parent_of(path), self._length(node))
 
     def _unlink(self, parent: DirectoryNode, path: str, node: Node, at_ms: int, sequence: int) -> None:
         del parent.children[name_of(path)]
         parent.names_changed = sequence
         parent.modified_ms = at_ms
+        self._count(path, node, -1)
         self._add_bytes(parent_of(path), -self._length(node))
+
+    def _count(self, name: str, node: Node, delta: int) -> None:
+        if isinstance(node, FileNode) and is_temporary(name):
+            self.temporary_files += delta
 
     def _note_move(self, node: Node) -> None:
         if node.renamed_from is not None:
@@ -463,7 +524,9 @@ class Namespace:
             current = stack.pop()
             self._forget_move(current)
             if isinstance(current, DirectoryNode):
-                stack.extend(current.children.values())
+                for name, child in current.children.items():
+                    self._count(name, child, -1)
+                    stack.append(child)
             else:
                 freed.extend(current.blobs())
         return freed

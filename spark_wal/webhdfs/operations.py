@@ -222,9 +222,18 @@ async def _append(gateway: Gateway, request: Request) -> Reply:
     if _is_step_one(request):
         await file_system.check_append(owner, request.path)
         return _redirect(request, *_given(request.query, "buffersize"))
-    upload = owner.uploads.begin()
-    await _receive(request, owner, upload, lambda size: owner.namespace.check_more(request.path, size))
-    await file_system.finish_append(owner, request.path, upload)
+    try:
+        file = file_system.begin_append(owner, request.path)
+    except Refusal:
+        await _drain(request)
+        await owner.settled(owner.namespace.sequence)
+        raise
+    try:
+        upload = owner.uploads.begin()
+        await _receive(request, owner, upload, lambda size: owner.namespace.check_more(file.path, size))
+        await file_system.finish_append(owner, file, upload)
+    finally:
+        owner.namespace.unfollow(file)
     return _DONE
 
 

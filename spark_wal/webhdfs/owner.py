@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+import math
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from bookkeeper.errors import require
 from bookkeeper.seams import Clock
 from journal_manager import (
     FIRST_TXID,
@@ -37,9 +39,9 @@ from spark_wal.webhdfs.content import BlobStore
 from spark_wal.webhdfs.events import EventFeed, event_of
 from spark_wal.webhdfs.lease import Lease
 from spark_wal.webhdfs.namespace import Applied, Namespace
-from spark_wal.webhdfs.records import Record, RecordFormatError, decode_record, encode_record
-from spark_wal.webhdfs.refusals import Refusal
-from spark_wal.webhdfs.temp_files import TempFiles
+from spark_wal.webhdfs.records import Delete, Record, RecordFormatError, decode_record, encode_record
+from spark_wal.webhdfs.refusals import NotADirectoryRefusal, Refusal
+from spark_wal.webhdfs.temp_files import KEEP_S, LeftBehind, TempFile, temporary_files
 from spark_wal.webhdfs.uploads import UploadLimits, Uploads
 
 logger = logging.getLogger(__name__)
@@ -87,10 +89,16 @@ class OwnerConfig:
     """How long the bytes of a removed file stay, for readers that are in the middle of it."""
     record_bytes_max: int = 512 * 1024
     """The longest record: an inline file and its paths, with room to spare."""
+    temporary_keep_s: float = KEEP_S
+    """How long one of Spark's temporary files stays that nobody touches; 0: for ever."""
+
+    def __post_init__(self) -> None:
+        stays = 0 <= self.temporary_keep_s < math.inf
+        require(stays, "temporary files stay for so many seconds that nobody touches them, or for ever: 0")
 
 
 class Owner:
-    """The tree, its journal, and what is not in the journal yet."""
+    """The tree, its journal, and uploads under way."""
 
     def __init__(
         self,
@@ -110,7 +118,7 @@ class Owner:
         self._events = events
         self.config = config or OwnerConfig()
         self.namespace = Namespace()
-        self.temps = TempFiles()
+        self.left_behind = LeftBehind(self.config.temporary_keep_s)
         self.uploads = Uploads(blobs, log.token.epoch, self.config.limits)
         self.failed = asyncio.Event()
         """Set when the journal failed: the session is over."""
@@ -211,8 +219,9 @@ class Owner:
         if not self.is_sure:
             raise NotOwnerError("the lease or the journal is not ours for certain")
 
-    async def change(self, record: Record) -> Applied:
-        """Apply a record and wait until it is durable.
+    async def change(self, record: Record, taken: Callable[[], None] | None = None) -> Applied:
+        """Apply a record and wait until it is durable. ``taken`` is told when the tree has it: from then on it may
+        be, or become, durable, whatever is raised here; before that nothing was done.
 
         Raises:
             Refusal: it was refused, and that refusal rests on durable records only.
@@ -231,6 +240,8 @@ class Owner:
         if not applied.changed:
             await self.settled(self.namespace.sequence)
             return applied
+        if taken is not None:
+            taken()
         future = self._write(opcode, body)
         future.add_done_callback(lambda done: self._on_durable(done, record, applied, txid, len(body)))
         await self._durable(future)
@@ -305,6 +316,46 @@ class Owner:
                 logger.info("blob %s stays for now: %s", blob, error)
 
         self._spawn(delete())
+
+    def begin_looking(self) -> None:
+        """Look for temporary files that were left behind, now and then, for as long as this session lasts."""
+        pause_s = self.left_behind.looks_s
+        if pause_s is not None:
+            self._spawn(self._keep_looking(pause_s))
+
+    async def _keep_looking(self, pause_s: float) -> None:
+        while True:
+            await asyncio.sleep(pause_s)
+            try:
+                count = await self.remove_left_behind()
+            except (JournalError, NotOwnerError) as error:  # if it is not the end of the session: at the next look
+                logger.info("temporary files that were left behind stay for now: %s", error)
+            else:
+                if count:
+                    logger.info("%s temporary files were left behind, and are removed", count)
+
+    async def remove_left_behind(self) -> int:
+        """One look: remove the temporary files that are due, each by a record of the journal; returns how many."""
+        found: list[TempFile] = []
+        if self.namespace.temporary_files:
+            for temps in temporary_files(self.namespace.root):
+                found += temps
+                await asyncio.sleep(0)
+        count = 0
+        for temp in self.left_behind.look(found, self.clock.wall_ms()):
+            await self.room()
+            # No pause from here to the moment the tree has changed: it may have been renamed or read meanwhile.
+            now = self.clock.wall_ms()
+            if self._is_there(temp) and self.left_behind.is_due(temp, now):
+                await self.change(Delete(temp.path, recursive=False, at_ms=now))
+                count += 1
+        return count
+
+    def _is_there(self, temp: TempFile) -> bool:
+        try:
+            return self.namespace.find(temp.path).node is temp.node
+        except NotADirectoryRefusal:
+            return False
 
     def _spawn(self, work: object) -> asyncio.Task[None]:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)  # type: ignore[arg-type]

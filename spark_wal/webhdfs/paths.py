@@ -96,7 +96,7 @@ def check_new(path: str) -> None:
 def is_temporary(path: str) -> bool:
     """Whether this is exactly the name Spark's checkpoint file manager gives a file before its rename.
 
-    ``.<name>.<uuid>[.TID<n>].tmp``: only such a file may be acknowledged before it is durable, because
-    nobody relies on it before the rename that publishes it.
+    ``.<name>.<uuid>[.TID<n>].tmp``: only such a file may be removed when it was left behind, because nobody relies
+    on it before the rename that publishes it.
     """
     return path.endswith(".tmp") and _TEMPORARY.fullmatch(name_of(path)) is not None

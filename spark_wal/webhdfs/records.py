@@ -8,7 +8,14 @@ Bytes of one record: a JSON object, its length before it, then the inline bytes 
     u32 length of the JSON | JSON | bytes
 
 The kind of a record is the edit's opcode. JSON keys are short; unknown keys and kinds are refused, since
-skipping an edit would give another tree.
+skipping an edit would give another tree. So the meaning of a kind never changes, what was ever written stays
+readable, and what must say something new gets a kind of its own. What every version has written:
+
+    1 make directories   2 put a file   3 append   5 delete   6 set attributes   7 set quota
+    4 rename             with ``f`` (the file itself) by earlier versions, which knew temporary files in memory only
+
+A temporary file of Spark is two records: 2 when its upload is answered, 4 (names only) when it is renamed. Earlier
+versions read both, so gateways of one namespace may be replaced one by one.
 """
 
 from __future__ import annotations
@@ -82,7 +89,7 @@ class AppendToFile:
 @dataclass(frozen=True, slots=True)
 class Rename:
     """``carried`` is the source, if that was a temporary file which no record had brought yet: one record
-    then holds both the bytes and the name under which they appear."""
+    then holds both the bytes and the name under which they appear. Only journals of earlier versions have it."""
 
     source: str
     target: str

@@ -124,6 +124,8 @@ def _encode_node(path: str, node: Node, inline: list[bytes]) -> dict[str, Any]:
     else:
         fields |= {"c": encode_pieces(node.pieces, inline), "len": node.length}
         fields |= {"rep": node.replication, "bs": node.block_size}
+        if node.touched_ms != node.modified_ms:
+            fields["tt"] = node.touched_ms
     return fields
 
 
@@ -154,6 +156,7 @@ def _decode_node(f: dict[str, Any], inline: Inline) -> Node:
             replication=f["rep"],
             block_size=f["bs"],
             renamed_from=f.get("from"),
+            touched_ms=f.get("tt", f["mt"]),
         )
     except KeyError as error:
         raise RecordFormatError(f"an inode of the snapshot lacks {error}") from error

@@ -32,7 +32,7 @@ class UploadLimits:
     spill_size: int = MIB
     """An upload that grows beyond this is streamed to a blob from then on."""
     budget: int = 256 * MIB
-    """What all uploads and temporary files together may hold in memory."""
+    """What all uploads together may hold in memory."""
     file_bytes_max: int = 64 << 30
     """The largest file that is taken (X30)."""
 
@@ -48,7 +48,7 @@ class Uploads:
         self._epoch = epoch
         self.limits = limits
         self.in_memory = 0
-        """Bytes held by uploads and by finished temporary files."""
+        """Bytes that uploads hold."""
         self._holders: set[Upload] = set()
 
     def begin(self) -> Upload:
@@ -84,6 +84,7 @@ class Upload:
         self._writer: BlobWriter | None = None
         self._lock = asyncio.Lock()
         self._finished = False
+        self._taken = False
         self.size = 0
         self.held = 0
         """Bytes of it in memory."""
@@ -122,28 +123,30 @@ class Upload:
             if self.held:
                 await self._stream_out()
 
-    async def ready(self) -> None:
-        """Wait for a spill that is under way; until the caller pauses again, ``pieces`` may be called."""
-        async with self._lock:
-            return
-
     def pieces(self) -> tuple[Piece, ...]:
-        """What the record of a finished upload says. The bytes stay accounted until ``release``."""
+        """What the record of a finished upload says: true until the caller pauses. Then the tree has it (``take``)."""
         assert self._finished
         if self._writer is not None:
             return (BlobRef(self._writer.blob, 0, self.size),)
         return (b"".join(self._chunks),) if self.size else ()
 
-    def release(self) -> None:
-        """A record has the bytes now, or nobody wants them: they no longer count."""
+    def take(self) -> None:
+        """The tree has what ``pieces`` said, whatever becomes of the record: nothing of it is removed any more."""
+        self._taken = True
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """The bytes in memory no longer count."""
         self._chunks.clear()
         held, self.held = self.held, 0
         self._uploads.hold(self, -held)
 
     async def abandon(self) -> None:
-        """Leave nothing behind (S2)."""
+        """Leave nothing behind (S2); no harm after ``take``."""
+        if self._taken:
+            return
         async with self._lock:
-            self.release()
+            self._let_go()
             if self._writer is None:
                 return
             if self._finished:
@@ -176,4 +179,4 @@ class Upload:
             self._uploads.discard(writer.blob)
             return
         self._writer = writer
-        self.release()
+        self._let_go()

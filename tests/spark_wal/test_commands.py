@@ -9,6 +9,8 @@ from click.testing import CliRunner
 from bookkeeper.real import PosixDisk
 from spark_wal import commands
 from spark_wal.commands import gateway
+from spark_wal.webhdfs import serving
+from spark_wal.webhdfs.serving import ServingConfig, WebHdfsService
 from spark_wal.webhdfs.tokens import Principal, TokenBook
 
 
@@ -28,6 +30,7 @@ def test_help_reads_well() -> None:
         "--connections-max",
         "--slow-client-s",
         "--file-bytes-max",
+        "--temporary-keep-s",
     ):
         assert word in shown
 
@@ -41,12 +44,30 @@ def test_help_reads_well() -> None:
         ("--slow-client-s", "0"),
         ("--upload-idle-s", "-5"),
         ("--file-bytes-max", "0"),
+        ("--temporary-keep-s", "-1"),
     ],
 )
 def test_limits_that_limit_nothing_are_refused(option: tuple[str, str]) -> None:
     refused = CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", *option])
     assert refused.exit_code == 2
     assert option[0] in refused.output
+
+
+@pytest.mark.parametrize(("given", "kept_s"), [((), 86400.0), (("--temporary-keep-s", "0"), 0.0)])
+def test_how_long_temporary_files_stay_is_told_to_the_gateway(
+    monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], kept_s: float
+) -> None:
+    seen: list[ServingConfig] = []
+
+    def service(config: ServingConfig, seams: object) -> WebHdfsService:
+        seen.append(config)
+        raise OSError("enough")
+
+    monkeypatch.setattr(serving, "WebHdfsService", service)
+    assert CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", *given]).exit_code == 1
+    assert [config.gateway.owner.temporary_keep_s for config in seen] == [kept_s]
+    refused = CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", "--temporary-keep-s", "nan"])
+    assert "temporary files stay for so many seconds that nobody touches them" in refused.output
 
 
 def test_a_gateway_has_descriptors_for_its_connections(

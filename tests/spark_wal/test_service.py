@@ -14,6 +14,7 @@ from bookkeeper.testing.certificates import Authority
 from spark_wal.service import file_manager, spark_conf
 from spark_wal.webhdfs.access import AccessConfig
 from spark_wal.webhdfs.tls import TlsFiles
+from tests.spark_wal.processes import until
 
 
 def test_a_service_starts_answers_and_stops(tmp_path: Path) -> None:
@@ -58,6 +59,27 @@ def test_a_url_where_nobody_listens_is_refused_at_once(tmp_path: Path) -> None:
             spark_wal.checkpoint_service(url),
         ):
             pass
+
+
+@pytest.mark.rule("S4")
+def test_a_service_removes_temporary_files_that_were_left_behind(tmp_path: Path) -> None:
+    uri = f"file://{tmp_path}/place"
+    with spark_wal.checkpoint_service(uri, listen="127.0.0.1:0", temporary_keep_s=1) as wal:
+        target = f"{wal.url}/webhdfs/v1/c/.0.0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f.tmp?op=CREATE&namenoderpcaddress=x"
+        with urllib.request.urlopen(urllib.request.Request(target, b"plan", method="PUT")) as reply:
+            assert reply.status == 201
+
+        def temporary_files() -> int:
+            with urllib.request.urlopen(f"{wal.url}/health") as reply:
+                return int(json.load(reply)["temporary_files"])
+
+        assert temporary_files() == 1
+        until(lambda: temporary_files() == 0, 60)
+    with (
+        pytest.raises(ConfigError, match="its own"),
+        spark_wal.checkpoint_service("http://gateway:9870", temporary_keep_s=0),
+    ):
+        pass
 
 
 def test_an_exception_in_the_block_ends_the_service_too(tmp_path: Path) -> None:

@@ -36,10 +36,14 @@ async def put(owner: Owner, path: str, data: bytes) -> None:
     await file_system.finish_create(owner, path, upload, OPTIONS)
 
 
+def temporary(path: str, number: int) -> str:
+    parent, name = path.rsplit("/", 1)
+    return f"{parent}/.{name}.{number:08x}-0000-0000-0000-000000000000.tmp"
+
+
 async def atomic(owner: Owner, path: str, data: bytes, number: int) -> None:
     """What Spark does for one file of its logs."""
-    parent, name = path.rsplit("/", 1)
-    temp = f"{parent}/.{name}.{number:08x}-0000-0000-0000-000000000000.tmp"
+    temp = temporary(path, number)
     await put(owner, temp, data)
     await file_system.rename(owner, temp, path, RenameMode.NONE)
 
@@ -70,6 +74,7 @@ def test_a_successor_has_everything_that_was_acknowledged() -> None:
         assert await content(successor, "/c/large") == bytes(range(256)) * 200
         with pytest.raises(FileExistsRefusal):
             await atomic(successor, "/c/offsets/42", b"another", 1)
+        await file_system.delete(successor, temporary("/c/offsets/42", 1), recursive=False)
         await asyncio.sleep(5)
         assert (first.role, second.role) == (Role.STANDBY, Role.OWNER)
         await second.close()

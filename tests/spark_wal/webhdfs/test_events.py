@@ -20,11 +20,11 @@ FILE = NewFile((b"abc",), 0o644, "a", 1, 1, 5)
 
 def test_each_record_is_an_event() -> None:
     events = [
-        event_of(record, Applied(), 3)
+        event_of(record, Applied(length=3), 3)
         for record in (
             MakeDirectories("/a", 0o755, "a", 1),
             PutFile("/a", FILE, overwrite=False),
-            Rename("/t", "/a", RenameMode.NONE, 1, FILE),
+            Rename("/t", "/a", RenameMode.NONE, 1),
             Delete("/a", False, 1),
             SetAttributes("/a", owner="b"),
             SetQuota("/a", 1, 1),

@@ -103,20 +103,25 @@ async def until(condition: object) -> None:
 
 
 @pytest.mark.rule("S4")
-async def test_s4_an_atomic_file_is_one_record_in_the_journal() -> None:
+async def test_s4_an_atomic_file_is_two_records_in_the_journal_and_each_is_answered_when_it_is_durable() -> None:
     place = Place.empty()
+    temp = f"/c/offsets/{TEMP}"
+    target = v1(temp, "op=RENAME&destination=/c/offsets/0&renameoptions=NONE")
     async with served(place) as server, connected(server.address) as wire:
         await wire.request("PUT", v1("/c/offsets", "op=MKDIRS"))
         before = (await wire.request("GET", "/health")).json()["txid"]
-        await wire.request("PUT", v1(f"/c/offsets/{TEMP}", CREATE), headers=JAVA, chunks=[b"v1\n{", b"}"])
-        assert (await wire.request("GET", "/health")).json()["txid"] == before, "the temporary file is in no record"
-        status = await wire.request("GET", v1(f"/c/offsets/{TEMP}", "op=GETFILELINKSTATUS"))
+        await wire.request("PUT", v1(temp, CREATE), headers=JAVA, chunks=[b"v1\n{", b"}"])
+        health = (await wire.request("GET", "/health")).json()
+        assert (health["txid"], health["temporary_files"]) == (before + 1, 1)
+    async with served(place) as server, connected(server.address) as wire:  # ended, and replayed
+        status = await wire.request("GET", v1(temp, "op=GETFILELINKSTATUS"))
         assert status.json()["FileStatus"]["length"] == 5
-        target = v1(f"/c/offsets/{TEMP}", "op=RENAME&destination=/c/offsets/0&renameoptions=NONE")
         assert (await wire.request("PUT", target)).status == 200
         assert (await wire.request("PUT", target)).status == 200, "asked again after a lost reply"
-        assert (await wire.request("GET", "/health")).json()["txid"] == before + 1
-    async with served(place) as server, connected(server.address) as wire:  # replayed
+        health = (await wire.request("GET", "/health")).json()
+        assert (health["txid"], health["temporary_files"]) == (before + 2, 0)
+    async with served(place) as server, connected(server.address) as wire:
+        assert (await wire.request("PUT", target)).status == 200, "asked again at the next gateway"
         opened = await wire.request("GET", v1("/c/offsets/0", "op=OPEN&namenoderpcaddress=x"))
         assert opened.body == b"v1\n{}"
 
@@ -201,7 +206,8 @@ async def test_the_feed_tells_each_durable_change_in_order() -> None:
         await wire.request("PUT", v1(f"/c/offsets/{TEMP}", CREATE), body=b"plan")
         await wire.request("PUT", v1(f"/c/offsets/{TEMP}", "op=RENAME&destination=/c/offsets/0"))
         await wire.request("DELETE", v1("/c/offsets/0", "op=DELETE"))
-        assert (await event())["op"] == "mkdirs"
+        created = await event()
+        assert (created["op"], created["path"], created["length"]) == ("create", f"/c/offsets/{TEMP}", 4)
         renamed = await event()
         assert (renamed["op"], renamed["path"], renamed["length"]) == ("rename", "/c/offsets/0", 4)
         assert renamed["source"] == f"/c/offsets/{TEMP}"

@@ -32,6 +32,9 @@ from spark_wal.webhdfs.refusals import (
     QuotaExceededError,
     Refusal,
 )
+from spark_wal.webhdfs.temp_files import temporary_files
+
+TEMP = ".0.0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f.tmp"
 
 
 class Tree:
@@ -192,7 +195,16 @@ def test_s3_a_look_elsewhere_rests_on_less(tree: Tree) -> None:
     assert tree.namespace.find("/c/missing").seen < tree.namespace.sequence
 
 
-NAMES = st.sampled_from(["a", "b", "c"])
+@pytest.mark.rule("S3")
+def test_s3_what_a_directory_shows_rests_on_what_made_and_removed_its_children(tree: Tree) -> None:
+    tree.put("/c/a")
+    tree.put("/c/b")
+    tree.do(Delete("/c/a", False, 1))
+    assert tree.namespace.find("/c").seen == tree.namespace.sequence
+    assert tree.namespace.seen_listing(tree.namespace.root) == tree.namespace.sequence
+
+
+NAMES = st.sampled_from(["a", "b", TEMP])
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map(lambda names: "/" + "/".join(names))
 
 
@@ -278,13 +290,19 @@ class AgainstAModel(RuleBasedStateMachine):
                     total += child.length
             assert directory.bytes_below == total
         assert shown == self.model
+        files = [path for path, data in shown.items() if data is not None]
+        assert self.tree.namespace.temporary_files == sum(path.endswith(TEMP) for path in files)
+        found = [t.path for temps in temporary_files(self.tree.namespace.root) for t in temps]
+        assert sorted(found) == sorted(path for path in files if path.endswith(TEMP))
 
     def teardown(self) -> None:
         replayed = Namespace()
         for number, record in enumerate(self.tree.records, 1):
             assert replayed.apply(decode_record(*encode_record(record)), number).changed
         assert snapshot.dump(replayed) == snapshot.dump(self.tree.namespace)
-        assert snapshot.dump(snapshot.load(b"".join(snapshot.dump(replayed)))) == snapshot.dump(replayed)
+        loaded = snapshot.load(b"".join(snapshot.dump(replayed)))
+        assert snapshot.dump(loaded) == snapshot.dump(replayed)
+        assert loaded.temporary_files == replayed.temporary_files == self.tree.namespace.temporary_files
 
 
 TestAgainstAModel = pytest.mark.rule("S1", "S2", "S4")(AgainstAModel.TestCase)

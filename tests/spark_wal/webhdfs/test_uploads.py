@@ -27,7 +27,7 @@ async def test_a_small_upload_goes_into_the_record() -> None:
     await upload.finish()
     assert upload.pieces() == (b"01234567",)
     assert uploads.in_memory == 8
-    upload.release()
+    upload.take()
     assert uploads.in_memory == 0
 
 
@@ -126,17 +126,19 @@ async def test_s2_an_abandoned_upload_leaves_nothing() -> None:
         assert not blobs.blobs
 
 
+@pytest.mark.rule("S2")
 @in_virtual_time
-async def test_a_finished_upload_that_is_streamed_out_later_is_durable_when_ready() -> None:
+async def test_s2_what_a_record_has_taken_is_not_abandoned() -> None:
     blobs = MemoryBlobs()
     uploads = uploads_on(blobs)
     upload = uploads.begin()
-    await upload.write(b"01234")
+    await upload.write(bytes(200))
     await upload.finish()
-    spilling = asyncio.ensure_future(upload.spill())
-    await upload.ready()
-    await spilling
-    assert upload.pieces() == (BlobRef("0", 0, 5),)
+    upload.take()
+    await upload.abandon()
+    await turns()
+    assert len(blobs.blobs) == 1
+    assert uploads.in_memory == 0
 
 
 class Refusing:
@@ -203,7 +205,7 @@ async def test_s2_while_bytes_are_being_streamed_out_the_record_has_them_and_no_
     spilling = asyncio.ensure_future(upload.spill())
     await turns()
     assert upload.pieces() == (b"01234",), "the blob is not durable yet"
-    upload.release()  # the record has them
+    upload.take()  # the record has them
     gate.set()
     await spilling
     await turns()

@@ -27,16 +27,18 @@ def in_virtual_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[
 
 
 class LoopClock:
-    """The running loop's time, for one who may be paused: ``offset`` is how far its own clock is ahead."""
+    """The running loop's time, for one who may be paused: ``offset`` is how far its own clock is ahead, ``wall_offset``
+    how far the one on the wall was set ahead."""
 
     def __init__(self) -> None:
         self.offset = 0.0
+        self.wall_offset = 0.0
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time() + self.offset
 
     def wall_ms(self) -> int:
-        return 1_700_000_000_000
+        return 1_700_000_000_000 + round((self.monotonic() + self.wall_offset) * 1000)
 
 
 class HeldLog:
@@ -158,11 +160,11 @@ def owner_on(
     blobs: MemoryBlobs | None = None,
     snapshots: Snapshots | None = None,
     config: OwnerConfig | None = None,
+    clock: LoopClock | None = None,
 ) -> Owner:
     """A session, not replayed yet."""
-    return Owner(
-        log, snapshots or Snapshots(), blobs or MemoryBlobs(), lease or Switch(), LoopClock(), EventFeed(), config
-    )
+    blobs, clock = blobs or MemoryBlobs(), clock or LoopClock()
+    return Owner(log, snapshots or Snapshots(), blobs, lease or Switch(), clock, EventFeed(), config)
 
 
 async def turns(count: int = 20) -> None:
