@@ -15,7 +15,7 @@ BEGAN := $(shell date +%s.%N)
 INSTALL := $(if $(shell command -v uv 2>/dev/null),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --progress-bar off --no-color)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test demo bench bench-apache interop sim rules clean
+.PHONY: help install check test demo bench bench-apache interop sim mutants rules clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -58,6 +58,9 @@ interop: $(STAMP) ## our client and Java's, our bookies and Java's, every operat
 
 sim: $(STAMP) ## simulate whole clusters, one seed one world [SEEDS=100]
 	$(BIN)/python -m bookkeeper.testing.sim --seeds $(SEEDS)
+
+mutants: $(STAMP) ## plant bugs, one at a time: each must be noticed; writes docs/mutants.md [ARGS="--only bookkeeper.ledger"]
+	$(BIN)/python -m tests.mutants $(if $(ARGS),$(ARGS),--write)
 
 rules: $(STAMP) ## rule -> tests
 	@$(BIN)/python -m tests.architecture.rules
