@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Final
 
 import click
+from click.core import ParameterSource
 
-from bookkeeper.errors import MetadataUnavailableError
+from bookkeeper.errors import BookKeeperError, MetadataUnavailableError
 
 _FILE: Final = click.Path(dir_okay=False)
 
@@ -68,17 +69,26 @@ def zookeeper(directory: Path, port: int) -> None:
 def standalone(bookies: int, directory: Path | None, webhdfs_port: int, **tls: str | None) -> None:
     """Run everything on this machine: bookies, metadata in SQLite, the WebHDFS gateway. Ctrl-C stops it.
 
-    Each is a process of its own. Started again on the same directory it goes on where it was.
+    Each is a process of its own; one that ends by itself is started again, after 1 s at first and 30 s at most. Started
+    again on the same directory it goes on where it was. Status 0: all were up when it was told to stop.
     """
     from bookkeeper.admin.cli import COMMAND_GROUP
     from bookkeeper.admin.standalone import Plan, Standalone
 
     home = (directory or Path(tempfile.mkdtemp(prefix="bk-"))).resolve()
+    given = click.get_current_context().get_parameter_source("webhdfs_port")
     plan = Plan(
         home,
         bookies=bookies,
         webhdfs_port=webhdfs_port or None,
         command_group=COMMAND_GROUP,
+        gateway_wanted=given is not ParameterSource.DEFAULT,
         tls={name.removeprefix("tls_"): str(Path(file).resolve()) for name, file in tls.items() if file is not None},
     )
-    raise SystemExit(Standalone(plan).run())
+    try:
+        status = Standalone(plan).run()
+    except BookKeeperError:
+        if directory is None:
+            home.rmdir()
+        raise
+    raise SystemExit(status)

@@ -2,8 +2,11 @@
 
 The children are forked from a parent that has imported everything and started nothing: no loop, no
 thread, no connection (P9). That saves each of them the start of an interpreter. They end with their
-parent, and the parent ends when it is told to; a child that ends by itself is reported, and the others
-go on: losing one bookie of three is what a cluster is for.
+parent, and the parent ends when it is told to.
+
+A child that ends by itself is reported and started again, after a pause that doubles from one time to the next (1 to
+30 s); the others go on meanwhile: losing one bookie of three is what a cluster is for. What can be known beforehand
+is refused beforehand: a port that is taken, a directory that another one uses.
 """
 
 from __future__ import annotations
@@ -13,27 +16,48 @@ import ctypes
 import os
 import selectors
 import signal
+import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 
 from bookkeeper import real
+from bookkeeper.admin.extras import missing
 from bookkeeper.bookie.config import config_from
-from bookkeeper.errors import BookKeeperError, ClusterExistsError, ConfigError
+from bookkeeper.errors import BookKeeperError, ClusterExistsError, ConfigError, DirectoryLockedError, in_words
 from bookkeeper.meta import init_cluster
+from bookkeeper.seams import Lock
 
 _PR_SET_PDEATHSIG: Final = 1
 _SHARED: Final = ("bookkeeper.bookie.process", "bookkeeper.meta.sqlite")
 """What every bookie loads: once for all, before they are forked."""
 _STOP_S: Final = 15.0
 """How long children may take to stop before they are killed."""
+_PAUSE_MAX_S: Final = 30.0
+_LASTING_S: Final = 60.0
+"""Who has served for so long and ends then is started again after the shortest pause."""
+_HOST: Final = "127.0.0.1"
+_GATEWAY: Final = "gateway"
+_LACKS: Final = 69
+"""The status of a child that needs a package which is not installed: to start it again would not help."""
+
+MIB: Final = 1024 * 1024
+STORAGE: Final = {
+    "journal_file_bytes": 8 * MIB,
+    "journal_spares": 7,
+    "checkpoint_bytes": 64 * MIB,
+    "reserve_bytes": 8 * MIB,
+}
+"""The disk of a bookie that shares its machine with everything else: three empty ones take 72 MiB. As many journal
+files are kept as fill up between two checkpoints, so that under load they are recycled like large ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +70,8 @@ class Plan:
     command_group: str
     tls: Mapping[str, str] = field(default_factory=dict)
     """``cert``, ``key``, ``client_ca`` of the bookies, and ``ca``, whom the gateway trusts. Empty: all in clear."""
+    gateway_wanted: bool = False
+    """The gateway was asked for by name: without it nothing is started."""
 
     def __post_init__(self) -> None:
         if self.tls and not {"cert", "ca"} <= self.tls.keys():
@@ -67,42 +93,94 @@ class Plan:
         return f"sqlite://{self.directory}/metadata.db"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Child:
     name: str
-    output: int
-    ready: bool = False
+    work: Callable[[], int]
+    pid: int = 0
+    """0: it does not run."""
+    output: int = -1
     rest: bytes = b""
+    serves: bool = False
+    began: float = 0.0
+    tries: int = 0
+    """Ends in a row of a child that did not last."""
+    due: float | None = None
+    """When it is started again."""
+    told: bool = False
+    """It has served, or ended, since the beginning."""
+    given_up: bool = False
 
 
 class Standalone:
     """Runs a :class:`Plan` until SIGINT or SIGTERM."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, pause_s: float = 1.0) -> None:
         self._plan = plan
-        self._children: dict[int, _Child] = {}
+        self._pause_s = pause_s
+        self._children: list[_Child] = []
+        self._selector = selectors.DefaultSelector()
         self._began = time.monotonic()
-        self._stopping = False
+        self._ready = False
+        self._asked = 0
+        self._stop_by: float | None = None
         self._status = 0
 
     def run(self) -> int:
-        """Start all, relay what they say, stop all; the exit status: 0, or 1 if one ended by itself."""
-        self._plan.directory.mkdir(parents=True, exist_ok=True)
-        signal.signal(signal.SIGTERM, self._stop)
-        signal.signal(signal.SIGINT, self._stop)
-        self._fork("init", self._init)
-        for module in _SHARED:
-            import_module(module)
-        self._relay(until_ended=True)
-        if self._status:
+        """Start all, relay what they say, start again who ends, stop all; the exit status: 0, or 1 if one was down.
+
+        Raises:
+            ConfigError: the gateway's port is taken. DirectoryLockedError: another one runs on the directory.
+            Nothing was done.
+        """
+        lock = self._prepare()
+        try:
+            self._await_signals()
+            if not self._made():
+                return 1
+            for module in _SHARED:
+                import_module(module)
+            for number in range(1, self._plan.bookies + 1):
+                self._add(f"b{number}", lambda name=f"b{number}": self._bookie(name))  # type: ignore[misc]
+            if self._plan.webhdfs_port is not None:
+                self._add(_GATEWAY, lambda port=self._plan.webhdfs_port: self._gateway(port))  # type: ignore[misc]
+            self._watch()
             return self._status
-        self._children.clear()
-        for number in range(1, self._plan.bookies + 1):
-            self._fork(f"b{number}", lambda name=f"b{number}": self._bookie(name))  # type: ignore[misc]
-        if self._plan.webhdfs_port is not None:
-            self._start_gateway(self._plan.webhdfs_port)
-        self._relay()
-        return self._status
+        finally:
+            lock.release()
+
+    # -- before anything is started -----------------------------------------------------------------------
+
+    def _prepare(self) -> Lock:
+        directory, disk = str(self._plan.directory), real.system_seams().disk
+        lock = self._lock() if disk.exists(directory) else None
+        try:
+            if self._plan.webhdfs_port is not None:
+                _require_free(self._plan.webhdfs_port)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+        disk.make_directories(directory)
+        return lock or self._lock()
+
+    def _lock(self) -> Lock:
+        """Held by the children too: whoever finds it free finds them gone."""
+        try:
+            return real.system_seams().disk.lock(str(self._plan.directory / "standalone.lock"))
+        except BlockingIOError as error:
+            raise DirectoryLockedError(
+                f"another bk standalone runs on {self._plan.directory}: stop it, or choose another --dir"
+            ) from error
+
+    def _made(self) -> bool:
+        """The cluster is there, made in a child: the parent opens no file of the store's."""
+        child = _Child("init", self._init)
+        self._fork(child)
+        os.set_blocking(child.output, True)
+        while self._read(child):
+            pass
+        return os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1]) == 0
 
     # -- what the children do -----------------------------------------------------------------------------
 
@@ -118,125 +196,231 @@ class Standalone:
         options: dict[str, object] = {"metadata_uri": self._plan.metadata, "directory": str(directory)}
         if self._plan.tls:
             options["tls"] = self._plan.bookies_tls
-        config = config_from({**options, "bookie_id": name})
+        config = config_from({**options, "bookie_id": name, "storage": STORAGE})
         return real.run(serve(config, real.system_seams()))
 
-    def _start_gateway(self, port: int) -> None:
+    def _gateway(self, port: int) -> int:
         """The gateway comes through the entry points: this package does not know the ones above it."""
-        found = [entry for entry in entry_points(group=self._plan.command_group) if entry.name == "gateway"]
-        try:
-            command = found[0].load() if found else None
-        except ModuleNotFoundError as missing:
-            click.echo(f"no gateway: it needs the Python package {missing.name!r}")
-            return
-        if command is None:
-            click.echo("no gateway: the package spark_wal is not installed")
-            return
-        arguments = ["webhdfs", "--metadata", self._plan.metadata, "--listen", f"127.0.0.1:{port}"]
+        found = [entry for entry in entry_points(group=self._plan.command_group) if entry.name == _GATEWAY]
+        if not found:
+            raise ModuleNotFoundError("No module named 'spark_wal'", name="spark_wal")
+        command = found[0].load()
+        os.environ.update(self._plan.clients_tls)
+        arguments = ["webhdfs", "--metadata", self._plan.metadata, "--listen", f"{_HOST}:{port}"]
+        return command.main(arguments, prog_name="bk gateway", standalone_mode=False) or 0
 
-        def serve() -> int:
-            os.environ.update(self._plan.clients_tls)
-            return command.main(arguments, prog_name="bk gateway", standalone_mode=False) or 0
+    def _add(self, name: str, work: Callable[[], int]) -> None:
+        child = _Child(name, work)
+        self._children.append(child)
+        self._start(child)
 
-        self._fork("gateway", serve)
+    def _start(self, child: _Child) -> None:
+        self._fork(child)
+        self._selector.register(child.output, selectors.EVENT_READ, child)
 
-    def _fork(self, name: str, work: Callable[[], int]) -> None:
+    def _fork(self, child: _Child) -> None:
         reading, writing = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
         parent = os.getpid()
         pid = os.fork()
-        if pid:
-            os.close(writing)
-            os.set_blocking(reading, False)
-            self._children[pid] = _Child(name, reading)
-            return
-        _become_child(parent, writing)
+        if not pid:
+            self._be(child, parent, writing)
+        os.close(writing)
+        os.set_blocking(reading, False)
+        child.pid, child.output, child.rest = pid, reading, b""
+        child.began, child.serves, child.due = time.monotonic(), False, None
+
+    def _be(self, child: _Child, parent: int, output: int) -> NoReturn:
+        """The child's whole life."""
+        status = 1
         try:
-            status = work()
-        except (BookKeeperError, OSError, click.ClickException) as error:
-            click.echo(f"error: {error}")
-            status = 1
+            _become_child(parent, output)
+            for other in self._children:
+                if other.pid and other is not child:
+                    os.close(other.output)
+            status = child.work()
+        except SystemExit as ended:
+            status = ended.code if isinstance(ended.code, int) else 1
+        except ModuleNotFoundError as error:
+            click.echo(f"bk: not started: it {missing(error)}")
+            status = _LACKS
+        except click.ClickException as error:
+            click.echo(f"bk: {error.format_message()}")
+        except (BookKeeperError, OSError) as error:
+            click.echo(f"bk: {in_words(error)}")
+        except BaseException:
+            traceback.print_exc()
         finally:
-            sys.stdout.flush()
-        os._exit(status)
+            with contextlib.suppress(OSError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(status)
 
     # -- what the parent does -----------------------------------------------------------------------------
 
-    def _relay(self, *, until_ended: bool = False) -> None:
-        """Pass on what children print until all have ended."""
-        selector = selectors.DefaultSelector()
-        for child in self._children.values():
-            selector.register(child.output, selectors.EVENT_READ, child)
-        while selector.get_map():
-            for key, _ in selector.select(0.5):
-                child = key.data
-                if not self._read(child):
-                    selector.unregister(child.output)
-                    os.close(child.output)
-            self._reap(quiet=until_ended)
-        while self._children and not self._reap(quiet=until_ended):
-            time.sleep(0.01)
+    def _await_signals(self) -> None:
+        """A signal is only noted, and wakes whoever waits for output."""
+        woken, wakes = os.pipe()
+        for end in (woken, wakes):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+        self._selector.register(woken, selectors.EVENT_READ, None)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._note)
+
+    def _note(self, *_: object) -> None:
+        self._asked += 1
+
+    def _watch(self) -> None:
+        """Relay, reap, start again, until all have ended because they were told to."""
+        while True:
+            for key, _ in self._selector.select(self._patience()):
+                if key.data is None:
+                    os.read(key.fd, 4096)
+                elif not self._read(key.data):
+                    self._reap(key.data)
+            for child in self._children:
+                if child.due is not None and child.due <= time.monotonic():
+                    self._start(child)
+            self._tell_ready()
+            if self._asked:
+                self._stop()
+                if not any(child.pid for child in self._children):
+                    return
+
+    def _patience(self) -> float | None:
+        times = [child.due for child in self._children if child.due is not None]
+        times += [self._stop_by] if self._stop_by is not None else []
+        return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _read(self, child: _Child) -> bool:
-        """Relay whole lines; False at the end of the output."""
+        """Relay whole lines; False at the end of the output: the child has ended."""
         try:
             data = os.read(child.output, 65536)
         except BlockingIOError:
             return True
         *lines, child.rest = (child.rest + data).split(b"\n")
+        if not data and child.rest:
+            lines, child.rest = [child.rest], b""
         for line in lines:
             text = line.decode(errors="replace")
-            click.echo(f"{child.name:8} {text}")
-            if " serve" in text and not child.ready:
-                child.ready = True
-                if all(other.ready for other in self._children.values()):
-                    self._tell_ready()
+            self._say(f"{child.name:8} {text}")
+            if " serve" in text:
+                child.serves = child.told = True
         return bool(data)
 
-    def _tell_ready(self) -> None:
-        click.echo(f"\nready after {time.monotonic() - self._began:.1f} s, everything is in {self._plan.directory}")
-        for name, value in {"BK_METADATA": self._plan.metadata, **self._plan.clients_tls}.items():
-            click.echo(f"  export {name}={value}")
-        if self._plan.webhdfs_port is not None:
-            click.echo(f"  checkpointLocation=webhdfs://127.0.0.1:{self._plan.webhdfs_port}/NAME")
-        sys.stdout.flush()
-
-    def _reap(self, *, quiet: bool = False) -> bool:
-        """Take note of children that have ended; True when there are none left."""
-        while self._children:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return True
-            if pid == 0:
-                return False
-            child = self._children.pop(pid, None)
-            code = os.waitstatus_to_exitcode(status)
-            if child is not None and not self._stopping and (code or not quiet):
+    def _reap(self, child: _Child) -> None:
+        """A child has closed its output: it has ended, or is about to."""
+        self._selector.unregister(child.output)
+        os.close(child.output)
+        code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
+        served_s = time.monotonic() - child.began if child.serves else 0.0
+        child.pid, child.serves, child.told = 0, False, True
+        if self._asked:
+            if code:
                 self._status = 1
-                click.echo(f"{child.name:8} has ended with status {code}; the others go on", err=True)
+                self._say(f"{child.name:8} has ended {_how(code)}", err=True)
+        elif code == _LACKS:
+            self._give_up(child)
+        else:
+            child.tries = 0 if served_s >= _LASTING_S else child.tries
+            pause_s = min(_PAUSE_MAX_S, self._pause_s * 2**child.tries)
+            child.tries += 1
+            child.due = time.monotonic() + pause_s
+            if self._none_has_served():
+                return
+            self._say(f"{child.name:8} has ended {_how(code)}; it is started again in {pause_s:g} s", err=True)
+
+    def _give_up(self, child: _Child) -> None:
+        child.given_up = True
+        if self._plan.gateway_wanted or child.name != _GATEWAY:
+            self._status = 1
+            self._asked += 1
+
+    def _none_has_served(self) -> bool:
+        """No bookie was ever up, and each has ended: there is nothing to go on with."""
+        bookies = [child for child in self._children if child.name != _GATEWAY]
+        if self._ready or any(child.serves or not child.told for child in bookies):
+            return False
+        self._status = 1
+        self._asked += 1
+        self._say("bk: no bookie could be started", err=True)
         return True
 
-    def _stop(self, *_: object) -> None:
-        if self._stopping:
+    def _tell_ready(self) -> None:
+        if self._ready or self._asked or not all(child.told for child in self._children):
             return
-        self._stopping = True
-        for pid in self._children:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-        signal.signal(signal.SIGALRM, self._kill)
-        signal.setitimer(signal.ITIMER_REAL, _STOP_S)
+        if not any(child.serves for child in self._children if child.name != _GATEWAY):
+            return
+        self._ready = True
+        without = ", ".join(child.name for child in self._children if not child.serves)
+        self._say(
+            f"\nready after {time.monotonic() - self._began:.1f} s{f' without {without}' if without else ''}, "
+            f"everything is in {self._plan.directory}"
+        )
+        for name, value in {"BK_METADATA": self._plan.metadata, **self._plan.clients_tls}.items():
+            self._say(f"  export {name}={value}")
+        if any(child.name == _GATEWAY and child.serves for child in self._children):
+            self._say(f"  checkpointLocation=webhdfs://{_HOST}:{self._plan.webhdfs_port}/NAME")
 
-    def _kill(self, *_: object) -> None:
-        for pid, child in self._children.items():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                click.echo(f"{child.name:8} did not stop within {_STOP_S:.0f} s and was killed", err=True)
+    def _say(self, text: str, *, err: bool = False) -> None:
+        """Whoever has closed our output wants us to end."""
+        stream = sys.stderr if err else sys.stdout
+        try:
+            click.echo(text, file=stream)
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            self._asked += 1
+
+    def _stop(self) -> None:
+        """Told once: ask them. Told again, or after a while: kill them."""
+        running = [child for child in self._children if child.pid]
+        again = self._asked > 1
+        self._asked = 1
+        if self._stop_by is None:
+            self._stop_by = time.monotonic() + _STOP_S
+            for child in self._children:
+                if child.due is not None:
+                    self._status, child.due = 1, None
+            for child in running:
+                os.kill(child.pid, signal.SIGTERM)
+        elif again or time.monotonic() >= self._stop_by:
+            for child in running:
+                os.kill(child.pid, signal.SIGKILL)
+                self._say(f"{child.name:8} had not stopped yet and was killed", err=True)
+            self._stop_by = time.monotonic() + _STOP_S
+
+
+def _require_free(port: int) -> None:
+    """Raises: ConfigError: somebody listens there."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+            probe.listen(1)
+        except OSError as error:
+            raise ConfigError(
+                f"port {port} of {_HOST}, where the gateway should listen, cannot be had ({in_words(error)}): end "
+                "the program that has it, choose another (--webhdfs-port PORT), or take no gateway (--webhdfs-port 0)"
+            ) from error
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"with status {code}"
+    try:
+        return f"by the signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"by the signal {-code}"
 
 
 def _become_child(parent: int, output: int) -> None:
     """End with the parent, print into the pipe, be stopped by the parent only (not by the terminal's Ctrl-C)."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -245,5 +429,3 @@ def _become_child(parent: int, output: int) -> None:
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.close(output)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
