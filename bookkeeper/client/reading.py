@@ -25,9 +25,10 @@ from bookkeeper.errors import (
     ClientClosedError,
     DigestMismatchError,
     MalformedFrameError,
+    MetadataUnavailableError,
 )
 from bookkeeper.ids import BookieId
-from bookkeeper.ledger import DigestScheme
+from bookkeeper.ledger import DigestScheme, LedgerMetadata
 from bookkeeper.ledger import reader as wish
 from bookkeeper.ledger.reader import EntryReader
 from bookkeeper.seams import Buffer
@@ -64,6 +65,10 @@ class EntrySource:
         self._strikes: dict[BookieId, int] = {}
         """Bookie -> batch reads that ended with its connection; a bookie that answered one has none, for good."""
         self._turn = 0
+        self._looking: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
+        """The last reading of the metadata that began."""
+        self._next_look: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
+        """The one that begins after it."""
         self.corrupt = services.metrics.counter("corrupt_copies", "Copies whose digest or ids were wrong")
 
     def read(
@@ -108,6 +113,28 @@ class EntrySource:
         if strikes + 1 == STRIKES:
             self.no_batches.add(bookie)
         return True
+
+    def look_again(self) -> asyncio.Task[LedgerMetadata | BookKeeperError]:
+        """The metadata as stored from now on, or why it cannot be told. Whoever asks while a reading of it is under way
+        shares the next one: a thousand reads of which bookies know nothing are two questions to the store."""
+        if self._next_look is None:
+            self._next_look = self.tasks.start(self._look(), "metadata of a missing entry")
+        return self._next_look
+
+    async def _look(self) -> LedgerMetadata | BookKeeperError:
+        if self._looking is not None and not self._looking.done():
+            await asyncio.wait([self._looking])
+        self._looking, self._next_look = self._next_look, None
+        limit_ms = self.services.config.metadata_timeout_ms
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                return await self.record.refresh()
+        except TimeoutError:
+            return MetadataUnavailableError(
+                f"ledger {self.record.ledger_id}: the metadata store did not answer within {limit_ms} ms"
+            )
+        except BookKeeperError as error:
+            return error
 
     def order(self, ensemble: Sequence[BookieId]) -> Sequence[BookieId]:
         """The ensemble, best first: runs take turns, those in doubt or out of reach now come last."""
@@ -186,8 +213,7 @@ class RunRead:
                     ledger = self._source.record.ledger_id
                     _log.error("ledger %d: the copy of entry %d on %s is bad", ledger, effect.entry_id, effect.bookie)
                 case wish.RefreshMetadata():
-                    task = self._source.tasks.start(self._refresh(), "metadata of a missing entry")
-                    task.add_done_callback(self._on_refresh_ended)
+                    self._source.look_again().add_done_callback(self._on_looked)
                 case wish.FailRead():
                     self._end()
                     if not self.done.done():
@@ -294,19 +320,17 @@ class RunRead:
     def _on_failed(self, wanted: wish.AskBookie, error: BookKeeperError) -> None:
         self._perform(self._machine.on_failed(wanted.bookie, wanted.first, error, self._loop.time()))
 
-    def _on_refresh_ended(self, task: asyncio.Task[None]) -> None:
+    def _on_looked(self, task: asyncio.Task[LedgerMetadata | BookKeeperError]) -> None:
         """Somebody waits for the read, also if its reader was closed meanwhile."""
+        found: LedgerMetadata | BookKeeperError
         if task.cancelled():
-            closed = ClientClosedError(f"the reader of ledger {self._source.record.ledger_id} was closed")
-            self._perform(self._machine.on_metadata_failed(closed, self._loop.time()))
-
-    async def _refresh(self) -> None:
-        try:
-            metadata = await self._source.record.refresh()
-        except BookKeeperError as error:
-            self._perform(self._machine.on_metadata_failed(error, self._loop.time()))
+            found = ClientClosedError(f"the reader of ledger {self._source.record.ledger_id} was closed")
         else:
-            self._perform(self._machine.on_metadata(metadata, self._loop.time()))
+            found = task.result()
+        if isinstance(found, BookKeeperError):
+            self._perform(self._machine.on_metadata_failed(found, self._loop.time()))
+        else:
+            self._perform(self._machine.on_metadata(found, self._loop.time()))
 
 
 def _entries_in(body: Buffer, count: int) -> list[bytes]:

@@ -9,7 +9,10 @@ Rules
     L4  Past the last add confirmed only with ``unconfirmed=True``: then "no such entry" is an answer.
     L5  The shell checks digest and ids before it reports ``on_entries``; a bad copy is reported as unknown
         (``on_failed`` with DigestMismatchError), named by ``ReportCorrupt``, and the other copies are asked.
-    L7  An explicit no from every replica: metadata is read anew and all are asked once more, then *data missing*.
+    L7  When nobody has given it metadata is read anew and those that it names then are asked: repair may have put
+        others in the place of those who did not answer. A store that does not answer either keeps nobody from asking
+        the bookies again. After an explicit no from every one, metadata read anew, and a no from every one once more,
+        the entry is *data missing*.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ from bookkeeper.errors import (
     BookKeeperError,
     CorruptionError,
     DataMissingError,
+    MetadataUnavailableError,
     NoSuchEntryError,
+    SessionExpiredError,
     require,
 )
 from bookkeeper.ids import BookieId, EntryId
@@ -136,7 +141,10 @@ class EntryReader:
         self.end = first + count
         self._step = _Step.IDLE
         self._rounds = 0
-        self._refreshed = False
+        self._looked = False
+        """Metadata were read since this entry is wanted."""
+        self._looked_after_no = False
+        """They were read after every one of its bookies had said no."""
         self._due: float | None = None
         self._forget_answers()
 
@@ -181,7 +189,7 @@ class EntryReader:
             return effects
         self._forget_answers()
         self._rounds = 1
-        self._refreshed = False
+        self._looked = self._looked_after_no = False
         return effects + self._ask(bookie, now)
 
     def on_failed(self, bookie: BookieId, first: int, error: BookKeeperError, now: float) -> list[Effect]:
@@ -204,19 +212,29 @@ class EntryReader:
     def _nobody_has_it(self, now: float) -> list[Effect]:
         """Everyone was asked, nobody gave the entry."""
         if self._unknown:
-            if self._rounds < self.config.rounds_max:
-                self._rounds += 1
-                self._unknown.clear()
-                return self._ask_next(now)
-            return self._fail(self._most_telling())
+            if not self._looked:
+                self._looked = True
+                return self._look()
+            return self._ask_unknown_again(now)
         if self._unconfirmed:
             return self._fail(NoSuchEntryError(f"entry {self.first} is on none of its bookies"))
-        if not self._refreshed:  # the bookies of this fragment may have been swapped by repair
-            self._refreshed = True
-            self._step = _Step.REFRESHING
-            return [RefreshMetadata()]
+        if not self._looked_after_no:
+            self._looked = self._looked_after_no = True
+            return self._look()
         names = ", ".join(self._write_set)
         return self._fail(DataMissingError(f"entry {self.first} is confirmed, and on none of its bookies: {names}"))
+
+    def _look(self) -> list[Effect]:
+        """The bookies of this fragment may have been swapped by repair."""
+        self._step = _Step.REFRESHING
+        return [RefreshMetadata()]
+
+    def _ask_unknown_again(self, now: float) -> list[Effect]:
+        if self._rounds >= self.config.rounds_max:
+            return self._fail(self._most_telling())
+        self._rounds += 1
+        self._unknown.clear()
+        return self._ask_next(now)
 
     def _most_telling(self) -> BookKeeperError:
         """An error that says more than "unreachable" goes first."""
@@ -228,17 +246,27 @@ class EntryReader:
         return [FailRead(self.first, error)]
 
     def on_metadata(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
-        """Metadata as stored now: everyone is asked once more (L7)."""
+        """Metadata as stored now: everyone is asked, once more or for the first time (L7)."""
         if self._step is not _Step.REFRESHING:
             return []
+        others = set(metadata.write_set(self.first)) - set(self._write_set)
         self._metadata = metadata
         self._step = _Step.ASKING
+        if not others and self._unknown:
+            return self._ask_unknown_again(now)
         self._forget_answers()
+        self._rounds = 1 if others else self._rounds
         return self._ask_next(now)
 
     def on_metadata_failed(self, error: BookKeeperError, now: float) -> list[Effect]:
-        """The store cannot be reached, or the ledger was deleted: the caller is told that."""
-        return self._fail(error) if self._step is _Step.REFRESHING else []
+        """The store cannot be reached: the bookies that did not answer may do so now, and else the caller is told
+        that; or the ledger was deleted: the caller is told that."""
+        if self._step is not _Step.REFRESHING:
+            return []
+        if not self._unknown or not isinstance(error, (MetadataUnavailableError, SessionExpiredError)):
+            return self._fail(error)
+        self._step = _Step.ASKING
+        return self._ask_unknown_again(now)
 
     def on_tick(self, now: float) -> list[Effect]:
         """The bookie that was asked last takes long: ask another one, too."""

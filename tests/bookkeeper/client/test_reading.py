@@ -14,6 +14,7 @@ from bookkeeper.errors import (
     DataMissingError,
     DigestMismatchError,
 )
+from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.wire import Status
 from tests.bookkeeper.client.scripted import ScriptedCluster, written
 
@@ -93,6 +94,45 @@ def test_while_no_good_copy_can_be_had_the_error_is_a_transient_one() -> None:
                 assert len([e async for e in reader.read(0, 49)]) == 50
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L7")
+@pytest.mark.parametrize("batches", [True, False])
+def test_a_reader_finds_what_was_moved_while_its_bookies_are_gone(batches: bool) -> None:
+    """A closed ledger is not followed, and a bookie that is gone says nothing: a reader that was opened before a
+    repair asked the old bookies for ever. All reads together ask the store twice, not once each."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await written(bk)
+            async with await bk.open_ledger(ledger_id) as reader:
+                await reader.read_entry(0)
+                ledgers = bk.services.metadata.ledgers
+                old_ones = reader.metadata.last_fragment.ensemble
+                spare = [bookie.id for bookie in cluster.bookies if bookie.id not in old_ones]
+                for old, new in zip(old_ones, spare, strict=True):
+                    cluster[new].entries[ledger_id] = dict(cluster[old].entries[ledger_id])
+                    cluster[new].batches = batches
+                    stored = await ledgers.read(ledger_id, fresh=True)
+                    swapped = stored.value.swap_bookie(0, old, new)
+                    await ledgers.write(ledger_id, swapped, stored.version)
+                    cluster.world.node(old).crash()
+                await asyncio.sleep(3)  # their sessions end, and whoever connects is refused
+                looks = 0
+                refresh = reader._record.refresh
+
+                async def counted() -> LedgerMetadata:
+                    nonlocal looks
+                    looks += 1
+                    return await refresh()
+
+                reader._record.refresh = counted  # type: ignore[method-assign,assignment]
+                found = await asyncio.gather(*[reader.read_entry(i) for i in range(0, 50, 2)])
+                assert [int(payload) for payload in found] == list(range(0, 50, 2))
+                assert [int(e.payload) async for e in reader.read(0, 49)] == list(range(50))
+                assert 1 <= looks <= 2
+
+    ScriptedCluster(bookies=6).run(story)
 
 
 def test_a_bookie_that_refuses_batches_is_asked_for_single_entries() -> None:

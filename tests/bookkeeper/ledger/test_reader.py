@@ -9,9 +9,11 @@ from bookkeeper.errors import (
     BookKeeperError,
     DataMissingError,
     DigestMismatchError,
+    MetadataUnavailableError,
     NoSuchEntryError,
     NoSuchLedgerError,
     RequestTimedOutError,
+    SessionExpiredError,
 )
 from bookkeeper.ids import EntryId
 from bookkeeper.ledger.reader import (
@@ -68,7 +70,8 @@ def test_an_entry_that_may_exist_ends_in_the_most_telling_transient_error() -> N
     reader = reading()
     reader.on_failed(B1, 0, NoSuchEntryError(), 0.0)
     reader.on_failed(B2, 0, LOST, 0.0)
-    assert isinstance(failure(reader.on_failed(B3, 0, RequestTimedOutError(), 0.0)), RequestTimedOutError)
+    assert reader.on_failed(B3, 0, RequestTimedOutError(), 0.0) == [RefreshMetadata()]
+    assert isinstance(failure(reader.on_metadata(CLOSED, 0.0)), RequestTimedOutError)
 
 
 @pytest.mark.rule("L5")
@@ -121,5 +124,50 @@ def test_unknown_answers_are_asked_again_as_often_as_configured() -> None:
     reader.start(0.0)
     for bookie in (B1, B2):
         reader.on_failed(bookie, 0, LOST, 0.0)
-    assert reader.on_failed(B3, 0, LOST, 0.0)[0] == AskBookie(B1, EntryId(0), 1)
+    assert reader.on_failed(B3, 0, LOST, 0.0) == [RefreshMetadata()]
+    assert reader.on_metadata(CLOSED, 0.0)[0] == AskBookie(B1, EntryId(0), 1)
     assert repr(reader) == "<asking 0..0, asked ['b1']>"
+    for bookie in (B1, B2):
+        reader.on_failed(bookie, 0, LOST, 0.0)
+    assert failure(reader.on_failed(B3, 0, LOST, 0.0)) is LOST
+
+
+@pytest.mark.rule("L7")
+def test_when_nobody_answers_those_are_asked_who_are_named_by_now() -> None:
+    """A reader that looked at metadata only after an explicit no went on asking bookies that repair had replaced and
+    an operator had stopped: silence never sent it to where the entries are."""
+    reader = reading()
+    for bookie in (B1, B2):
+        reader.on_failed(bookie, 0, LOST, 0.0)
+    assert reader.on_failed(B3, 0, LOST, 0.0) == [RefreshMetadata()]
+    moved = CLOSED
+    for old, new in zip((B1, B2, B3), bookies("b7 b8 b9"), strict=True):
+        moved = moved.swap_bookie(0, old, new)
+    assert reader.on_metadata(moved, 0.0)[0] == AskBookie(bookies("b7")[0], EntryId(0), 1)
+    for bookie in bookies("b7 b8"):
+        reader.on_failed(bookie, 0, NoSuchEntryError(), 0.0)
+    assert reader.on_failed(bookies("b9")[0], 0, NoSuchEntryError(), 0.0) == [RefreshMetadata()]
+
+
+@pytest.mark.rule("L1", "L7")
+@pytest.mark.parametrize("away", [MetadataUnavailableError(), SessionExpiredError()])
+def test_a_store_that_is_away_too_keeps_nobody_from_asking_the_bookies_again(away: BookKeeperError) -> None:
+    reader = EntryReader(CLOSED, 0, config=ReadConfig(rounds_max=2))
+    reader.start(0.0)
+    for bookie in (B1, B2, B3):
+        reader.on_failed(bookie, 0, LOST, 0.0)
+    assert reader.on_metadata_failed(away, 0.0)[0] == AskBookie(B1, EntryId(0), 1)
+    assert reader.on_entries(B1, 0, 1, 0.0) == [Found(B1, EntryId(0), 1)]
+
+
+@pytest.mark.rule("L7")
+def test_a_no_before_and_a_no_after_a_look_are_no_full_round() -> None:
+    """Missing data is an alarm: it takes a no from everybody, a look at metadata, and a no from everybody again."""
+    reader = EntryReader(CLOSED, 0, config=ReadConfig(rounds_max=2))
+    reader.start(0.0)
+    for bookie in (B1, B2):
+        reader.on_failed(bookie, 0, NoSuchEntryError(), 0.0)
+    reader.on_failed(B3, 0, LOST, 0.0)
+    assert reader.on_metadata(CLOSED, 0.0)[0] == AskBookie(B3, EntryId(0), 1)
+    assert reader.on_failed(B3, 0, NoSuchEntryError(), 0.0) == [RefreshMetadata()]
+    assert reader.on_metadata(CLOSED, 0.0)[0] == AskBookie(B1, EntryId(0), 1)
