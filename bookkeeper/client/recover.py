@@ -37,7 +37,8 @@ _log = logging.getLogger(__name__)
 async def recover(services: Services, record: LedgerRecord, digest: DigestScheme) -> LedgerMetadata:
     """Fence the ledger, find its end, close it; the metadata that is stored then.
 
-    Inconclusive attempts are repeated ``recovery_attempts`` times (V2).
+    Inconclusive attempts are repeated ``recovery_attempts`` times (V2). After each, metadata are read again: another
+    client may have closed the ledger meanwhile, with bookies that it reaches (R15), or have changed its fragments.
 
     Raises:
         RecoveryInconclusiveError: too few of its bookies answer; the ledger stays in recovery, nothing is lost.
@@ -50,11 +51,25 @@ async def recover(services: Services, record: LedgerRecord, digest: DigestScheme
         try:
             return await shell.run()
         except RecoveryInconclusiveError as error:
+            if await _is_closed_by_now(record):
+                return record.metadata
             if attempt == config.recovery_attempts:
                 raise
             _log.warning("recovery of ledger %d, attempt %d: %s", record.ledger_id, attempt, error)
             await asyncio.sleep(config.recovery_retry_ms / 1000)
     raise AssertionError("at least one attempt is made")
+
+
+async def _is_closed_by_now(record: LedgerRecord) -> bool:
+    """Read the metadata again. A store that does not answer leaves them as they were seen last.
+
+    Raises: NoSuchLedgerError.
+    """
+    try:
+        await record.refresh()
+    except STORE_AWAY as error:
+        _log.warning("recovery of ledger %d: its metadata cannot be read now: %s", record.ledger_id, error)
+    return record.metadata.is_closed
 
 
 class _RecoveryShell:

@@ -179,3 +179,61 @@ def test_a_recovery_that_was_given_up_asks_nothing_and_closes_nothing_any_more()
             assert (await bk.metadata(ledger_id)).state is LedgerState.IN_RECOVERY
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("R15", "R10")
+@pytest.mark.parametrize("attempts", [1, 5])
+def test_a_ledger_that_another_closes_while_we_reach_too_few_bookies_is_adopted(attempts: int) -> None:
+    """Every attempt began with the metadata of the first: a ledger that somebody with better connections had closed
+    after three seconds failed here as inconclusive after a minute, and its entries were out of reach."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        ledger_id = await left_open(cluster)
+        for bookie in cluster.bookies[:2]:
+            bookie.refuse_reads = Status.IO_ERROR
+        config = ClientConfig(recovery_attempts=attempts)
+        async with cluster.connect(config) as bk:
+            opening = asyncio.ensure_future(bk.open_ledger(ledger_id))
+            await asyncio.sleep(0.5)
+            assert not opening.done(), "the first attempt is under way"
+            ledgers = bk.services.metadata.ledgers
+            stored = await ledgers.read(ledger_id, fresh=True)
+            assert stored.value.state is LedgerState.IN_RECOVERY
+            await ledgers.write(ledger_id, stored.value.close_recovered(4, 5), stored.version)
+            async with await opening as reader:
+                assert reader.closed and (reader.last_add_confirmed, reader.length) == (4, 5)
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("R10")
+def test_closing_names_the_version_that_the_recovery_began_with() -> None:
+    """Repair may put somebody else in the place of a dead bookie of an earlier fragment while a recovery reads. One that
+    closed at whatever version is the newest would put the dead bookie back, with fragments that nobody has any more."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"0")
+            dead = ledger.metadata.last_fragment.ensemble[0]
+            cluster[dead].refuse_adds = Status.IO_ERROR
+            await ledger.append(b"1")
+            await asyncio.sleep(1)
+            await ledger.append(b"2")
+            await asyncio.sleep(1)
+            assert len(ledger.metadata.fragments) == 2
+            for bookie in cluster.bookies:
+                bookie.refuse_reads = Status.IO_ERROR
+            opening = asyncio.ensure_future(bk.open_ledger(ledger.id))
+            await asyncio.sleep(0.5)
+            ledgers = bk.services.metadata.ledgers
+            stored = await ledgers.read(ledger.id, fresh=True)
+            stand_in = next(b.id for b in cluster.bookies if b.id not in stored.value.fragments[0].ensemble)
+            await ledgers.write(ledger.id, stored.value.swap_bookie(0, dead, stand_in), stored.version)
+            for bookie in cluster.bookies:
+                bookie.refuse_reads = None
+            async with await opening as reader:
+                assert reader.last_add_confirmed == 2
+                assert dead not in reader.metadata.fragments[0].ensemble
+
+    ScriptedCluster(bookies=4).run(story)
