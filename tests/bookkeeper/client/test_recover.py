@@ -208,8 +208,8 @@ def test_a_ledger_that_another_closes_while_we_reach_too_few_bookies_is_adopted(
 
 @pytest.mark.rule("R10")
 def test_closing_names_the_version_that_the_recovery_began_with() -> None:
-    """Repair may put somebody else in the place of a dead bookie of an earlier fragment while a recovery reads. One that
-    closed at whatever version is the newest would put the dead bookie back, with fragments that nobody has any more."""
+    """Repair may replace a dead bookie of an earlier fragment while a recovery reads. One that closed at whatever
+    version is the newest would put the dead bookie back, with fragments that nobody has any more."""
 
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk:
