@@ -9,14 +9,24 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 from click.core import ParameterSource
 
-from bookkeeper.admin.options import connected, finish, json_option, metadata_option, password_option, print_json
+from bookkeeper.admin.interruption import Interruption, note
+from bookkeeper.admin.line_input import LineInput
+from bookkeeper.admin.options import (
+    connected,
+    counted,
+    finish,
+    json_option,
+    metadata_option,
+    password_option,
+    print_json,
+)
 from bookkeeper.errors import BookKeeperError, TooManyRequestsError
 
 if TYPE_CHECKING:
@@ -28,6 +38,9 @@ if TYPE_CHECKING:
 
 _RUN = 512
 """Entries handed to the client at once: enough to be cheap, few enough to bound what waits in memory."""
+
+_IN_FLIGHT = 4
+"""Such runs on their way at a time."""
 
 COUNT: Final = 1000
 _NUMBERED = re.compile(rb"(\d{1,18})(?:[ \t](.*))?", re.DOTALL)
@@ -95,6 +108,9 @@ def append(
 ) -> None:
     """Create a ledger, write the lines of SOURCE (default: standard input) as entries, close it, print its id.
 
+    Lines become durable as they come. The id is also on standard error, at once. Ctrl-C ends the input: what came until
+    then is durable and the ledger is closed with it; pressed again it leaves the ledger open.
+
     \b
     Examples:
       seq 1000 | bk ledger append
@@ -117,8 +133,9 @@ def append(
     )
 
     async def work() -> tuple[int, int]:
-        async with connected(metadata, makes=True) as bk:
-            return await (_numbered(bk, job) if with_ids else _in_order(bk, job))
+        with Interruption() as asked:
+            async with connected(metadata, makes=True) as bk:
+                return await (_numbered(bk, job, asked) if with_ids else _in_order(bk, job, asked))
 
     ledger_id, last = finish(work(), changes=True)
     if as_json:
@@ -143,7 +160,7 @@ def _refuse_together(size: int | None, with_ids: bool, deferred: bool, when_shor
         )
 
 
-async def _in_order(bk: BookKeeper, job: _Job) -> tuple[int, int]:
+async def _in_order(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int, int]:
     """The ledger, and its last entry."""
     writer = await bk.create_ledger(
         ensemble=job.ensemble,
@@ -154,24 +171,80 @@ async def _in_order(bk: BookKeeper, job: _Job) -> tuple[int, int]:
         when_short=job.when_short,
         deferred_sync=job.deferred,
     )
-    acknowledged = 0
+    _name(writer, asked)
+    lane = _Lane(writer)
+    lines = LineInput(job.source, line_max=bk.services.config.entry_size_max)
     try:
         async with writer:
-            entries = _lines(job.source) if job.size is None else (bytes(job.size) for _ in range(job.count))
-            with _progress(None if job.size is None else job.count) as advance:
-                for run in _runs(entries):
-                    await writer.append_many(run)
-                    acknowledged += len(run)
-                    advance(len(run))
+            if job.size is None:
+                asked.tell(lines.stop)
+                async for run in lines.runs():
+                    for at in range(0, len(run), _RUN):
+                        await lane.append(run[at : at + _RUN])
+            else:
+                with _progress(job.count) as advance:
+                    for at in range(0, job.count, _RUN):
+                        if asked:
+                            break
+                        run = [bytes(job.size)] * min(_RUN, job.count - at)
+                        await lane.append(run)
+                        advance(len(run))
+            await lane.flush()
             if job.deferred:
                 await writer.force()
     except BookKeeperError as error:
-        error.add_note(_what_there_is(writer, acknowledged))
+        error.add_note(_what_there_is(writer, lane.acknowledged))
         raise
+    finally:
+        lines.close()
+    if asked:
+        asked.end(_what_is_kept(writer, lines))
     return int(writer.id), int(writer.last_add_confirmed)
 
 
-async def _numbered(bk: BookKeeper, job: _Job) -> tuple[int, int]:
+class _Lane:
+    """A few runs in flight, in order: the next lines are read while those before them become durable."""
+
+    def __init__(self, writer: WriteHandle) -> None:
+        self._writer = writer
+        self._open: deque[asyncio.Task[range]] = deque()
+        self.acknowledged = 0
+
+    async def append(self, run: list[bytes]) -> None:
+        """Hand it over; wait if too many are on their way. Raises: as the append of this run, or one before."""
+        self._open.append(asyncio.ensure_future(self._writer.append_many(run)))
+        while self._open and (len(self._open) >= _IN_FLIGHT or self._open[0].done()):
+            await self._oldest()
+
+    async def flush(self) -> None:
+        """All have been acknowledged. Raises: as append."""
+        while self._open:
+            await self._oldest()
+
+    async def _oldest(self) -> None:
+        try:
+            self.acknowledged += len(await self._open.popleft())
+        except BookKeeperError:
+            for task in self._open:
+                task.add_done_callback(_look_at)
+            raise
+
+
+def _name(writer: WriteHandle, asked: Interruption) -> None:
+    """Say which ledger it is before there is anything in it: whatever happens, what is there can be found."""
+    note(f"writing to ledger {writer.id}")
+    asked.leaves = f"ledger {writer.id} is left open; `bk ledger recover {writer.id}` closes it"
+
+
+def _what_is_kept(writer: WriteHandle, lines: LineInput) -> str:
+    entries = int(writer.last_add_confirmed) + 1
+    kept = f"ledger {writer.id} is closed with {counted(entries, 'entry')}".replace("entrys", "entries")
+    if lines.left:
+        kept += f"; the last {counted(lines.left, 'byte')}, a line without its end, were not written"
+    return f"{kept}, all of them durable" if entries and not lines.left else kept
+
+
+async def _numbered(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int, int]:
     """The same with the ids that the lines have.
 
     Raises: ClickException: a line without an id, or an id is missing: the ledger is closed below it.
@@ -186,18 +259,23 @@ async def _numbered(bk: BookKeeper, job: _Job) -> tuple[int, int]:
         deferred_sync=job.deferred,
         advanced=True,
     )
-    highest, entries = -1, 0
+    _name(writer, asked)
+    highest, entries, number = -1, 0, 0
+    lines = LineInput(job.source, line_max=bk.services.config.entry_size_max)
     try:
         async with writer:
-            for number, line in enumerate(_lines(job.source), start=1):
-                if (match := _NUMBERED.fullmatch(line)) is None:
-                    raise click.ClickException(
-                        f"line {number} does not begin with an entry id and a blank: {line[:40]!r}; "
-                        + _what_there_is(writer)
-                    )
-                entry_id = int(match[1])
-                await _append_at(writer, entry_id, match[2] or b"", number)
-                highest, entries = max(highest, entry_id), entries + 1
+            asked.tell(lines.stop)
+            async for run in lines.runs():
+                for line in run:
+                    number += 1
+                    if (match := _NUMBERED.fullmatch(line)) is None:
+                        raise click.ClickException(
+                            f"line {number} does not begin with an entry id and a blank: {line[:40]!r}; "
+                            + _what_there_is(writer)
+                        )
+                    entry_id = int(match[1])
+                    await _append_at(writer, entry_id, match[2] or b"", number)
+                    highest, entries = max(highest, entry_id), entries + 1
             await writer.flush()
             if job.deferred:
                 await writer.force()
@@ -209,6 +287,10 @@ async def _numbered(bk: BookKeeper, job: _Job) -> tuple[int, int]:
     except BookKeeperError as error:
         error.add_note(_what_there_is(writer))
         raise
+    finally:
+        lines.close()
+    if asked:
+        asked.end(_what_is_kept(writer, lines))
     return int(writer.id), int(writer.last_add_confirmed)
 
 
@@ -248,21 +330,6 @@ def _what_there_is(writer: WriteHandle, acknowledged: int = 0) -> str:
     if acknowledged <= confirmed:
         return said
     return f"{said}; {acknowledged - confirmed} more were written and are not known to be durable"
-
-
-def _lines(source: BinaryIO) -> Iterator[bytes]:
-    return (line.removesuffix(b"\n") for line in source)
-
-
-def _runs(entries: Iterable[bytes]) -> Iterator[list[bytes]]:
-    run: list[bytes] = []
-    for entry in entries:
-        run.append(entry)
-        if len(run) == _RUN:
-            yield run
-            run = []
-    if run:
-        yield run
 
 
 class _progress:

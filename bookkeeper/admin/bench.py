@@ -18,11 +18,12 @@ from typing import Any
 
 import click
 
+from bookkeeper.admin.interruption import Interruption, note
 from bookkeeper.admin.options import connected, finish, ledger_argument, metadata_option, password_option, print_json
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.ledger_handle import WriteHandle
 from bookkeeper.client.read_handle import ReadHandle
-from bookkeeper.errors import ConfigError
+from bookkeeper.errors import BookKeeperError, ConfigError
 from bookkeeper.runs import IMPLEMENTATION
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -81,29 +82,39 @@ def add(
 
     async def work() -> dict[str, Any]:
         config = ClientConfig(protocol=protocol)
-        async with connected(metadata, config, makes=True) as bk:
-            writer = await bk.create_ledger(
-                ensemble=ensemble, write_quorum=write_quorum, ack_quorum=ack_quorum, digest=digest
-            )
-            payload = bytes(size)
-            if warm_up:
-                await ClosedLoop(writer, payload, warm_up, min(window, warm_up)).run()
-            meter = Meter(pids)
-            if many is None:
-                spans = await ClosedLoop(writer, payload, count, min(window, count)).run()
-            else:
-                spans = await _append_runs(writer, payload, count, many, window)
-            figures = meter.stop(count, size, spans)
-            await writer.close()
-            figures |= {"op": "add", "size": size, "window": window, "many": many, "protocol": protocol}
-            figures |= {
-                "ensemble": f"{ensemble}/{write_quorum}/{ack_quorum}",
-                "digest": digest,
-                "ledger": int(writer.id),
-            }
-            if not keep:
-                await bk.delete_ledger(writer.id)
-            return figures
+        meter = Meter(pids)
+        with Interruption() as asked:
+            async with connected(metadata, config, makes=True) as bk:
+                writer = await bk.create_ledger(
+                    ensemble=ensemble, write_quorum=write_quorum, ack_quorum=ack_quorum, digest=digest
+                )
+                note(f"writing to ledger {writer.id}")
+                asked.leaves = f"ledger {writer.id} is left open; `bk ledger delete {writer.id}` removes it"
+                payload = bytes(size)
+                try:
+                    if warm_up:
+                        await _closed_loop(writer, payload, warm_up, window, asked)
+                    meter = Meter(pids)
+                    if many is None:
+                        spans = await _closed_loop(writer, payload, count, window, asked)
+                    else:
+                        spans = await _append_runs(writer, payload, count, many, window, asked)
+                except BookKeeperError as error:
+                    error.add_note(asked.leaves)
+                    raise
+                figures = meter.stop(max(len(spans), 1), size, spans)
+                await writer.close()
+                figures |= {"op": "add", "size": size, "window": window, "many": many, "protocol": protocol}
+                figures |= {
+                    "ensemble": f"{ensemble}/{write_quorum}/{ack_quorum}",
+                    "digest": digest,
+                    "ledger": int(writer.id),
+                }
+                if not keep:
+                    await bk.delete_ledger(writer.id)
+                if asked:
+                    asked.end(f"ledger {writer.id} is {'closed and kept' if keep else 'deleted'}")
+                return figures
 
     print_json(finish(work()))
 
@@ -158,11 +169,16 @@ class ClosedLoop:
         self._spans = array("d")
         self._finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
+    def stop(self) -> None:
+        """Begin no more; :meth:`run` ends when those in flight are confirmed."""
+        self._left = 0
+
     async def run(self) -> array[float]:
         """Seconds of every append, in order of confirmation."""
-        for _ in range(self._window):
+        for _ in range(min(self._window, self._left)):
             self._send()
-        await self._finished
+        if self._open:
+            await self._finished
         return self._spans
 
     def _send(self) -> None:
@@ -185,14 +201,24 @@ class ClosedLoop:
             self._finished.set_result(None)
 
 
-async def _append_runs(writer: WriteHandle, payload: bytes, count: int, many: int, window: int) -> array[float]:
+async def _closed_loop(
+    writer: WriteHandle, payload: bytes, count: int, window: int, asked: Interruption
+) -> array[float]:
+    loop = ClosedLoop(writer, payload, count, min(window, count))
+    asked.tell(loop.stop)
+    return await loop.run()
+
+
+async def _append_runs(
+    writer: WriteHandle, payload: bytes, count: int, many: int, window: int, asked: Interruption
+) -> array[float]:
     """append_many in runs of ``many``, about ``window`` entries in flight; a run's time counts for each entry."""
     spans = array("d")
     left = count
 
     async def lane() -> None:
         nonlocal left
-        while left > 0:
+        while left > 0 and not asked:
             size = min(many, left)
             left -= size
             began = time.perf_counter()

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+import re
+import signal
+import subprocess
+import sys
 
 import pytest
 
+from bookkeeper import BookKeeper
 from bookkeeper.admin.options import connected
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.ledger_handle import WriteHandle
+from bookkeeper.errors import DataMissingError, NoSuchEntryError
 from bookkeeper.ids import EntryId
+from bookkeeper.real import run
 from tests.bookkeeper.admin.commands import bk
-from tests.integration.processes import Bookies
+from tests.integration.processes import Bookies, end_with_parent, until
 
 
 def read(cluster: Bookies, ledger: object) -> list[str]:
@@ -132,3 +140,111 @@ def test_what_does_not_go_together_is_refused_before_anything_is_done(
 def test_help_has_examples() -> None:
     said = bk("ledger", "append", "--help").out
     assert "--deferred" in said and "seq 1000 | bk ledger append" in said
+
+
+class Appending:
+    """A ``bk ledger append`` whose producer takes its time."""
+
+    def __init__(self, cluster: Bookies, *words: str) -> None:
+        self.cluster = cluster
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "bookkeeper.admin", "ledger", "append", "-m", cluster.uri, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=end_with_parent,
+        )
+        assert self.process.stderr is not None
+        found = re.fullmatch(rb"writing to ledger (\d+)\n", self.process.stderr.readline())
+        assert found is not None
+        self.ledger = int(found[1])
+
+    def say(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def until_readable(self, lines: list[str]) -> None:
+        """Another client finds them: they are confirmed, while the producer has not ended."""
+        until(lambda: read_now(self.cluster, self.ledger) == lines, 30, lambda: read_now(self.cluster, self.ledger))
+        assert self.process.poll() is None
+
+    def end(self, number: signal.Signals | None = None) -> tuple[int, bytes, bytes]:
+        if number is not None:
+            self.process.send_signal(number)
+            assert self.process.stderr is not None and self.process.stdout is not None
+            err, out = self.process.stderr.read(), self.process.stdout.read()  # its input stays open
+        else:
+            out, err = self.process.communicate(timeout=60)
+        self.close()
+        return self.process.wait(60), out, err
+
+    def close(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+def read_now(cluster: Bookies, ledger: int, count: int = 4) -> list[str]:
+    """What the bookies have of the first entries, whether or not the writer has told anybody."""
+
+    async def job() -> list[str]:
+        found: list[str] = []
+        async with (
+            BookKeeper.connect(cluster.uri) as client,
+            await client.open_ledger(ledger, recovery=False) as reader,
+        ):
+            with contextlib.suppress(NoSuchEntryError, DataMissingError):
+                for entry in range(count):
+                    found.append((await reader.read_unconfirmed(entry)).decode())
+        return found
+
+    return run(job())
+
+
+def closed_with(cluster: Bookies, ledger: int) -> tuple[str, int | None]:
+    shown = bk("ledger", "show", ledger, "-m", cluster.uri, "--json").document
+    return shown["state"], shown["last_entry"]
+
+
+@pytest.mark.parametrize("words", [(), ("--with-ids",)])
+def test_lines_are_durable_as_they_come_and_an_interruption_keeps_them(
+    cluster: Bookies, words: tuple[str, ...]
+) -> None:
+    """Standard input was read in blocks, on the loop: a slow producer's lines were durable only at its end, and Ctrl-C
+    lost them without a word and closed an empty ledger."""
+    lines = [b"0 one", b"1 two", b"2 three"] if words else [b"one", b"two", b"three"]
+    slow = Appending(cluster, *words)
+    slow.say(lines[0] + b"\n")
+    slow.until_readable(["one"])
+    slow.say(b"\n".join(lines[1:]) + b"\n3 half")
+    slow.until_readable(["one", "two", "three"])
+    status, out, err = slow.end(signal.SIGINT)
+    assert (status, out) == (130, b"")
+    assert err.decode() == (
+        f"bk: interrupted: ledger {slow.ledger} is closed with 3 entries; "
+        "the last 6 bytes, a line without its end, were not written\n"
+    )
+    assert closed_with(cluster, slow.ledger) == ("CLOSED", 2)
+
+
+def test_what_is_made_up_is_interrupted_in_good_order_too(cluster: Bookies) -> None:
+    endless = Appending(cluster, "--size", "100", "--count", "1000000000")
+    until(lambda: len(read_now(cluster, endless.ledger)) > 0, 30)
+    status, out, err = endless.end(signal.SIGTERM)
+    assert (status, out) == (143, b"")
+    found = re.fullmatch(rb"bk: interrupted: ledger \d+ is closed with (\d+) entries, all of them durable\n", err)
+    assert found is not None, err
+    assert closed_with(cluster, endless.ledger) == ("CLOSED", int(found[1]) - 1)
+
+
+def test_nobody_need_listen(cluster: Bookies) -> None:
+    quiet = Appending(cluster)
+    assert quiet.process.stdout is not None and quiet.process.stdin is not None
+    quiet.process.stdout.close()
+    quiet.say(b"kept\n")
+    quiet.process.stdin.close()
+    assert quiet.process.stderr is not None and quiet.process.stderr.read() == b""
+    assert quiet.process.wait(60) == 0
+    quiet.close()
+    assert closed_with(cluster, quiet.ledger) == ("CLOSED", 0)

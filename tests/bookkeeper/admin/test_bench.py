@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import signal
+import subprocess
+import sys
 from array import array
 from typing import Any, cast
 
@@ -12,6 +16,7 @@ import pytest
 from bookkeeper.admin.bench import ClosedLoop, cpu_seconds, percentiles
 from bookkeeper.errors import ConfigError, LedgerFencedError
 from tests.bookkeeper.admin.commands import bk
+from tests.integration.processes import Bookies, end_with_parent
 
 ONE = ("--ensemble", 1, "--write-quorum", 1, "--ack-quorum", 1, "--warm-up", 10)
 
@@ -44,6 +49,28 @@ def test_mistakes_are_one_sentence(embedded: str) -> None:
     empty = bk("ledger", "append", "-m", embedded, *ONE[:6], "--password", "pw").out.strip()
     bk("bench", "read", empty, "-m", embedded, "--password", "pw").refused(f"ledger {empty} is empty")
     bk("bench", "read", empty, "-m", embedded).refused("password")
+
+
+def test_an_interrupted_measurement_ends_quietly_and_leaves_nothing(cluster: Bookies) -> None:
+    """Ctrl-C printed a traceback or nothing, and left an open ledger of which nobody knew the name."""
+    for keep in (False, True):
+        words = ["bench", "add", "-m", cluster.uri, "--count", "1000000000", *(["--keep"] if keep else [])]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "bookkeeper.admin", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=end_with_parent,
+        )
+        assert process.stderr is not None
+        named = re.fullmatch(r"writing to ledger (\d+)\n", process.stderr.readline())
+        assert named is not None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        kept = "closed and kept" if keep else "deleted"
+        assert (process.returncode, out, err) == (130, "", f"bk: interrupted: ledger {named[1]} is {kept}\n")
+        ledgers = bk("ledger", "list", "-m", cluster.uri, "--json").document
+        assert [row["state"] for row in ledgers] == (["CLOSED"] if keep else [])
 
 
 def test_percentiles_are_by_nearest_rank() -> None:

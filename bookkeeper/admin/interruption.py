@@ -1,0 +1,72 @@
+"""Ctrl-C, for verbs that have something to finish: what was begun is ended in good order, and said."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Final, NoReturn
+
+import click
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interruption:
+    """``with Interruption() as asked:``: a first signal is noted, a second one ends the process at once.
+
+    What is to be done at the first: :meth:`tell`. What the second one leaves behind: :attr:`leaves`.
+    """
+
+    def __init__(self) -> None:
+        self.number: signal.Signals | None = None
+        """The signal that came."""
+        self.leaves = ""
+        self._told: list[Callable[[], None]] = []
+
+    def __bool__(self) -> bool:
+        return self.number is not None
+
+    def __enter__(self) -> Interruption:
+        with contextlib.suppress(ValueError, RuntimeError):  # not in the main thread: nobody presses a key there
+            for number in SIGNALS:
+                asyncio.get_running_loop().add_signal_handler(number, self._note, number)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(ValueError, RuntimeError):
+            for number in SIGNALS:
+                asyncio.get_running_loop().remove_signal_handler(number)
+
+    def tell(self, stop: Callable[[], None]) -> None:
+        """Call this when a signal comes; now, if it has come."""
+        self._told.append(stop)
+        if self:
+            stop()
+
+    def end(self, text: str) -> NoReturn:
+        """Say how things are, and end as whoever is ended by that signal.
+
+        Raises: Exit.
+        """
+        assert self.number is not None
+        note(f"bk: interrupted: {text}")
+        raise click.exceptions.Exit(128 + self.number)
+
+    def _note(self, number: signal.Signals) -> None:
+        if self:
+            note(f"bk: interrupted again: {self.leaves}")
+            sys.stdout.flush()
+            os._exit(128 + number)
+        self.number = number
+        for stop in self._told:
+            stop()
+
+
+def note(text: str) -> None:
+    """Say something beside the result, on standard error; nobody need listen there."""
+    with contextlib.suppress(OSError):
+        click.echo(text, err=True)
