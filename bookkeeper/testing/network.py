@@ -112,7 +112,8 @@ class SimTransport(asyncio.Transport):
     """One end of a simulated connection."""
 
     def __init__(self, network: SimNetwork, node: Node, protocol: asyncio.BaseProtocol, local: Address) -> None:
-        super().__init__({"sockname": tuple(local)})
+        super().__init__()
+        self.info: dict[str, Any] = {"sockname": tuple(local)}
         self.network = network
         self.node = node
         self.protocol = protocol
@@ -127,7 +128,7 @@ class SimTransport(asyncio.Transport):
     # -- asyncio.Transport --------------------------------------------------------------------------------
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._extra.get(name, default)  # type: ignore[attr-defined]
+        return self.info.get(name, default)
 
     def is_closing(self) -> bool:
         return self.closing or self.lost
@@ -428,7 +429,7 @@ class SimNetwork:
         one.out = other.back = _Pipe(self, one, other)
         other.out = one.back = _Pipe(self, other, one)
         for transport, peer in ((one, other), (other, one)):
-            transport._extra["peername"] = peer.get_extra_info("sockname")  # type: ignore[attr-defined]
+            transport.info["peername"] = peer.get_extra_info("sockname")
             self.transports[len(self.transports) and max(self.transports) + 1] = transport
 
     def forget(self, transport: SimTransport) -> None:

@@ -1,7 +1,9 @@
 """How many may come, and how long they may take: the machine behind the gateway's port. No clock, no sockets.
 
-Crowd   who is there: connections in all and of each address (X34), TLS handshakes under way (X7)
-Pace    one connection's: since when it owes something, and whether that is too long (X34)
+Crowd      who is there: connections in all and of each address (X34), TLS handshakes under way (X7)
+Watch      one connection's: what it owes, told from the bytes that came and the requests that were taken up
+Pace       one connection's: since when it owes that, and whether it is too long (X34)
+Attention  the time that Pace goes by
 
 Whoever is not let in is hung up on at once, before anything is kept of them. Where the handshakes are full, the oldest
 of the address that has most of them gives way to an address that has fewer: nobody keeps all others out.
@@ -10,6 +12,7 @@ of the address that has most of them gives way to an address that has fewer: nob
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -81,14 +84,14 @@ class Crowd:
     def arrive(self, number: int, host: str, *, shakes: bool) -> Verdict:
         """One has come from ``host``; with ``shakes`` a handshake comes first (X7, X34)."""
         if len(self._hosts) >= self._limits.connections_max:
-            return Verdict(f"there are {len(self._hosts)} connections (X34)")
+            return Verdict(f"there are {len(self._hosts)} connections")
         if self._per_host[host] >= self._limits.connections_per_host_max:
-            return Verdict(f"there are {self._per_host[host]} connections from there (X34)")
+            return Verdict(f"there are {self._per_host[host]} connections from there")
         gives_way: int | None = None
         if shakes and len(self._shaking) >= self._limits.handshakes_max:
             gives_way = self._oldest_of_busiest(host)
             if gives_way is None:
-                return Verdict(f"there are {len(self._shaking)} TLS handshakes at a time (X7)")
+                return Verdict(f"there are {len(self._shaking)} TLS handshakes at a time")
             self.leave(gives_way)
         self._hosts[number] = host
         self._per_host[host] += 1
@@ -135,9 +138,99 @@ class Sight:
     unit: int = 0
     """Goes up with every unit that was finished: requests, chunks."""
     received: int = 0
-    """Bytes of the body so far."""
+    """Bytes that came so far."""
     stalls: int | None = None
     """How often it has stopped taking replies, if it does not take them now."""
+
+
+class Watch:
+    """What one connection owes, seen from outside the HTTP library.
+
+    ::
+
+        head begun --taken up--> handled --answered--> idle --bytes--> head begun
+                                    |  ^
+                               waits|  |goes on
+                                    v  |
+                           a body's next part
+
+    A new connection owes its first request. Bytes that come while the body of the request that was taken up last is
+    not complete are that body's; all others begin a head. Between the last byte of a head and the moment in which its
+    request is taken up more may come: for so long, which is a turn of the loop, a body looks like a head. Only time is
+    measured by it, never size.
+    """
+
+    __slots__ = (
+        "_asked_at",
+        "_handled",
+        "_head_begun",
+        "_is_complete",
+        "_waits",
+        "bytes",
+        "requests",
+        "stalls",
+        "units",
+    )
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        """That came, of whatever kind."""
+        self.requests = 0
+        """That were taken up."""
+        self.units = 0
+        """Chunks of bodies that have come whole."""
+        self.stalls = 0
+        """How often replies were not taken fast enough to be sent."""
+        self._head_begun = True
+        self._handled = False
+        self._is_complete: Callable[[], bool] = _nothing_is_missing
+        self._waits: Owes | None = None
+        self._asked_at = 0
+
+    def came(self, size: int) -> None:
+        """Bytes, that nobody has looked at yet."""
+        self.bytes += size
+        if self._is_complete():
+            self._head_begun = True
+
+    def taken_up(self, is_complete: Callable[[], bool]) -> None:
+        """A request, whose head has come; ``is_complete`` tells whether its body has."""
+        self.requests += 1
+        self._head_begun = False
+        self._handled = True
+        self._is_complete = is_complete
+
+    def answered(self) -> None:
+        """Whoever handled the request has nothing more to do with it."""
+        self._handled = False
+
+    def waits(self, *, between_chunks: bool) -> None:
+        """Whoever handles the request has taken what came of its body."""
+        self._waits = Owes.CHUNK if between_chunks else Owes.UNIT
+        self._asked_at = self.bytes
+
+    def goes_on(self) -> None:
+        """More of the body is there, or nothing more will come."""
+        self._waits = None
+
+    def sight(self, *, is_closing: bool, is_stalled: bool) -> Sight:
+        """What is to be seen of it now. ``is_closing``: we have hung up; ``is_stalled``: it takes no replies."""
+        if is_closing:
+            return Sight(Owes.END)
+        return Sight(self._owes(), self.requests + self.units, self.bytes, self.stalls if is_stalled else None)
+
+    def _owes(self) -> Owes:
+        if self._handled:
+            if self._waits is Owes.CHUNK and self.bytes > self._asked_at:
+                return Owes.UNIT  # of the next chunk there is something
+            return self._waits or Owes.NOTHING
+        if not self._is_complete():
+            return Owes.NOTHING  # the library receives the rest of what was refused, for some seconds
+        return Owes.HEAD if self._head_begun else Owes.NOTHING
+
+
+def _nothing_is_missing() -> bool:
+    return True
 
 
 class Pace:
@@ -177,3 +270,29 @@ class Pace:
             case Owes.CHUNK if waited >= self._limits.upload_idle_s:
                 return "nothing more of an upload comes"
         return None
+
+
+class Attention:
+    """The seconds in which somebody looked. A look that comes late counts for no more than two.
+
+    A process that stood still (a busy machine, one that was suspended) has not taken what came meanwhile: it must not
+    tell its clients, when it wakes, that they were slow.
+    """
+
+    __slots__ = ("_looked", "interval_s", "seconds")
+
+    def __init__(self, interval_s: float) -> None:
+        self.interval_s = interval_s
+        """Between two looks."""
+        self.seconds = 0.0
+        self._looked = 0.0
+
+    def resume(self, now: float) -> None:
+        """Nobody was there to be looked at until now."""
+        self._looked = now
+
+    def look(self, now: float) -> float:
+        """Look; returns the seconds."""
+        self.seconds += min(now - self._looked, 2 * self.interval_s)
+        self._looked = now
+        return self.seconds

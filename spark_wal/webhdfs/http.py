@@ -23,10 +23,9 @@ import re
 from collections.abc import Collection
 from contextlib import suppress
 from html import escape
-from typing import Any, Final
+from typing import Final
 
-from aiohttp import ClientError, web
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp import web
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import Address
@@ -38,7 +37,7 @@ from spark_wal.webhdfs.authentication import Credentials, UnauthenticatedError
 from spark_wal.webhdfs.connection_limits import ConnectionLimits
 from spark_wal.webhdfs.file_system import Opened
 from spark_wal.webhdfs.gateway import Gateway
-from spark_wal.webhdfs.http_connection import FIELD_MAX, LINE_MAX, HttpConnections, body
+from spark_wal.webhdfs.http_connection import BROKEN_OFF, HttpConnections, body, hang_up
 from spark_wal.webhdfs.listening import Listening
 from spark_wal.webhdfs.operations import Reply, Request
 from spark_wal.webhdfs.owner import NotOwnerError
@@ -108,11 +107,8 @@ class HttpServer:
             self._limits,
             self._clock,
             lambda number: listening.ended(number),
-            request_factory=_request,
             access_log=None,
             keepalive_timeout=KEEP_ALIVE_S,
-            max_line_size=LINE_MAX,
-            max_field_size=FIELD_MAX,
             auto_decompress=False,  # a file has the bytes that came, and nothing comes out larger than it went in
         )
         self._runner = web.ServerRunner(connections, shutdown_timeout=DRAIN_S)
@@ -259,12 +255,12 @@ class HttpServer:
         except NotOwnerError as error:
             logger.warning("%s %s has no answer: %s", name, one_line(path), error)
             self.metrics.count(name, self._clock.monotonic() - started, ok=False)
-            return _hang_up(request)
+            return hang_up(request)
         except Refusal as error:
             response = await self._respond(request, operations.refusal_reply(error))
-        except (HttpProcessingError, ClientError, ConnectionError) as error:
-            logger.info("%s %s: the client went away: %s", name, one_line(path), error)
-            return _hang_up(request)
+        except BROKEN_OFF as error:
+            logger.info("%s %s: the client went away: %s", name, one_line(path), one_line(error))
+            return hang_up(request)
         except (BookKeeperError, JournalError, OSError) as error:
             logger.warning("%s %s: %s", name, one_line(path), one_line(error))
             response = await self._respond(request, operations.refusal_reply(PlainIOError(str(error))))
@@ -300,7 +296,7 @@ class HttpServer:
             await response.write_eof()
         except (Refusal, BookKeeperError, OSError) as error:
             logger.warning("%s: %s", one_line(request.path), one_line(error))
-            return _hang_up(request)  # fewer bytes than announced: the client sees an error, not a short file
+            return hang_up(request)  # fewer bytes than announced: the client sees an error, not a short file
         return response
 
     # -- everything else -------------------------------------------------------------------------------
@@ -364,19 +360,6 @@ class HttpServer:
         return "".join(f"# TYPE {name} {kind}\n{name} {value}\n" for kind, name, value in numbers)
 
 
-class _Request(web.BaseRequest):
-    """aiohttp's plain request. Its applications, with a router and signals, took a sixth of the gateway's CPU."""
-
-    async def _prepare_hook(self, response: web.StreamResponse) -> None:
-        """aiohttp calls this when the headers stand, for an application's signals: its default comes before."""
-        if self.headers.get("User-Agent", "").startswith("Java/"):
-            response.headers.popall("Content-Type", None)
-
-
-def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> _Request:
-    return _Request(message, payload, protocol, writer, task, asyncio.get_running_loop())
-
-
 async def _expect(request: web.BaseRequest) -> None:
     """100 Continue, but only where a body is wanted: the first step redirects without it."""
     if "namenoderpcaddress" in request.raw_path.lower() and request.transport is not None:
@@ -387,13 +370,6 @@ def _events_root(request: web.BaseRequest) -> str:
     """The directory that a feed is limited to: a prefix without a slash at its end is not one directory."""
     prefix = request.query.get("prefix", "")
     return prefix.rstrip("/") or "/" if prefix.endswith("/") else prefix.rpartition("/")[0] or "/"
-
-
-def _hang_up(request: web.BaseRequest) -> web.Response:
-    """End the connection without an answer: the outcome is not known, and the client must not read one."""
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response(status=503)
 
 
 def _refused(status: int, reason: str) -> web.Response:

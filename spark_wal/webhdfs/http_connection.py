@@ -1,8 +1,10 @@
 """The HTTP library's connections, watched: who is slow loses theirs (X34), and nothing they sent is logged (X58).
 
-aiohttp ends idle connections, and nothing else: a head may dribble in, a body may stop half way, replies may lie
-unread for ever. A look at all connections every few seconds finds those (:class:`~.connection_limits.Pace`); between
-two looks this costs an addition per chunk received.
+aiohttp limits what a head may hold, and ends idle connections; how long anything may take is looked at here. What a
+connection owes is told from outside: by the bytes that came, by the requests that were taken up and answered, and by
+what :func:`body` waits for. Nothing that aiohttp keeps to itself is read, for it changes when aiohttp pleases: a task
+that was woken has not run yet, and the next bytes are there already. Between two looks this costs an addition per
+piece that was received.
 """
 
 from __future__ import annotations
@@ -12,12 +14,13 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
-from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
+from aiohttp import ClientError, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import HttpProcessingError, StreamWriter
 
 from bookkeeper.seams import Clock
-from spark_wal.webhdfs.connection_limits import ConnectionLimits, Owes, Pace, Sight
-from spark_wal.webhdfs.seldom import SeldomLog
+from spark_wal.webhdfs.connection_limits import Attention, ConnectionLimits, Pace, Sight, Watch
+from spark_wal.webhdfs.seldom import SeldomLog, one_line
 
 logger = logging.getLogger(__name__)
 
@@ -27,29 +30,27 @@ LINE_MAX: Final = 64 * 1024
 FIELD_MAX: Final = 16 * 1024
 """Bytes of a header."""
 
-HEAD_MAX: Final = 256 * 1024
-"""Bytes of a request's head that is not complete yet. Nobody has been asked who they are by then."""
+HEADERS_MAX: Final = 48
+"""Headers of a request. With the two above this is what somebody can make us keep who has not been asked who they are:
+Hadoop's client sends eight headers, a browser behind two proxies some thirty."""
 
 SWEEP_S: Final = 5.0
 """Between two looks."""
 
+BROKEN_OFF: Final = (HttpProcessingError, ClientError, ConnectionError, web.RequestPayloadError)
+"""What stands for a client that is gone, or has sent something that is no body."""
 
-class HttpConnection(RequestHandler):
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class HttpConnection(web.RequestHandler):
     """One connection."""
 
     def __init__(self, server: HttpConnections, number: int, **options: Any) -> None:
         super().__init__(server, **options)
         self.connections = server
         self.number = number
-        self.head_bytes = 0
-        """Of a head that is not complete."""
-        self.stalls = 0
-        """How often replies were not taken fast enough to be sent."""
-        self.units = 0
-        """Chunks of bodies that have come whole."""
-        self.body_bytes = 0
-        self.owes = Owes.NOTHING
-        """While a body is being received."""
+        self.watch = Watch()
         self.pace: Pace | None = None
         self.wire: asyncio.BaseTransport | None = None
         """The transport, also when aiohttp has closed it and the other side has not let go."""
@@ -60,34 +61,25 @@ class HttpConnection(RequestHandler):
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
+        """aiohttp hears of it a turn later: its task may have been woken for a request and not have run. It would look
+        for its server, find none any more, and end with a traceback that nobody can do anything about."""
         self.connections.over(self)
-        super().connection_lost(exc)
+        asyncio.get_running_loop().call_soon(super().connection_lost, exc)
 
     def data_received(self, data: bytes) -> None:
-        before = self._request_count
+        if data:  # aiohttp calls this with nothing when it goes on reading
+            self.watch.came(len(data))
         super().data_received(data)
-        if self._request_count != before:
-            self.head_bytes = 0
-        elif self._waiter is not None:
-            self.head_bytes += len(data)
-            if self.head_bytes > HEAD_MAX:
-                self.connections.end(self, "the head of a request is too large")
 
     def pause_writing(self) -> None:
-        self.stalls += 1
+        self.watch.stalls += 1
         super().pause_writing()
 
     def sight(self) -> Sight:
         """What is to be seen of it now."""
-        stalls = self.stalls if self.writing_paused else None
-        if self.wire is not None and self.wire.is_closing():
-            return Sight(Owes.END)
-        if self._waiter is not None and not self._waiter.done() and not self._messages:
-            begun = self.head_bytes > 0 or self._request_count == 0
-            return Sight(Owes.HEAD if begun else Owes.NOTHING, self._request_count, stalls=stalls)
-        if self._reading_paused or self._buffer_paused:
-            return Sight(Owes.NOTHING, stalls=stalls)
-        return Sight(self.owes, self._request_count + self.units, self.body_bytes, stalls)
+        return self.watch.sight(
+            is_closing=self.wire is not None and self.wire.is_closing(), is_stalled=self.writing_paused
+        )
 
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
@@ -106,25 +98,33 @@ class HttpConnections(web.Server):
 
     def __init__(
         self,
-        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        handler: Handler,
         limits: ConnectionLimits,
         clock: Clock,
         ended: Callable[[int], None],
         **options: Any,
     ) -> None:
-        super().__init__(handler, **options)
+        """``options``: of aiohttp's RequestHandler."""
+        super().__init__(_watched(handler), request_factory=_taken_up)
+        self._options = {
+            "max_line_size": LINE_MAX,
+            "max_field_size": FIELD_MAX,
+            "max_headers": HEADERS_MAX,
+            **options,
+        }
         self._limits = limits
         self._log = SeldomLog(logger, clock)
         self._malformed = SeldomLog(logger, clock)
         self._ended = ended
         self._open: dict[HttpConnection, None] = {}
+        self._attention = Attention(min(SWEEP_S, limits.slow_s / 2))
         self._sweeper: asyncio.TimerHandle | None = None
         self.slow = 0
-        """Connections that were closed because they were too slow, or sent too much of a head."""
+        """Connections that were closed because they were too slow."""
 
     def connection(self, number: int) -> HttpConnection:
         """The protocol of a connection that was accepted."""
-        return HttpConnection(self, number, loop=self._loop, **self._kwargs)
+        return HttpConnection(self, number, loop=asyncio.get_running_loop(), **self._options)
 
     def all(self) -> list[HttpConnection]:
         """Those that stand now."""
@@ -134,20 +134,21 @@ class HttpConnections(web.Server):
         self._open[connection] = None
         loop = asyncio.get_running_loop()
         if self._sweeper is None:
-            self._sweeper = loop.call_later(min(SWEEP_S, self._limits.slow_s / 2), self._sweep)
-        return Pace(self._limits, loop.time())
+            self._attention.resume(loop.time())
+            self._sweeper = loop.call_later(self._attention.interval_s, self._sweep)
+        return Pace(self._limits, self._attention.seconds)
 
     def over(self, connection: HttpConnection) -> None:
         self._open.pop(connection, None)
         self._ended(connection.number)
 
     def end(self, connection: HttpConnection, reason: str) -> None:
-        """Hang up on one that is too slow, or sends too much."""
+        """Hang up on one that is too slow."""
         self.slow += 1
         wire = connection.wire
         if wire is not None:
             name = wire.get_extra_info("peername")
-            self._log.warning("the connection from %s is closed: %s (X34)", name[0] if name else "?", reason)
+            self._log.warning("the connection from %s is closed: %s", name[0] if name else "?", reason)
             wire.abort()  # type: ignore[attr-defined]
 
     def drop(self, is_revoked: Callable[[bytes], bool]) -> int:
@@ -168,36 +169,81 @@ class HttpConnections(web.Server):
 
     def _sweep(self) -> None:
         self._sweeper = None
-        now = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        now = self._attention.look(loop.time())
         for connection in self.all():
             assert connection.pace is not None
             late = connection.pace.look(connection.sight(), now)
             if late is not None:
                 self.end(connection, late)
         if self._open:
-            self._sweeper = asyncio.get_running_loop().call_later(min(SWEEP_S, self._limits.slow_s / 2), self._sweep)
+            self._sweeper = loop.call_later(self._attention.interval_s, self._sweep)
+
+
+class _JavaWriter(StreamWriter):
+    """Leaves out the Content-Type, which aiohttp puts on every reply at last."""
+
+    async def write_headers(self, status_line: str, headers: Any) -> None:
+        headers.popall("Content-Type", None)
+        await super().write_headers(status_line, headers)
+
+
+def _taken_up(message: Any, payload: Any, protocol: Any, writer: AbstractStreamWriter, task: Any) -> web.BaseRequest:
+    """A request begins. A plain one: aiohttp's applications, with router and signals, took a sixth of the CPU."""
+    loop = asyncio.get_running_loop()
+    protocol.watch.taken_up(payload.is_eof)
+    if message.headers.get("User-Agent", "").startswith("Java/"):
+        writer = _JavaWriter(protocol, loop)
+    return web.BaseRequest(message, payload, protocol, writer, task, loop)
+
+
+def _watched(handler: Handler) -> Handler:
+    """The same, on a connection that may be gone: nobody gets a traceback for that."""
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        if request.transport is None:
+            return hang_up(request)  # before anything was begun: nobody would tell whoever waits for the body
+        try:
+            return await handler(request)
+        except BROKEN_OFF as error:
+            logger.info("%s: the client went away: %s", request.method, one_line(error))
+            return hang_up(request)
+        finally:
+            _connection(request).watch.answered()
+
+    return handle
+
+
+def hang_up(request: web.BaseRequest) -> web.Response:
+    """End the connection without an answer: the outcome is not known, and the client must not read one."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=503)
+
+
+def _connection(request: web.BaseRequest) -> HttpConnection:
+    connection = request.protocol
+    assert isinstance(connection, HttpConnection)
+    return connection
 
 
 async def body(request: web.BaseRequest) -> AsyncIterator[bytes]:
     """The bytes of a request's body, as they come; what is waited for is noted on the connection.
 
     Where a chunk has begun its rest is waited for, and where the length was said the rest of it. Before a chunk, and
-    after it, the next one may take long. (A chunk of which there is nothing but its length counts as not begun.)
+    after it, the next one may take long.
     """
     if not request.can_read_body:
         return
-    content, connection = request.content, request.protocol
-    assert isinstance(connection, HttpConnection)
+    content, watch = request.content, _connection(request).watch
     chunked = request.content_length is None
     whole = True
-    try:
-        while not content.at_eof():
-            connection.owes = Owes.CHUNK if chunked and whole else Owes.UNIT
+    while not content.at_eof():
+        watch.waits(between_chunks=chunked and whole)
+        try:
             data, whole = await content.readchunk()
-            connection.owes = Owes.NOTHING
-            connection.body_bytes += len(data)
-            connection.units += whole
-            if data:
-                yield data
-    finally:
-        connection.owes = Owes.NOTHING
+        finally:
+            watch.goes_on()
+        watch.units += whole
+        if data:
+            yield data

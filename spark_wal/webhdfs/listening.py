@@ -137,7 +137,7 @@ class Listening:
             return
         if verdict.gives_way is not None:
             self._arrivals[verdict.gives_way].cancel()
-            self._turned_away("another address", "its TLS handshake gave way to one from elsewhere (X7)")
+            self._turned_away("another address", "its TLS handshake gave way to one from elsewhere")
         connection.setblocking(False)
         task = asyncio.get_running_loop().create_task(self._hand_over(connection, number), name="gateway connection")
         self._arrivals[number] = task

@@ -3,7 +3,16 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.errors import ConfigError
-from spark_wal.webhdfs.connection_limits import BYTES_PER_S, ConnectionLimits, Crowd, Owes, Pace, Sight
+from spark_wal.webhdfs.connection_limits import (
+    BYTES_PER_S,
+    Attention,
+    ConnectionLimits,
+    Crowd,
+    Owes,
+    Pace,
+    Sight,
+    Watch,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +37,7 @@ def test_connections_are_counted_in_all_and_by_address() -> None:
     crowd = Crowd(ConnectionLimits(connections_max=3, connections_per_host_max=2))
     assert [crowd.arrive(n, "a", shakes=False).refused is None for n in (1, 2, 3)] == [True, True, False]
     assert crowd.arrive(4, "b", shakes=False).refused is None
-    assert "X34" in str(crowd.arrive(5, "c", shakes=False).refused), "three in all"
+    assert "3 connections" in str(crowd.arrive(5, "c", shakes=False).refused), "three in all"
     crowd.leave(1)
     crowd.leave(1)
     assert len(crowd) == 2
@@ -41,7 +50,7 @@ def test_of_handshakes_the_busiest_address_gives_way() -> None:
     crowd = Crowd(ConnectionLimits(handshakes_max=3))
     for number in (1, 2, 3):
         assert crowd.arrive(number, "flood", shakes=True).refused is None
-    assert "X7" in str(crowd.arrive(4, "flood", shakes=True).refused)
+    assert "3 TLS handshakes" in str(crowd.arrive(4, "flood", shakes=True).refused)
     welcome = crowd.arrive(5, "spark", shakes=True)
     assert (welcome.refused, welcome.gives_way) == (None, 1), "the oldest of those who have most"
     assert crowd.arrive(6, "spark", shakes=True).refused is not None, "as many as the others now"
@@ -97,3 +106,71 @@ def test_replies_must_be_taken() -> None:
     assert watched.look(Sight(Owes.NOTHING, stalls=2), 58) is None
     assert watched.look(Sight(Owes.NOTHING, stalls=2), 59) == "replies are not taken"
     assert pace().look(Sight(Owes.NOTHING, stalls=1), 1000) is None, "seen for the first time"
+
+
+# -- what is owed, told from outside -----------------------------------------------------------------------
+
+
+def owed(watch: Watch) -> Owes:
+    return watch.sight(is_closing=False, is_stalled=False).owes
+
+
+def test_a_request_from_its_first_byte_to_its_answer() -> None:
+    watch, missing = Watch(), [True]
+    assert owed(watch) is Owes.HEAD, "a new connection owes its first request"
+    watch.came(10)
+    watch.taken_up(lambda: not missing)
+    assert owed(watch) is Owes.NOTHING, "nobody waits for its body"
+    watch.waits(between_chunks=False)
+    assert owed(watch) is Owes.UNIT
+    watch.came(10)
+    missing.clear()
+    watch.goes_on()
+    watch.answered()
+    assert owed(watch) is Owes.NOTHING, "idle"
+    watch.came(1)
+    assert owed(watch) is Owes.HEAD
+    assert watch.sight(is_closing=True, is_stalled=False).owes is Owes.END
+
+
+def test_what_comes_before_a_request_is_taken_up_is_its_body_from_then_on() -> None:
+    watch = Watch()
+    for _ in range(100):
+        watch.came(64 * 1024)
+    watch.taken_up(lambda: False)
+    watch.answered()
+    assert owed(watch) is Owes.NOTHING, "refused before its end: the library takes the rest"
+    watch.came(64 * 1024)
+    assert owed(watch) is Owes.NOTHING, "it is the body's still"
+
+
+def test_bytes_behind_a_complete_body_are_the_next_head_also_while_the_request_is_handled() -> None:
+    watch = Watch()
+    watch.taken_up(lambda: True)
+    watch.came(5)
+    assert owed(watch) is Owes.NOTHING
+    watch.answered()
+    assert owed(watch) is Owes.HEAD
+
+
+@pytest.mark.rule("X34")
+def test_between_chunks_there_is_time_until_the_next_begins() -> None:
+    watch = Watch()
+    watch.taken_up(lambda: False)
+    watch.waits(between_chunks=True)
+    assert owed(watch) is Owes.CHUNK
+    watch.came(1)
+    assert owed(watch) is Owes.UNIT
+
+
+def test_whoever_stood_still_calls_nobody_slow() -> None:
+    """A process that was not there for a minute (a busy machine) took its own absence for its clients' slowness, and
+    hung up on uploads whose bytes lay in its sockets."""
+    attention, watched = Attention(5), pace()
+    attention.resume(1000)
+    for now in (1005, 1010, 1075, 1080):
+        assert watched.look(Sight(Owes.UNIT), attention.look(now)) is None, now
+    assert attention.seconds == 5 + 5 + 10 + 5
+    assert [watched.look(Sight(Owes.UNIT), attention.look(now)) is None for now in (1085, 1090)] == [True, False]
+    attention.resume(5000)
+    assert attention.look(5005) == 40, "nobody was there in between"
