@@ -5,8 +5,8 @@ chance: an operation takes effect one turn of the loop after it was called, watc
 
 What can go wrong is asked for: :meth:`MemoryCluster.expire` ends a session, :meth:`~MemoryCluster.suspend` and
 :meth:`~MemoryCluster.resume` cut one off, :meth:`~MemoryCluster.begin_outage` everybody; an :class:`Interference`
-delays requests and replies or loses them; :meth:`~MemoryCluster.snapshot` and :meth:`~MemoryCluster.restore` bring
-back an old state (F10).
+delays requests and replies or loses them; :meth:`~MemoryStore.lag` shows one session the past until it syncs;
+:meth:`~MemoryCluster.snapshot` and :meth:`~MemoryCluster.restore` bring back an old state (F10).
 """
 
 from __future__ import annotations
@@ -224,6 +224,8 @@ class MemoryStore:
         self._sessions = SessionWatches(loop, SessionState.CONNECTED)
         self._closed = False
         self._alarm: MetadataRolledBackError | None = None
+        self._past: tuple[MemoryTree, int] | None = None
+        """What reads show, and its transaction, of a session that lags."""
         self.session_id = 0
         self.last_transaction = 0
 
@@ -306,7 +308,15 @@ class MemoryStore:
             self._cluster.end_session(self.session_id)
             self._sessions.change(SessionState.LOST)
 
-    # -- called by the cluster -----------------------------------------------------------------------------
+    # -- called by the cluster, and by who tests ------------------------------------------------------------
+
+    def lag(self) -> None:
+        """From now on reads show the service as it was at this session's last sync or write: what a server of a
+        replicated service may do that is behind the others (Z6)."""
+        past = MemoryTree()
+        snapshot = self._cluster.snapshot()
+        past.load(snapshot.nodes)
+        self._past = past, snapshot.transaction
 
     def call(self, job: Callable[[], None]) -> None:
         """Run ``job`` on this session's loop: now if this is it, else soon."""
@@ -365,8 +375,14 @@ class MemoryStore:
             if fate.request_lost or fate.reply_lost:
                 await asyncio.sleep(fate.delay_after_s)
                 continue
-            result = self._cluster.read(job)
-            self._saw(self._cluster.transaction)
+            if self._past is None:
+                result, transaction = self._cluster.read(job), self._cluster.transaction
+            else:
+                if kind == "sync":
+                    self.lag()
+                tree, transaction = self._past
+                result = job(tree)
+            self._saw(transaction)
             if fate.delay_after_s:
                 await asyncio.sleep(fate.delay_after_s)
             return result
@@ -381,6 +397,8 @@ class MemoryStore:
         if fate.request_lost:
             raise MetadataUnavailableError(f"{kind} {path}: no answer")
         result = self._cluster.write(self.session_id, job)
+        if self._past is not None:
+            self.lag()
         if fate.delay_after_s:
             await asyncio.sleep(fate.delay_after_s)
         if fate.reply_lost or self.session is SessionState.SUSPENDED:

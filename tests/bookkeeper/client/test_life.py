@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
-from bookkeeper.errors import (
-    LedgerFencedError,
-)
-from tests.bookkeeper.client.scripted import ScriptedCluster
+from bookkeeper.errors import LedgerFencedError
+from bookkeeper.meta import ledger_format
+from bookkeeper.meta.memory import MemoryStore
+from bookkeeper.wire import ReadEntry, Reply, Request
+from tests.bookkeeper.client.scripted import ScriptedBookie, ScriptedCluster
 
 
 @pytest.mark.rule("W10b", "D12")
@@ -46,3 +48,53 @@ def test_a_bookie_that_comes_back_after_a_recovery_ends_the_writer() -> None:
                 await ledger.append(b"two")
 
     ScriptedCluster().run(story)
+
+
+class RecoveredMeanwhile(ScriptedBookie):
+    """When it is asked whether it lives, somebody begins to recover the ledger, right before it answers."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.recover: Callable[[], None] | None = None
+
+    def handle(self, request: Request, reply: Callable[[Reply], None]) -> None:
+        if self.recover is not None and isinstance(request, ReadEntry) and not request.fence:
+            self.recover()
+            self.recover = None
+        super().handle(request, reply)
+
+
+@pytest.mark.rule("W10b", "Z6")
+def test_metadata_are_read_afresh_and_after_the_bookie_has_answered() -> None:
+    """Read before the bookie answered, or from a server of the store that is behind, metadata show a ledger that was
+    open once: a recovery that came in between has fenced the bookie's earlier life, and what it acknowledges counts
+    for nothing."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        bookie = cluster["b3"]
+        assert isinstance(bookie, RecoveredMeanwhile)
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"zero")
+            store = bk.metadata_store.store
+            assert isinstance(store, MemoryStore)
+            store.lag()
+            path = bk.metadata_store.ledgers.path(ledger.id)
+
+            def recover() -> None:
+                new = ledger_format.encode(ledger.metadata.begin_recovery())
+                cluster.store.write(0, lambda transaction: transaction.set(path, new, None))
+
+            cluster.world.node("b3").crash(power=False)
+            await ledger.append(b"one")
+            bookie.recover = recover
+            cluster.world.node("b3").restart()
+            await asyncio.sleep(5)
+            assert bookie.recover is None, "it was asked"
+            assert ledger.closed
+            with pytest.raises(LedgerFencedError):
+                await ledger.append(b"two")
+
+    cluster = ScriptedCluster()
+    cluster.bookies[2] = RecoveredMeanwhile("b3")
+    cluster.run(story)

@@ -9,9 +9,11 @@ import pytest
 from bookkeeper import wire
 from bookkeeper.client.bookie_pool import Use
 from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.recover import recover
 from bookkeeper.errors import RecoveryInconclusiveError, RequestTimedOutError, UnauthorizedError
 from bookkeeper.ids import LedgerId
-from bookkeeper.ledger import HEADER, LedgerState
+from bookkeeper.ledger import HEADER, DigestScheme, DigestType, LedgerState
 from bookkeeper.meta.memory import Fate
 from bookkeeper.wire import Status
 from tests.bookkeeper.client.scripted import ScriptedCluster, payload_of
@@ -237,3 +239,40 @@ def test_closing_names_the_version_that_the_recovery_began_with() -> None:
                 assert dead not in reader.metadata.fragments[0].ensemble
 
     ScriptedCluster(bookies=4).run(story)
+
+
+@pytest.mark.rule("R10", "M1")
+def test_a_recovery_closes_the_version_it_began_with_and_no_newer_one() -> None:
+    """What it found, it found among the bookies of the version that it had read. Closed at the newest version instead,
+    the ledger would lose what was written in between: here a copy's new place, after which the old one may be gone."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger(ensemble=3)
+            await ledger.append(b"zero")
+            first = ledger.metadata.last_fragment.ensemble
+            cluster.world.node(first[0]).crash(power=False)
+            await ledger.append(b"one")
+            await asyncio.sleep(3)
+            await ledger.append(b"two")
+            assert len(ledger.metadata.fragments) == 2
+            await asyncio.sleep(1)
+        spare = next(bookie.id for bookie in cluster.bookies if bookie.id not in ledger.metadata.bookies)
+        for bookie in cluster.bookies:
+            bookie.silent = True
+        async with cluster.connect() as bk:
+            ledgers = bk.metadata_store.ledgers
+            record = LedgerRecord(ledgers, ledger.id, await ledgers.read(ledger.id))
+            recovery = asyncio.create_task(recover(bk.services, record, DigestScheme(DigestType.CRC32C, b"")))
+            while (stored := await ledgers.read(ledger.id)).value.state is not LedgerState.IN_RECOVERY:
+                await asyncio.sleep(0.01)
+            await ledgers.write(ledger.id, stored.value.swap_bookie(0, first[0], spare), stored.version)
+            await record.refresh()  # who shares the record may look at any time
+            for bookie in cluster.bookies:
+                bookie.silent = False
+            closed = await recovery
+            assert closed.is_closed and closed.last_entry == 2
+            assert closed.fragments[0].ensemble == (spare, *first[1:])
+            assert (await ledgers.read(ledger.id)).value == closed
+
+    ScriptedCluster(bookies=5).run(story)
