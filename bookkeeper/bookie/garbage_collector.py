@@ -9,8 +9,9 @@ import os
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.garbage import GarbageProof
 from bookkeeper.errors import CookieError, MetadataFormatError, NoSuchLedgerError
-from bookkeeper.ids import LedgerId
+from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
+from bookkeeper.meta.rollback import Beacon
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Disk, Seams
 from bookkeeper.storage.durable import NO_SPACE, replace_file
@@ -20,6 +21,9 @@ log = logging.getLogger(__name__)
 
 SEEN_TRANSACTION = "metadata-transaction"
 """File with the highest transaction of the metadata store this bookie has seen (M10)."""
+
+COUNTED = "metadata-beacon"
+"""File with the number that this bookie counted up in the store last, and the copy of the metadata it belongs to."""
 
 
 async def check_metadata(metadata: Metadata, disk: Disk, directory: str) -> None:
@@ -37,13 +41,39 @@ async def check_metadata(metadata: Metadata, disk: Disk, directory: str) -> None
             raise CookieError(f"{path} is damaged") from error
 
 
+def new_beacon(metadata: Metadata, disk: Disk, config: BookieConfig, bookie: BookieId) -> Beacon:
+    """The number that this bookie counts up in the store, as an earlier life left it (M10). What was counted before a
+    move, or before a loss that was accepted, is not compared.
+
+    Raises:
+        CookieError: the file is damaged.
+    """
+    beacon = Beacon(metadata.store, metadata.own("seen", bookie), metadata.present)
+    path = os.path.join(config.directory, COUNTED)
+    if disk.exists(path):
+        try:
+            count, *lineage = disk.read_file(path).decode().split()
+            if lineage == metadata.lineage.id.split():
+                beacon.count = int(count)
+        except ValueError as error:
+            raise CookieError(f"{path} is damaged") from error
+    return beacon
+
+
 class GarbageCollector:
     """See the module."""
 
     def __init__(
-        self, engine: Engine, metadata: Metadata, config: BookieConfig, seams: Seams, metrics: Metrics
+        self,
+        engine: Engine,
+        metadata: Metadata,
+        config: BookieConfig,
+        seams: Seams,
+        metrics: Metrics,
+        beacon: Beacon,
     ) -> None:
         self._engine = engine
+        self._beacon = beacon
         self._metadata = metadata
         self._config = config
         self._seams = seams
@@ -75,10 +105,11 @@ class GarbageCollector:
             MetadataError: the pass proved nothing; nothing was dropped.
         """
         local = sorted(self._engine.ledgers())  # before the listing: who is created later is in the listing
-        store = self._metadata.store
-        await store.check_not_rolled_back(store.last_transaction)
+        await self._metadata.present.check_fresh()
+        await self._beacon.check()
         listed = {ledger async for ledger in self._metadata.ledgers.list()}
-        self._remember()
+        await self._beacon.count_up()
+        self.remember()
         absent = []
         for ledger in self._proof.candidates(local, listed):
             try:
@@ -93,12 +124,20 @@ class GarbageCollector:
         self._last_good = self._seams.clock.monotonic()
         return dead
 
-    def _remember(self) -> None:
-        """Keep the highest transaction for the next life (M10). A full disk keeps the one before: this pass may be what
-        makes room again (K26)."""
-        path = os.path.join(self._config.directory, SEEN_TRANSACTION)
+    @property
+    def refused(self) -> str | None:
+        """Why nothing is collected any more, until the next start: the metadata are not believed (M10)."""
+        alarm = self._metadata.present.alarm
+        return None if alarm is None else str(alarm)
+
+    def remember(self) -> None:
+        """Keep what was seen and counted for the next life (M10). A full disk keeps the one before: this pass may be
+        what makes room again (K26)."""
+        disk, directory = self._seams.disk, self._config.directory
+        counted = f"{self._beacon.count} {self._metadata.lineage.id}".rstrip().encode() + b"\n"
         try:
-            replace_file(self._seams.disk, path, self._metadata.seen())
+            replace_file(disk, os.path.join(directory, SEEN_TRANSACTION), self._metadata.seen())
+            replace_file(disk, os.path.join(directory, COUNTED), counted)
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise

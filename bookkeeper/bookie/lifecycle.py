@@ -23,7 +23,7 @@ from bookkeeper.bookie.admission import Admission
 from bookkeeper.bookie.birth import BIRTH, Birth, read_birth, survey, write_birth
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.config import BookieConfig
-from bookkeeper.bookie.garbage_collector import GarbageCollector, check_metadata
+from bookkeeper.bookie.garbage_collector import GarbageCollector, check_metadata, new_beacon
 from bookkeeper.bookie.gate import Gate
 from bookkeeper.bookie.http import HttpServer
 from bookkeeper.bookie.identity import Identity, read_identity, refuse_java, settle_cookie, write_identity
@@ -34,6 +34,7 @@ from bookkeeper.errors import (
     CookieError,
     DirectoryLockedError,
     KeyExistsError,
+    MetadataError,
     MetadataFormatError,
     NoSuchKeyError,
 )
@@ -41,6 +42,7 @@ from bookkeeper.ids import Address, BookieId, LedgerId, bookie_id
 from bookkeeper.meta import Metadata, Registration, ServiceInfo
 from bookkeeper.meta.bookies import FOREIGN_WAIT_S
 from bookkeeper.meta.cookies import Cookie
+from bookkeeper.meta.rollback import RollbackWatch
 from bookkeeper.meta.store import settled_create, update
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Lock, Seams
@@ -144,7 +146,9 @@ class BookieServer:
         identity = read_identity(disk, config.directory)
         await self._bind(identity)
         self._identify(identity)
-        await check_metadata(self._metadata, self._seams.disk, config.directory)
+        await check_metadata(self._metadata, disk, config.directory)
+        beacon = new_beacon(self._metadata, disk, config, self.bookie_id)
+        await beacon.check()
         self.first_start = await self._settle_cookie()
         self._birth = await self._settle_birth()
         self.boot = await self._next_boot()
@@ -162,11 +166,13 @@ class BookieServer:
             with_cookie=True,
         )
         self._running = True
-        self._garbage = GarbageCollector(self.engine, self._metadata, config, self._seams, self.metrics)
+        self._garbage = GarbageCollector(self.engine, self._metadata, config, self._seams, self.metrics, beacon)
         newcomer = self._newcomer
         assert newcomer is not None, "it serves"
         limbo = LimboWatch(self.engine, self._metadata, self.bookie_id, self._state_changed.set, newcomer.cover)
-        for work in (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), newcomer.run()):
+        present = RollbackWatch(self._metadata.store, self._metadata.present, self._on_rollback)
+        works = (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), newcomer.run())
+        for work in (*works, present.run(), beacon.run(self._garbage.remember)):
             self._tasks.append(asyncio.create_task(work))
         if self._guard is not None:
             self._tasks.append(asyncio.create_task(self._guard.run(self._seams.clock.wall_ms)))
@@ -364,6 +370,7 @@ class BookieServer:
             "limbo": engine.report.limbo_reason if engine.in_limbo else None,
             "ledgers_lost_before": self._newcomer.suspects if self._newcomer is not None else 0,
             "seconds_since_garbage_pass": None if age is None else round(age, 1),
+            "nothing_is_collected": self._garbage.refused if self._garbage is not None else None,
         }
 
     def _wants_read_only(self) -> bool:
@@ -385,6 +392,16 @@ class BookieServer:
         if state is not EngineState.WRITABLE:
             self._admission.set_pressure(False)
         self._state_changed.set()
+
+    def _on_rollback(self, alarm: MetadataError) -> None:
+        assert self._garbage is not None, "it runs"
+        self._garbage.remember()
+        log.critical(
+            "bookie %s serves what it has, and drops nothing any more: %s. It is registered again when it is started "
+            "with metadata that are whole, or that an operator has accepted (bk metadata accept-rollback)",
+            self.bookie_id,
+            alarm,
+        )
 
     async def _follow_state(self) -> None:
         """The registration says what the disk allows, also after many changes in a row (V8)."""

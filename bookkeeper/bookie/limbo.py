@@ -96,9 +96,8 @@ class LimboWatch:
 
     async def _all_suspects(self) -> set[LedgerId]:
         local = set(self._engine.ledgers())
-        store = self._metadata.store
-        await store.sync(self._metadata.paths.root)  # Z6: a listing of the past would miss the newest ledgers
-        await store.check_not_rolled_back(store.last_transaction)
+        await self._metadata.store.sync(self._metadata.paths.root)  # Z6: of the past it would miss the newest ledgers
+        await self._metadata.present.check_fresh()
         listed = {ledger async for ledger in self._metadata.ledgers.list()}
         suspects = (local - listed) | await naming(self._metadata, self._bookie, listed)
         self._cover(await newest(self._metadata, max(listed | local, default=NO_LEDGER)))

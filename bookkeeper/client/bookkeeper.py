@@ -16,6 +16,7 @@ from bookkeeper.client import openers
 from bookkeeper.client.advanced_handle import AdvancedHandle
 from bookkeeper.client.bookie_pool import BookiePool
 from bookkeeper.client.bookie_watcher import BookieWatcher
+from bookkeeper.client.callers import fresh
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.creating import Wanted, create
 from bookkeeper.client.deleting import delete
@@ -24,7 +25,9 @@ from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.read_handle import ReadHandle
 from bookkeeper.client.recover import recover
 from bookkeeper.client.services import Services
+from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import (
+    BookKeeperError,
     ClientClosedError,
     NoSuchLedgerError,
     RequestTimedOutError,
@@ -33,6 +36,7 @@ from bookkeeper.errors import (
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import DigestScheme, DigestType, LedgerMetadata
 from bookkeeper.meta import Metadata
+from bookkeeper.meta.rollback import RollbackWatch
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Seams
 
@@ -94,6 +98,10 @@ class BookKeeper:
             watcher=BookieWatcher(metadata.bookies, seams.rng, config),
         )
         self._handles: dict[WriteHandle | ReadHandle, None] = {}
+        self._ended: BookKeeperError | None = None
+        """Why nothing is believed any more (M10)."""
+        self._tasks = Tasks("client")
+        self._metadata_watch = RollbackWatch(metadata.store, metadata.present, self._give_up, self._look_again)
 
     @classmethod
     def connect(cls, uri: str, *, config: ClientConfig | None = None, seams: Seams | None = None) -> Connecting:
@@ -120,6 +128,7 @@ class BookKeeper:
         """Read keys and trust, and who is there. Called by connect()."""
         self._services.pool.begin()
         await self._services.watcher.start()
+        self._tasks.start(self._metadata_watch.run(), "are the metadata what they were")
 
     # -- what it says -------------------------------------------------------------------------------------
 
@@ -311,6 +320,7 @@ class BookKeeper:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
+        await self._tasks.close()
         for handle in list(self._handles):
             if isinstance(handle, WriteHandle):
                 await handle.abandon()
@@ -330,12 +340,25 @@ class BookKeeper:
 
     # -- inside -------------------------------------------------------------------------------------------
 
+    def _give_up(self, error: BookKeeperError) -> None:
+        """The metadata are older than they were, or the cluster is elsewhere: every handle ends with that (M10)."""
+        self._ended = error
+        for handle in list(self._handles):
+            handle.give_up(error)
+
+    def _look_again(self) -> None:
+        for handle in list(self._handles):
+            if isinstance(handle, WriteHandle):
+                handle.look_again()
+
     def _forget(self, handle: WriteHandle | ReadHandle) -> None:
         self._handles.pop(handle, None)
 
     def _require_open(self) -> None:
         if self._closing is not None:
             raise ClientClosedError("this client was closed: connect() again")
+        if self._ended is not None:
+            raise fresh(self._ended)
 
 
 def _digest_of(record: LedgerRecord, password: bytes) -> DigestScheme:

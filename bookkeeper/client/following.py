@@ -13,6 +13,7 @@ from typing import Final
 
 from bookkeeper.client.asking import ask, entry_of, failure_of
 from bookkeeper.client.bookie_pool import Use
+from bookkeeper.client.callers import fresh
 from bookkeeper.client.ensemble_change import STORE_AWAY
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import Services
@@ -66,6 +67,11 @@ class Follower:
         self._stopped = True
         self._unwatch()
         self._wake()
+
+    def give_up(self, error: BookKeeperError) -> None:
+        """Metadata are not believed any more (M10): waits end with ``error``."""
+        self._gone = error
+        self.stop()
 
     def _unwatch(self) -> None:
         if self._watch is not None:
@@ -180,9 +186,11 @@ class Follower:
         polls = LongPoll(ensemble, self._services.config.long_poll_ms if timeout_ms is None else timeout_ms)
         began = loop.time()
         until = None if timeout_ms is None else began + timeout_ms / 1000
-        while self.known.value <= last and not self._stopped:
+        while self.known.value <= last:
             if self._gone is not None:
-                raise self._gone
+                raise fresh(self._gone)
+            if self._stopped:
+                break
             poll = polls.next(self.known, int((loop.time() - began) * 1000))
             if poll is None:
                 return None

@@ -301,6 +301,17 @@ class WriteHandle:
         if pending is not None:
             raise pending
 
+    def give_up(self, error: BookKeeperError) -> None:
+        """The client believes its metadata no more (M10): nothing is acknowledged from now on, and the ledger is left
+        as it is. For the client."""
+        self._flush_queue()
+        self._refuse_held(error)
+        self._shell.give_up(error)
+
+    def look_again(self) -> None:
+        """The session with the metadata store was in doubt: is the ledger still this writer's? For the client."""
+        self._shell.look_again()
+
     # -- inside -------------------------------------------------------------------------------------------
 
     def _checked(self, payload: Buffer) -> bytes:

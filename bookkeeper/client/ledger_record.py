@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bookkeeper.errors import NoSuchLedgerError
+from bookkeeper.errors import MetadataRolledBackError, NoSuchLedgerError
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.meta import Ledgers, Versioned
@@ -27,9 +27,16 @@ class LedgerRecord:
 
         Raises:
             NoSuchLedgerError: it was deleted; also if there is another one by now, made anew under its id.
+            MetadataRolledBackError: ``fresh``, and it is older than what was seen before (M10).
             MetadataUnavailableError.
         """
+        before = self.stored
         found = await self._ledgers.read(self.ledger_id, fresh=fresh)
+        if fresh and before.born in (0, found.born) and found.version < before.version:
+            raise MetadataRolledBackError(
+                f"the metadata of ledger {self.ledger_id} are those of version {found.version}, and version "
+                f"{before.version} was seen before: they were put back to an older state"
+            )
         if self.stored.born and found.born != self.stored.born:
             raise NoSuchLedgerError(f"ledger {self.ledger_id} was deleted, and another one was made under its id")
         if found.version >= self.stored.version:  # another task of this handle may have written meanwhile

@@ -13,6 +13,7 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Final
 
+from bookkeeper.client.callers import fresh
 from bookkeeper.client.entry import LedgerEntry
 from bookkeeper.client.following import Follower
 from bookkeeper.client.ledger_record import LedgerRecord
@@ -20,7 +21,7 @@ from bookkeeper.client.reading import EntrySource
 from bookkeeper.client.services import Services
 from bookkeeper.client.single_reads import SingleReads
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import ClientClosedError, IllegalOperationError
+from bookkeeper.errors import BookKeeperError, ClientClosedError, IllegalOperationError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import DigestScheme, Entry, LedgerMetadata
 
@@ -49,6 +50,7 @@ class ReadHandle:
         self._source = EntrySource(services, record, digest, self._tasks, self._follower.on_lac)
         self._singles = SingleReads(self._source, self._run_length)
         self._let_go = False
+        self._ended: BookKeeperError | None = None
         metadata = record.metadata
         entries = metadata.last_entry + 1
         self._entry_bytes = max(1, metadata.length // entries) if entries else ENTRY_BYTES_GUESS
@@ -185,7 +187,14 @@ class ReadHandle:
                 "read_last_add_confirmed() asks again, read_unconfirmed() reads past it"
             )
 
+    def give_up(self, error: BookKeeperError) -> None:
+        """The client believes its metadata no more (M10): nothing more is read. For the client."""
+        self._ended = error
+        self._follower.give_up(error)
+
     def _require_held(self) -> None:
+        if self._ended is not None:
+            raise fresh(self._ended)
         if self._let_go:
             raise ClientClosedError(f"this reader of ledger {self.id} was closed: open the ledger again")
 
@@ -259,6 +268,8 @@ class ReadHandle:
         """The same as runs: whatever is confirmed and not handed out yet."""
         entry = EntryId(first)
         while True:
+            if self._ended is not None:
+                raise fresh(self._ended)
             if self.last_add_confirmed >= entry and not self._let_go:
                 async for start, payloads in self.read_batches(entry, self.last_add_confirmed):
                     yield start, payloads

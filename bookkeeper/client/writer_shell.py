@@ -15,7 +15,7 @@ from bookkeeper.client.add_lane import AddLane
 from bookkeeper.client.asking import failure_of
 from bookkeeper.client.bookie_pool import Use
 from bookkeeper.client.callers import Callers, fresh
-from bookkeeper.client.ensemble_change import change_ensemble, choose_stand_ins, close_ledger
+from bookkeeper.client.ensemble_change import STORE_AWAY, change_ensemble, choose_stand_ins, close_ledger
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.life import pauses, watch_life
 from bookkeeper.client.packets import Packets
@@ -27,6 +27,7 @@ from bookkeeper.errors import (
     BookKeeperError,
     ClientClosedError,
     MetadataError,
+    MetadataRolledBackError,
     MetadataUnavailableError,
     NoSuchLedgerError,
     TooManyRequestsError,
@@ -503,12 +504,36 @@ class WriterShell:
         if self.writer.error is not None and self.closing is None:
             self.stop(self.writer.error)
 
+    def give_up(self, error: BookKeeperError) -> None:
+        """Nothing is taken or confirmed from now on (W6): what ``error`` says concerns the whole client."""
+        self._perform(self.writer.on_broken(error))
+        self.stop(error)
+
+    def look_again(self) -> None:
+        """The metadata may have changed while the session with their store was in doubt (Z1, M10)."""
+        if not self._ended and self.closing is None:
+            self._tasks.start(self._look(), "look at the metadata")
+
+    async def _look(self) -> None:
+        try:
+            await self.record.refresh()
+        except NoSuchLedgerError:
+            self._report(self.writer.on_change_failed(wish.ChangeFailure.DELETED, self._loop.time()))
+        except STORE_AWAY:
+            pass  # there is another look after the next doubt
+
     def _on_broken(self, error: BaseException) -> None:
         """A task ended with an error nobody expected: this handle stops, and says why (P7)."""
+        if isinstance(error, MetadataRolledBackError):
+            _log.critical("M10: %s", error)
+            self.services.metadata.present.alarm = error  # it concerns everybody who shares these metadata
+            if self.closing is not None and not self.closing.done():
+                self.closing.set_exception(error)
+            return self.give_up(error)
         _log.error("ledger %d: its writer stops", self.record.ledger_id, exc_info=error)
         failure = ClientClosedError(f"the writer of ledger {self.record.ledger_id} stopped: {error!r}")
         failure.__cause__ = error
         if self.closing is not None and not self.closing.done():
             self.closing.set_exception(failure)
-        self._perform(self.writer.on_broken(failure))  # else it would take appends that nobody sends
-        self.stop(failure)
+        self.give_up(failure)  # else it would take appends that nobody sends
+        return None

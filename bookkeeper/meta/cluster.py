@@ -23,6 +23,7 @@ from bookkeeper.meta.layout import Layout
 from bookkeeper.meta.ledgers import Ledgers
 from bookkeeper.meta.lineage import Lineage
 from bookkeeper.meta.paths import DEFAULT_ROOT, Paths
+from bookkeeper.meta.rollback import Present
 from bookkeeper.meta.store import Create, MetadataStore, parent_of, settled_create
 from bookkeeper.seams import Seams
 
@@ -39,8 +40,8 @@ class Metadata:
         self.cookies = Cookies(store, paths)
         self.bookies = Bookies(store, paths, self.cookies)
         self.ledgers = Ledgers(store, paths, layout, seams.rng)
-        self.lineage = Lineage()
-        """The moves from store to store that led here."""
+        self.present = Present(store, paths)
+        """Whether these metadata are still those that this process began with, or later ones (M10)."""
         self.repairs: dict[LedgerId, str] = {}
         """Ledgers that this client is repairing, and as whom: a session has many repairs, and a lock only a session."""
 
@@ -93,8 +94,13 @@ class Metadata:
                 f"the address asks for {layout.name.lower()} ledgers, the cluster has {found.name.lower()}"
             )
         metadata = cls(store, paths, found, instance_id, seams)
-        metadata.lineage = came
+        metadata.present.lineage = came
         return metadata
+
+    @property
+    def lineage(self) -> Lineage:
+        """The moves from store to store that led here."""
+        return self.present.lineage
 
     async def check_not_rolled_back(self, mark: bytes) -> None:
         """Compare what the store shows with what :meth:`seen` gave in an earlier life, also across a move (M10).

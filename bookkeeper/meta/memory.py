@@ -233,6 +233,10 @@ class MemoryStore:
     def session(self) -> SessionState:
         return self._sessions.state
 
+    @property
+    def rolled_back(self) -> MetadataRolledBackError | None:
+        return self._alarm
+
     # -- reads ---------------------------------------------------------------------------------------------
 
     async def get(self, path: str) -> Versioned[bytes]:
@@ -375,14 +379,10 @@ class MemoryStore:
             if fate.request_lost or fate.reply_lost:
                 await asyncio.sleep(fate.delay_after_s)
                 continue
-            if self._past is None:
-                result, transaction = self._cluster.read(job), self._cluster.transaction
-            else:
-                if kind == "sync":
-                    self.lag()
-                tree, transaction = self._past
-                result = job(tree)
-            self._saw(transaction)
+            if self._past is not None and kind == "sync":
+                self.lag()
+            self._saw(self._cluster.transaction if self._past is None else self._past[1])
+            result = self._cluster.read(job) if self._past is None else job(self._past[0])
             if fate.delay_after_s:
                 await asyncio.sleep(fate.delay_after_s)
             return result
@@ -424,4 +424,5 @@ class MemoryStore:
         self.last_transaction = max(self.last_transaction, transaction)
 
     def _rolled_back(self, seen: int) -> MetadataRolledBackError:
-        return MetadataRolledBackError(f"transaction {seen} was seen, now the newest is {self._cluster.transaction}")
+        now = self._cluster.transaction
+        return MetadataRolledBackError(f"an older state is shown: transaction {seen} was seen, now the newest is {now}")

@@ -73,6 +73,10 @@ class SqliteStore:
     def last_transaction(self) -> int:
         return self._file.last_transaction
 
+    @property
+    def rolled_back(self) -> MetadataRolledBackError | None:
+        return self._alarm
+
     # -- reads ---------------------------------------------------------------------------------------------
 
     async def get(self, path: str) -> Versioned[bytes]:

@@ -87,8 +87,8 @@ class SqliteFile:
         with self._translated():
             self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         try:
-            self._inode = self._identity()
             self._prepare()
+            self._files = self._identity()
         except BaseException:
             self._db.close()
             raise
@@ -134,13 +134,13 @@ class SqliteFile:
     # -- jobs ----------------------------------------------------------------------------------------------
 
     def read(self, job: Callable[[SqliteFile], T]) -> T:
-        """One look, as of one moment."""
+        """One look, as of one moment. Raises: MetadataRolledBackError: it shows less than was seen before (M10)."""
         with self._translated():
+            self._check_files()
             self._db.execute("BEGIN")
             try:
-                result = job(self)
-                self._notice(self._newest())
-                return result
+                self._notice(self._newest())  # first: that something is not there would be believed
+                return job(self)
             finally:
                 self._db.execute("ROLLBACK")
 
@@ -152,6 +152,7 @@ class SqliteFile:
             MetadataUnavailableError: the lock was not to be had, or the disk failed.
             MetadataRolledBackError: the file shows less than was seen before (M10).
         """
+        self._check_files()
         with self._locked():
             self._check_lease(session)
             self._end([other for other, process, lease in self._sessions() if self._gone(process, lease)])
@@ -183,11 +184,11 @@ class SqliteFile:
             SessionExpiredError: ours has ended.
         """
         with self._translated():
-            if self._identity() != self._inode:
-                raise MetadataRolledBackError(f"{self.path} was replaced under us")
+            self._check_files()
             (version,) = self._db.execute("PRAGMA data_version").fetchone()
             seen = (version, self._db.total_changes)
             if seen != self._seen:
+                self._notice(self._newest())
                 self._others = [other for other in self._sessions() if other[0] != self.session]
         if self._monotonic() >= self._renew_at:
             self._renew()
@@ -282,12 +283,27 @@ class SqliteFile:
             )
         self.last_transaction = transaction
 
-    def _identity(self) -> tuple[int, int]:
-        try:
-            found = os.stat(self.path)
-        except FileNotFoundError:
-            return (0, 0)
-        return (found.st_dev, found.st_ino)
+    def _check_files(self) -> None:
+        """The names still lead to the files that are open here. Whoever puts a copy back replaces the first or, having
+        removed it, the log: while we have it open nobody else does (M10).
+
+        Raises: MetadataRolledBackError.
+        """
+        if self._identity() != self._files:
+            raise MetadataRolledBackError(
+                f"{self.path} was replaced while this process had it open: another state of the metadata was put in "
+                "its place"
+            )
+
+    def _identity(self) -> list[tuple[int, int]]:
+        found = []
+        for path in (self.path, f"{self.path}-wal"):
+            try:
+                status = os.stat(path)
+                found.append((status.st_dev, status.st_ino))
+            except FileNotFoundError:
+                found.append((0, 0))
+        return found
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

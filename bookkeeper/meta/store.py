@@ -25,6 +25,7 @@ from typing import Final, Generic, NewType, Protocol, TypeVar
 from bookkeeper.errors import (
     KeyExistsError,
     MetadataConflictError,
+    MetadataRolledBackError,
     MetadataUnavailableError,
     NoSuchKeyError,
 )
@@ -122,6 +123,10 @@ class MetadataStore(Protocol):
     @property
     def last_transaction(self) -> int:
         """The highest store-wide transaction number seen (Z14, M10)."""
+
+    @property
+    def rolled_back(self) -> MetadataRolledBackError | None:
+        """What was found, once this store has shown less than it had shown before (M10); then it stays."""
 
     async def get(self, path: str) -> Versioned[bytes]:
         """Raises: NoSuchKeyError."""

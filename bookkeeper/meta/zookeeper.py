@@ -10,7 +10,9 @@ How the rules are kept
   change between a caller's read and the new watch is missed.
 * **Z13** A client that stopped (authentication refused) is not restarted: every call says why.
 * **M10, Z14** The highest transaction seen is remembered across sessions; if a new session shows less, writes stop. No
-  write of a new session is sent before that was looked at.
+  write of a new session is sent before that was looked at. Servers that were put back to an older state do not tell:
+  they end the connection of whoever has seen more, again and again. So while there is no contact a client that has seen
+  nothing looks at what they show.
 """
 
 from __future__ import annotations
@@ -65,6 +67,12 @@ PATIENCE_S: Final = 2.0
 """Without contact for so long at the start, the servers' ports are tried: if none listens, waiting is no use."""
 
 PROBE_S: Final = 1.0
+
+ASIDE_S: Final = 2.0
+"""So long without contact, and so often from then on, somebody who has seen nothing looks at what the servers show."""
+
+ASIDE_WAIT_S: Final = 2.0
+"""How long that one waits for a session, and for an answer."""
 DEFAULT_PORT: Final = 2181
 
 _log = logging.getLogger(__name__)
@@ -94,8 +102,19 @@ _Asked = tuple[Operation, int]
 class ZooKeeperStore:
     """One session with a ZooKeeper ensemble: a MetadataStore."""
 
-    def __init__(self, client: Any, worker: Worker, *, hosts: str, who: Credentials, timeout_s: float) -> None:
+    def __init__(
+        self,
+        client: Any,
+        worker: Worker,
+        *,
+        hosts: str,
+        who: Credentials,
+        timeout_s: float,
+        stranger: Callable[[], Any] | None = None,
+    ) -> None:
         self._client = client
+        self._stranger = stranger
+        """Makes a client of the same servers that has seen nothing."""
         self._hosts = hosts
         self._who = who.name
         self.identified = who.identified
@@ -110,6 +129,7 @@ class ZooKeeperStore:
         self._in_flight: dict[asyncio.Future[Any], None] = {}
         self._lane: Lane[_Asked, Any] = Lane(self._send_one, self._send_many, _size)
         self._verifying: asyncio.Task[None] | None = None
+        self._aside: asyncio.Task[None] | None = None
         self._broken: MetadataError | None = None
         self._closed = False
         self.session_id = 0
@@ -136,7 +156,14 @@ class ZooKeeperStore:
         who = credentials or Credentials()
         client = new_client(f"{hosts}{chroot}", who, session_timeout_s)
         worker = seams.workers.worker("zookeeper")
-        store = cls(client, worker, hosts=hosts, who=who, timeout_s=min(session_timeout_s, SESSION_TIMEOUT_S))
+        store = cls(
+            client,
+            worker,
+            hosts=hosts,
+            who=who,
+            timeout_s=min(session_timeout_s, SESSION_TIMEOUT_S),
+            stranger=lambda: new_client(f"{hosts}{chroot}", who, session_timeout_s),
+        )
         client.add_listener(store._on_kazoo_state)
         client.start_async()
         try:
@@ -182,6 +209,10 @@ class ZooKeeperStore:
     def session(self) -> SessionState:
         return self._sessions.state
 
+    @property
+    def rolled_back(self) -> MetadataRolledBackError | None:
+        return self._broken if isinstance(self._broken, MetadataRolledBackError) else None
+
     # -- reads ---------------------------------------------------------------------------------------------
 
     async def get(self, path: str) -> Versioned[bytes]:
@@ -208,9 +239,13 @@ class ZooKeeperStore:
     async def check_not_rolled_back(self, transaction: int) -> None:
         await self.sync("/")
         newest = self._client.last_zxid
+        self._compare(newest, transaction)
+
+    def _compare(self, newest: int, transaction: int) -> None:
         if newest < transaction:
             self._broken = MetadataRolledBackError(
-                f"transaction {transaction:#x} was seen before, now the newest is {newest:#x}"
+                f"ZooKeeper at {self._hosts} shows an older state: transaction {transaction:#x} was seen before, now "
+                f"the newest is {newest:#x}"
             )
             raise self._broken
 
@@ -346,7 +381,7 @@ class ZooKeeperStore:
         if self._closed:
             return
         self._closed = True
-        for task in [*self._arming.values(), *filter(None, [self._verifying])]:
+        for task in [*self._arming.values(), *filter(None, [self._verifying, self._aside])]:
             task.cancel()
         for future in list(self._in_flight):
             if not future.done():
@@ -394,6 +429,8 @@ class ZooKeeperStore:
             if self.last_transaction:
                 self._verifying = self._loop.create_task(self._verify(session_id, self.last_transaction))
         self._sessions.change(state)
+        if state is not SessionState.CONNECTED and self.last_transaction and self._aside is None:
+            self._aside = self._loop.create_task(self._look_aside())
         for kind, registry in self._watched.items():
             registry.fire_all()
             if state is SessionState.CONNECTED:
@@ -416,6 +453,33 @@ class ZooKeeperStore:
                     return  # every call says why
                 _log.info("a new session is not compared yet with what was seen before (M10): %s", error)
                 await asyncio.sleep(0.02)
+
+    async def _look_aside(self) -> None:
+        """While there is no contact: do the servers show less than was seen, and send us away for that (M10)?"""
+        try:
+            while not await self._sessions.connected(ASIDE_S) and self._broken is None and not self._closed:
+                newest = await self._worker.call(self._newest_to_a_stranger)
+                if newest is not None and self.session is not SessionState.CONNECTED:
+                    self._compare(newest, self.last_transaction)
+        except MetadataRolledBackError as alarm:
+            _log.critical("M10: %s; this process writes nothing more", alarm)
+        finally:
+            self._aside = None
+
+    def _newest_to_a_stranger(self) -> int | None:
+        """The newest transaction after a sync; None: no server answers. Blocks, on the worker's thread."""
+        if self._stranger is None:
+            return None
+        client = self._stranger()
+        try:
+            client.start(timeout=ASIDE_WAIT_S)
+            client.sync_async("/").get(timeout=ASIDE_WAIT_S)
+            return int(client.last_zxid)
+        except Exception:  # whatever it met: it has learned nothing
+            return None
+        finally:
+            client.stop()
+            client.close()
 
     # -- watches (Z5) --------------------------------------------------------------------------------------
 
@@ -514,10 +578,11 @@ class ZooKeeperStore:
     async def _contact(self, what: str, deadline: float) -> None:
         if self._closed:
             raise ClientClosedError("the metadata store was closed")
-        if self._broken is not None and not isinstance(self._broken, MetadataRolledBackError):
+        connected = self.session is SessionState.CONNECTED
+        if self._broken is not None and not (connected and isinstance(self._broken, MetadataRolledBackError)):
             raise self._broken
         if not await self._sessions.connected(max(0.0, deadline - self._loop.time())):
-            raise MetadataUnavailableError(f"no contact with ZooKeeper at {self._hosts} ({what})")
+            raise self.rolled_back or MetadataUnavailableError(f"no contact with ZooKeeper at {self._hosts} ({what})")
 
     async def _ask(self, what: str, send: Callable[[], Any], deadline: float) -> Any:
         future: asyncio.Future[Any] = self._loop.create_future()

@@ -82,6 +82,44 @@ def test_a_store_that_went_back_in_time_stops_garbage_collection_and_the_next_st
     run(main, garbage_interval_s=10**6)
 
 
+@pytest.mark.rule("M10", "G1")
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_bookie_whose_metadata_went_back_serves_on_and_says_why_it_collects_nothing(hidden: bool) -> None:
+    """It found that out at a collection only, a quarter of an hour later, and told nobody. ``hidden``: transactions
+    have come past what was seen, as ZooKeeper's do with a new leader; what the bookie had counted there tells it."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        server = cluster.server
+        assert server is not None
+        here, _ = await metadata.ledgers.create(ledger())
+        data = here.to_bytes(8, "big") + bytes(24)
+        assert (await cluster.ask(wire.AddEntry(here, EntryId(0), KEY, data))).status is Status.OK
+        await server.collect_garbage()
+        assert server.health()["nothing_is_collected"] is None
+        backup = cluster.metadata.snapshot()
+        lost, _ = await metadata.ledgers.create(ledger())
+        data = lost.to_bytes(8, "big") + bytes(24)
+        assert (await cluster.ask(wire.AddEntry(lost, EntryId(0), KEY, data))).status is Status.OK
+        await asyncio.sleep(70)
+        cluster.metadata.restore(backup)
+        if hidden:
+            cluster.metadata.transaction += 1 << 32
+        await asyncio.sleep(70 if hidden else 10)
+        health = server.health()
+        assert health["status"] == "ok" and "older state" in str(health["nothing_is_collected"])
+        for _ in range(3):
+            with pytest.raises(MetadataRolledBackError):
+                await server.collect_garbage()
+            await asyncio.sleep(600)
+        assert (await cluster.ask(wire.ReadEntry(lost, EntryId(0)))).status is Status.OK
+        cluster.node.crash(power=False)
+        with pytest.raises(MetadataRolledBackError):
+            await cluster.again()
+
+    run(main, garbage_interval_s=10**6)
+
+
 @pytest.mark.rule("K26")
 def test_a_full_disk_does_not_keep_deleted_ledgers_from_being_dropped() -> None:
     """Nothing else makes room: the pass goes on without the file that it cannot replace."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from bookkeeper.client.ledger_record import LedgerRecord
-from bookkeeper.errors import MetadataConflictError, NoSuchLedgerError
+from bookkeeper.errors import MetadataConflictError, MetadataRolledBackError, NoSuchLedgerError
 from tests.bookkeeper.client.scripted import ScriptedCluster
 
 
@@ -22,9 +24,32 @@ def test_a_change_names_the_version_it_was_made_from_and_a_reread_never_goes_bac
             with pytest.raises(MetadataConflictError):
                 await other.write(other.metadata.begin_recovery(), other.stored)
             assert (await other.refresh()) == one.metadata
+            reading = asyncio.create_task(other.refresh())
+            await asyncio.sleep(0)
             other.stored = type(before)(before.value, type(before.version)(99))
-            await other.refresh()
+            await reading
             assert other.stored.version == 99  # an answer that was overtaken
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("M10")
+def test_metadata_of_a_lower_version_than_was_seen_are_not_taken_for_the_present_ones() -> None:
+    """They were passed over as an answer that comes late; after a sync there are none, only a store that was put back
+    to an older state and whose transactions have since come past what was seen."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            writer = await bk.create_ledger()
+            ledgers = bk.metadata_store.ledgers
+            record = LedgerRecord(ledgers, writer.id, await ledgers.read(writer.id))
+            backup = cluster.store.snapshot()
+            await record.write(record.metadata.begin_recovery(), record.stored)
+            cluster.store.restore(backup)
+            cluster.store.transaction += 1000
+            with pytest.raises(MetadataRolledBackError, match="version 1 was seen"):
+                await record.refresh()
+            assert bk.metadata_store.store.rolled_back is None, "the numbers of transactions do not tell it"
 
     ScriptedCluster().run(story)
 

@@ -264,7 +264,7 @@ def test_a_recovery_closes_the_version_it_began_with_and_no_newer_one() -> None:
             ledgers = bk.metadata_store.ledgers
             record = LedgerRecord(ledgers, ledger.id, await ledgers.read(ledger.id))
             recovery = asyncio.create_task(recover(bk.services, record, DigestScheme(DigestType.CRC32C, b"")))
-            while (stored := await ledgers.read(ledger.id)).value.state is not LedgerState.IN_RECOVERY:
+            while (stored := await ledgers.read(ledger.id)).value.state is not LedgerState.IN_RECOVERY:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             await ledgers.write(ledger.id, stored.value.swap_bookie(0, first[0], spare), stored.version)
             await record.refresh()  # who shares the record may look at any time

@@ -18,6 +18,7 @@ from bookkeeper.errors import (
     LedgerClosedError,
     LedgerExistsError,
     LedgerFencedError,
+    MetadataRolledBackError,
     MetadataUnavailableError,
     NoSuchEntryError,
     NoSuchLedgerError,
@@ -25,6 +26,7 @@ from bookkeeper.errors import (
     Outcome,
     UnauthorizedError,
 )
+from bookkeeper.meta.memory import MemoryStore
 from bookkeeper.testing.cluster import CLIENT, SimCluster
 
 Story = Callable[[SimCluster], Coroutine[Any, Any, None]]
@@ -341,6 +343,87 @@ def test_while_the_metadata_store_is_away_appends_go_on_and_a_close_ends_in_a_cl
         await cluster.check_acked()
 
     SimCluster(seed).run(story)
+
+
+@pytest.mark.rule("M10", "W6", "W7")
+@pytest.mark.parametrize("hidden", [False, True])
+def test_metadata_that_were_put_back_end_writers_and_readers_by_name_and_nothing_is_acknowledged_after(
+    hidden: bool,
+) -> None:
+    """Appends ask nothing of the metadata store, so a writer went on into a ledger that was in no metadata any more.
+    ``hidden``: transactions since have come past what was seen, and only the session's doubt tells."""
+
+    async def story(cluster: SimCluster) -> None:
+        loop = asyncio.get_running_loop()
+        async with cluster.connect() as bk:
+            old = await bk.create_ledger()
+            cluster.acked(old.id, await old.append(b"old"), b"old")
+            reader = await bk.open_ledger(old.id, recovery=False)
+            tail = asyncio.ensure_future(anext(reader.tail(1)))
+            backup = cluster.store.snapshot()
+            ledger = await bk.create_ledger()
+            await ledger.append(b"new")
+            cluster.store.restore(backup)
+            store = bk.metadata_store.store
+            assert isinstance(store, MemoryStore)
+            if hidden:
+                cluster.store.transaction += 1000
+                cluster.store.suspend(store)
+                cluster.store.resume(store)
+            error, until = await end_of(ledger), loop.time() + 10
+            with pytest.raises(type(error)):
+                await ledger.append(b"after the alarm")
+            if hidden:
+                assert isinstance(error, NoSuchLedgerError)
+                tail.cancel()
+                return
+            assert isinstance(error, MetadataRolledBackError)
+            assert isinstance(await end_of(old), MetadataRolledBackError)
+            with pytest.raises(MetadataRolledBackError):
+                await tail
+            with pytest.raises(MetadataRolledBackError):
+                await reader.read_entry(0)
+            with pytest.raises(MetadataRolledBackError):
+                await bk.create_ledger()
+            assert loop.time() < until
+
+    SimCluster().run(story)
+
+
+@pytest.mark.rule("M10", "W6", "W7")
+def test_what_was_on_its_way_when_metadata_were_found_older_is_unknown_and_never_acknowledged() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            backup = cluster.store.snapshot()
+            ledger = await bk.create_ledger()
+            await ledger.append(b"new")
+            for bookie in cluster.names:
+                cluster.node(bookie).freeze()
+            pending = ledger.append_nowait(b"on its way")
+            await asyncio.sleep(0.1)
+            cluster.store.restore(backup)
+            with pytest.raises(MetadataRolledBackError) as caught:
+                await pending
+            assert caught.value.outcome is Outcome.UNKNOWN
+            for bookie in cluster.names:
+                cluster.node(bookie).thaw()
+            await asyncio.sleep(3)
+            assert ledger.last_add_confirmed == 0 and ledger.closed
+            with pytest.raises(MetadataRolledBackError):
+                await ledger.close()
+
+    SimCluster().run(story)
+
+
+async def end_of(ledger: WriteHandle) -> BookKeeperError:
+    """What ends a writer that goes on appending, which must be within 10 s."""
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                await ledger.append(b"and on")
+            except BookKeeperError as error:
+                return error
+            await asyncio.sleep(0.01)
 
 
 def test_a_closed_client_lets_go_of_its_ledgers_and_says_so() -> None:

@@ -162,6 +162,40 @@ def test_a_file_that_was_replaced_is_noticed(files: Files, tmp_path: Path) -> No
         file.poll(())
 
 
+@pytest.mark.rule("M10")
+def test_a_backup_that_was_put_back_in_place_is_noticed_by_the_next_look(files: Files, tmp_path: Path) -> None:
+    """The file stayed the same one, and a look did not compare what it shows with what was seen: whoever only waited
+    for changes went on with what was gone."""
+    file = files.open()
+    with sqlite3.connect(tmp_path / "backup") as backup:
+        file._db.backup(backup)
+    create(file, "/a")
+    file.poll(())
+    with sqlite3.connect(files.path) as live:
+        backup.backup(live)
+    for connection in (backup, live):
+        connection.close()
+    with pytest.raises(MetadataRolledBackError):
+        file.poll(())
+
+
+@pytest.mark.rule("M10")
+@pytest.mark.parametrize("name", ["m.db", "m.db-wal"])
+def test_a_file_of_the_store_that_was_removed_is_noticed_before_anything_is_read_or_written(
+    files: Files, tmp_path: Path, name: str
+) -> None:
+    """Reading and writing went on in the file that was open here, which nobody else would ever see again."""
+    file = files.open()
+    create(file, "/a")
+    (tmp_path / name).rename(tmp_path / "away")
+    with pytest.raises(MetadataRolledBackError):
+        file.read(lambda tree: find(tree, "/a"))
+    with pytest.raises(MetadataRolledBackError):
+        create(file, "/b")
+    with pytest.raises(MetadataRolledBackError):
+        file.poll(())
+
+
 def test_a_lock_that_is_not_to_be_had_is_no_answer(files: Files) -> None:
     file = files.open()
     file._db.execute("PRAGMA busy_timeout = 1")

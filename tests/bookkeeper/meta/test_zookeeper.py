@@ -406,6 +406,26 @@ async def test_after_a_server_came_back_without_its_data_nothing_is_written_ther
     await fresh.close()
 
 
+@pytest.mark.rule("M10", "Z14")
+async def test_servers_that_were_put_back_and_send_us_away_for_it_are_found_out(
+    server: ZooKeeperServer, fragile: ZooKeeperStore
+) -> None:
+    """A server that knows fewer transactions than a client has seen ends its connection without a word. To the client
+    that looked like an outage, through which a writer may go on; so it did, into a ledger that was gone."""
+    for number in range(60):
+        await fragile.create(f"/{number}")
+    await in_thread(server.stop)
+    shutil.rmtree(server.directory / "data")
+    await in_thread(server.start)
+    async with asyncio.timeout(10):
+        while fragile.rolled_back is None:  # noqa: ASYNC110 (what is waited for happens in threads)
+            await asyncio.sleep(0.05)
+    with pytest.raises(MetadataRolledBackError):
+        await fragile.get("/1")
+    with pytest.raises(MetadataRolledBackError):
+        await fragile.create("/more")
+
+
 @pytest.mark.rule("M10")
 async def test_the_look_at_a_new_session_is_repeated_until_there_is_an_answer(
     zookeeper_service: ZooKeeperService, monkeypatch: pytest.MonkeyPatch
