@@ -1,4 +1,4 @@
-"""``make bench``: print the table. ``python -m benchmarks ledgers|gateway|spark`` for some of it.
+"""``make bench``: print the table. ``python -m benchmarks ledgers|gateway|spark|hostile`` for some of it.
 
 ``python -m benchmarks apache`` is another program, with options of its own: see :mod:`benchmarks.apache`.
 """
@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import gateway, ledgers, spark
+from benchmarks import gateway, hostile, ledgers, spark
 from benchmarks.calibration import calibrate
 from benchmarks.report import Report
 
@@ -22,10 +22,10 @@ def main() -> None:
         command.main(sys.argv[2:])
         return
     parser = argparse.ArgumentParser(prog="make bench", description="Measure; nothing is asserted.")
-    parser.add_argument("rows", nargs="*", choices=["ledgers", "gateway", "spark", []], help="default: all")
+    parser.add_argument("rows", nargs="*", choices=["ledgers", "gateway", "spark", "hostile", []], help="default: all")
     parser.add_argument("--dir", type=Path, help="where the bookies' files go: put it on the disk that matters")
     arguments = parser.parse_args()
-    wanted = arguments.rows or ["ledgers", "gateway", "spark"]
+    wanted = arguments.rows or ["ledgers", "gateway", "spark", "hostile"]
     report = Report()
     with tempfile.TemporaryDirectory(prefix="bk-bench-", dir=arguments.dir) as name:
         directory = Path(name)
@@ -37,6 +37,8 @@ def main() -> None:
             gateway.measure(report, directory)
         if "spark" in wanted:
             spark.measure(report, directory)
+        if "hostile" in wanted:
+            hostile.measure(report, directory)
         report.heading(f"at the end: {calibrate(directory).text()}")
     report.table()
 

@@ -45,14 +45,14 @@ class Cluster:
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start another ``bk`` process of this cluster."""
-        log = (self.directory / f"{arguments[0]}-{len(self._processes)}.log").open("ab")
-        process = subprocess.Popen(
-            [sys.executable, "-m", "bookkeeper.admin", *arguments],
-            env={**os.environ, "BK_METADATA": self.metadata, **self._environment},
-            cwd=ROOT,
-            stdout=log,
-            stderr=log,
-        )
+        with (self.directory / f"{arguments[0]}-{len(self._processes)}.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "bookkeeper.admin", *arguments],
+                env={**os.environ, "BK_METADATA": self.metadata, **self._environment},
+                cwd=ROOT,
+                stdout=log,
+                stderr=log,
+            )
         self._processes.append(process)
         return process
 

@@ -79,7 +79,7 @@ def bookie(
         real.allow_descriptors()
         if config.tls.mode != "off" or config.auth_provider != NONE:
             real.no_core_dumps()
-        code = real.run(serve(config, real.system_seams()))
+        code = real.run(serve(config, real.system_seams(), real.give_back_freed_memory))
     except (ConfigError, CookieError, DirectoryLockedError) as error:
         click.echo(f"bk: {error}", err=True)
         code = EXIT_CONFIG

@@ -83,6 +83,9 @@ class BookieConfig:
     reserved_bytes: int = 16 * MIB
     """On top of that for fences, recovery and high priority (X33)."""
 
+    receive_bytes: int = 64 * MIB
+    """Bytes of large frames that have arrived in part, of all connections together; more of them wait."""
+
     connections_max: int = 10_000
     """Connections at a time; one more is closed (X34)."""
 
@@ -146,6 +149,7 @@ class BookieConfig:
         )
         require(self.in_progress_bytes >= self.frame_max, "in_progress_bytes >= frame_max")
         require(self.reserved_bytes >= self.frame_max, "reserved_bytes >= frame_max")
+        require(self.receive_bytes >= self.frame_max, "receive_bytes >= frame_max")
         require(0 < self.connections_per_host_max <= self.connections_max, "0 < connections_per_host_max <= the total")
         require(self.slow_frame_s > 0, "slow_frame_s > 0")
         require(self.long_polls_max >= 0, "long_polls_max >= 0")

@@ -7,10 +7,11 @@ them.
 
 from __future__ import annotations
 
+import contextlib
 import socketserver
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
@@ -18,6 +19,10 @@ from bookkeeper.seams import Worker
 
 if TYPE_CHECKING:
     from bookkeeper.bookie.http_pages import Health, Pages
+
+
+CONNECTIONS_MAX: Final = 32
+"""Connections at a time, each of which has a thread. One more ends the oldest: a page takes milliseconds."""
 
 
 class HttpServer:
@@ -60,6 +65,8 @@ class _Port(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def __init__(self, address: Address, health: Health, metrics: Metrics, refresh: Callable[[], None]) -> None:
         self._shown = (health, metrics, refresh)
+        self._open: dict[Any, None] = {}
+        """Connections that are served, the oldest first."""
         super().__init__((address.host, address.port), socketserver.BaseRequestHandler)
         self.address = Address(address.host, self.server_address[1])
 
@@ -68,6 +75,19 @@ class _Port(socketserver.ThreadingMixIn, socketserver.TCPServer):
         from bookkeeper.bookie.http_pages import Pages  # two libraries: see the module
 
         return Pages(self.address, *self._shown)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if len(self._open) >= CONNECTIONS_MAX:
+            with contextlib.suppress(OSError, KeyError, StopIteration, RuntimeError):  # it is ending by itself
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                oldest.shutdown(2)  # both ways
+        self._open[request] = None
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.pop(request, None)
+        super().shutdown_request(request)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         self._pages.finish_request(request, client_address)

@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import logging
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from bookkeeper.auth.config import TLS
@@ -67,6 +68,8 @@ class BookieServer:
     def __init__(self, config: BookieConfig, seams: Seams, metadata: Metadata) -> None:
         self.config = config
         self.metrics = Metrics("bookie_")
+        self.give_back_memory: Callable[[], object] = lambda: None
+        """Returns freed memory to the system, where the process is this bookie's own."""
         self._engine: Engine | None = None
         self.bookie_id: BookieId
         self.boot = 0
@@ -330,6 +333,8 @@ class BookieServer:
             connections_max=config.connections_max,
             connections_per_host_max=config.connections_per_host_max,
             slow_frame_s=config.slow_frame_s,
+            receive_bytes=config.receive_bytes,
+            give_back=self.give_back_memory,
         )
         self._connections.begin()
         assert self._gate is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+from collections.abc import Callable
 from typing import Final
 
 import click
@@ -32,11 +33,12 @@ def _remind(loop: asyncio.AbstractEventLoop, text: str) -> None:
     loop.call_later(REMINDER_S, _remind, loop, text)
 
 
-async def serve(config: BookieConfig, seams: Seams) -> int:
+async def serve(config: BookieConfig, seams: Seams, give_back_memory: Callable[[], object] = lambda: None) -> int:
     """Run one bookie until a signal comes or its disk fails; the process's exit code."""
     metadata = await Metadata.connect(config.metadata_uri, seams, session_s=config.metadata_session_s)
     try:
         server = BookieServer(config, seams, metadata)
+        server.give_back_memory = give_back_memory
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGHUP, server.reload)  # by itself it would end a bookie that is starting

@@ -29,7 +29,8 @@ from bookkeeper.errors import MalformedFrameError
 from bookkeeper.ids import LedgerId
 from bookkeeper.metrics import Counter as Counted
 from bookkeeper.metrics import Metrics
-from bookkeeper.net.protocol import RECEIVE_BUFFER_BUSY, FrameProtocol
+from bookkeeper.net.protocol import FrameProtocol
+from bookkeeper.net.receiving import NO_LIMIT, RECEIVE_BUFFER, ReceiveMemory
 from bookkeeper.runs import Adds, Reads, Run
 from bookkeeper.wire import Dialect, Status
 
@@ -46,6 +47,18 @@ TYPICAL_REPLY: Final = 64 * 1024
 
 SWEEP_S: Final = 5.0
 """Seconds between two looks for peers that are too slow."""
+
+CROWDED_FRAME_S: Final = 2.0
+"""Seconds a peer may take for the rest of a large frame while others wait for the memory that it holds."""
+
+CROWDED_SWEEP_S: Final = 0.5
+"""Seconds between two looks meanwhile."""
+
+CROWD: Final = 500
+"""So many connections that have ended are worth giving memory back."""
+
+CROWD_BYTES: Final = 16 * 1024 * 1024
+"""So many bytes of unfinished frames that are gone are worth it."""
 
 LOG_GAP_S: Final = 1.0
 """Least time between two log lines about misbehaving peers (X38)."""
@@ -89,7 +102,7 @@ class ServerConnection(FrameProtocol):
     """One client's connection."""
 
     def __init__(self, server: Connections) -> None:
-        super().__init__(frame_max=server.frame_max, unsent_high=UNSENT_HIGH)
+        super().__init__(frame_max=server.frame_max, unsent_high=UNSENT_HIGH, memory=server.memory)
         self.server = server
         self.bookie = server.bookie
         self.admission = server.admission
@@ -121,7 +134,7 @@ class ServerConnection(FrameProtocol):
         assert self._loop is not None
         self._now = self._loop.time
         name = self._transport.get_extra_info("peername")
-        self.host = str(name[0]) if isinstance(name, tuple) and name else ""
+        self.host = self.account = str(name[0]) if isinstance(name, tuple) and name else ""
         if not self.server.opened(self):
             self.abort()
 
@@ -415,14 +428,21 @@ class Connections:
         connections_max: int,
         connections_per_host_max: int,
         slow_frame_s: float,
+        receive_bytes: int = NO_LIMIT,
+        give_back: Callable[[], object] = lambda: None,
     ) -> None:
+        """``give_back``: returns freed memory to the system; called after many connections have ended."""
         self.bookie = bookie
         self.admission = admission
         self.counts = ServerMetrics(metrics)
         self.frame_max = frame_max
         self.connections: dict[ServerConnection, None] = {}
-        self.scratch = bytearray(max(frame_max, RECEIVE_BUFFER_BUSY) + 4096)
+        self.scratch = bytearray(max(frame_max, RECEIVE_BUFFER) + 4096)
         """Where a chunk's records are built; the engine copies them before the next chunk comes."""
+        self.memory = ReceiveMemory(receive_bytes)
+        self._give_back = give_back
+        self._ended = 0
+        """Connections that have ended since memory was given back."""
         self._connections_max = connections_max
         self._per_host_max = connections_per_host_max
         self._per_host: Counter[str] = Counter()
@@ -465,6 +485,7 @@ class Connections:
         if connection not in self.connections:
             return
         del self.connections[connection]
+        self._ended += 1
         self._per_host[connection.host] -= 1
         if not self._per_host[connection.host]:
             del self._per_host[connection.host]
@@ -477,22 +498,34 @@ class Connections:
 
     def _sweep_later(self) -> None:
         loop = asyncio.get_running_loop()
-        self._sweeper = loop.call_later(min(SWEEP_S, self._slow_frame_s), self._sweep)
+        gap = min(SWEEP_S, self._slow_frame_s)
+        self._sweeper = loop.call_later(min(gap, CROWDED_SWEEP_S) if self.memory.crowded else gap, self._sweep)
 
     def _sweep(self) -> None:
-        limit = asyncio.get_running_loop().time() - self._slow_frame_s
+        now = asyncio.get_running_loop().time()
+        limit = now - self._slow_frame_s
+        crowded = now - min(CROWDED_FRAME_S, self._slow_frame_s) if self.memory.crowded else limit
         for connection in list(self.connections):
             slow_sender = (
                 not connection.reading_paused
                 and connection.partial_since is not None
-                and connection.partial_since < limit
+                and connection.partial_since < (crowded if connection.keeps_memory else limit)
             )
             if slow_sender or (connection.stalled_since is not None and connection.stalled_since < limit):
                 self.counts.too_slow.add()
                 what = "a frame takes too long" if slow_sender else "replies are not taken"
                 self._complain("the connection from %s was closed: %s", connection.host, what)
                 connection.abort(TimeoutError(what))
+        self._tidy_memory()
         self._sweep_later()
+
+    def _tidy_memory(self) -> None:
+        """What a crowd has left behind goes back to the system: freed memory between other memory stays with the
+        process by itself. Not for the few connections that come and go all the time."""
+        memory = self.memory
+        if self._ended >= CROWD or memory.peak - memory.held >= CROWD_BYTES:
+            self._ended, memory.peak = 0, memory.held
+            self._give_back()
 
     def _complain(self, text: str, *details: object) -> None:
         """Log, at most one line a second (X38)."""

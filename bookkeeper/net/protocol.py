@@ -1,11 +1,13 @@
 """Frames in, bytes out: the part of a connection that client and server share.
 
-One :class:`FrameProtocol` per connection. It owns one receive buffer which it hands, as it stands, to
-``on_bytes``: whole runs of frames are cut out of it in place, so no chunk is copied before the codec
-looks at it. Everything written in one turn of the loop leaves in one write.
+One :class:`FrameProtocol` per connection. What arrives is received into a buffer that all connections of the loop
+share, and handed, as it stands, to ``on_bytes``: whole runs of frames are cut out of it in place. What is left of a
+frame that is not complete is kept, until the rest comes. Everything written in one turn of the loop leaves in one
+write.
 
-Memory is bounded on both sides (P12, X31): the receive buffer grows to one frame and shrinks again when it is
-empty; a peer that does not read its replies is told apart by ``unsent`` and by ``on_writable``.
+Memory is bounded on both sides (P12, X31): what is kept grows as bytes arrive, to one frame at most, and of all
+connections together to the limit of :mod:`~bookkeeper.net.receiving`; a peer that does not read its replies is told
+apart by ``unsent`` and by ``on_writable``.
 """
 
 from __future__ import annotations
@@ -16,15 +18,17 @@ from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
 from bookkeeper.errors import MalformedFrameError
+from bookkeeper.net.receiving import FREE, RECEIVE_BUFFER, ReceiveMemory, of_loop
 from bookkeeper.runs import FRAME_MAX
 from bookkeeper.seams import Buffer
 
-RECEIVE_BUFFER: Final = 64 * 1024
-"""Bytes of a receive buffer to begin with; one that fills up in a single read grows to RECEIVE_BUFFER_BUSY."""
+KEPT_MIN: Final = 256 * 1024
+"""Bytes of the memory into which the rest of a large frame is received, to begin with; it grows as bytes come."""
 
-RECEIVE_BUFFER_BUSY: Final = 512 * 1024
-"""Bytes of the receive buffer of a connection that keeps it full: long chunks make long runs."""
+_LEND_MIN: Final = 512
+"""Bytes that are lent in any case: a transport may deliver though it was told to pause."""
 
+_NOTHING: Final = bytearray()
 _LENGTH = struct.Struct(">I")
 
 
@@ -35,7 +39,10 @@ class FrameProtocol(asyncio.BufferedProtocol):
     Nothing here is ever called inside a call of the subclass's own: replies to what is written come later (B13).
     """
 
-    def __init__(self, *, frame_max: int = FRAME_MAX, unsent_high: int = 4 * 1024 * 1024) -> None:
+    def __init__(
+        self, *, frame_max: int = FRAME_MAX, unsent_high: int = 4 * 1024 * 1024, memory: ReceiveMemory | None = None
+    ) -> None:
+        """``memory``: what this connection receives into; default: its loop's, without a limit."""
         self.frame_max = frame_max
         self.unsent_high = unsent_high
         """Unsent bytes above which ``writable`` turns False, until half of them are gone."""
@@ -55,10 +62,21 @@ class FrameProtocol(asyncio.BufferedProtocol):
         """It was this side that ended the connection, or is ending it."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._transport: asyncio.Transport | None = None
-        self._buffer = bytearray(RECEIVE_BUFFER)
-        self._view = memoryview(self._buffer)
+        self.account = ""
+        """To whose account goes what is kept: the peer's address, where that is limited."""
+        self._memory = memory
+        self._kept = _NOTHING
+        """Holds ``[_start:_end]``, what has arrived and was not used."""
         self._start = 0
         self._end = 0
+        self._direct = False
+        """The next bytes are received right behind what is kept; otherwise what is kept is copied before them."""
+        self._copied = 0
+        """Bytes that were copied to the front of the shared buffer for the read that goes on."""
+        self._charged = 0
+        self._waits_for_room = False
+        self._granted = False
+        """Room for the whole frame is charged, after a wait."""
         self._out: list[Buffer] = []
         self._out_bytes = 0
         self._flush_scheduled = False
@@ -102,6 +120,11 @@ class FrameProtocol(asyncio.BufferedProtocol):
         """The other side's address, for messages to people."""
         name = self._transport.get_extra_info("peername") if self._transport is not None else None
         return f"{name[0]}:{name[1]}" if isinstance(name, tuple) and len(name) >= 2 else str(name or "unknown")
+
+    @property
+    def keeps_memory(self) -> bool:
+        """More of an unfinished frame than every connection may keep."""
+        return self._charged > 0
 
     def write(self, data: Buffer) -> None:
         """Send ``data``, together with whatever else is written in this turn of the loop.
@@ -221,6 +244,8 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._loop = asyncio.get_running_loop()
+        if self._memory is None:
+            self._memory = of_loop(self._loop)
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=self.unsent_high)
         kind = type(transport)
@@ -236,23 +261,45 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self.closed = True
         self._out.clear()
         self._out_bytes = 0
-        self._start = self._end = 0
+        if self._memory is not None:
+            self._memory.forget(self)
+        self._keep_nothing()
         self.on_closed(self._reason or exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        if not self._end:
-            return self._view
-        if self._end == len(self._buffer):
-            self._make_room()
-        return self._view[self._end :]
+        memory = self._memory
+        assert memory is not None, "the connection stands"
+        kept = self._end - self._start
+        if self._direct:
+            return self._room_behind(memory)
+        if kept:
+            whole = kept == len(self._kept)
+            memory.buffer[:kept] = self._kept if whole else memoryview(self._kept)[self._start : self._end]
+        self._copied = kept
+        if not memory.short:
+            return memory.view[kept:] if kept else memory.view
+        return memory.view[kept : max(FREE, memory.left + self._charged, kept + _LEND_MIN)]
 
     def buffer_updated(self, nbytes: int) -> None:
-        full = nbytes == len(self._buffer) - self._end and self._end - self._start < RECEIVE_BUFFER_BUSY
-        self._end += nbytes
         self.received_bytes += nbytes
-        self._offer()
-        if full and len(self._buffer) < RECEIVE_BUFFER_BUSY:
-            self._resize(min(2 * len(self._buffer), RECEIVE_BUFFER_BUSY))
+        if self._direct:
+            self._end += nbytes
+            self._offer()
+            return
+        memory = self._memory
+        if self.closed or memory is None:
+            return
+        self._start, self._end = 0, (end := self._copied + nbytes)
+        used = 0 if self.reading_paused else self._show(memory.buffer)
+        rest = end - used
+        if not rest:
+            if self._kept:
+                self._keep_nothing()
+            self._start = self._end = 0
+        elif rest <= FREE and not self._charged and not memory.short:  # as _keep, for most chunks
+            self._kept, self._start, self._end = memory.buffer[used:end], 0, rest
+        else:
+            self._keep(memory.view[used:end], nbytes)
 
     def eof_received(self) -> bool:
         return False
@@ -271,48 +318,109 @@ class FrameProtocol(asyncio.BufferedProtocol):
         """``closed``, which may change while something is awaited."""
         return self.closed
 
+    def _show(self, buffer: bytearray) -> int:
+        """Show ``buffer[_start:_end]`` to ``on_bytes``; where what was not used begins. A peer that sends nonsense
+        loses its connection (F12)."""
+        try:
+            used = self.on_bytes(buffer, self._start, self._end)
+        except MalformedFrameError as error:
+            self.close(error)
+            return self._end
+        assert used >= 0 and self._start + used <= self._end, "on_bytes used more than there is"
+        if used:
+            self._granted = False  # that was for a frame that is complete now
+        return self._start + used
+
     def _offer(self) -> None:
-        """Show the unused bytes to ``on_bytes``; a peer that sends nonsense loses its connection (F12)."""
+        """Look at what is kept."""
         if self.closed or self.reading_paused or self._start == self._end:
             return
-        try:
-            used = self.on_bytes(self._buffer, self._start, self._end)
-        except MalformedFrameError as error:
-            self._start = self._end = 0
-            self.close(error)
-            return
-        self._start += used
-        assert used >= 0 and self._start <= self._end, "on_bytes used more than there is"
-        if self._start == self._end:
-            self._start = self._end = 0
-            if len(self._buffer) > RECEIVE_BUFFER_BUSY:
-                self._resize(RECEIVE_BUFFER)
-
-    def _make_room(self) -> None:
-        """The buffer is full: move the unused tail to the front; if a frame is larger than the buffer, grow to it."""
-        unused = self._end - self._start
-        size = len(self._buffer)
-        if unused >= _LENGTH.size:
-            need = _LENGTH.size + _LENGTH.unpack_from(self._buffer, self._start)[0]
-            if size < need <= self.frame_max:
-                size = need
-        if unused == size:  # on_bytes leaves a whole buffer unused: it waits (paused), or the frame is oversized
-            size = min(2 * size, max(2 * self.frame_max, RECEIVE_BUFFER_BUSY))
-            if unused == size:
-                raise BufferError("nobody takes what arrives")
-        self._resize(size)
-
-    def _resize(self, size: int) -> None:
-        unused = self._view[self._start : self._end]
-        if size == len(self._buffer):
-            self._buffer[: len(unused)] = bytes(unused)
+        begin, kept = self._start, self._kept
+        used = self._show(kept)
+        if used == self._end:
+            self._keep_nothing()
+        elif used > begin or not self._direct:
+            self._keep(memoryview(kept)[used : self._end], 0)
         else:
-            buffer = bytearray(max(size, len(unused)))
-            buffer[: len(unused)] = unused
-            self._buffer = buffer
-            self._view = memoryview(buffer)
-        self._end -= self._start
-        self._start = 0
+            self._claim_room()
+
+    def _keep(self, rest: memoryview, received: int) -> None:
+        """``rest`` was not used. It is copied to the front of the next read where that costs less than the latest read
+        did; otherwise the bytes that follow are received behind it."""
+        size = len(rest)
+        self._direct = self._granted or (size > FREE and not size <= received <= RECEIVE_BUFFER // 2)
+        capacity = size
+        if self._direct and self._memory is not None:
+            wanted = max(size, min(self._frame_size(rest), max(4 * size, KEPT_MIN)))
+            if self._granted or wanted - self._charged <= self._memory.left:
+                capacity = wanted
+        kept = bytearray(capacity)
+        kept[:size] = rest
+        self._kept, self._start, self._end = kept, 0, size
+        if not self._granted:
+            self._charge(capacity)
+        self._claim_room()
+
+    def _keep_nothing(self) -> None:
+        self._start = self._end = 0
+        self._direct = False
+        self._granted = False
+        self._kept = _NOTHING
+        if self._charged:
+            self._charge(0)
+
+    def _charge(self, size: int) -> None:
+        charge = size if size > FREE else 0
+        if charge != self._charged and self._memory is not None:
+            change, self._charged = charge - self._charged, charge
+            self._memory.charge(self, change, rest=charge)
+
+    def _frame_size(self, start: Buffer) -> int:
+        """Bytes of the frame that begins there; 0 if that cannot be told, or is more than is allowed."""
+        if len(start) < _LENGTH.size:
+            return 0
+        size: int = _LENGTH.size + _LENGTH.unpack_from(start)[0]
+        return size if size <= self.frame_max else 0
+
+    def _room_behind(self, memory: ReceiveMemory) -> memoryview:
+        """Where the next bytes of what is kept go; more of it if it is full."""
+        size = len(self._kept)
+        if self._end == size:
+            frame = self._frame_size(memoryview(self._kept)[self._start : self._end])
+            most = frame if frame > size else max(2 * self.frame_max, 2 * RECEIVE_BUFFER)  # paused, and not listened to
+            if size >= most:
+                raise BufferError("nobody takes what arrives")
+            kept = bytearray(max(min(2 * size, most), min(frame, self._charged)))
+            kept[:size] = self._kept
+            self._kept = kept
+            if len(kept) > self._charged:
+                self._charge(len(kept))
+        return memoryview(self._kept)[self._end :]
+
+    def _claim_room(self) -> None:
+        """What is kept is the beginning of a frame, and fills the room that it has: take more, or wait for it."""
+        memory, frame = self._memory, self._frame_size(memoryview(self._kept)[self._start : self._end])
+        if memory is None or self.reading_paused or self._waits_for_room or frame <= max(FREE, self._charged):
+            return
+        if self._direct:
+            if self._end < len(self._kept):
+                return
+            more = min(frame, 4 * self._end) - self._charged
+            if more <= memory.left and not memory.crowded:
+                self._charge(self._charged + more)
+                return
+        elif memory.left >= FREE and not memory.crowded:
+            return
+        self._waits_for_room = True
+        self.pause_reading()
+        memory.wait(self, frame - self._charged)
+
+    def on_room(self, size: int) -> None:
+        """So many bytes more may be kept, and are charged already."""
+        self._waits_for_room = False
+        self._granted = True
+        self._charged += size
+        self.resume_reading()
 
     def _flush(self) -> None:
         self._flush_scheduled = False

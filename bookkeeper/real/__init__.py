@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from bookkeeper.real.clock import SystemClock, SystemRng
 from bookkeeper.real.descriptors import allow_descriptors
 from bookkeeper.real.disk import PosixDisk
-from bookkeeper.real.memory import keep_freed_memory, no_core_dumps
+from bookkeeper.real.memory import give_back_freed_memory, keep_freed_memory, no_core_dumps
 from bookkeeper.real.net import AsyncioNet
 from bookkeeper.real.private import append_private, read_private, read_secret
 from bookkeeper.real.tls import FileTls
@@ -29,6 +29,7 @@ __all__ = [
     "ThreadWorkers",
     "allow_descriptors",
     "append_private",
+    "give_back_freed_memory",
     "keep_freed_memory",
     "no_core_dumps",
     "read_private",

@@ -30,6 +30,19 @@ def keep_freed_memory() -> bool:
     return bool(mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD)) and bool(mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD))
 
 
+def give_back_freed_memory() -> bool:
+    """Return what was freed to the system, also where it lies between memory that is in use.
+
+    Returns:
+        whether the C library can (glibc does), and there was some.
+    """
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError):
+        return False
+    return bool(trim(0))
+
+
 def no_core_dumps() -> None:
     """Keep this process's memory, with the private keys in it, out of core files, also of those that the kernel hands
     to a program (X60). On Linux it also keeps other processes of the same user from reading it."""

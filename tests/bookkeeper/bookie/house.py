@@ -40,6 +40,7 @@ class House:
         reserve: int = 16 << 20,
         connections_max: int = 100,
         slow_frame_s: float = 30.0,
+        receive_bytes: int = 64 << 20,
         long_polls_max: int = 1000,
         storage: StorageConfig | None = None,
     ) -> None:
@@ -72,6 +73,7 @@ class House:
             connections_max=connections_max,
             connections_per_host_max=connections_max,
             slow_frame_s=slow_frame_s,
+            receive_bytes=receive_bytes,
         )
 
     async def open(self) -> House:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
 
-from bookkeeper.bookie.http import HttpServer
+from bookkeeper.bookie.http import CONNECTIONS_MAX, HttpServer
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 from bookkeeper.real.workers import ThreadWorker
@@ -74,7 +76,7 @@ def test_an_address_that_is_taken_is_an_error_and_a_closed_server_lets_go_of_its
 
 CHILD = """
 import asyncio, sys, urllib.request
-from bookkeeper.bookie.http import HttpServer
+from bookkeeper.bookie.http import CONNECTIONS_MAX, HttpServer
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 from bookkeeper.real.workers import ThreadWorker
@@ -94,3 +96,19 @@ loop.close()
 def test_the_libraries_are_loaded_by_the_first_who_asks() -> None:
     done = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines() == ["[] True", "['http.server', 'prometheus_client', 'wsgiref']"], done.stderr
+
+
+@pytest.mark.rule("X34")
+def test_connections_that_say_nothing_take_a_few_threads_and_keep_nobody_out(worker: ThreadWorker) -> None:
+    """Every connection had a thread of its own, however many there were: thousands took hundreds of megabytes."""
+    server = start(ANY, worker)
+    silent = [socket.create_connection(server.address, timeout=30) for _ in range(CONNECTIONS_MAX * 3)]
+    try:
+        assert "ok" in get(server.address, "/healthz")
+        serving = sum(each.name.startswith("Thread-") for each in threading.enumerate())
+        assert serving <= CONNECTIONS_MAX + 8, "those that were ended may still be on their way out"
+        assert silent[0].recv(1) == b"", "the oldest were ended"
+    finally:
+        for each in silent:
+            each.close()
+        server.close()

@@ -33,6 +33,33 @@ def test_freed_buffers_are_taken_again_without_page_faults() -> None:
     assert page_faults("assert keep_freed_memory()") < page_faults("") / 10
 
 
+SCATTERED = """
+import os
+from pathlib import Path
+from bookkeeper.real import give_back_freed_memory, keep_freed_memory
+assert keep_freed_memory()
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+before = resident()
+taken = [(b"1" * 60_000, b"2" * 600) for _ in range(2000)]
+kept = [small for large, small in taken]
+del taken
+print(resident() - before)
+assert give_back_freed_memory()
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a function of glibc")
+def test_freed_memory_goes_back_to_the_system_also_from_between_what_is_used() -> None:
+    """The C library gives back only what is free at the end of its memory: of thousands of buffers that were freed a
+    few small things behind them kept everything."""
+    done = subprocess.run([sys.executable, "-c", SCATTERED], stdout=subprocess.PIPE, check=True)
+    freed, given_back = map(int, done.stdout.split())
+    assert freed > 30_000_000, "it is not the C library that gives it back"
+    assert given_back < freed / 3
+
+
 DUMPABLE = """
 import ctypes, resource
 from bookkeeper.real import no_core_dumps
