@@ -9,7 +9,8 @@ import pytest
 from bookkeeper.errors import InvariantError, MalformedFrameError
 from bookkeeper.ids import Address
 from bookkeeper.net.in_process import WINDOW, InProcessNet
-from bookkeeper.net.protocol import RECEIVE_BUFFER, FrameProtocol
+from bookkeeper.net.protocol import FrameProtocol
+from bookkeeper.net.receiving import RECEIVE_BUFFER
 
 
 class Plain(asyncio.Protocol):
