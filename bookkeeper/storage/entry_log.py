@@ -92,16 +92,21 @@ def read_map(file: File, log_id: int) -> tuple[int, Usage]:
 
 
 def scan_log(
-    file: File, end: int, found: Callable[[bytes, int, Scan], None], *, tail_may_be_torn: bool = False
+    file: File,
+    end: int,
+    found: Callable[[bytes, int, Scan], None],
+    *,
+    begin: int = BLOCK,
+    tail_may_be_torn: bool = False,
 ) -> list[Quarantine]:
-    """Walk the records of a log up to ``end``, verifying each.
+    """Walk the records of a log from ``begin``, where one begins, up to ``end``, verifying each.
 
     Args:
         found: called with (bytes, where in the log they begin, what is in them).
         tail_may_be_torn: bytes after the last valid record are no damage (they were never covered by a mark).
     """
     bad: list[Quarantine] = []
-    at, size = BLOCK, _CHUNK
+    at, size = begin, _CHUNK
     while at < end:
         data = file.pread(min(size, end - at), at)
         scan = scan_records(data, 0, len(data))

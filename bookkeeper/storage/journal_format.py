@@ -15,7 +15,8 @@ What damage means (K9). A group is *bad* if its header or its records fail their
 which sequence everything was durable when the header was made; since groups are written one after the other, any valid
 later group says so of all before it. So a bad or missing group before a valid one is **corruption**: acknowledged
 records may be gone; so is one at or below the ``durable_below`` of a later header whose own records are torn. A bad
-last group was never acknowledged: a **torn tail**, cut. After a clean stop there is no tail.
+last group is corruption, too, if anything shows that it had been durable (evidence.py, torn.py); else it was never
+acknowledged: a **torn tail**, cut. After a clean stop there is no tail.
 """
 
 from __future__ import annotations
@@ -136,8 +137,9 @@ class Bad:
     end: int
     last: bool
     """No valid group follows in this file."""
-    begun: bool
-    """It begins with a valid header of this file: a group was written here, and its records are not all there."""
+    begun: GroupHeader | None
+    """The valid header of this file that it begins with: a group was written here, and its records are not all
+    there."""
     claims: int = 0
     """If ``last``: the greatest ``durable_below`` of the headers in it that are valid without their records. Up to
     there everything was durable, so it must have been read before this (K9)."""
@@ -175,7 +177,7 @@ def read_groups(file: File, file_id: int) -> Iterator[Group | Bad]:
             yield group
             offset += group.header.padded
             continue
-        begun = GroupHeader.decode(file.pread(GROUP_HEADER, offset), file_id, offset) is not None
+        begun = GroupHeader.decode(file.pread(GROUP_HEADER, offset), file_id, offset)
         found, claims = _next_group(file, file_id, offset, size)
         yield Bad(offset, size if found is None else found, found is None, begun, claims if found is None else 0)
         if found is None:

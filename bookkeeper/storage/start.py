@@ -1,11 +1,12 @@
 """Starting a bookie's disk: lock, look, replay, cover.
 
-1. The directories are locked (B11), the manifest read, the dirty markers looked at: absent = the last life ended
-   cleanly (K22). The markers are then made, durably, before anything else is written.
+1. The directories are locked (B11), the manifest read, the dirty markers looked at: absent, and the manifest says so
+   too = the last life ended cleanly (K22). The markers are then made, durably, before anything else is written.
 2. The index comes from the segments; if the manifest or one of them is damaged, from a scan of the entry logs, which
    hold every record, fences too (K19, B3).
-3. The journal behind the mark is replayed: its groups are copied into a new entry log. A damaged or missing group
-   before a valid one is corruption: limbo, negatives are unknown, everything counts as fenced (K9, K18).
+3. The journal behind the mark is replayed: its groups are copied into a new entry log. A damaged or missing group is
+   corruption if anything shows that it had been durable (a later one, the entry logs, damage that a power cut does not
+   do): limbo, negatives are unknown, everything counts as fenced (K9, K18).
 4. A new journal file is made ready and a checkpoint taken, so that the mark names the new file and nothing has to be
    replayed twice (K17). Only then are files removed that no manifest names; after any damage or loss none is (G4),
    and what they hold is taken in first (:mod:`~bookkeeper.storage.salvage`).
@@ -29,6 +30,7 @@ from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable import BLOCK, create_file, remove_files, stamp
 from bookkeeper.storage.entry_index import Extent, place
 from bookkeeper.storage.entry_log import check_header, create_log, log_name, read_map, scan_log, usage_of
+from bookkeeper.storage.evidence import Replayed, indexed_only, logged_only
 from bookkeeper.storage.index_segment import Segment, read_segment, reading_segment, segment_name
 from bookkeeper.storage.journal import JournalWriter, journal_ids, journal_name, spare_names
 from bookkeeper.storage.journal_format import CLEAN_STOP, GROUP_HEADER, Bad, FileHeader, Group, read_groups
@@ -37,6 +39,7 @@ from bookkeeper.storage.log_book import LogBook, LogState
 from bookkeeper.storage.manifest import LogEntry, Manifest, read_manifest
 from bookkeeper.storage.salvage import logs_on_disk, put_journals_aside, take_in
 from bookkeeper.storage.shapes import OpenReport
+from bookkeeper.storage.torn import rot_in
 
 _SEGMENT = re.compile(r"[0-9a-f]{16}\.index")
 DIRTY = "dirty"
@@ -144,7 +147,7 @@ class _Starter:
 
     def run(self, directories: list[str]) -> Started:
         marked = [self.disk.exists(f"{directory}/{DIRTY}") for directory in directories]
-        self.report.clean = self.report.fresh or not any(marked)
+        self.report.clean = self.report.fresh or (self.before.clean and not any(marked))
         for directory in directories:
             self._mark_dirty(directory)
         self._open_logs()
@@ -333,6 +336,32 @@ class _Starter:
             self._replay_file(file_id)
         if self.report.clean and self.torn is not None:
             self.lost.append(f"after a clean stop: {self.torn}")
+        if not self.report.clean and (proof := self._evidence()) is not None:
+            self._durable_and_gone(self.torn or f"{self.config.journal_dir} behind group {self.last}", proof, 0)
+
+    def _evidence(self) -> str | None:
+        """That there was a group behind the last one (K9)."""
+        directory, replayed = self.config.ledger_dir, Replayed(self.states, self.dropped)
+        segments = _segment_ids(self.disk.list(directory))
+        return logged_only(self.disk, directory, self.before, replayed, self.made) or indexed_only(
+            self.disk, directory, self.before, segments, replayed
+        )
+
+    def _judge_tail(self, file: File, file_id: int, bad: Bad) -> None:
+        """The last group of a file is not whole, or nothing follows the last whole one, as at the end of most."""
+        place = f"{file.path} at {bad.offset}"
+        sequence = bad.begun.sequence if bad.begun is not None else self.last + 1
+        if sequence <= self.last:  # it is covered
+            return
+        if (proof := rot_in(file, file_id, bad.offset, sequence)) is not None:
+            self._durable_and_gone(place, proof, sequence)
+        elif bad.begun is not None:
+            self.torn = f"{place}: the last group is not whole"
+
+    def _durable_and_gone(self, place: str, proof: str, sequence: int) -> None:
+        self.lost.append(f"{place}: a group that had been durable is damaged or missing ({proof})")
+        self.report.quarantined.append(place)
+        self.torn, self.last = None, max(sequence, self.last + 1)
 
     def _replay_file(self, file_id: int) -> None:
         path = f"{self.config.journal_dir}/{journal_name(file_id)}"
@@ -347,8 +376,8 @@ class _Starter:
                 if isinstance(item, Bad):
                     if item.claims > self.last:  # a torn group's header says what was durable before it
                         self._gap(item.claims + 1, path)
-                    elif item.last and item.begun:
-                        self.torn = f"{path} at {item.offset}: the last group is not whole"
+                    elif item.last:
+                        self._judge_tail(file, file_id, item)
                 elif item.header.sequence > self.last:
                     self._gap(item.header.sequence, path)
                     self._replay_group(item)

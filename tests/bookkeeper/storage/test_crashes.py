@@ -6,15 +6,17 @@ The second half plants the bugs that this is meant to find, and sees it find the
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.seams import Disk
-from bookkeeper.storage import checkpoint, engine
+from bookkeeper.storage import checkpoint, engine, evidence
 from bookkeeper.storage.checkpoint import Snapshot
+from bookkeeper.storage.evidence import Replayed
 from bookkeeper.storage.group_commit import GroupCommit
 from bookkeeper.storage.ledger_state import Kind, state_record
 from bookkeeper.storage.manifest import Manifest
@@ -197,6 +199,19 @@ def snapshot_covers_too_much(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("bookkeeper.storage.housekeeping.run_checkpoint", eager)
 
 
+def every_torn_group_is_rot(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("bookkeeper.storage.start.rot_in", lambda file, file_id, offset, sequence: "it is not whole")
+
+
+def what_is_left_over_is_evidence(patch: pytest.MonkeyPatch) -> None:
+    original = evidence.logged_only
+
+    def eager(disk: Disk, directory: str, before: Manifest, replayed: Replayed, made: Container[str]) -> str | None:
+        return original(disk, directory, replace(before, next_log=0, logs={}), replayed, made)
+
+    patch.setattr("bookkeeper.storage.start.logged_only", eager)
+
+
 PLANTED = [
     ack_before_sync,
     ack_when_handed_over,
@@ -209,6 +224,8 @@ PLANTED = [
     manifest_not_synced,
     index_not_synced,
     snapshot_covers_too_much,
+    every_torn_group_is_rot,
+    what_is_left_over_is_evidence,
 ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from bookkeeper.errors import BookKeeperError, DirectoryLockedError, LedgerFencedError
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.journal_format import Group, read_groups
+from bookkeeper.storage.journal_format import GROUP_HEADER, Group, GroupHeader, padded, read_groups
 from bookkeeper.storage.manifest import Manifest, read_manifest
 from bookkeeper.storage.shapes import EngineState
 from bookkeeper.storage.start import start
@@ -237,17 +237,22 @@ def test_only_files_that_no_manifest_names_are_removed_and_only_our_own() -> Non
 
 
 @pytest.mark.rule("K8", "K9")
-def test_a_torn_last_group_is_cut_and_reported_and_its_sequence_given_out_again() -> None:
-    files, wanted = a_life()
-    disk = RecordingDisk(files)
+def test_a_torn_last_group_is_cut_and_reported_and_its_sequence_given_out_again(disk: RecordingDisk) -> None:
+    life = Life(disk)
+    life.add(1, 0)
+    life.pump()
+    before, wanted = disk.files(), everything(life.engine, life.workers)
+    add(life.engine, 3, 0, size=900)
+    life.fence(3)
+    life.pump()
     name, group = groups_of(disk)[-1]
-    disk.names[name].data[group.header.offset + len(group.data) - 1] ^= 1
+    begin = group.header.offset
+    before[name] = disk.files()[name][: begin + 512].ljust(len(before[name]), b"\0")
+    disk = RecordingDisk(before)
     engine, workers = open_engine(disk)
     assert engine.report.torn_tail is not None and name in engine.report.torn_tail
     assert engine.report.limbo_reason is None
-    now = everything(engine, workers)
-    entries, _, lac, explicit = wanted[3]
-    assert now == wanted | {3: (entries, False, lac, explicit)}, "only the fence, which that group held, is gone"
+    assert everything(engine, workers) == wanted
     engine.fence(lid(3), KEY, lambda error: None)
     workers.pump()
     engine, _ = open_engine(disk)
@@ -259,17 +264,24 @@ def test_after_a_clean_stop_there_is_no_torn_tail(disk: RecordingDisk) -> None:
     standard_life(disk)
     files = disk.files()
     assert open_engine(RecordingDisk(files))[0].report.limbo_reason is None
-    engine, workers = open_engine(disk)
-    add(engine, 4, 11)
-    engine.when_durable(lambda error: None)
-    workers.pump()
-    files = disk.files()
-    name = max(name for name in files if name.endswith(".journal"))
-    files[name] = files[name].replace(b"4/11 ", b"4/12 ")
-    for path in ("/ledgers/dirty", "/journal/dirty"):
-        del files[path]
+    name, group = groups_of(disk)[-1]
+    after, mark = group.header.offset + padded(len(group.data) - GROUP_HEADER), manifest_of(disk)
+    begun = GroupHeader(0, mark.file_id, mark.sequence + 1, after, mark.sequence, 3, 2000, 77).encode()
+    files[name] = files[name][:after] + begun + files[name][after + len(begun) :]
     engine, _ = open_engine(RecordingDisk(files))
     assert engine.report.limbo_reason is not None and "clean stop" in engine.report.limbo_reason
+
+
+@pytest.mark.rule("K22", "K18")
+def test_without_its_markers_a_directory_whose_manifest_says_nothing_of_a_clean_stop_had_none() -> None:
+    """Two missing files were taken for a clean stop, after which a missing journal is no loss."""
+    files, wanted = a_life()
+    kept = {name: data for name, data in files.items() if not name.endswith("/dirty")}
+    engine, workers = open_engine(RecordingDisk(kept))
+    assert not engine.report.clean and engine.report.limbo_reason is None and everything(engine, workers) == wanted
+    kept = {name: data for name, data in kept.items() if not name.endswith(".journal")}
+    engine, _ = open_engine(RecordingDisk(kept))
+    assert engine.report.limbo_reason is not None
 
 
 @pytest.mark.rule("K19", "B3", "M6")
