@@ -137,12 +137,13 @@ class Bad:
     end: int
     last: bool
     """No valid group follows in this file."""
-    begun: GroupHeader | None
-    """The valid header of this file that it begins with: a group was written here, and its records are not all
-    there."""
+    begun: bool
+    """It begins with a valid header of this file: a group was written here, and its records are not all there."""
     claims: int = 0
     """If ``last``: the greatest ``durable_below`` of the headers in it that are valid without their records. Up to
     there everything was durable, so it must have been read before this (K9)."""
+    sequence: int = 0
+    """If ``begun``: the group's."""
 
 
 def padded(size: int) -> int:
@@ -179,7 +180,14 @@ def read_groups(file: File, file_id: int) -> Iterator[Group | Bad]:
             continue
         begun = GroupHeader.decode(file.pread(GROUP_HEADER, offset), file_id, offset)
         found, claims = _next_group(file, file_id, offset, size)
-        yield Bad(offset, size if found is None else found, found is None, begun, claims if found is None else 0)
+        yield Bad(
+            offset,
+            size if found is None else found,
+            found is None,
+            begun is not None,
+            claims if found is None else 0,
+            begun.sequence if begun is not None else 0,
+        )
         if found is None:
             return
         offset = found

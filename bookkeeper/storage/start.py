@@ -350,12 +350,12 @@ class _Starter:
     def _judge_tail(self, file: File, file_id: int, bad: Bad) -> None:
         """The last group of a file is not whole, or nothing follows the last whole one, as at the end of most."""
         place = f"{file.path} at {bad.offset}"
-        sequence = bad.begun.sequence if bad.begun is not None else self.last + 1
+        sequence = bad.sequence if bad.begun else self.last + 1
         if sequence <= self.last:  # it is covered
             return
         if (proof := rot_in(file, file_id, bad.offset, sequence)) is not None:
             self._durable_and_gone(place, proof, sequence)
-        elif bad.begun is not None:
+        elif bad.begun:
             self.torn = f"{place}: the last group is not whole"
 
     def _durable_and_gone(self, place: str, proof: str, sequence: int) -> None:
