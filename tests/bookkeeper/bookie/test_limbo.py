@@ -36,12 +36,13 @@ def in_limbo(cluster: Cluster) -> bool:
 
 
 async def loses_its_journal(cluster: Cluster) -> None:
-    """A crash, after which the journal is gone; the bookie is up again."""
+    """A crash, after which the journal is gone, and what the entry logs had of it; the bookie is up again."""
     cluster.node.crash()
     disk = cluster.node.disk
-    for name in [name for name in disk.list("/data/journal") if name.endswith(".journal")]:
-        disk.unlink(f"/data/journal/{name}")
-    disk.sync_directory("/data/journal")
+    for directory, ending in (("/data/journal", ".journal"), ("/data/ledgers", ".log")):
+        for name in [name for name in disk.list(directory) if name.endswith(ending)]:
+            disk.unlink(f"{directory}/{name}")
+        disk.sync_directory(directory)
     await cluster.again()
     assert in_limbo(cluster)
 
