@@ -111,11 +111,14 @@ class CreateOptions:
     """Of a CREATE."""
 
     overwrite: bool
+    """Or it is refused where the file exists."""
     create_parent: bool
     permission: int
     owner: str
     replication: int
     block_size: int
+    create: bool = True
+    """Or it is refused where the file does not exist."""
 
 
 # -- reading ---------------------------------------------------------------------------------------------
@@ -234,6 +237,7 @@ def check_create(owner: Owner, path: str, options: CreateOptions) -> None:
     """Say no before the bytes come, where that is known already."""
     owner.check_sure()
     owner.namespace.check_put(path, overwrite=options.overwrite)
+    _check_there(owner, path, options)
 
 
 async def finish_create(owner: Owner, path: str, upload: Upload, options: CreateOptions) -> None:
@@ -245,9 +249,15 @@ async def finish_create(owner: Owner, path: str, upload: Upload, options: Create
     """
 
     def record() -> Record:
+        _check_there(owner, path, options)
         return PutFile(path, _new_file(owner, upload, options), options.overwrite, options.create_parent)
 
     await _store(owner, upload, record)
+
+
+def _check_there(owner: Owner, path: str, options: CreateOptions) -> None:
+    if not options.create and owner.namespace.find(path).node is None:
+        raise NoSuchFileError(f"Can't overwrite non-existent {path}")
 
 
 async def _store(owner: Owner, upload: Upload, record: Callable[[], Record]) -> None:

@@ -16,11 +16,12 @@ from urllib.parse import quote
 
 from spark_wal.webhdfs import file_system, replies
 from spark_wal.webhdfs.authentication import authorize
+from spark_wal.webhdfs.blocks import Block, blocks_of
 from spark_wal.webhdfs.checksum import CompositeChecksum
-from spark_wal.webhdfs.file_system import CreateOptions, Opened
+from spark_wal.webhdfs.file_system import CreateOptions, Opened, Status
 from spark_wal.webhdfs.gateway import Gateway
 from spark_wal.webhdfs.owner import Owner
-from spark_wal.webhdfs.parameters import Query
+from spark_wal.webhdfs.parameters import CREATE_FLAGS, Query
 from spark_wal.webhdfs.paths import PREFIX, encode_path, normalize
 from spark_wal.webhdfs.records import RenameMode, SetAttributes
 from spark_wal.webhdfs.refusals import (
@@ -189,9 +190,14 @@ def _is_step_one(request: Request) -> bool:
 
 
 async def _create(gateway: Gateway, request: Request) -> Reply:
+    """The flags say whether it may exist, and whether it may be new; without any, ``overwrite`` does. The others are
+    about where blocks go, and append to nothing: here they change nothing, as APPEND does in HDFS."""
     query = request.query
+    overwrite, given = query.boolean("overwrite", False), query.create_flags()
+    flags = given or {"CREATE"}
     options = CreateOptions(
-        overwrite=query.boolean("overwrite", False),
+        overwrite=overwrite or "OVERWRITE" in flags,
+        create="CREATE" in flags,
         create_parent=query.boolean("createparent", True),
         permission=query.permission(0o644),
         owner=request.user,
@@ -200,10 +206,10 @@ async def _create(gateway: Gateway, request: Request) -> Reply:
     )
     owner = await gateway.owner()
     if _is_step_one(request):
-        flags = ("createflag", query.text("createflag") or "")
+        told_flags = ",".join(name for name in CREATE_FLAGS if name in given)
         rest = _given(query, "blocksize", "buffersize", "permission", "replication", "unmaskedpermission")
-        told = [("createparent", str(options.create_parent).lower()), ("overwrite", str(options.overwrite).lower())]
-        return _redirect(request, flags, *told, *rest)
+        told = [("createparent", str(options.create_parent).lower()), ("overwrite", str(overwrite).lower())]
+        return _redirect(request, ("createflag", told_flags), *told, *rest)
     try:
         file_system.check_create(owner, request.path, options)
     except Refusal:
@@ -307,6 +313,27 @@ async def _list_status_batch(gateway: Gateway, request: Request) -> Reply:
     if after is not None:
         statuses = [s for s in statuses if s.name > after]
     return Reply(200, replies.directory_listing(statuses[:BATCH], max(len(statuses) - BATCH, 0)))
+
+
+async def _blocks(request: Request, gateway: Gateway) -> tuple[Status, list[Block]]:
+    offset = request.query.long("offset", 0, minimum=0) or 0
+    count = request.query.long("length", None, minimum=0)
+    found = await file_system.status(await gateway.owner(), request.path)
+    if found.is_directory:
+        raise NoSuchFileError(f"Path is not a file: {request.path}")
+    return found, list(blocks_of(found.length, found.block_size, offset, count))
+
+
+async def _block_locations(gateway: Gateway, request: Request) -> Reply:
+    """What Hadoop's clients from 3.4 on ask before they split a file among tasks."""
+    _, blocks = await _blocks(request, gateway)
+    return Reply(200, replies.block_locations(blocks))
+
+
+async def _located_blocks(gateway: Gateway, request: Request) -> Reply:
+    """The same for older clients, and for those that were told once that there is no other."""
+    found, blocks = await _blocks(request, gateway)
+    return Reply(200, replies.located_blocks(found, blocks))
 
 
 async def _content_summary(gateway: Gateway, request: Request) -> Reply:
@@ -435,6 +462,8 @@ OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     ("GET", "GETHOMEDIRECTORY"): _home_directory,
     ("GET", "GETSERVERDEFAULTS"): _server_defaults,
     ("GET", "GETCONTENTSUMMARY"): _content_summary,
+    ("GET", "GETFILEBLOCKLOCATIONS"): _block_locations,
+    ("GET", "GET_BLOCK_LOCATIONS"): _located_blocks,
     ("GET", "GETFILECHECKSUM"): _checksum,
     ("PUT", "SETPERMISSION"): _set_permission,
     ("PUT", "SETOWNER"): _set_owner,
@@ -450,7 +479,7 @@ OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
 UNSUPPORTED: Final[frozenset[tuple[str, str]]] = frozenset(
     [("GET", name) for name in (
         "GETQUOTAUSAGE", "GETACLSTATUS", "GETXATTRS", "LISTXATTRS", "GETTRASHROOTS", "GETDELEGATIONTOKENS",
-        "GETFILEBLOCKLOCATIONS", "GET_BLOCK_LOCATIONS", "GETSTORAGEPOLICY", "GETALLSTORAGEPOLICY", "GETECPOLICY",
+        "GETSTORAGEPOLICY", "GETALLSTORAGEPOLICY", "GETECPOLICY",
         "GETECPOLICIES", "GETECCODECS", "GETSNAPSHOTDIFF", "GETSNAPSHOTDIFFLISTING", "GETSNAPSHOTTABLEDIRECTORYLIST",
         "GETSNAPSHOTLIST", "GETLINKTARGET",
     )]

@@ -13,6 +13,12 @@ from urllib.parse import unquote_plus
 from spark_wal.webhdfs.records import RenameMode
 from spark_wal.webhdfs.refusals import IllegalArgumentError
 
+CREATE_FLAGS: Final = (
+    "CREATE", "OVERWRITE", "APPEND", "SYNC_BLOCK", "LAZY_PERSIST", "NEW_BLOCK", "NO_LOCAL_WRITE", "SHOULD_REPLICATE",
+    "IGNORE_CLIENT_LOCALITY", "NO_LOCAL_RACK",
+)  # fmt: skip
+"""Hadoop's, in its order."""
+
 DEFAULT_USER: Final = "dr.who"
 """Who it is without ``user.name``."""
 
@@ -102,6 +108,14 @@ class Query:
                 "user.name", f'Invalid value: "{value}" does not belong to the domain ^[A-Za-z_][A-Za-z0-9._-]*[$]?$'
             )
         return value
+
+    def create_flags(self) -> frozenset[str]:
+        """Of CREATE. HDFS's redirects have them encoded twice."""
+        value = unquote_plus(self.text("createflag") or "")
+        flags = frozenset(name.strip().upper() for name in value.split(",")) if value else frozenset[str]()
+        for name in sorted(flags.difference(CREATE_FLAGS)):
+            raise _invalid("createflag", f"No enum constant org.apache.hadoop.fs.CreateFlag.{name}")
+        return flags
 
     def action(self, op: str) -> str:
         """Of CHECKACCESS."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from spark_wal.webhdfs.blocks import HOST, PORT, Block, blocks_of
 from spark_wal.webhdfs.file_system import Status
 from spark_wal.webhdfs.namespace import Summary
 from spark_wal.webhdfs.refusals import Refusal
@@ -26,6 +27,34 @@ SERVER_DEFAULTS: Final[dict[str, Any]] = {
         "bytesPerChecksum": 512,
     }
 }
+
+
+RACK: Final = "/default-rack"
+
+_DATANODE: Final[dict[str, Any]] = {
+    "adminState": "NORMAL",
+    "blockPoolUsed": 0,
+    "cacheCapacity": 0,
+    "cacheUsed": 0,
+    "capacity": 0,
+    "dfsUsed": 0,
+    "hostName": HOST,
+    "infoPort": 0,
+    "infoSecurePort": 0,
+    "ipAddr": "127.0.0.1",
+    "ipcPort": 0,
+    "lastBlockReportMonotonic": 0,
+    "lastBlockReportTime": 0,
+    "lastUpdate": 0,
+    "lastUpdateMonotonic": 0,
+    "name": f"{HOST}:{PORT}",
+    "networkLocation": RACK,
+    "remaining": 0,
+    "storageID": "",
+    "xceiverCount": 0,
+    "xferPort": PORT,
+}
+"""What clients want to hear of a machine; only the name of its host means anything to them."""
 
 
 def dumps(fields: object) -> bytes:
@@ -109,6 +138,63 @@ def content_summary(summary: Summary) -> bytes:
 
 def file_checksum(algorithm: str, data: str, length: int) -> bytes:
     return dumps({"FileChecksum": {"algorithm": algorithm, "bytes": data, "length": length}})
+
+
+def block_locations(blocks: Sequence[Block]) -> bytes:
+    """Of GETFILEBLOCKLOCATIONS."""
+    place = f"{HOST}:{PORT}"
+    return dumps(
+        {
+            "BlockLocations": {
+                "BlockLocation": [
+                    {
+                        "topologyPaths": [f"{RACK}/{place}"],
+                        "corrupt": False,
+                        "cachedHosts": [],
+                        "names": [place],
+                        "offset": block.offset,
+                        "hosts": [HOST],
+                        "length": block.length,
+                        "storageTypes": ["DISK"],
+                    }
+                    for block in blocks
+                ]
+            }
+        }
+    )
+
+
+def located_blocks(status: Status, blocks: Sequence[Block]) -> bytes:
+    """Of GET_BLOCK_LOCATIONS."""
+    last = [*blocks_of(status.length, status.block_size, max(status.length - 1, 0), None)][-1:]
+    return dumps(
+        {
+            "LocatedBlocks": {
+                "fileLength": status.length,
+                "isLastBlockComplete": bool(last),
+                "isUnderConstruction": False,
+                "lastLocatedBlock": _located(status, last[0]) if last else None,
+                "locatedBlocks": [_located(status, block) for block in blocks],
+            }
+        }
+    )
+
+
+def _located(status: Status, block: Block) -> dict[str, Any]:
+    return {
+        "block": {
+            "blockId": (status.inode << 20) + block.number,
+            "blockPoolId": "BP-0",
+            "generationStamp": 0,
+            "numBytes": block.length,
+        },
+        "blockToken": {"urlString": "AAAAAA"},  # an empty one
+        "cachedLocations": [],
+        "isCorrupt": False,
+        "locations": [_DATANODE],
+        "startOffset": block.offset,
+        "storageTypes": ["DISK"],
+    }
 
 
 def fs_status(used: int, capacity: int) -> bytes:

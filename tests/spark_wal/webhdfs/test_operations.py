@@ -153,3 +153,109 @@ def test_how_much_others_have_is_not_told() -> None:
         await gateway.close()
 
     story()
+
+
+async def put(gateway: Gateway, path: str, query: str, data: bytes) -> Reply:
+    async def body() -> AsyncIterator[bytes]:
+        yield data
+
+    asked = Query(f"op=CREATE&namenoderpcaddress=x{query}")
+    return await perform(gateway, Request("PUT", path, asked, "h", body()))
+
+
+@pytest.mark.parametrize(
+    ("query", "new", "old"),
+    [
+        ("", 201, 403),
+        ("&overwrite=true", 201, 201),
+        ("&createflag=CREATE", 201, 403),
+        ("&createflag=CREATE,OVERWRITE", 201, 201),
+        ("&createflag=CREATE&overwrite=true", 201, 201),
+        ("&createflag=OVERWRITE", 404, 201),
+        ("&createflag=APPEND", 404, 403),
+        ("&createflag=SYNC_BLOCK,CREATE,NO_LOCAL_WRITE", 201, 403),
+    ],
+)
+def test_flags_say_whether_a_file_may_be_new_and_whether_it_may_be_there(query: str, new: int, old: int) -> None:
+    """They were ignored: Hadoop's ``createFile().overwrite(true)``, which says it in flags alone, was refused."""
+
+    @in_virtual_time
+    async def story() -> None:
+        gateway = Hall().gateway()
+        await gateway.start()
+        await put(gateway, "/old", "", b"before")
+        for path, status in (("/new", new), ("/old", old)):
+            reply = await put(gateway, path, query, b"after")
+            assert reply.status == status, path
+            found = await ask(gateway, "GET", path, "op=GETFILESTATUS")
+            if status == 201:
+                assert b'"length":5' in found.body
+            elif path == "/new":
+                assert found.status == 404
+                assert b"Can't overwrite non-existent /new" in reply.body
+            else:
+                assert b'"length":6' in found.body
+        await gateway.close()
+
+    story()
+
+
+@in_virtual_time
+async def test_a_file_that_is_to_be_there_and_goes_while_its_new_bytes_come_is_not_made() -> None:
+    gateway = Hall().gateway()
+    await gateway.start()
+    await put(gateway, "/f", "", b"before")
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"after"
+        await ask(gateway, "DELETE", "/f", "op=DELETE")
+
+    asked = Query("op=CREATE&namenoderpcaddress=x&createflag=OVERWRITE")
+    assert (await perform(gateway, Request("PUT", "/f", asked, "h", body()))).status == 404
+    assert (await ask(gateway, "GET", "/f", "op=GETFILESTATUS")).status == 404
+    await gateway.close()
+
+
+@in_virtual_time
+async def test_the_first_step_hands_the_flags_on_and_refuses_what_is_none() -> None:
+    gateway = Hall().gateway()
+    await gateway.start()
+    first = await ask(gateway, "PUT", "/f", "op=CREATE&createflag=overwrite,%20create")
+    assert "&createflag=CREATE%2COVERWRITE&" in str(first.location)
+    for step in ("", "&namenoderpcaddress=x"):
+        refused = await ask(gateway, "PUT", "/f", f"op=CREATE&createflag=CREATE,REPLACE{step}")
+        assert refused.status == 400
+        assert b"CreateFlag.REPLACE" in refused.body
+    await gateway.close()
+
+
+@in_virtual_time
+async def test_where_the_blocks_of_a_file_lie() -> None:
+    """It was not supported, and Spark read no file: its reader asks this first."""
+    gateway = Hall().gateway()
+    await gateway.start()
+    await put(gateway, "/f", f"&blocksize={1 << 20}", bytes((1 << 20) + 1))
+    await put(gateway, "/empty", "", b"")
+    await ask(gateway, "PUT", "/d", "op=MKDIRS")
+
+    async def locations(path: str, query: str = "") -> list[tuple[int, int, list[str]]]:
+        reply = await ask(gateway, "GET", path, f"op=GETFILEBLOCKLOCATIONS{query}")
+        found = json.loads(reply.body)["BlockLocations"]["BlockLocation"]
+        return [(each["offset"], each["length"], each["hosts"]) for each in found]
+
+    first, second = (0, 1 << 20, ["localhost"]), (1 << 20, 1, ["localhost"])
+    assert await locations("/f") == [first, second]
+    assert await locations("/f", "&offset=0&length=5") == [first]
+    assert await locations("/f", f"&offset={1 << 20}") == [second]
+    assert await locations("/empty") == []
+    located = json.loads((await ask(gateway, "GET", "/f", "op=GET_BLOCK_LOCATIONS&length=1")).body)["LocatedBlocks"]
+    assert [block["startOffset"] for block in located["locatedBlocks"]] == [0]
+    assert located["lastLocatedBlock"]["startOffset"] == 1 << 20
+    assert located["fileLength"] == (1 << 20) + 1
+    for name in ("GETFILEBLOCKLOCATIONS", "GET_BLOCK_LOCATIONS"):
+        for path, says in (("/none", b"File does not exist: /none"), ("/d", b"Path is not a file: /d")):
+            refused = await ask(gateway, "GET", path, f"op={name}")
+            assert refused.status == 404
+            assert says in refused.body
+        assert (await ask(gateway, "GET", "/f", f"op={name}&offset=-1")).status == 400
+    await gateway.close()

@@ -52,6 +52,8 @@ def test_rename_options(query: str, rename: str) -> None:
         ("", lambda q: q.action("CHECKACCESS"), "Required param fsaction for op: CHECKACCESS"),
         ("destination=x", lambda q: q.destination("RENAME"), "is not an absolute path"),
         ("renameoptions=SOMETHING", lambda q: q.rename_mode(), "No enum constant"),
+        ("createflag=create,nonsense", lambda q: q.create_flags(), "org.apache.hadoop.fs.CreateFlag.NONSENSE"),
+        ("createflag=CREATE,", lambda q: q.create_flags(), 'webhdfs parameter "createflag": No enum constant'),
     ],
 )
 def test_what_is_said_about_wrong_ones(query: str, ask: object, message: str) -> None:
@@ -73,3 +75,17 @@ def test_bytes_that_are_no_text_can_be_told_again() -> None:
         text = Query(f"delegation={value}").text("delegation")
         assert text is not None
         text.encode()
+
+
+@pytest.mark.parametrize(
+    ("query", "flags"),
+    [
+        ("", set()),
+        ("createflag=", set()),
+        ("createflag=create,%20Overwrite", {"CREATE", "OVERWRITE"}),
+        ("createflag=CREATE%252COVERWRITE", {"CREATE", "OVERWRITE"}),
+    ],
+)
+def test_flags_of_a_create(query: str, flags: set[str]) -> None:
+    """HDFS's redirects have them encoded twice."""
+    assert Query(query).create_flags() == flags

@@ -125,7 +125,11 @@ async def _prepare(wire: Wire, step: Any) -> None:
         await wire.request(method, target)
 
 
-VOLATILE = {"accessTime", "modificationTime", "fileId", "snapshotEnabled", "aclBit"}
+VOLATILE = {
+    *("accessTime", "modificationTime", "fileId", "snapshotEnabled", "aclBit"),
+    *("topologyPaths", "names", "hosts", "locations", "blockId", "blockPoolId", "generationStamp"),
+}
+"""Times, and numbers and names of what differs from cluster to cluster."""
 
 
 def _comparable(value: Any) -> Any:
