@@ -15,7 +15,7 @@ BEGAN := $(shell date +%s.%N)
 INSTALL := $(if $(shell command -v uv 2>/dev/null),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --progress-bar off --no-color)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test demo bench bench-apache interop sim mutants rules clean
+.PHONY: help install check test demo bench bench-apache interop clients sim mutants rules clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -55,6 +55,9 @@ bench-apache: $(STAMP) ## ours and Apache BookKeeper side by side, into docs/ben
 
 interop: $(STAMP) ## our client and Java's, our bookies and Java's, every operation; needs mvn the first time [ARGS="--only tls"]
 	@$(BIN)/python -m tests.interop $(ARGS)
+
+clients: $(STAMP) ## every stock client with files of 1 B to 64 MB while both cores are busy, as a table (half an hour) [ARGS="--rounds 3"]
+	@$(BIN)/python -m tests.clients $(ARGS)
 
 sim: $(STAMP) ## simulate whole clusters, one seed one world [SEEDS=100]
 	$(BIN)/python -m bookkeeper.testing.sim --seeds $(SEEDS)
