@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import selectors
 import signal
 import socket
@@ -44,6 +45,8 @@ _STOP_S: Final = 15.0
 _PAUSE_MAX_S: Final = 30.0
 _LASTING_S: Final = 60.0
 """Who has served for so long and ends then is started again after the shortest pause."""
+_OURS: Final = re.compile(r"metadata\.db(-\w+)?|b\d+|standalone\.lock")
+"""What is in its directory."""
 _HOST: Final = "127.0.0.1"
 _GATEWAY: Final = "gateway"
 _LACKS: Final = 69
@@ -162,7 +165,10 @@ class Standalone:
                 lock.release()
             raise
         disk.make_directories(directory)
-        return lock or self._lock()
+        lock = lock or self._lock()
+        if all(_OURS.fullmatch(name) for name in os.listdir(directory)):
+            real.make_private(directory)  # of an earlier version; never a directory with something else in it
+        return lock
 
     def _lock(self) -> Lock:
         """Held by the children too: whoever finds it free finds them gone."""

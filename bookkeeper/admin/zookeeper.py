@@ -23,6 +23,7 @@ from typing import Final
 from bookkeeper.admin.java import find_java
 from bookkeeper.errors import ConfigError, MetadataUnavailableError
 from bookkeeper.ids import Address
+from bookkeeper.real import make_private
 
 _HOST: Final = "127.0.0.1"
 _FIRST_PORT: Final = 20_000
@@ -96,17 +97,20 @@ class ZooKeeperServer:
             MetadataUnavailableError: it ended, or did not serve in time; says what it said last.
         """
         java = find_java().executable
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         config = self._write_config()
         options = ["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.4lw.commands.whitelist=ruok,srvr"]
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
         command = [java, _HEAP, *_QUICK, *options, "-cp", class_path(), main, str(config)]
+        for kept in (self.directory / "data").rglob("*"):  # readable to others in an earlier version
+            make_private(str(kept))
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 tied_to_parent(command),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                umask=0o077,  # it keeps ledgers' passwords (X43)
             )
         self._wait_until_serving(timeout_s)
         return self

@@ -26,6 +26,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.meta.process import ProcessIdentity, is_dead, network_file_system, this_process
 from bookkeeper.meta.tree import Node, Transaction
+from bookkeeper.real.private import make_private, make_private_file
 
 T = TypeVar("T")
 Key = tuple[str, str]
@@ -65,6 +66,17 @@ class News:
     changed: list[Key] = field(default_factory=list)
 
 
+def _keep_private(path: str) -> None:
+    """Ledgers' passwords are in it: nobody but its owner reads it, or what SQLite keeps beside it, which takes the mode
+    of the file (X43). One of an earlier version, readable to others, is made private. What cannot be done, SQLite says
+    better."""
+    with contextlib.suppress(OSError):
+        make_private_file(path)
+    for name in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal"):
+        with contextlib.suppress(OSError):
+            make_private(name)
+
+
 class SqliteFile:
     """One connection, one session at a time."""
 
@@ -84,6 +96,7 @@ class SqliteFile:
         self.last_transaction = 0
         if kind := network_file_system(os.path.dirname(path) or "."):
             raise MetadataError(f"{path} lies on a network file system ({kind}): SQLite's locks do not hold there")
+        _keep_private(path)
         with self._translated():
             self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         try:

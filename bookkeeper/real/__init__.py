@@ -15,7 +15,7 @@ from bookkeeper.real.descriptors import allow_descriptors
 from bookkeeper.real.disk import PosixDisk
 from bookkeeper.real.memory import give_back_freed_memory, keep_freed_memory, no_core_dumps
 from bookkeeper.real.net import AsyncioNet
-from bookkeeper.real.private import append_private, read_private, read_secret
+from bookkeeper.real.private import append_private, make_private, make_private_file, read_private, read_secret
 from bookkeeper.real.tls import FileTls
 from bookkeeper.real.workers import ThreadWorkers
 from bookkeeper.seams import Seams
@@ -31,6 +31,8 @@ __all__ = [
     "append_private",
     "give_back_freed_memory",
     "keep_freed_memory",
+    "make_private",
+    "make_private_file",
     "no_core_dumps",
     "read_private",
     "read_secret",

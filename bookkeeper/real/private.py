@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+import threading
 from typing import Final
 
 from bookkeeper.errors import ConfigError
@@ -53,6 +55,38 @@ def append_private(path: str, text: str) -> None:
         lacks_end = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
         file.write((("\n" if lacks_end else "") + text).encode())
         os.fsync(descriptor)
+
+
+def make_private(path: str) -> None:
+    """Nobody but its owner may touch a file or directory of ours from now on; nothing if it is not there (X43).
+
+    It is not opened: closing a file lets go of the locks that the process holds on it elsewhere.
+    """
+    try:
+        found = os.stat(path, follow_symlinks=False)
+        kind, mode = stat.S_IFMT(found.st_mode), stat.S_IMODE(found.st_mode)
+        ours = kind in (stat.S_IFREG, stat.S_IFDIR) and found.st_uid == os.geteuid()
+        if ours and mode & (stat.S_IRWXG | stat.S_IRWXO):
+            os.chmod(path, mode & stat.S_IRWXU)
+    except FileNotFoundError:
+        pass
+
+
+def make_private_file(path: str) -> None:
+    """An empty file that only its owner may touch, if there is none yet. Nobody ever sees it otherwise (X43).
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if os.path.lexists(path):
+        return
+    temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.new"
+    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        os.unlink(temporary)
 
 
 def _require_private(descriptor: int, path: str) -> None:

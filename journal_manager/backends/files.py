@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -52,7 +53,7 @@ class SystemFile:
 
     def __init__(self, path: str, flags: int) -> None:
         self.path = path
-        self._fd: int = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        self._fd: int = os.open(path, flags | os.O_CLOEXEC, 0o600)
 
     def pwrite(self, data: bytes, offset: int) -> None:
         rest = memoryview(data)
@@ -86,9 +87,11 @@ class SystemLock:
     """flock on a file; the kernel releases it when the process ends."""
 
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(self._fd).st_mode & 0o077:
+                _make_private(path)
         except BaseException:
             os.close(self._fd)
             raise
@@ -99,8 +102,18 @@ class SystemLock:
             os.close(fd)
 
 
+def _make_private(lock: str) -> None:
+    """A directory of an earlier version, whose files others could read: its lock shows it, and is tightened last."""
+    directory = os.path.dirname(lock)
+    names = sorted(os.listdir(directory), key=lambda name: name == os.path.basename(lock))
+    for path in (os.path.join(directory, name) for name in names):
+        found = os.stat(path, follow_symlinks=False)
+        if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
+            os.chmod(path, stat.S_IMODE(found.st_mode) & stat.S_IRWXU)
+
+
 class SystemFiles:
-    """The operating system's."""
+    """The operating system's. New files are 0600, new directories 0700 (X43)."""
 
     def open(self, path: str, *, create: bool = False, write: bool = True) -> OpenFile:
         flags = os.O_RDWR if write else os.O_RDONLY
@@ -126,7 +139,7 @@ class SystemFiles:
         check(parent != path, "K1", path)
         self.make_directories(parent)
         with suppress(FileExistsError):
-            os.mkdir(path)
+            os.mkdir(path, 0o700)
         self.sync_directory(parent)
 
     def rename(self, source: str, target: str) -> None:

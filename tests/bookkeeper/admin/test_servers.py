@@ -75,7 +75,8 @@ def test_who_is_killed_is_reported_and_comes_back_and_an_empty_cluster_is_small(
     words = ("standalone", "--dir", str(tmp_path / "bk"), "--webhdfs-port", str(port))
     with running(tmp_path, *words) as standalone:
         uri = standalone.until_said(r"export BK_METADATA=(\S+)")[1]
-        files = [path.stat() for path in (tmp_path / "bk").rglob("*")]
+        files = [path.stat() for path in (tmp_path / "bk", *(tmp_path / "bk").rglob("*"))]
+        assert not any(file.st_mode & 0o077 for file in files), "others can read it"
         assert sum(512 * file.st_blocks for file in files) <= 100_000_000
         number = run_bk("ledger", "append", "-m", uri, stdin=b"one\ntwo\n")[1].strip()
         first, *_, gateway = children(standalone.pid)

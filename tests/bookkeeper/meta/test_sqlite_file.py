@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,6 +55,24 @@ def test_the_file_is_durable_by_its_settings(files: Files) -> None:
     file = files.open()
     assert file._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert file._db.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+@pytest.mark.rule("X43")
+@pytest.mark.parametrize("earlier", [False, True])
+def test_nobody_else_reads_the_file_or_what_is_beside_it(files: Files, tmp_path: Path, earlier: bool) -> None:
+    """SQLite makes files that everybody reads, and ledgers' passwords are in them."""
+    before = os.umask(0o022)
+    try:
+        first = files.open()
+        create(first, "/a")
+        if earlier:
+            for path in tmp_path.iterdir():
+                path.chmod(0o644)
+        create(files.open(), "/b")
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"m.db": 0o600, "m.db-wal": 0o600, "m.db-shm": 0o600}
 
 
 def test_what_was_written_is_there_after_reopening(files: Files) -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
 from bookkeeper.errors import ConfigError
-from bookkeeper.real import append_private, read_private, read_secret
+from bookkeeper.real import append_private, make_private, make_private_file, read_private, read_secret
 from bookkeeper.secret import Secret
 
 
@@ -45,3 +47,38 @@ def test_lines_are_added_as_lines(tmp_path: Path) -> None:
     append_private(str(path), "three\n")
     assert path.read_text() == "one\ntwo\nthree\n"
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.rule("X43")
+def test_what_is_ours_is_made_private_and_links_are_not_followed(tmp_path: Path) -> None:
+    file, directory, link = tmp_path / "file", tmp_path / "directory", tmp_path / "link"
+    file.touch(0o666)
+    file.chmod(0o664)
+    directory.mkdir(0o777)
+    directory.chmod(0o755)
+    link.symlink_to(file)
+    make_private(str(link))
+    assert mode_of(file) == 0o664
+    for path in (file, directory, tmp_path / "not there"):
+        make_private(str(path))
+    assert (mode_of(file), mode_of(directory)) == (0o600, 0o700)
+
+
+@pytest.mark.rule("X43")
+def test_a_file_is_private_from_its_first_moment_and_one_that_is_there_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "new"
+    before = os.umask(0)
+    try:
+        make_private_file(str(path))
+    finally:
+        os.umask(before)
+    assert mode_of(path) == 0o600
+    path.write_text("kept")
+    make_private_file(str(path))
+    assert path.read_text() == "kept" and os.listdir(tmp_path) == ["new"]
+    with pytest.raises(FileNotFoundError):
+        make_private_file(str(tmp_path / "nowhere" / "new"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 from random import Random
 
@@ -60,3 +62,23 @@ def test_a_lock_is_exclusive_until_released(tmp_path: Path) -> None:
 def test_a_bookies_disk_serves_as_well() -> None:
     files: Files = SimDisk(Random(1))
     assert files.list("/") == []
+
+
+@pytest.mark.rule("X43")
+def test_files_are_their_owner_s_alone_also_those_of_an_earlier_version(tmp_path: Path) -> None:
+    """A file journal holds the gateway's files, and everybody could read them."""
+    files, directory = SystemFiles(), tmp_path / "a" / "b"
+    before = os.umask(0o022)
+    try:
+        files.make_directories(str(directory))
+        for name in ("edits", "state"):
+            files.open(str(directory / name), create=True).close()
+        files.lock(str(directory / "lock")).release()
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    assert modes == {"a": 0o700, "b": 0o700, "edits": 0o600, "state": 0o600, "lock": 0o600}
+    for name in ("edits", "state", "lock"):
+        (directory / name).chmod(0o644)
+    files.lock(str(directory / "lock")).release()
+    assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()} == {0o600}
