@@ -18,6 +18,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -213,22 +214,29 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+_PLACES: Final = ("journal_dir", "ledger_dir")
+
+
 def config_from(options: Mapping[str, Any]) -> BookieConfig:
-    """Options as a mapping (a TOML document) to a config.
+    """Options as a mapping (a TOML document) to a config. Directories become absolute: they are kept in the cookie, and
+    a bookie may be started again from somewhere else.
 
     Raises:
         ConfigError: an unknown option, by name; a value of another type; a rule that does not hold.
     """
     options = dict(options)
-    directory = str(options.get("directory", "")).rstrip("/")
+    if directory := str(options.get("directory", "")):
+        options["directory"] = directory = os.path.abspath(directory)
     storage = options.get("storage", {})
     if not isinstance(storage, Mapping):
         raise ConfigError("required: storage is a table of options")
+    told = {name: os.path.abspath(storage[name]) for name in _PLACES if isinstance(storage.get(name), str)}
     options["storage"] = {
         "journal_dir": f"{directory}/journal" if directory else "",
         "ledger_dir": f"{directory}/ledgers" if directory else "",
         "inline_sync_us": INLINE_SYNC_US,
         **storage,
+        **{name: path for name, path in told.items() if storage[name]},
     }
     return structure(BookieConfig, options)
 

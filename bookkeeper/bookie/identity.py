@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from bookkeeper.errors import CookieError, KeyExistsError, MetadataFormatError, NoSuchKeyError
 from bookkeeper.ids import BookieId, bookie_id
@@ -93,7 +93,13 @@ def _whose(disk: Disk, current: str) -> str:
 
 
 async def settle_cookie(
-    disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str], *, last_start: int = 0
+    disk: Disk,
+    cookies: Cookies,
+    cookie: Cookie,
+    directories: Sequence[str],
+    *,
+    last_start: int = 0,
+    before: Callable[[], None] = lambda: None,
 ) -> bool:
     """Make the cookie of a new bookie, or check that of an old one, in all ``directories`` and in the metadata.
 
@@ -101,6 +107,7 @@ async def settle_cookie(
         last_start: the store's transaction with which a bookie of this id last went beyond this step; 0 if none has. If
             that was after the cookie was made, a first start that was left half done here is not finished: the id has
             its data on another disk.
+        before: called when nothing forbids a first start any more, and nothing of it is written yet.
 
     Returns:
         True if this is the bookie's first start.
@@ -120,7 +127,7 @@ async def settle_cookie(
             )
     try:
         found_cookie = await cookies.read(cookie.bookie_id)
-        stored, made = found_cookie.value, found_cookie.transaction
+        stored, made = _absolute(found_cookie.value), found_cookie.transaction
     except NoSuchKeyError:
         stored, made = None, 0
     if stored is None:
@@ -130,7 +137,7 @@ async def settle_cookie(
                     f"{directory} holds data of {cookie.bookie_id}, which the cluster has forgotten; "
                     "empty the directories to join as a new bookie"
                 )
-        await _make(disk, cookies, cookie, directories)
+        await _make(disk, cookies, cookie, directories, before)
         return True
     if stored != cookie:
         raise CookieError(f"the cluster knows {cookie.bookie_id} otherwise: {_difference(stored, cookie)}")
@@ -150,22 +157,56 @@ async def settle_cookie(
     return False
 
 
-async def _make(disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str]) -> None:
+async def _make(
+    disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str], before: Callable[[], None]
+) -> None:
     for directory in directories:
         strangers = [name for name in disk.list(directory) if name not in _OURS]
         if strangers:
             raise CookieError(f"{directory} is not empty and has no cookie: it holds {strangers[0]}")
+    before()
     for directory in directories:
         replace_file(disk, os.path.join(directory, PENDING), cookie_format.encode(cookie))
     try:
         await cookies.write(cookie, None)
     except KeyExistsError as error:
+        remove_files(disk, [os.path.join(directory, PENDING) for directory in directories])
         raise CookieError(f"another bookie has just joined as {cookie.bookie_id}") from error
     for directory in directories:
         _finish(disk, directory)
 
 
 _OURS = {PENDING, PENDING + ".tmp", IDENTITY, IDENTITY + ".tmp", "bookie.lock", "journal", "ledgers", "lost+found"}
+
+
+async def undo_first_start(disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str]) -> None:
+    """Nobody knows the bookie any more, and the directories are as empty as before: of a first start that
+    :func:`settle_cookie` let pass, and that came to its end before the bookie served anybody. A crash in the middle
+    leaves a bookie that is known and absent, as a first start that is cut short does.
+
+    Raises:
+        MetadataError: the store cannot say or do it: then the next start goes on where this one was.
+    """
+    found = await cookies.read(cookie.bookie_id)
+    if found.value != cookie:
+        return
+    remove_files(
+        disk, [os.path.join(place, name) for place in directories for name in disk.list(place) if name not in _KEPT]
+    )
+    await cookies.delete(cookie.bookie_id, found.version)
+    remove_files(disk, [os.path.join(directory, COOKIE) for directory in directories])
+
+
+_KEPT = {COOKIE, "lost+found", "bookie.lock", "journal", "ledgers"}
+
+
+def remove_files(disk: Disk, paths: Sequence[str]) -> None:
+    """Durably; what is not there is no mistake."""
+    for path in paths:
+        if disk.exists(path):
+            disk.unlink(path)
+    for directory in {os.path.dirname(path) for path in paths}:
+        disk.sync_directory(directory)
 
 
 def _finish(disk: Disk, directory: str) -> None:
@@ -179,11 +220,17 @@ def _read(disk: Disk, directory: str, name: str) -> Cookie | None:
     if not disk.exists(path):
         return None
     try:
-        return cookie_format.decode(disk.read_file(path))
+        return _absolute(cookie_format.decode(disk.read_file(path)))
     except MetadataFormatError as error:
         if name == PENDING:
             return None
         raise CookieError(f"{path} is damaged: {error}") from error
+
+
+def _absolute(cookie: Cookie) -> Cookie:
+    """Directories of an earlier version may stand in it as they were typed: seen from here, like then."""
+    journals, ledgers = (tuple(map(os.path.abspath, places)) for places in (cookie.journal_dirs, cookie.ledger_dirs))
+    return replace(cookie, journal_dirs=journals, ledger_dirs=ledgers)
 
 
 def _difference(found: Cookie, expected: Cookie) -> str:

@@ -27,11 +27,22 @@ from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.garbage_collector import GarbageCollector, check_metadata, new_beacon
 from bookkeeper.bookie.gate import Gate
 from bookkeeper.bookie.http import HttpServer
-from bookkeeper.bookie.identity import Identity, read_identity, refuse_java, settle_cookie, write_identity
+from bookkeeper.bookie.identity import (
+    IDENTITY,
+    PENDING,
+    Identity,
+    read_identity,
+    refuse_java,
+    remove_files,
+    settle_cookie,
+    undo_first_start,
+    write_identity,
+)
 from bookkeeper.bookie.limbo import LimboWatch
 from bookkeeper.bookie.newcomer import Newcomer
 from bookkeeper.bookie.server import Connections
 from bookkeeper.errors import (
+    BookKeeperError,
     CookieError,
     DirectoryLockedError,
     KeyExistsError,
@@ -93,6 +104,8 @@ class BookieServer:
         self._birth: Birth | None = None
         self._newcomer: Newcomer | None = None
         self._running = False
+        self._chose_identity = False
+        """This start wrote down whose directory it is."""
 
     @property
     def engine(self) -> Engine:
@@ -131,11 +144,29 @@ class BookieServer:
         self._failure = loop.create_future()
         try:
             await self._start()
-        except (Exception, asyncio.CancelledError):  # not GeneratorExit: nothing can be awaited then
+        except (Exception, asyncio.CancelledError) as error:  # not GeneratorExit: nothing can be awaited then
+            if isinstance(error, Exception):
+                await self._undo_first_start()
             await self._abandon()
-            if self._engine is not None and self._engine.state is not EngineState.FAILED:
+            if self._engine is not None and self._engine.state not in (EngineState.FAILED, EngineState.CLOSED):
                 await self._close_engine()
             raise
+
+    async def _undo_first_start(self) -> None:
+        """A bookie whose first start failed before it served leaves nothing behind that says it is there (K21)."""
+        if not self._chose_identity or self._connections is not None:
+            return
+        disk, directory = self._seams.disk, self.config.directory
+        try:
+            if self.first_start:
+                if self._engine is not None and self._engine.state is not EngineState.FAILED:
+                    await self._close_engine()
+                await undo_first_start(disk, self._metadata.cookies, self._cookie, self._directories)
+            elif any(disk.exists(os.path.join(place, PENDING)) for place in self._directories):
+                return  # whether the cookie was made is not known: the next start goes on from here
+            remove_files(disk, [os.path.join(directory, name) for name in (OPENED, BIRTH, IDENTITY)])
+        except (BookKeeperError, OSError) as error:
+            log.warning("bookie %s is known to the cluster, though it did not start: %s", self.bookie_id, error)
 
     async def _start(self) -> None:
         config, disk = self.config, self._seams.disk
@@ -148,16 +179,16 @@ class BookieServer:
         self._guard = self._new_guard()
         identity = read_identity(disk, config.directory)
         await self._bind(identity)
-        self._identify(identity)
+        chosen = self._identify(identity)
         await check_metadata(self._metadata, disk, config.directory)
         beacon = new_beacon(self._metadata, disk, config, self.bookie_id)
         await beacon.check()
-        self.first_start = await self._settle_cookie()
+        self.first_start = await self._settle_cookie(chosen)
         self._birth = await self._settle_birth()
         self.boot = await self._next_boot()
         self._engine = await self._open_engine()
+        self._start_http()  # the last thing that may be refused: nobody was served before
         self._serve()
-        self._start_http()
         encrypts = self._guard is not None and self._guard.mode != "off"
         info = ServiceInfo.bookie(self.address, tls=encrypts, http=self.http_address)
         read_only = self._wants_read_only()
@@ -201,33 +232,54 @@ class BookieServer:
         gate.listener = await self._seams.net.listen(wanted, gate.accept)
         self._address = gate.listener.address
 
-    def _identify(self, identity: Identity | None) -> None:
+    def _identify(self, identity: Identity | None) -> Identity:
+        """Who this is; of a first start not kept yet, for it may be refused."""
         config = self.config
         assert self._address is not None
         if identity is None:
             name = config.bookie_id or str(self.address)
             identity = Identity(bookie_id(name), self._address.port)
-            write_identity(self._seams.disk, config.directory, identity)
         elif config.bookie_id is not None and config.bookie_id != identity.bookie_id:
             raise CookieError(
                 f"{config.directory} belongs to bookie {identity.bookie_id}, not to {config.bookie_id}; "
                 "start each bookie with its own directories and its own id"
             )
         self.bookie_id = identity.bookie_id
+        return identity
 
-    async def _settle_cookie(self) -> bool:
-        storage, disk = self.config.storage, self._seams.disk
-        directories = list(dict.fromkeys([storage.journal_dir, storage.ledger_dir]))
-        for directory in directories:
+    def _keep_identity(self, identity: Identity) -> None:
+        if read_identity(self._seams.disk, self.config.directory) is None:
+            self._chose_identity = True
+            write_identity(self._seams.disk, self.config.directory, identity)
+
+    async def _settle_cookie(self, identity: Identity) -> bool:
+        """Make or check the cookie; the identity is on disk before it is, and only if nothing forbids it."""
+        disk = self._seams.disk
+        for directory in self._directories:
             disk.make_directories(directory)
-        cookie = Cookie(
-            bookie_id=self.bookie_id,
-            journal_dirs=(storage.journal_dir,),
-            ledger_dirs=(storage.ledger_dir,),
-            instance_id=self._metadata.instance_id,
+        first = await settle_cookie(
+            disk,
+            self._metadata.cookies,
+            self._cookie,
+            self._directories,
+            last_start=await self._last_start(),
+            before=lambda: self._keep_identity(identity),
         )
-        return await settle_cookie(
-            disk, self._metadata.cookies, cookie, directories, last_start=await self._last_start()
+        self._keep_identity(identity)
+        return first
+
+    @property
+    def _directories(self) -> list[str]:
+        """Where its data are."""
+        return list(dict.fromkeys([self.config.storage.journal_dir, self.config.storage.ledger_dir]))
+
+    @property
+    def _cookie(self) -> Cookie:
+        return Cookie(
+            bookie_id=self.bookie_id,
+            journal_dirs=(self.config.storage.journal_dir,),
+            ledger_dirs=(self.config.storage.ledger_dir,),
+            instance_id=self._metadata.instance_id,
         )
 
     async def _settle_birth(self) -> Birth | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bookkeeper.bookie.config import config_from
 from bookkeeper.bookie.identity import (
     COOKIE,
     PENDING,
@@ -209,3 +210,29 @@ def test_an_empty_directory_named_current_is_nobodys() -> None:
         disk = world.node("b").disk
         disk.make_directories("/data/current/lost+found")
         refuse_java(disk, ["/data", "/elsewhere"])
+
+
+@pytest.mark.rule("K21")
+def test_a_cookie_with_a_path_as_it_was_typed_is_the_same_from_the_same_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``--dir data`` was kept as typed: started from elsewhere the bookie made itself anew, or was refused."""
+    monkeypatch.chdir(tmp_path)
+    config = config_from({"metadata_uri": "sqlite:///m.db", "directory": "data", "storage": {"journal_dir": "fast"}})
+    assert config.directory == f"{tmp_path}/data"
+    assert (config.storage.journal_dir, config.storage.ledger_dir) == (f"{tmp_path}/fast", f"{tmp_path}/data/ledgers")
+    directories = [f"{tmp_path}/data/journal", f"{tmp_path}/data/ledgers"]
+    typed = cookie(journal_dirs=("data/journal",), ledger_dirs=("data/ledgers",))
+
+    async def main(node: Node, metadata: Metadata) -> None:
+        for directory in directories:
+            node.disk.make_directories(directory)
+            replace_file(node.disk, f"{directory}/VERSION", encode(typed))
+        await metadata.cookies.write(typed, None)
+        now = cookie(journal_dirs=(directories[0],), ledger_dirs=(directories[1],))
+        assert not await settle_cookie(node.disk, metadata.cookies, now, directories)
+        monkeypatch.chdir("/")
+        with pytest.raises(CookieError, match="journal_dirs"):
+            await settle_cookie(node.disk, metadata.cookies, now, directories)
+
+    run(main)

@@ -350,3 +350,80 @@ def test_background_work_that_has_failed_does_not_keep_the_disk_from_its_clean_s
         assert "dirty" not in cluster.node.disk.list("/data/ledgers")
 
     run(main)
+
+
+def files_of(cluster: Cluster) -> set[str]:
+    disk = cluster.node.disk
+    places = ("/data", "/data/journal", "/data/ledgers")
+    return {name for place in places if disk.exists(place) for name in disk.list(place)}
+
+
+EMPTY = {"bookie.lock", "journal", "ledgers"}
+
+
+@pytest.mark.rule("K21")
+def test_a_first_start_that_is_refused_chooses_no_identity() -> None:
+    """It was written down before anything was checked: the right --bookie-id was then refused on that directory."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        node = cluster.world.node("c")
+        other = {**cluster.options, "listen": "c:1", "directory": "/data"}
+        with pytest.raises(CookieError, match="has joined the cluster before"):
+            await node.run(BookieServer(config_from({**other, "bookie_id": BOOKIE}), node.seams, metadata).start())
+        assert not node.disk.exists("/data/identity.json")
+        right = BookieServer(config_from({**other, "bookie_id": "c"}), node.seams, metadata)
+        await node.run(right.start())
+        assert sorted(await metadata.bookies.writable()) == [BOOKIE, "c"]
+        await node.run(right.stop())
+
+    run(main, storage={"journal_dir": "/data/journal", "ledger_dir": "/data/ledgers", "reserve_bytes": 0})
+
+
+@pytest.mark.rule("K21")
+@pytest.mark.parametrize("fails", ["_settle_birth", "_next_boot", "_open_engine", "_start_http"])
+def test_a_first_start_that_fails_leaves_no_bookie_behind(fails: str) -> None:
+    """The cookie stayed in the metadata: a bookie that had never served was listed as absent for good."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        node = cluster.world.node("c")
+        config = config_from({**cluster.options, "listen": "c:1", "bookie_id": "c"})
+
+        def fail(self: BookieServer, *_: object) -> Any:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(BookieServer, fails, fail)
+            with pytest.raises(OSError, match="No space left"):
+                await node.run(BookieServer(config, node.seams, metadata).start())
+        assert await metadata.cookies.known() == [BOOKIE]
+        places = ("/data", "/data/journal", "/data/ledgers")
+        assert {name for place in places for name in node.disk.list(place)} == EMPTY
+        again = BookieServer(config, node.seams, metadata)
+        await node.run(again.start())
+        assert again.first_start
+        await node.run(again.stop())
+
+    run(main)
+
+
+@pytest.mark.rule("K21", "K3")
+def test_a_later_start_that_fails_leaves_everything_as_it_is() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        cluster.node.crash()
+
+        def fail(self: BookieServer) -> Any:
+            raise OSError(errno.EADDRINUSE, "taken")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(BookieServer, "_start_http", fail)
+            with pytest.raises(OSError, match="taken"):
+                await cluster.again()
+        assert await metadata.cookies.known() == [BOOKIE]
+        assert {"VERSION", "identity.json", "boot", "manifest"} <= files_of(cluster)
+        cluster.node.crash()
+        await cluster.again()
+
+    run(main)
