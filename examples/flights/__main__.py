@@ -97,7 +97,11 @@ def main() -> int:
         parser.error("Apache's bookies keep their metadata in ZooKeeper: --metadata zk")
     console = Console()
     directory = arguments.dir or Path(tempfile.mkdtemp(prefix="bk-demo-"))
-    console.print(f"everything is in {directory} (logs in {directory / 'logs'})", highlight=False, soft_wrap=True)
+    console.print(
+        f"everything is in {directory} (logs in {directory / 'logs'}); it may be deleted afterwards",
+        highlight=False,
+        soft_wrap=True,
+    )
     options = Options(
         directory,
         arguments.metadata,
@@ -111,12 +115,15 @@ def main() -> int:
     try:
         verdict, told = asyncio.run(tell(options, console))
     except KeyboardInterrupt:
-        console.print("interrupted; every child process has been ended")
+        console.print(
+            f"interrupted; every child process has been ended, and {directory} may be deleted", soft_wrap=True
+        )
         return 130
     except DemoError as error:
         console.print(f"demo: {error}", style="red", highlight=False, soft_wrap=True)
         return 2
     show(console, verdict, told, time.monotonic() - began)
+    console.print(f"nothing needs {directory} any more: rm -r {directory}", highlight=False, soft_wrap=True)
     print(last_line(verdict, told), flush=True)
     complete = options.sabotage or (
         told.driver_killed >= 3 and verdict.replayed >= 3 and told.gateway_killed == 1 and told.zombie_refused == 1

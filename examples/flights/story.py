@@ -104,6 +104,7 @@ class Story:
 
     async def start(self) -> None:
         """Bring everything up that outlives a driver."""
+        self._view.waits("the metadata store, three bookies and the gateway start")
         await self._start_metadata()
         await self._bk("init")
         await asyncio.gather(*(self._start_bookie(name) for name in ("b1", "b2", "b3")))
@@ -240,6 +241,7 @@ class Story:
             environment=self._driver_environment(home),
             pipe_output=True,
         )
+        self._view.waits("Spark's JVM starts and plans its first batch, 10 s or more on a busy machine")
         driver = Driver(child)
         self._picture.driver = f"number {self._drivers}"
         self._tasks.append(asyncio.create_task(self._listen(driver)))
@@ -411,6 +413,7 @@ class Story:
 
     async def judge(self) -> Verdict:
         """The same result in batch, in a Spark session of its own, compared row by row."""
+        self._view.waits("another JVM starts, computes the same result in batch and compares, 15 s or more")
         home = self._dir / "verdict"
         home.mkdir()
         child = await self._children.start(

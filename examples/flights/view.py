@@ -44,10 +44,13 @@ class Picture:
     state_ms: deque[int] = field(default_factory=lambda: deque(maxlen=_RECENT))
     commit_ms: deque[int] = field(default_factory=lambda: deque(maxlen=_RECENT))
     happened: list[tuple[float, str]] = field(default_factory=list)
+    waits_for: str = ""
+    waits_since: float = 0.0
 
     def on_progress(self, line: dict[str, Any]) -> None:
         """A batch is committed: Spark's own figures, as the job printed them."""
         self.batches = line["batch"] + 1
+        self.waits_for = ""
         self.rows += line["rows"]
         self.rows_per_s = line["rows_per_s"] or 0.0
         self.wal_ms.append(line["ms"].get("walCommit", 0))
@@ -79,9 +82,16 @@ class View:
     def happened(self, text: str) -> None:
         """Something was done to the job, or became known about it."""
         at = self._picture.seconds
+        self._picture.waits_for = ""
         self._picture.happened.append((at, text))
         if self._live is None:
             self._console.print(f"{at:6.1f} s  {text}", highlight=False, soft_wrap=True)
+
+    def waits(self, text: str) -> None:
+        """Nothing will be seen for a while, and this is why; until something happens."""
+        self._picture.waits_for, self._picture.waits_since = text, self._picture.seconds
+        if self._live is None:
+            self._console.print(f"{self._picture.seconds:6.1f} s  waiting: {text} ...", highlight=False, soft_wrap=True)
 
     def on_progress(self, line: dict[str, Any]) -> None:
         self._picture.on_progress(line)
@@ -111,6 +121,8 @@ class View:
             bookies.append(f" {name} {state} ", style="black on green" if state == "up" else "white on red")
             bookies.append(" ")
         story = Text("\n".join(f"{at:6.1f} s  {text}" for at, text in p.happened[-12:]))
+        if p.waits_for:
+            story.append(f"\n          waiting for {p.seconds - p.waits_since:.0f} s: {p.waits_for} ...", style="dim")
         return Group(Panel(Group(table, bookies), title=f"flights, {p.seconds:.0f} s"), story)
 
     def __enter__(self) -> Self:
