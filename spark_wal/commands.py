@@ -109,6 +109,7 @@ def gateway() -> None:
     show_default=True,
     help="Seconds for which a temporary file of Spark's stays that nobody touches; 0: for ever.",
 )
+@click.option("--upload-log", type=FILE, help="Note down there what becomes of each upload; it outlives a kill -9.")
 @click.option("--insecure", is_flag=True, help="Listen beyond loopback without encryption or authentication.")
 def webhdfs(
     metadata: str,
@@ -130,6 +131,7 @@ def webhdfs(
     upload_idle_s: float,
     file_bytes_max: int,
     temporary_keep_s: float,
+    upload_log: str | None,
     insecure: bool,
 ) -> None:
     """A WebHDFS gateway: Spark keeps its streaming checkpoints here (webhdfs://HOST:PORT/...).
@@ -173,6 +175,7 @@ def webhdfs(
                 ),
                 quotas=dict(quotas),
             ),
+            upload_log=upload_log,
         )
     except ConfigError as error:
         raise click.ClickException(in_words(error)) from error

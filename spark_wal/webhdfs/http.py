@@ -47,6 +47,7 @@ from spark_wal.webhdfs.refusals import PlainIOError, Refusal
 from spark_wal.webhdfs.request_metrics import RequestMetrics
 from spark_wal.webhdfs.seldom import SeldomLog, one_line
 from spark_wal.webhdfs.tokens import Principal
+from spark_wal.webhdfs.upload_log import UploadLog
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ class HttpServer:
         access: Access | None = None,
         limits: ConnectionLimits | None = None,
         hosts: Collection[str] | None = None,
+        upload_log: UploadLog | None = None,
     ) -> None:
         """``hosts``: the names, besides addresses, under which clients may ask for it; None: any."""
         self._gateway = gateway
@@ -87,6 +89,7 @@ class HttpServer:
         self._hosts = None if hosts is None else frozenset(name.lower() for name in hosts)
         self._certificates = None if access is None else access.certificates
         self._scheme = "https" if self._certificates is not None else "http"
+        self._upload_log = upload_log
         self._unknown = SeldomLog(logger, clock)
         self.metrics = RequestMetrics()
         self._pages = {"/events": self._events, "/health": self._health, "/metrics": self._metrics}
@@ -157,6 +160,8 @@ class HttpServer:
             return await page(request)
         if request.headers.get("Expect"):
             await _expect(request)
+        if self._upload_log is not None:
+            return await self._noted(request, principal, self._upload_log)
         return await self._webhdfs(request, principal)
 
     def _strange(self, request: web.BaseRequest) -> web.Response | None:
@@ -236,6 +241,29 @@ class HttpServer:
         return reply
 
     # -- WebHDFS ---------------------------------------------------------------------------------------
+
+    async def _noted(self, request: web.BaseRequest, principal: Principal | None, log: UploadLog) -> web.StreamResponse:
+        """The same, and uploads are noted down: when they begin, and when their answer has been sent."""
+        raw_path, _, raw_query = request.raw_path.partition("?")
+        query, path = Query(raw_query), raw_path.removeprefix(PREFIX)
+        with suppress(BadTargetError):
+            path = decode_path(path)
+        name = (query.text("op") or "").upper()
+        if name not in operations.UPLOADS:
+            return await self._webhdfs(request, principal)
+        if operations.is_step_one(query):
+            log.asked(name, path)
+            return await self._webhdfs(request, principal)
+        number, status = log.begun(name, path), 0
+        try:
+            response = await self._webhdfs(request, principal)
+            if request.transport is not None and not request.transport.is_closing():
+                await response.prepare(request)
+                await response.write_eof()
+                status = response.status
+            return response
+        finally:
+            asyncio.get_running_loop().call_soon(log.answered, number, status)  # the loop has written it by then
 
     async def _webhdfs(self, request: web.BaseRequest, principal: Principal | None) -> web.StreamResponse:
         started = self._clock.monotonic()

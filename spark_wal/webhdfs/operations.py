@@ -134,6 +134,9 @@ def _check_length(request: Request) -> None:
         raise PlainIOError(f"{name.lower()}: Pathname too long.  Limit {PATH_MAX} characters, {DEPTH_MAX} levels.")
 
 
+UPLOADS: Final = frozenset(("CREATE", "APPEND"))
+"""Operations whose second step brings bytes."""
+
 MAKING: Final = frozenset(("MKDIRS", "CREATE", "RENAME"))
 """Operations after which there is a path that was not there."""
 
@@ -186,7 +189,12 @@ def _given(query: Query, *names: str) -> list[tuple[str, object]]:
 
 
 def _is_step_one(request: Request) -> bool:
-    return not request.query.given(STEP_TWO)
+    return is_step_one(request.query)
+
+
+def is_step_one(query: Query) -> bool:
+    """Of an operation of two steps: whether this is the first, which is answered by a redirect."""
+    return not query.given(STEP_TWO)
 
 
 async def _create(gateway: Gateway, request: Request) -> Reply:

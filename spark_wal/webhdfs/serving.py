@@ -14,6 +14,7 @@ from spark_wal.webhdfs.backing import DEFAULT_NAMESPACE, Backing, open_backing
 from spark_wal.webhdfs.connection_limits import ConnectionLimits
 from spark_wal.webhdfs.gateway import Gateway, GatewayConfig
 from spark_wal.webhdfs.http import HttpServer
+from spark_wal.webhdfs.upload_log import UploadLog
 
 DEFAULT_LISTEN: Final = Address("127.0.0.1", 9870)
 """Hadoop's port for WebHDFS, on this machine only: nobody is asked who they are (X1)."""
@@ -31,6 +32,8 @@ class ServingConfig:
     access: AccessConfig = field(default_factory=AccessConfig)
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     gateway: GatewayConfig = field(default_factory=GatewayConfig)
+    upload_log: str | None = None
+    """A file: what becomes of each upload is noted down there."""
 
     def __post_init__(self) -> None:
         self.access.require_safe(self.listen)
@@ -63,6 +66,7 @@ class WebHdfsService:
         self._backing: Backing | None = None
         self._http: HttpServer | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._upload_log: UploadLog | None = None
         self.access: Access | None = None
         self.gateway: Gateway | None = None
         self.address: Address | None = None
@@ -91,6 +95,8 @@ class WebHdfsService:
             )
             self.gateway = Gateway(self._backing.open_namespace, self._backing.lease, seams.clock, config.gateway)
             await self.gateway.start()
+            if config.upload_log is not None:
+                self._upload_log = UploadLog(config.upload_log, seams.disk, seams.clock)
             self._http = HttpServer(
                 self.gateway,
                 seams.clock,
@@ -98,6 +104,7 @@ class WebHdfsService:
                 access=access,
                 limits=config.limits,
                 hosts=config.hosts,
+                upload_log=self._upload_log,
             )
             self.address = await self._http.start(config.listen)
             self._watching = asyncio.get_running_loop().create_task(access.watch(), name="gateway access")
@@ -121,3 +128,5 @@ class WebHdfsService:
         if self._backing is not None:
             backing, self._backing = self._backing, None
             await backing.close()
+        if self._upload_log is not None:
+            self._upload_log.close()

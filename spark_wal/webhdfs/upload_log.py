@@ -1,0 +1,103 @@
+"""What became of each upload, noted down as it happens: what a gateway that was killed had cut can be told afterwards.
+
+A line of JSON for each step, written at once, so that it outlives the process (not the machine: nothing is synced)::
+
+    {"what": "started", "at": ...}                                      the gateway
+    {"what": "asked", "op": "CREATE", "path": "/a", ...}                the first step: the client is told where to send
+    {"what": "begun", "op": "CREATE", "path": "/a", "number": 7, ...}   its bytes begin to come
+    {"what": "answered", "number": 7, "status": 201, ...}               after the answer was sent; 0: there was none
+
+The client repeats the first step and never the second: an upload that was asked for or begun, and not answered when
+the gateway was killed, may have failed at its client (:func:`cut`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from bookkeeper.seams import Clock, Disk, File
+
+logger = logging.getLogger(__name__)
+
+
+class UploadLog:
+    """Writes them, at the end of a file."""
+
+    def __init__(self, path: str, disk: Disk, clock: Clock) -> None:
+        """Raises OSError: nothing can be written there."""
+        self._file: File | None = disk.open(path, create=not disk.exists(path))
+        self._clock = clock
+        self._end = self._file.size()
+        self._number = 0
+        if self._end and self._file.pread(1, self._end - 1) != b"\n":
+            self._put(b"\n")  # the line before was cut short
+        self._write("started")
+
+    def asked(self, op: str, path: str) -> None:
+        self._write("asked", op=op, path=path)
+
+    def begun(self, op: str, path: str) -> int:
+        """Returns the number by which its end is told."""
+        self._number += 1
+        self._write("begun", op=op, path=path, number=self._number)
+        return self._number
+
+    def answered(self, number: int, status: int) -> None:
+        self._write("answered", number=number, status=status)
+
+    def close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def _write(self, what: str, **more: object) -> None:
+        """An upload does not fail for its note: what cannot be written is said once, and nothing more is noted."""
+        self._put(json.dumps({"what": what, "at": self._clock.wall_ms(), **more}).encode() + b"\n")
+
+    def _put(self, line: bytes) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.pwrite(line, self._end)
+        except OSError as error:
+            logger.warning("uploads are not noted any more: %s", error)
+            self.close()
+        else:
+            self._end += len(line)
+
+
+@dataclass(frozen=True, slots=True)
+class CutUpload:
+    """One that was not answered."""
+
+    op: str
+    path: str
+    begun: bool
+    """Its bytes had begun to come; else its client had been told where to send them, or was about to be."""
+
+
+def cut(lines: Iterable[bytes]) -> list[CutUpload]:
+    """What was open when the last gateway that wrote ``lines`` ended. A line that was cut short counts as absent."""
+    asked: dict[tuple[str, str], None] = {}
+    begun: dict[int, tuple[str, str]] = {}
+    for line in lines:
+        try:
+            fields: Mapping[str, object] = json.loads(line)
+        except ValueError:
+            continue
+        upload = (str(fields.get("op")), str(fields.get("path")))
+        match fields["what"]:
+            case "started":
+                asked.clear()
+                begun.clear()
+            case "asked":
+                asked[upload] = None
+            case "begun":
+                asked.pop(upload, None)
+                begun[int(str(fields["number"]))] = upload
+            case "answered":
+                begun.pop(int(str(fields["number"])), None)
+    return [CutUpload(*of, begun=True) for of in begun.values()] + [CutUpload(*of, begun=False) for of in asked]
