@@ -9,13 +9,14 @@ METADATA ?= zk
 STATE_STORE ?= hdfs
 BOOKIES ?= ours
 SEEDS ?= 100
+N ?= 100
 BEGAN := $(shell date +%s.%N)
 
 # uv is faster where it is there; plain pip must work.
 INSTALL := $(if $(shell command -v uv 2>/dev/null),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --progress-bar off --no-color)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test demo bench bench-apache interop clients sim mutants rules clean
+.PHONY: help install check test demo bench bench-apache interop clients kills sim mutants rules clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -58,6 +59,9 @@ interop: $(STAMP) ## our client and Java's, our bookies and Java's, every operat
 
 clients: $(STAMP) ## every stock client with files of 1 B to 64 MB while both cores are busy, as a table (half an hour) [ARGS="--rounds 3"]
 	@$(BIN)/python -m tests.clients $(ARGS)
+
+kills: $(STAMP) ## the gateway killed under a running query, N times, and what came of it [N=100 ARGS="--seed 1 --store rocksdb"]
+	@$(BIN)/python -m tests.kills $(N) $(ARGS)
 
 sim: $(STAMP) ## simulate whole clusters, one seed one world [SEEDS=100]
 	$(BIN)/python -m bookkeeper.testing.sim --seeds $(SEEDS)

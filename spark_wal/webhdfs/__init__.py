@@ -15,7 +15,7 @@ Read in this order
     connection_limits, listening, seldom     how many may come, and how long they may take; the port; log lines
     parameters, replies     WebHDFS's query parameters and JSON shapes
     operations, http, http_connection        the WebHDFS operations; the HTTP shell
-    events, checksum        a feed of what happened; HDFS's composite checksum
+    events, upload_log, checksum    a feed of what happened; what a kill cut; HDFS's composite checksum
 
 Promises (numbers as in docs/rules.md): S1 a name is created once; S2 a file is visible complete or not
 at all; S3 what was acknowledged is listed, for everyone; S4 a rename is atomic and durable before the

@@ -16,11 +16,8 @@ _RENAME = ("RENAME_SRC_PATH_NOT_FOUND", "rename source", "Failed to rename temp 
 _UPLOAD = "FsPathOutputStreamRunner"
 """Hadoop's class that sends a file's bytes and takes the answer: on the stack of every upload that failed."""
 
-_PLACES = {
-    "state": ("StateStore", "/state/"),
-    "log": ("MetadataLog", "/"),
-}
-"""Where in the stack an upload was, and where its file is. State is looked for first: a task's failure ends a batch."""
+_STATE = ("StateStore", "StateSchema", "StateMetadata")
+"""On the stack of whoever writes below a checkpoint's ``state/``; who has none of it writes a log."""
 
 
 class Cause(Enum):
@@ -38,8 +35,8 @@ def cause_of(text: str, cut: Sequence[CutUpload]) -> Cause:
         return Cause.LOST
     if _UPLOAD not in text:
         return Cause.OTHER
-    place = next((place for word, place in _PLACES.values() if word in text), "/")
-    here = [upload for upload in cut if place in upload.path]
+    of_state = any(word in text for word in _STATE)
+    here = [upload for upload in cut if ("/state/" in upload.path) == of_state]
     if any(upload.begun for upload in here):
         return Cause.CUT
     return Cause.CUT_BEFORE if here else Cause.OTHER
@@ -110,6 +107,8 @@ class Verdict:
         told += self.wrong[:10]
         for kill in self.deaths(Cause.LOST, Cause.OTHER):
             told += [f"kill {kill.number} ({kill.master}), open: {list(kill.cut)}", kill.text]
+        for kill in self.deaths(Cause.CUT_BEFORE):
+            told.append(f"kill {kill.number} ({kill.master}), open: {list(kill.cut)}")
         return told
 
 

@@ -31,6 +31,7 @@ def test_help_reads_well() -> None:
         "--slow-client-s",
         "--file-bytes-max",
         "--temporary-keep-s",
+        "--upload-log",
     ):
         assert word in shown
 
