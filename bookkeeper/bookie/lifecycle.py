@@ -184,8 +184,9 @@ class BookieServer:
         beacon = new_beacon(self._metadata, disk, config, self.bookie_id)
         await beacon.check()
         self.first_start = await self._settle_cookie(chosen)
-        self._birth = await self._settle_birth()
-        self.boot = await self._next_boot()
+        served_before = await self._last_start() > 0
+        self.boot = await self._next_boot()  # first: from now on nobody names it for what it held before (A2b)
+        self._birth = await self._settle_birth(served_before)
         self._engine = await self._open_engine()
         self._start_http()  # the last thing that may be refused: nobody was served before
         self._serve()
@@ -282,12 +283,11 @@ class BookieServer:
             instance_id=self._metadata.instance_id,
         )
 
-    async def _settle_birth(self) -> Birth | None:
+    async def _settle_birth(self, served_before: bool) -> Birth | None:
         """On empty storage, look at the ledgers there are (W10a); later, what was seen then."""
         disk, directory = self._seams.disk, self.config.directory
         if disk.exists(os.path.join(directory, OPENED)):
             return read_birth(disk, directory)
-        served_before = await self._last_start() > 0
         birth = await survey(self._metadata, self.bookie_id, served_before=served_before)
         if birth == Birth() and not disk.exists(os.path.join(directory, BIRTH)):
             return None

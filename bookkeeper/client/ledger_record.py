@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from bookkeeper.errors import MetadataRolledBackError, NoSuchLedgerError
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.meta import Ledgers, Versioned
+from bookkeeper.meta.store import Check
 
 
 class LedgerRecord:
@@ -44,15 +46,21 @@ class LedgerRecord:
         return self.stored.value
 
     async def write(
-        self, metadata: LedgerMetadata, over: Versioned[LedgerMetadata], *, same_life: bool = False
+        self,
+        metadata: LedgerMetadata,
+        over: Versioned[LedgerMetadata],
+        *,
+        same_life: bool = False,
+        only_if: Sequence[Check] = (),
     ) -> LedgerMetadata:
         """Replace ``over``, from which ``metadata`` was made. ``same_life``: not in a ledger that was made anew under
         this id meanwhile and has come to the same version (A2a); in ZooKeeper that costs two more requests.
+        ``only_if``: all of this holds in the moment of the write.
 
         Raises:
             MetadataConflictError, NoSuchLedgerError, MetadataUnavailableError (outcome unknown).
         """
         born = over.born if same_life else 0
-        stored = await self._ledgers.write(self.ledger_id, metadata, over.version, born=born)
+        stored = await self._ledgers.write(self.ledger_id, metadata, over.version, born=born, only_if=only_if)
         self.stored = replace(stored, born=over.born)
         return self.stored.value

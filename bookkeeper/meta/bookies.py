@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from bookkeeper.errors import (
@@ -230,6 +231,18 @@ class Registration:
                 await self._store.sync(path)
 
 
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One life of a bookie, as the store tells it. A bookie of ours counts each start in a value that outlives its
+    cookie, and does so before it looks which ledgers name it; of any other the cookie tells, which is another one when
+    it has joined again with an empty disk."""
+
+    conditions: tuple[Check, ...]
+    """Of a write that holds in this life only."""
+    cookie_born: int
+    """0: it has no cookie."""
+
+
 class Bookies:
     """The bookies of one cluster."""
 
@@ -301,6 +314,19 @@ class Bookies:
             return info
         self._last_seen.pop(bookie, None)
         raise BookieUnavailableError(f"bookie {bookie} is not registered")
+
+    async def life(self, bookie: BookieId) -> Life:
+        """The present one, after a sync. A write with its conditions is to be preceded by a look whether it still is:
+        the versions of a cookie that was made anew begin again, and a start of which there was no count has none."""
+        cookie, boot = self._paths.cookie(bookie), self._paths.own("boot", bookie)
+        await self._store.sync(cookie)
+        conditions, born = [], 0
+        with contextlib.suppress(NoSuchKeyError):
+            found = await self._store.get(cookie)
+            conditions, born = [Check(cookie, found.version)], found.born
+        if (starts := await self._store.exists(boot)) is not None:
+            conditions.append(Check(boot, starts))
+        return Life(tuple(conditions), born)
 
     async def known(self) -> list[BookieId]:
         """Every bookie that has a cookie, sorted."""

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
 from bookkeeper.errors import (
@@ -27,6 +27,7 @@ from bookkeeper.meta.ledger_format import decode, encode
 from bookkeeper.meta.ledger_ids import LedgerIds
 from bookkeeper.meta.paths import Paths
 from bookkeeper.meta.store import (
+    Check,
     MetadataStore,
     Version,
     Versioned,
@@ -34,6 +35,7 @@ from bookkeeper.meta.store import (
     settled_create,
     settled_delete,
     settled_set,
+    settled_set_if,
 )
 from bookkeeper.seams import Rng
 
@@ -110,20 +112,31 @@ class Ledgers:
         return Versioned(decode(found.value), found.version, found.created_ms, found.transaction, found.born)
 
     async def write(
-        self, ledger_id: LedgerId, metadata: LedgerMetadata, expected: Version, *, born: int = 0
+        self,
+        ledger_id: LedgerId,
+        metadata: LedgerMetadata,
+        expected: Version,
+        *,
+        born: int = 0,
+        only_if: Sequence[Check] = (),
     ) -> Versioned[LedgerMetadata]:
         """Replace the metadata that was read as version ``expected`` (M1, M8), and created by write ``born``, if given:
-        a ledger made anew under the same id is another one, whose versions begin again.
+        a ledger made anew under the same id is another one, whose versions begin again. ``only_if``: all of this holds
+        in the moment of the write.
 
         Two writers of equal metadata over one version may both succeed: they wanted the same.
 
         Raises:
-            MetadataConflictError: someone else wrote; re-read and decide again.
+            MetadataConflictError: someone else wrote, or a condition does not hold; re-read and decide again.
             NoSuchLedgerError: deleted, or (``born``) deleted and made anew.
             MetadataUnavailableError: unknown, and the store could not be asked again.
         """
         try:
-            version = await settled_set(self._store, self.path(ledger_id), encode(metadata), expected, born=born)
+            path, value = self.path(ledger_id), encode(metadata)
+            if only_if:
+                version = await settled_set_if(self._store, path, value, expected, only_if, born=born)
+            else:
+                version = await settled_set(self._store, path, value, expected, born=born)
         except NoSuchKeyError as error:
             raise NoSuchLedgerError(f"ledger {ledger_id} was deleted") from error
         return Versioned(metadata, version, born=born)

@@ -25,6 +25,7 @@ from typing import Final, Generic, NewType, Protocol, TypeVar
 from bookkeeper.errors import (
     KeyExistsError,
     MetadataConflictError,
+    MetadataError,
     MetadataRolledBackError,
     MetadataUnavailableError,
     NoSuchKeyError,
@@ -237,6 +238,54 @@ async def settled_set(store: MetadataStore, path: str, value: bytes, expected: V
         if found.version == expected + 1 and found.value == value:
             return found.version
         raise MetadataConflictError(f"{path}: wrote over version {expected}, lost the reply, found {found.version}")
+    raise _lost_too_often(path, len(value))
+
+
+async def settled_set_if(
+    store: MetadataStore,
+    path: str,
+    value: bytes,
+    expected: Version,
+    conditions: Sequence[Check],
+    *,
+    born: int = 0,
+) -> Version:
+    """As :func:`settled_set`, in one write that is done only if ``conditions`` hold, too. ``born`` is looked at right
+    before the write and right after it.
+
+    Raises:
+        MetadataConflictError: also when one of them does not hold.
+        NoSuchKeyError, MetadataUnavailableError: as settled_set.
+        MetadataError: as ``set`` with ``born``.
+    """
+    for _ in range(LOST_MAX):
+        await store.sync(path)
+        check_life(path, (await store.get(path)).born, born)
+        try:
+            version = (await store.multi([*conditions, Set(path, value, expected)]))[-1]
+            assert version is not None
+        except NoSuchKeyError as error:
+            await store.sync(path)
+            check_life(path, (await store.get(path)).born, born)  # raises if it is this one that is gone
+            raise MetadataConflictError(f"{path}: what the write depends on is gone: {error}") from error
+        except MetadataUnavailableError:
+            await store.sync(path)
+            found = await store.get(path)
+            check_life(path, found.born, born)
+            if found.version == expected:
+                continue
+            if found.version == expected + 1 and found.value == value:
+                return found.version
+            raise MetadataConflictError(
+                f"{path}: wrote over version {expected}, lost the reply, found {found.version}"
+            ) from None
+        try:
+            check_life(path, (await store.get(path)).born, born)
+        except NoSuchKeyError as error:
+            raise MetadataError(
+                f"{error}, at the moment of the write, which may have been done in the new one"
+            ) from error
+        return version
     raise _lost_too_often(path, len(value))
 
 

@@ -15,6 +15,8 @@ Rules
         and read back from it.
     A2  The swap is a compare-and-set. One that lost is decided again from what is stored: someone else may have
         repaired the same, changed something else, or deleted the ledger. Locks guard nothing here.
+    A2b The swap holds only in the life of the target in which all of this was done: whoever was started meanwhile may
+        have lost it, and would deny what it is named for. Everything is brought once more then.
     A3  The last fragment of a ledger that is not closed is refused: its writer, or a recovery, may still add to it.
     A4  Silence is unknown. A read or write without an answer is tried again; it never counts as missing, nor as done.
     A5  The old bookie leaves metadata in the very write that brings the target in, never before.
@@ -34,6 +36,7 @@ from enum import Enum
 from bookkeeper.errors import (
     BookieError,
     BookieReadOnlyError,
+    BookieUnavailableError,
     BookKeeperError,
     CorruptionError,
     IllegalOperationError,
@@ -78,6 +81,8 @@ class CopyConfig:
     """Pause before the same is tried again."""
     tries_max: int = 6
     """How often a step of one run may fail, all of its steps together, before the attempt ends."""
+    target_lives_max: int = 4
+    """How often the copy is begun, if the target is started again meanwhile (A2b)."""
     runs_max: int = 32
     """Runs on their way at a time."""
 
@@ -91,7 +96,7 @@ class CopyConfig:
             "tries_max",
         ):
             require(getattr(self, name) >= 1, f"{name} >= 1")
-        for name in ("retry_ms", "tries_max", "runs_max"):
+        for name in ("retry_ms", "tries_max", "target_lives_max", "runs_max"):
             require(getattr(self, name) >= 1, f"{name} >= 1")
 
 
@@ -130,7 +135,8 @@ class VerifyRun:
 @dataclass(frozen=True, slots=True)
 class SwapBookie:
     """Write ``over`` with ``old`` replaced by ``new`` (:meth:`LedgerMetadata.swap_bookie`), at the version that
-    ``over`` was read with. Report ``on_stored`` with what is stored then, whoever wrote it and whether it is known or
+    ``over`` was read with, and in the life of ``new`` in which the copy was begun (else ``on_target_reborn``). Report
+    ``on_stored`` with what is stored then, whoever wrote it and whether it is known or
     not; ``on_gone`` if the ledger is; ``on_store_failed`` if the store does not say."""
 
     over: LedgerMetadata
@@ -225,6 +231,8 @@ class FragmentCopy:
         self._again: deque[_Run] = deque()
         """Those that wait for their next try."""
         self._swapping = False
+        self._lives = 1
+        """In so many lives of the target was the copy begun."""
 
     def __repr__(self) -> str:
         return f"<{self.copy} to {self.target}: {self.verified_entries} verified, {len(self._runs)} runs under way>"
@@ -446,6 +454,22 @@ class FragmentCopy:
             return [end]
         self._metadata, self._swapping = metadata, False
         return self._swap()
+
+    def on_target_reborn(self, now: float) -> list[Effect]:
+        """The target was started since the copy was begun (A2b): what it acknowledged and gave back before proves
+        nothing of what it has now. Everything is brought once more, in its present life."""
+        if self.finished or not self._swapping:
+            return []
+        self._lives += 1
+        if self._lives > self.config.target_lives_max:
+            error = BookieUnavailableError(
+                f"{self.target} was started again and again while entries were brought to it"
+            )
+            return [self._fail(error, target_at_fault=True)]
+        self._swapping = self._brought = False
+        self._rest = None
+        self.verified_entries = 0
+        return self._go_on(now)
 
     def on_gone(self, now: float) -> list[Effect]:
         """The ledger was deleted: there is nothing to repair any more."""

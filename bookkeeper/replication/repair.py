@@ -32,6 +32,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import Answer, DigestScheme, DigestType, LedgerMetadata, classify
+from bookkeeper.meta.bookies import Life
 from bookkeeper.replication import fragment as wish
 from bookkeeper.replication.copies import Copy
 from bookkeeper.replication.fragment import CopyConfig, Finished, FragmentCopy, Outcome
@@ -142,6 +143,8 @@ class _RepairShell:
         self._source = EntrySource(self._services, record, self._digest, self._tasks, lambda lac: None)
         self._source.last_resort = frozenset([copy.bookie])
         entries = metadata.last_entry + 1
+        self._life: Life | None = None
+        """The target's, when the copy was begun (A2b)."""
         self._machine = FragmentCopy(
             metadata,
             copy,
@@ -157,8 +160,7 @@ class _RepairShell:
 
     async def run(self) -> Brought:
         try:
-            self._perform(self._machine.start(self._loop.time()))
-            end = await self._done
+            end = await self._bring()
         finally:
             if self._timer is not None:
                 self._timer.cancel()
@@ -174,6 +176,14 @@ class _RepairShell:
             end.error,
             end.target_at_fault,
         )
+
+    async def _bring(self) -> Finished:
+        try:
+            self._life = await self._services.metadata.bookies.life(self._machine.target)
+        except BookKeeperError as error:
+            return Finished(Outcome.FAILED, error)
+        self._perform(self._machine.start(self._loop.time()))
+        return await self._done
 
     def _end_with(self, error: BaseException) -> None:
         if not self._done.done():
@@ -312,15 +322,20 @@ class _RepairShell:
     # -- the swap -----------------------------------------------------------------------------------------
 
     async def _swap(self, swap: wish.SwapBookie) -> None:
-        """By compare-and-set (A2), in the life of the ledger that was copied (A2a); whatever comes of it, what is
-        stored then decides (M8)."""
+        """By compare-and-set (A2), in the life of the ledger that was copied (A2a) and in that of the target to which
+        it was copied (A2b); whatever comes of it, what is stored then decides (M8)."""
         assert self._planned.value is swap.over, "the machine plans over what it was told last"
         try:
             try:
                 if self._shop.locked and not await holds_lock(self._services.metadata, self._record.ledger_id):
                     raise MetadataError(f"the lock of ledger {self._record.ledger_id}'s repair is lost: begin again")
+                life = await self._services.metadata.bookies.life(swap.new)
+                if life != self._life:
+                    self._life = life
+                    self._perform(self._machine.on_target_reborn(self._loop.time()))
+                    return
                 new = swap.over.swap_bookie(swap.first_entry, swap.old, swap.new)
-                await self._record.write(new, self._planned, same_life=True)
+                await self._record.write(new, self._planned, same_life=True, only_if=life.conditions)
             except MetadataConflictError:
                 await self._record.refresh()
             except STORE_AWAY:

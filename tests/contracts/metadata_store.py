@@ -27,6 +27,7 @@ from bookkeeper.meta.store import (
     Version,
     settled_create,
     settled_set,
+    settled_set_if,
     update,
 )
 
@@ -255,6 +256,29 @@ class MetadataStoreContract:
             return_exceptions=True,
         )
         assert [result for result in results if not isinstance(result, BaseException)] == [1]
+
+    @pytest.mark.rule("A2b", "M1")
+    async def test_settled_set_if_writes_only_where_everything_else_is_as_it_was(self, store: MetadataStore) -> None:
+        for path in ("/a", "/b"):
+            await store.create(path)
+        born = (await store.get("/a")).born
+        as_it_was = [Check("/b", Version(0))]
+        assert await settled_set_if(store, "/a", b"1", Version(0), as_it_was, born=born) == 1
+        with pytest.raises(MetadataConflictError):
+            await settled_set_if(store, "/a", b"2", Version(0), as_it_was, born=born)
+        await store.set("/b", b"other", None)
+        with pytest.raises(MetadataConflictError):
+            await settled_set_if(store, "/a", b"2", Version(1), as_it_was, born=born)
+        await store.delete("/b", None)
+        with pytest.raises(MetadataConflictError, match="is gone"):
+            await settled_set_if(store, "/a", b"2", Version(1), as_it_was, born=born)
+        assert (await store.get("/a")).value == b"1"
+        await store.delete("/a", None)
+        await store.create("/a")
+        await store.create("/b")
+        with pytest.raises(NoSuchKeyError):
+            await settled_set_if(store, "/a", b"2", Version(0), as_it_was, born=born)
+        assert (await store.get("/a")).value == b""
 
     # -- watches -------------------------------------------------------------------------------------------
 

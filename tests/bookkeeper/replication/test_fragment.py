@@ -203,6 +203,21 @@ def test_a_swap_that_loses_against_an_ensemble_change_is_tried_again_over_what_i
     assert world.stored == changed.swap_bookie(0, B[1], TARGET)
 
 
+@pytest.mark.rule("A1", "A2b")
+def test_to_a_target_that_was_started_again_everything_is_brought_once_more() -> None:
+    world = begun(closed(), config=CopyConfig(target_lives_max=2))
+    for _ in range(2):
+        while not isinstance(world.pending[0], SwapBookie):
+            world.take(world.done(world.pending.pop(0)))
+        world.pending.clear()
+        world.held.clear()
+        read = len(world.read)
+        world.take(world.copying.on_target_reborn(world.now))
+    assert read == 2 * world.copying.copy.held(SPEC), "each time from the beginning"
+    assert world.finished is not None and world.finished.outcome is Outcome.FAILED and world.finished.target_at_fault
+    assert "new was started again and again" in str(world.finished.error)
+
+
 @pytest.mark.rule("A2", "A5")
 @pytest.mark.parametrize(
     ("other", "outcome"), [(B[5], Outcome.OVERTAKEN), (TARGET, Outcome.SWAPPED)], ids=["another", "the same"]

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from bookkeeper.bookie import lifecycle
+from bookkeeper.bookie.birth import Birth, survey
 from bookkeeper.errors import (
     BookieError,
     BookKeeperError,
@@ -170,6 +172,70 @@ def test_a_target_that_crashes_half_way_has_what_it_acknowledged_and_the_rest_fo
             await cluster.check_acked()
 
     run(story, seed=seed)
+
+
+@pytest.mark.rule("A1", "A2b")
+@pytest.mark.parametrize("moment", ["before the look at it", "before the write", "while it looks who names it"])
+def test_a_target_that_lost_its_disk_after_the_check_is_not_swapped_in_for_what_it_held(
+    moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The swap named the version of the ledger and nothing of the target: one whose disk was lost after the last entry
+    was read back, and that joined anew before the swap, was put in the place of a good copy, and denied every entry:
+    when it had looked which ledgers name it, none did."""
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await written(cluster, bk, 60)
+            metadata = await bk.metadata(ledger)
+            target = next(name for name in cluster.names if name not in metadata.bookies)
+            old, services = metadata.last_fragment.ensemble[1], bk.services.metadata
+            write, life, looks = services.ledgers.write, services.bookies.life, 0
+            surveyed, go_on = asyncio.Event(), asyncio.Event()
+
+            async def held(*args: Any, **named: Any) -> Birth:
+                birth = await survey(*args, **named)
+                surveyed.set()
+                await go_on.wait()
+                return birth
+
+            async def joins_anew() -> None:
+                monkeypatch.setattr(lifecycle, "survey", held)
+                cluster.node(target).crash(power=True)
+                cluster.lose_disk(target)
+                await cluster.forget_cookie(target)
+                cluster.node(target).restart()
+                await surveyed.wait()
+                if moment != "while it looks who names it":
+                    go_on.set()
+                    await cluster.until_up(target)
+
+            async def write_later(*args: Any, **named: Any) -> Any:
+                if moment != "before the look at it" and not surveyed.is_set():
+                    await joins_anew()
+                try:
+                    return await write(*args, **named)
+                finally:
+                    go_on.set()
+
+            async def look_later(bookie: BookieId) -> Any:
+                nonlocal looks
+                looks += 1
+                if moment == "before the look at it" and looks == 2:
+                    await joins_anew()
+                return await life(bookie)
+
+            services.ledgers.write = write_later  # type: ignore[method-assign]
+            services.bookies.life = look_later  # type: ignore[method-assign]
+            config = CopyConfig(run_entries_max=20, retry_ms=500, tries_max=20)
+            done = await replicate_fragment(bk, ledger, 0, old, target=target, config=config)
+            assert done.outcome is Outcome.SWAPPED and surveyed.is_set()
+            await cluster.until_up(target)
+            assert holds(cluster, target, ledger) == set(range(60))
+            for name in metadata.bookies:
+                cluster.node(name).crash()
+            await cluster.check_acked()
+
+    run(story)
 
 
 @pytest.mark.rule("A8")
