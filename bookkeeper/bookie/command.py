@@ -39,7 +39,9 @@ from bookkeeper.net.tls import MODES
 @click.option("--port", type=click.IntRange(0, 65535), help="Short for --listen 127.0.0.1:PORT.")
 @click.option("--advertise", metavar="HOST:PORT", help="Under which clients reach it.  [default: where it listens]")
 @click.option("--bookie-id", metavar="ID", help="Its name for ever.  [default: the address of its first start]")
-@click.option("--http", "http_listen", metavar="HOST:PORT", help="/healthz and /metrics.  [default: 127.0.0.1:0]")
+@click.option(
+    "--http", "http_listen", metavar="HOST:PORT", help="/healthz, /livez, /readyz and /metrics.  [default: 127.0.0.1:0]"
+)
 @click.option(
     "--metadata-session",
     "metadata_session_s",

@@ -106,7 +106,8 @@ class BookieConfig:
     """The most one batch read answers with."""
 
     http_listen: str | None = "127.0.0.1:0"
-    """HOST:PORT of /healthz and /metrics; none with an empty string. Loopback unless ``insecure`` (X47)."""
+    """HOST:PORT of /healthz, /livez, /readyz and /metrics; none with an empty string. Loopback unless
+    ``insecure`` (X47)."""
 
     space_check_s: float = 5.0
     """Seconds between two looks at the free space."""

@@ -1,4 +1,4 @@
-"""The port of /healthz and /metrics, served by threads of its own.
+"""The port of /healthz, /livez, /readyz and /metrics, served by threads of its own.
 
 The port is taken when the bookie starts, for it is part of the registration. The pages, with the HTTP and metrics
 libraries, are loaded by the first who asks for one (:mod:`~bookkeeper.bookie.http_pages`): a start does not wait for
@@ -8,8 +8,9 @@ them.
 from __future__ import annotations
 
 import contextlib
+import logging
 import socketserver
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,8 @@ from bookkeeper.seams import Worker
 if TYPE_CHECKING:
     from bookkeeper.bookie.http_pages import Health, Pages
 
+
+log = logging.getLogger(__name__)
 
 CONNECTIONS_MAX: Final = 32
 """Connections at a time, each of which has a thread. One more ends the oldest: a page takes milliseconds."""
@@ -35,9 +38,15 @@ class HttpServer:
 
     @classmethod
     def start(
-        cls, address: Address, health: Health, metrics: Metrics, refresh: Callable[[], None], worker: Worker
+        cls,
+        address: Address,
+        health: Mapping[str, Health],
+        metrics: Metrics,
+        refresh: Callable[[], None],
+        worker: Worker,
     ) -> HttpServer:
-        """Listen at ``address`` and serve in ``worker``, which ends with it. ``refresh`` brings ``metrics`` up to date.
+        """Listen at ``address`` and serve in ``worker``, which ends with it. ``health``: what is shown by route;
+        ``refresh`` brings ``metrics`` up to date.
 
         Raises:
             OSError: the address cannot be had.
@@ -61,9 +70,12 @@ class _Port(socketserver.ThreadingMixIn, socketserver.TCPServer):
     """Accepts; each connection has a thread, which ends with the process at the latest."""
 
     allow_reuse_address = True
+    request_queue_size = 128
     daemon_threads = True
 
-    def __init__(self, address: Address, health: Health, metrics: Metrics, refresh: Callable[[], None]) -> None:
+    def __init__(
+        self, address: Address, health: Mapping[str, Health], metrics: Metrics, refresh: Callable[[], None]
+    ) -> None:
         self._shown = (health, metrics, refresh)
         self._open: dict[Any, None] = {}
         """Connections that are served, the oldest first."""
@@ -84,6 +96,10 @@ class _Port(socketserver.ThreadingMixIn, socketserver.TCPServer):
                 oldest.shutdown(2)  # both ways
         self._open[request] = None
         super().process_request(request, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever says nothing in time, or goes away, is not worth a traceback (X38)."""
+        log.debug("a connection to the pages ended", exc_info=True)
 
     def shutdown_request(self, request: Any) -> None:
         self._open.pop(request, None)

@@ -1,4 +1,4 @@
-"""What /healthz and /metrics show: a WSGI application with prometheus-client's page in it.
+"""What /healthz, /livez, /readyz and /metrics show: a WSGI application with prometheus-client's page in it.
 
 Numbers are read while the loop changes them: each is one plain int or float, which is as exact as a scrape can be.
 Nothing here changes anything, echoes input, or shows a secret (X47, X49, X50, X53).
@@ -7,7 +7,7 @@ Nothing here changes anything, echoes input, or shows a secret (X47, X49, X50, X
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
@@ -22,7 +22,7 @@ from bookkeeper.ids import Address
 from bookkeeper.metrics import Counter, Gauge, Histogram, Metric, Metrics
 
 Health = Callable[[], dict[str, Any]]
-"""What /healthz shows; its key ``status`` is "ok" or says why not (then the answer's code is 503)."""
+"""What a page about the bookie shows; its key ``status`` is "ok" or says why not (then the answer's code is 503)."""
 
 _HEADERS = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store")]
 
@@ -76,7 +76,9 @@ class _Handler(WSGIRequestHandler):
 class Pages(WSGIServer):
     """Answers connections that somebody else has accepted at ``address``: :meth:`finish_request`, in any thread."""
 
-    def __init__(self, address: Address, health: Health, metrics: Metrics, refresh: Callable[[], None]) -> None:
+    def __init__(
+        self, address: Address, health: Mapping[str, Health], metrics: Metrics, refresh: Callable[[], None]
+    ) -> None:
         super().__init__((address.host, address.port), _Handler, bind_and_activate=False)
         self.socket.close()  # it has none of its own
         self.server_name, self.server_port = address.host, address.port
@@ -87,9 +89,9 @@ class Pages(WSGIServer):
 
 
 class _Application:
-    """The two routes."""
+    """The routes."""
 
-    def __init__(self, health: Health, metrics: Callable[..., Iterable[bytes]], host: str) -> None:
+    def __init__(self, health: Mapping[str, Health], metrics: Callable[..., Iterable[bytes]], host: str) -> None:
         self._health = health
         self._metrics = metrics
         self._host = host
@@ -99,16 +101,15 @@ class _Application:
             return _plain(start_response, "405 Method Not Allowed")
         if not self._known_host(str(environ.get("HTTP_HOST", ""))):
             return _plain(start_response, "403 Forbidden")
-        match environ.get("PATH_INFO"):
-            case "/healthz":
-                state = self._health()
-                code = "200 OK" if state.get("status") == "ok" else "503 Service Unavailable"
-                start_response(code, [("Content-Type", "application/json"), *_HEADERS])
-                return [json.dumps(state).encode() + b"\n"]
-            case "/metrics":
-                return self._metrics(environ, start_response)
-            case _:
-                return _plain(start_response, "404 Not Found")
+        path = environ.get("PATH_INFO")
+        if path == "/metrics":
+            return self._metrics(environ, start_response)
+        if not isinstance(path, str) or path not in self._health:
+            return _plain(start_response, "404 Not Found")
+        state = self._health[path]()
+        code = "200 OK" if state.get("status") == "ok" else "503 Service Unavailable"
+        start_response(code, [("Content-Type", "application/json"), *_HEADERS])
+        return [json.dumps(state).encode() + b"\n"]
 
     def _known_host(self, header: str) -> bool:
         """On loopback, only a name of loopback: a web page's name that resolves here is refused (X49)."""

@@ -23,6 +23,7 @@ from bookkeeper.auth.loading import server_provider
 from bookkeeper.bookie.admission import Admission
 from bookkeeper.bookie.birth import BIRTH, Birth, read_birth, survey, write_birth
 from bookkeeper.bookie.bookie import Bookie
+from bookkeeper.bookie.condition import Condition, health, liveness, readiness
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.garbage_collector import GarbageCollector, check_metadata, new_beacon
 from bookkeeper.bookie.gate import Gate
@@ -55,7 +56,7 @@ from bookkeeper.meta import Metadata, Registration, ServiceInfo
 from bookkeeper.meta.bookies import FOREIGN_WAIT_S
 from bookkeeper.meta.cookies import Cookie
 from bookkeeper.meta.rollback import RollbackWatch
-from bookkeeper.meta.store import settled_create, update
+from bookkeeper.meta.store import SessionState, Watch, settled_create, update
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Lock, Seams
 from bookkeeper.storage.durable import replace_file
@@ -63,6 +64,7 @@ from bookkeeper.storage.engine import Engine, EngineState
 
 if TYPE_CHECKING:
     from bookkeeper.bookie.guard import Guard
+    from bookkeeper.bookie.http_pages import Health
 
 log = logging.getLogger(__name__)
 
@@ -106,6 +108,9 @@ class BookieServer:
         self._running = False
         self._chose_identity = False
         """This start wrote down whose directory it is."""
+        self._session_watch: Watch | None = None
+        self._contact_lost_at: float | None = None
+        """Since when there is no contact with the metadata service, by the monotonic clock."""
 
     @property
     def engine(self) -> Engine:
@@ -201,6 +206,8 @@ class BookieServer:
             with_cookie=True,
         )
         self._running = True
+        self._session_watch = self._metadata.store.on_session(self._on_session)
+        self._on_session(self._metadata.store.session)
         self._garbage = GarbageCollector(self.engine, self._metadata, config, self._seams, self.metrics, beacon)
         newcomer = self._newcomer
         assert newcomer is not None, "it serves"
@@ -398,7 +405,12 @@ class BookieServer:
             return
         worker = self._seams.workers.worker(f"{self.bookie_id} http")
         wanted = Address.parse(self.config.http_listen)
-        self._http = HttpServer.start(wanted, self.health, self.metrics, self._refresh_metrics, worker)
+        pages: dict[str, Health] = {
+            "/healthz": self.health,
+            "/livez": lambda: liveness(self.condition()),
+            "/readyz": lambda: readiness(self.condition()),
+        }
+        self._http = HttpServer.start(wanted, pages, self.metrics, self._refresh_metrics, worker)
 
     # -- running ------------------------------------------------------------------------------------------
 
@@ -412,23 +424,37 @@ class BookieServer:
         assert self._failure is not None, "not started"
         return await asyncio.shield(self._failure)
 
+    def condition(self) -> Condition:
+        """How this bookie is; from any thread."""
+        engine = self.engine
+        lost_at = self._contact_lost_at
+        return Condition(
+            bookie_id=self.bookie_id,
+            boot=self.boot,
+            running=self._running,
+            disk=engine.state.value,
+            failed=engine.state in (EngineState.FAILED, EngineState.CLOSED),
+            read_only=self._wants_read_only(),
+            registered=self._registration is not None and self._registration.present,
+            metadata=self._metadata.store.session.value,
+            without_metadata_s=None if lost_at is None else self._seams.clock.monotonic() - lost_at,
+            limbo=engine.report.limbo_reason if engine.in_limbo else None,
+            ledgers_lost_before=self._newcomer.suspects if self._newcomer is not None else 0,
+            garbage_age_s=self._garbage.age_s if self._garbage is not None else None,
+            nothing_is_collected=self._garbage.refused if self._garbage is not None else None,
+        )
+
     def health(self) -> dict[str, Any]:
         """What /healthz shows."""
-        engine = self.engine
-        failed = engine.state in (EngineState.FAILED, EngineState.CLOSED)
-        problem = "failed" if failed else "stopping" if not self._running else "ok"
-        age = self._garbage.age_s if self._garbage is not None else None
-        return {
-            "status": problem,
-            "bookie_id": self.bookie_id,
-            "boot": self.boot,
-            "state": engine.state.value,
-            "read_only": self._wants_read_only(),
-            "limbo": engine.report.limbo_reason if engine.in_limbo else None,
-            "ledgers_lost_before": self._newcomer.suspects if self._newcomer is not None else 0,
-            "seconds_since_garbage_pass": None if age is None else round(age, 1),
-            "nothing_is_collected": self._garbage.refused if self._garbage is not None else None,
-        }
+        return health(self.condition())
+
+    def _on_session(self, state: SessionState) -> None:
+        if state is SessionState.CONNECTED:
+            self._contact_lost_at = None
+        elif self._contact_lost_at is None:
+            self._contact_lost_at = self._seams.clock.monotonic()
+            if self._running:
+                log.warning("bookie %s has no contact with the metadata service: %s", self.bookie_id, state.value)
 
     def _wants_read_only(self) -> bool:
         """By order, by the disk's state, or while limbo concerns every ledger: all count as fenced here then (B3, B9),
@@ -485,6 +511,9 @@ class BookieServer:
             gauge(f"storage_{name}", "Of the storage engine, since this start.").value = getattr(engine.stats, name)
         gauge("journal_bytes_in_flight", "Accepted and not yet durable.").value = engine.journal_bytes_in_flight
         gauge("writable", "1 while new entries are taken.").value = 0 if self._wants_read_only() else 1
+        registered = self._registration is not None and self._registration.present
+        text = "1 while clients find this bookie: its registration stands, as far as is known."
+        gauge("registered", text).value = 1 if registered else 0
         gauge("in_progress_bytes", "Requests accepted and not yet answered.").value = admission.in_progress
         gauge("paused_connections", "Times a connection was not read for want of room.").value = admission.pauses
         gauge("refused_requests", "Requests refused for want of room.").value = admission.refused
@@ -509,6 +538,8 @@ class BookieServer:
             await self._registration.unregister()
         self._gate.close()
         self._connections.bookie.end_polls()
+        if self._newcomer is not None and self._metadata.store.session is not SessionState.CONNECTED:
+            self._newcomer.close()  # adds that wait for metadata that are not to be had
         if drain:
             await self._drain()
         try:
@@ -559,6 +590,8 @@ class BookieServer:
         await self._end_tasks()
         if self._newcomer is not None:
             self._newcomer.close()
+        if self._session_watch is not None:
+            self._session_watch.close()
         if self._registration is not None:
             await self._registration.unregister()
         if self._gate is not None:

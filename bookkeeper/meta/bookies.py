@@ -48,6 +48,9 @@ RELIST_S: Final = 30.0
 RETRY_S: Final = 0.5
 """Pause after a registration failed for want of the store."""
 
+GOODBYE_S: Final = 2.0
+"""How long a bookie that goes waits for the store to take its registration away."""
+
 _READ_ONLY_NAME: Final = "readonly"
 
 
@@ -99,8 +102,9 @@ class Registration:
             self._wake.set()
         await self._published.wait()
 
-    async def unregister(self) -> None:
-        """Go. Idempotent."""
+    async def unregister(self, timeout_s: float = GOODBYE_S) -> None:
+        """Go. Idempotent. With a store that does not answer within ``timeout_s`` the registration stays until the
+        session ends."""
         if self._keeper is None:
             return
         for watch in self._watches:
@@ -110,9 +114,17 @@ class Registration:
             await self._keeper
         self._keeper = None
         self._published.clear()
-        for path in self._places.values():
-            with contextlib.suppress(MetadataUnavailableError, SessionExpiredError, ClientClosedError):
-                await self._withdraw(path)
+        try:
+            async with asyncio.timeout(timeout_s):
+                for path in self._places.values():
+                    await self._withdraw(path)
+        except (SessionExpiredError, ClientClosedError):
+            pass
+        except (MetadataUnavailableError, TimeoutError):
+            _log.warning(
+                "the metadata service does not answer: %s stays registered until the service ends its session",
+                self._bookie,
+            )
 
     async def start(self, foreign_wait_s: float) -> None:
         """Publish for the first time, then keep it published."""

@@ -68,6 +68,10 @@ PATIENCE_S: Final = 2.0
 
 PROBE_S: Final = 1.0
 
+CLOSE_S: Final = 3.0
+"""How long the end of a session may take: with servers that hang the client waits for as long as a session lasts."""
+
+
 ASIDE_S: Final = 2.0
 """So long without contact, and so often from then on, somebody who has seen nothing looks at what the servers show."""
 
@@ -386,8 +390,11 @@ class ZooKeeperStore:
         for future in list(self._in_flight):
             if not future.done():
                 future.set_exception(ClientClosedError("the metadata store was closed"))
-        await asyncio.shield(self._worker.call(self._stop_client))
-        self._worker.close()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._worker.call(self._stop_client)), CLOSE_S)
+            self._worker.close()
+        except TimeoutError:  # its threads are daemons: they end by themselves, or with the process
+            _log.warning("ZooKeeper did not take leave within %g s; its session ends when its time is over", CLOSE_S)
         self._sessions.change(SessionState.LOST)
 
     def _stop_client(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -37,7 +38,7 @@ def start(address: Address, worker: ThreadWorker, refreshed: list[int] | None = 
         count.append(1)
         gauge.value = len(count)
 
-    return HttpServer.start(address, lambda: {"status": "ok"}, metrics, refresh, worker)
+    return HttpServer.start(address, {"/healthz": lambda: {"status": "ok"}}, metrics, refresh, worker)
 
 
 def get(address: Address, path: str) -> str:
@@ -82,7 +83,11 @@ from bookkeeper.metrics import Metrics
 from bookkeeper.real.workers import ThreadWorker
 loop = asyncio.new_event_loop()
 server = HttpServer.start(
-    Address("127.0.0.1", 0), lambda: {"status": "ok"}, Metrics("x"), lambda: None, ThreadWorker("http", loop)
+    Address("127.0.0.1", 0),
+    {"/healthz": lambda: {"status": "ok"}},
+    Metrics("x"),
+    lambda: None,
+    ThreadWorker("http", loop),
 )
 heavy = {"prometheus_client", "http.server", "wsgiref"}
 print(sorted(heavy & sys.modules.keys()), server.address.port > 0)
@@ -99,8 +104,11 @@ def test_the_libraries_are_loaded_by_the_first_who_asks() -> None:
 
 
 @pytest.mark.rule("X34")
-def test_connections_that_say_nothing_take_a_few_threads_and_keep_nobody_out(worker: ThreadWorker) -> None:
-    """Every connection had a thread of its own, however many there were: thousands took hundreds of megabytes."""
+def test_connections_that_say_nothing_take_a_few_threads_and_keep_nobody_out(
+    worker: ThreadWorker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every connection had a thread of its own, however many there were: thousands took hundreds of megabytes. And each
+    that said nothing in time printed a traceback."""
     server = start(ANY, worker)
     silent = [socket.create_connection(server.address, timeout=30) for _ in range(CONNECTIONS_MAX * 3)]
     try:
@@ -108,6 +116,10 @@ def test_connections_that_say_nothing_take_a_few_threads_and_keep_nobody_out(wor
         serving = sum(each.name.startswith("Thread-") for each in threading.enumerate())
         assert serving <= CONNECTIONS_MAX + 8, "those that were ended may still be on their way out"
         assert silent[0].recv(1) == b"", "the oldest were ended"
+        silent[-1].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        silent.pop().close()  # with a reset
+        assert "ok" in get(server.address, "/healthz")
+        assert capsys.readouterr().err == ""
     finally:
         for each in silent:
             each.close()

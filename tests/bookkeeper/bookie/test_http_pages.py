@@ -34,7 +34,7 @@ def server(metrics: Metrics) -> Iterator[HttpServer]:
     STATE["status"] = "ok"
     loop = asyncio.new_event_loop()
     worker = ThreadWorker("http", loop)
-    made = HttpServer.start(Address("127.0.0.1", 0), lambda: STATE, metrics, lambda: None, worker)
+    made = HttpServer.start(Address("127.0.0.1", 0), {"/healthz": lambda: STATE}, metrics, lambda: None, worker)
     yield made
     made.close()
     worker.close()

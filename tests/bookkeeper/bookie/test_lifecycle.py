@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bookkeeper import runs, wire
+from bookkeeper.bookie.condition import liveness, readiness
 from bookkeeper.bookie.config import config_from
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.errors import (
@@ -425,5 +426,47 @@ def test_a_later_start_that_fails_leaves_everything_as_it_is() -> None:
         assert {"VERSION", "identity.json", "boot", "manifest"} <= files_of(cluster)
         cluster.node.crash()
         await cluster.again()
+
+    run(main)
+
+
+@pytest.mark.rule("Z1", "Z12")
+def test_with_the_store_away_it_is_live_but_not_ready_and_stops_in_time() -> None:
+    """Each step of a stop that asked the store waited for as long as the store may take: 40 s in all."""
+
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        server, loop = cluster.server, asyncio.get_running_loop()
+        assert server is not None
+        assert readiness(server.condition())["status"] == "ok"
+        assert (await cluster.ask(wire.AddEntry(L, EntryId(0), KEY, entry(0, b"x")))).status is Status.OK
+        cluster.metadata.begin_outage()
+        await asyncio.sleep(12)
+        assert liveness(server.condition())["status"] == "ok"
+        assert readiness(server.condition())["status"] == "unregistered"
+        shown = server.health()
+        assert (shown["status"], shown["state"], shown["disk"]) == ("ok", "unregistered", "writable")
+        assert 11 < shown["seconds_without_metadata"] < 13
+        begun = loop.time()
+        await cluster.node.run(server.stop())
+        assert loop.time() - begun < 6
+        assert server.engine.state is EngineState.CLOSED
+
+    run(main)
+
+
+@pytest.mark.rule("Z1", "V5")
+def test_when_the_store_is_back_it_is_ready_again() -> None:
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        server = cluster.server
+        assert server is not None
+        cluster.metadata.begin_outage()
+        await asyncio.sleep(3)
+        assert readiness(server.condition())["status"] == "unregistered"
+        cluster.metadata.end_outage()
+        await asyncio.sleep(20)
+        assert readiness(server.condition())["status"] == "ok"
+        assert server.health()["sentences"] == []
 
     run(main)

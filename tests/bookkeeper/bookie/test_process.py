@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import subprocess
+import sys
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bookkeeper import real, runs, wire
+from bookkeeper.admin.zookeeper import ZooKeeperServer
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import Address, EntryId, LedgerId
+from bookkeeper.meta import init_cluster
 from bookkeeper.net.connection import AddRun, connect_bookie
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.processes import Process, new_process
@@ -73,3 +80,41 @@ def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path) -
     assert sum(n for _, n, status in acked if status is Status.OK) >= 9000
     code, errors = process.end(signal.SIGTERM)
     assert (code, errors) == (0, "")
+
+
+def page(http: str, path: str) -> tuple[int, dict[str, Any]]:
+    connection = HTTPConnection(http, timeout=30)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+@pytest.mark.integration
+@pytest.mark.zookeeper
+@pytest.mark.rule("Z1")
+def test_with_zookeeper_hanging_it_is_live_but_not_ready_and_ends_on_sigterm_within_ten_seconds(tmp_path: Path) -> None:
+    """The end of the registration was asked for four times, each for as long as an operation may take, and the client
+    of ZooKeeper was waited for: 44 s. And the page went on saying that the bookie was writable."""
+    with ZooKeeperServer(tmp_path / "zk", tick_ms=200) as zookeeper:
+        real.run(init_cluster(zookeeper.uri, real.system_seams()))
+        command = [sys.executable, "-m", "bookkeeper.bookie", "-m", zookeeper.uri, "--dir", str(tmp_path / "b")]
+        command += ["--metadata-session", "5"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as bookie:
+            assert bookie.stdout is not None
+            http = bookie.stdout.readline().split("http://")[1].strip()
+            try:
+                assert page(http, "/readyz")[0] == 200
+                zookeeper.pause()
+                while page(http, "/readyz")[0] == 200:
+                    pass  # until the client has missed its servers
+                assert page(http, "/livez") == (200, {"status": "ok"})
+                status, shown = page(http, "/healthz")
+                assert (status, shown["state"]) == (200, "unregistered")
+                bookie.terminate()
+                assert bookie.wait(timeout=10) == 0
+            finally:
+                bookie.kill()
+                zookeeper.resume()
