@@ -110,6 +110,7 @@ def gateway() -> None:
     help="Seconds for which a temporary file of Spark's stays that nobody touches; 0: for ever.",
 )
 @click.option("--upload-log", type=FILE, help="Note down there what becomes of each upload; it outlives a kill -9.")
+@click.option("--take-over", is_flag=True, help="Take the namespace from the gateway that owns it, if one does.")
 @click.option("--insecure", is_flag=True, help="Listen beyond loopback without encryption or authentication.")
 def webhdfs(
     metadata: str,
@@ -132,11 +133,13 @@ def webhdfs(
     file_bytes_max: int,
     temporary_keep_s: float,
     upload_log: str | None,
+    take_over: bool,
     insecure: bool,
 ) -> None:
     """A WebHDFS gateway: Spark keeps its streaming checkpoints here (webhdfs://HOST:PORT/...).
 
-    A second gateway on the same namespace takes it over; the first one stands by.
+    A second gateway on the same namespace stands by, and takes it when the first one has gone; with --take-over it
+    takes it at once, and the first one stands by.
 
     With --tls-cert and --tls-key it is swebhdfs://HOST:PORT/..., and may listen beyond this machine if it asks clients
     who they are: by --client-ca, by --token-file, or by both. SIGHUP makes it look for changed files at once. How
@@ -176,6 +179,7 @@ def webhdfs(
                 quotas=dict(quotas),
             ),
             upload_log=upload_log,
+            take_over=take_over,
         )
     except ConfigError as error:
         raise click.ClickException(in_words(error)) from error
@@ -193,7 +197,7 @@ def webhdfs(
 
         loop.add_signal_handler(signal.SIGHUP, look)  # by itself it would end a gateway that is starting
         async with service:
-            click.echo(f"{config.scheme}://{advertise or service.address}/ serves namespace {namespace}")
+            click.echo(f"{config.scheme}://{advertise or service.address}/ {service.told}")
             await stop.wait()
 
     if config.access.tls is not None or token_file is not None:

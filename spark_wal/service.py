@@ -153,6 +153,7 @@ def checkpoint_service(
     protection: AccessConfig | None = None,
     access: GatewayAccess | None = None,
     temporary_keep_s: float = KEEP_S,
+    take_over: bool = False,
 ) -> Iterator[CheckpointService]:
     """Use the gateway at ``http://host:port``, or start one in this process, in a thread of its own.
 
@@ -163,9 +164,13 @@ def checkpoint_service(
     is started here protects itself. ``temporary_keep_s``: how long one that is started here keeps a temporary file of
     Spark's that nobody touches; 0: for ever.
 
+    If another gateway owns the namespace on that cluster, that is an error which names it, and with ``take_over`` it is
+    taken from that one, which then stands by; both log it. The owner of a ``file:///DIR`` has it until it ends.
+
     Raises:
         ConfigError: not such an address, or settings that do not go together. ConnectionError: nobody listens at the
-            URL of a running gateway. BookKeeperError, JournalError, OSError: it cannot be started.
+            URL of a running gateway. NamespaceOwnedError: another gateway owns the namespace. BookKeeperError,
+            JournalError, OSError: it cannot be started.
     """
     parts = urlsplit(uri)
     if parts.scheme in _SCHEMES:
@@ -174,6 +179,8 @@ def checkpoint_service(
             raise ConfigError(f"protection is for a gateway that is started here; the one at {uri} has its own")
         if temporary_keep_s != KEEP_S:
             raise ConfigError(f"temporary_keep_s is for a gateway that is started here; the one at {uri} has its own")
+        if take_over:
+            raise ConfigError(f"take_over is for a gateway that is started here; at {uri} one is running")
         _require_listening(uri)
         try:
             yield running
@@ -182,8 +189,15 @@ def checkpoint_service(
         return
     where = Address.parse(listen) if isinstance(listen, str) else listen
     protection = protection or AccessConfig()
-    gateway = GatewayConfig(owner=OwnerConfig(temporary_keep_s=temporary_keep_s))
-    config = ServingConfig(uri=uri, namespace=namespace, listen=where, access=protection, gateway=gateway)
+    config = ServingConfig(
+        uri=uri,
+        namespace=namespace,
+        listen=where,
+        access=protection,
+        gateway=GatewayConfig(owner=OwnerConfig(temporary_keep_s=temporary_keep_s)),
+        take_over=take_over,
+        stand_by=False,
+    )
     thread = _GatewayThread(config)
     address = thread.start()
     service = CheckpointService(str(address), tls=protection.tls is not None, access=access)

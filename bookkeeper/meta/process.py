@@ -36,7 +36,21 @@ def is_dead(process: ProcessIdentity, here: ProcessIdentity) -> bool:
     if process.namespace != here.namespace:
         return False
     found = _stat(process.pid)
-    return found is None or found[0] in "ZXx" or found[1] != process.started
+    if found is None:
+        return _is_free(process.pid)
+    return found[0] in "ZXx" or found[1] != process.started
+
+
+def _is_free(pid: int) -> bool:
+    """Whether no process has this number. Where /proc hides other users' processes (``hidepid``), it does not show one
+    that is there."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    return False
 
 
 def _stat(pid: int) -> tuple[str, int] | None:

@@ -19,6 +19,7 @@ from journal_manager import EditLog, open_snapshots
 from spark_wal.webhdfs.content import BlobStore, FileBlobs, MemoryBlobs
 from spark_wal.webhdfs.gateway import Opened
 from spark_wal.webhdfs.lease import Lease, SoleOwner
+from spark_wal.webhdfs.place import NOWHERE, Here
 
 DEFAULT_NAMESPACE: Final = "default"
 
@@ -32,8 +33,11 @@ class Backing:
     close: Callable[[], Awaitable[None]]
 
 
-async def open_backing(uri: str, seams: Seams, *, namespace: str, owner: str, address: str) -> Backing:
-    """The backing at ``uri``. ``owner`` is unique to this process; ``address`` is where it answers.
+async def open_backing(
+    uri: str, seams: Seams, *, namespace: str, owner: str, address: str, here: Here = NOWHERE
+) -> Backing:
+    """The backing at ``uri``. ``owner`` is unique to this process; ``address`` is where it answers, ``here`` where it
+    runs.
 
     Raises:
         ConfigError: not such an address. DirectoryLockedError: another gateway uses the directory.
@@ -47,7 +51,7 @@ async def open_backing(uri: str, seams: Seams, *, namespace: str, owner: str, ad
     if scheme:
         from spark_wal.webhdfs.cluster_backing import open_cluster_backing
 
-        return await open_cluster_backing(uri, seams, namespace=namespace, owner=owner, address=address)
+        return await open_cluster_backing(uri, seams, namespace=namespace, owner=owner, address=address, here=here)
     raise ConfigError(f"expected the URI of a cluster, file:///DIRECTORY or mem:NAME, got {uri!r}")
 
 

@@ -10,22 +10,27 @@ from spark_wal.webhdfs.backing import Backing, open_journal
 from spark_wal.webhdfs.gateway import Opened
 from spark_wal.webhdfs.lease import StoreLease
 from spark_wal.webhdfs.ledger_content import LedgerBlobs
+from spark_wal.webhdfs.place import NOWHERE, Here
 
 CLIENT: Final = ClientConfig(explicit_lac_delay_ms=200)
 """Nobody follows the namespace's journal: a successor recovers it. Files come one by one; none pays for the news."""
 
 
-async def open_cluster_backing(uri: str, seams: Seams, *, namespace: str, owner: str, address: str) -> Backing:
+async def open_cluster_backing(
+    uri: str, seams: Seams, *, namespace: str, owner: str, address: str, here: Here = NOWHERE
+) -> Backing:
     """Connect to the cluster at a metadata URI. Raises BookKeeperError: it cannot be reached."""
     client = await BookKeeper.connect(uri, config=CLIENT, seams=seams)
-    return backing_on(client, seams.clock, namespace=namespace, owner=owner, address=address)
+    return backing_on(client, seams.clock, namespace=namespace, owner=owner, address=address, here=here)
 
 
-def backing_on(client: BookKeeper, clock: Clock, *, namespace: str, owner: str, address: str) -> Backing:
+def backing_on(
+    client: BookKeeper, clock: Clock, *, namespace: str, owner: str, address: str, here: Here = NOWHERE
+) -> Backing:
     """The backing on the cluster of ``client``, which is closed with it."""
     metadata = client.metadata_store
     path = metadata.own("leases", f"webhdfs-{namespace}")
-    lease = StoreLease(metadata.store, path, clock, owner=owner, address=address)
+    lease = StoreLease(metadata.store, path, clock, owner=owner, address=address, here=here)
     blobs = LedgerBlobs(client, namespace)
 
     async def open_namespace() -> Opened:

@@ -266,7 +266,7 @@ async def _store(owner: Owner, upload: Upload, record: Callable[[], Record]) -> 
     try:
         await upload.finish()
         await owner.room()
-        await owner.change(record(), taken=upload.take)  # no pause between asking for the pieces and taking them
+        await owner.change_now(record(), taken=upload.take)  # no pause between asking for the pieces and taking them
     except Refusal:
         await owner.settled(owner.namespace.sequence)
         raise

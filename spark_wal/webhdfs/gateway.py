@@ -1,13 +1,17 @@
 """One gateway process: who owns the namespace, and what the others do meanwhile.
 
-    starting --acquire lease, claim journal, replay--> owner --lease or journal lost--> standby --> ...
-                                                                                        |
-                                                          acquires again when the lease lies vacant
+    starting --take the lease, claim the journal, replay, be alone--> owner --lease or journal lost--> standby --> ...
+        |                                                                                               |
+        '-- another renews the lease --> standby                          takes the lease when it lies vacant
 
-A gateway that starts takes over at once: whoever had the namespace is fenced by the journal's epoch and stops
-answering within its lease. A request that comes while nobody is known to be the owner is parked for a while,
-because the client gives up at once where it could wait; then it is refused in a way that the client may retry.
-Where another gateway is known to be the owner, the client is told so at once.
+A gateway that starts leaves an owner alone that is alive, and stands by; only one that is told to takes over at once:
+whoever had the namespace is then fenced by the journal's epoch and stops answering within its lease.
+
+A request that comes while nobody is known to be the owner is parked for a while, because the client gives up at once
+where it could wait; then it is refused in a way that the client may retry. Where another gateway is the owner, the
+client is told so, and asks that one: but only once that gateway was seen to renew its lease *after* the request came.
+A client that comes here because the owner just died would otherwise be sent back and forth, ten times within
+milliseconds, and then give up (S12).
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from bookkeeper.seams import Clock
 from journal_manager import JournalError, SnapshotStore
 from spark_wal.webhdfs.content import BlobStore
 from spark_wal.webhdfs.events import EventFeed
-from spark_wal.webhdfs.lease import Lease
+from spark_wal.webhdfs.lease import Entry, Lease, LeaseLostError, NamespaceOwnedError
 from spark_wal.webhdfs.owner import NamespaceLog, NotOwnerError, Owner, OwnerConfig
 from spark_wal.webhdfs.records import SetQuota
 from spark_wal.webhdfs.refusals import RetriableError, StandbyError
@@ -32,6 +36,9 @@ logger = logging.getLogger(__name__)
 
 PARK_S: Final = 20.0
 """How long a request waits for an owner; well below the 60 s after which clients give up reading."""
+
+PARKED_LOOK_S: Final = 0.05
+"""A request that waits looks so often whether the lease is certain again."""
 
 RETRY_S: Final = 0.5
 """Pause before the namespace is opened again after a failure."""
@@ -82,18 +89,29 @@ class Gateway:
         self.problem: BaseException | None = None
         """Why the namespace could not be opened the last time."""
         self._changed = asyncio.Event()
+        self._parks = True
         self._running: asyncio.Task[None] | None = None
         self._waits: list[asyncio.Future[object]] = []
 
-    async def start(self) -> None:
-        """Become the owner: returns when requests are answered.
+    async def start(self, *, take_over: bool = False, stand_by: bool = True) -> None:
+        """Become the owner, or find another one: returns when requests are answered, if only by naming a standby.
+
+        An owner that renews its lease is left alone, unless ``take_over``. Without ``stand_by`` there is no waiting
+        for its end.
 
         Raises:
+            NamespaceOwnedError: another gateway owns the namespace (without ``stand_by``).
             JournalError, RecordFormatError, BookKeeperError: the namespace cannot be opened; nothing is left open.
         """
-        await self._lease.acquire(wait_vacant=False)
         try:
+            await self._lease.acquire(Entry.TAKE_OVER if take_over else Entry.IF_VACANT)
             await self._begin_session()
+        except (NamespaceOwnedError, LeaseLostError) as error:
+            await self._lease.release()
+            if not stand_by:
+                raise NamespaceOwnedError(self._lease.other or "an unknown address") from error
+            logger.info("stands by: the gateway at %s owns the namespace", self._lease.other)
+            self._set_role(Role.STANDBY)
         except BaseException:
             await self._lease.release()
             raise
@@ -109,25 +127,29 @@ class Gateway:
         if session is not None and session.is_sure:
             return session
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self.config.park_s
-        while (left := deadline - loop.time()) > 0 and self.role is not Role.CLOSED:
+        deadline, seen = loop.time() + self.config.park_s, self._lease.others_seen
+        while (left := deadline - loop.time()) > 0 and self._parks:
             if self.session is not None and self.session.is_sure:
                 return self.session
-            if self._lease.is_others:
-                break  # a client that is told at once goes there; one that is parked loses time
+            if self._lease.others_seen != seen:
+                raise StandbyError("Operation category READ is not supported in state standby")
             try:
-                async with asyncio.timeout(min(left, 0.05)):
+                async with asyncio.timeout(min(left, PARKED_LOOK_S)):
                     await self._changed.wait()
             except TimeoutError:
                 pass
-        if self._lease.is_others:
-            raise StandbyError("Operation category READ is not supported in state standby")
         raise RetriableError("The gateway does not own its namespace for certain now; try again")
+
+    def park_no_more(self) -> None:
+        """It is about to close: who waits for an owner is told to come again."""
+        self._parks = False
+        self._wake()
 
     async def close(self) -> None:
         """Give the namespace up in order, so that a successor need not wait. Idempotent."""
         if self.role is Role.CLOSED:
             return
+        self.park_no_more()
         self._set_role(Role.CLOSED)
         if self._running is not None:
             self._running.cancel()
@@ -140,20 +162,25 @@ class Gateway:
     async def _run(self) -> None:
         while True:
             session = self.session
-            assert session is not None
-            await self._until_lost(session)
-            lease_lost = not session.failed.is_set()
-            self._set_role(Role.STANDBY)
-            try:
-                await self._end_session(abort=True)
-            except Exception as error:  # what it held is lost to it either way
-                logger.warning("the session did not end cleanly: %r", error)
-            await self._reopen(wait_vacant=lease_lost or session.fenced)
+            if session is not None:
+                await self._until_lost(session)
+                await self._step_down()
+            await self._reopen()
 
-    async def _reopen(self, *, wait_vacant: bool) -> None:
+    async def _step_down(self) -> None:
+        self._set_role(Role.STANDBY)
+        if self._lease.other is not None:
+            logger.warning("stands by: the namespace was taken over by the gateway at %s", self._lease.other)
+        try:
+            await self._end_session(abort=True)
+        except Exception as error:  # what it held is lost to it either way
+            logger.warning("the session did not end cleanly: %r", error)
+
+    async def _reopen(self) -> None:
+        """Own it again, once nobody else does; it is ours still if only the journal failed."""
         while True:
             try:
-                await self._lease.acquire(wait_vacant=wait_vacant)
+                await self._lease.acquire(Entry.WHEN_VACANT)
                 self._set_role(Role.STARTING)
                 await self._begin_session()
             except Exception as error:  # whatever it was (a lost race for the lease, too): never give up for good
@@ -161,7 +188,6 @@ class Gateway:
                 logger.warning("the namespace cannot be opened now: %r", error)
                 self._set_role(Role.STANDBY)
                 await self._lease.release()
-                wait_vacant = True  # whoever took it meanwhile may be able to; we were not
                 await asyncio.sleep(RETRY_S)
             else:
                 return
@@ -179,12 +205,15 @@ class Gateway:
             await asyncio.wait(waits)
 
     async def _begin_session(self) -> None:
+        """Claim the journal and replay it while those who had the lease are waited for; nothing is told or changed
+        before that is over."""
         opened = await self._open_namespace()
         session = Owner(
             opened.log, opened.snapshots, opened.blobs, self._lease, self._clock, self.events, self.config.owner
         )
         try:
             await session.replay()
+            await self._lease.alone()
             for path, quota in self.config.quotas.items():
                 await session.change(SetQuota(path, quota, self._clock.wall_ms()))
         except NotOwnerError as error:
@@ -207,5 +236,8 @@ class Gateway:
 
     def _set_role(self, role: Role) -> None:
         self.role = role
+        self._wake()
+
+    def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()

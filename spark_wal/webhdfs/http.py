@@ -38,7 +38,7 @@ from spark_wal.webhdfs.connection_limits import ConnectionLimits
 from spark_wal.webhdfs.file_system import Opened
 from spark_wal.webhdfs.gateway import Gateway
 from spark_wal.webhdfs.http_connection import BROKEN_OFF, HttpConnections, body, hang_up
-from spark_wal.webhdfs.listening import Listening
+from spark_wal.webhdfs.listening import Bound, Listening
 from spark_wal.webhdfs.operations import Reply, Request
 from spark_wal.webhdfs.owner import NotOwnerError
 from spark_wal.webhdfs.parameters import Query
@@ -99,7 +99,7 @@ class HttpServer:
         self.address: Address | None = None
         """Where it listens (port 0 resolved)."""
 
-    async def start(self, listen: Address) -> Address:
+    async def start(self, listen: Address | Bound) -> Address:
         """Accept requests; returns where.
 
         Raises:

@@ -33,8 +33,66 @@ PAUSE_S: Final = 1.0
 
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
+_ADVICE: Final = {
+    errno.EADDRINUSE: "; stop who listens there, or listen on another port",
+    errno.EACCES: "; ports below 1024 are the administrator's",
+    errno.EADDRNOTAVAIL: "; that is no address of this machine",
+}
+
 Factory = Callable[[int], asyncio.Protocol]
 """Makes the protocol of a connection, by its number."""
+
+
+class Bound:
+    """Sockets that listen: whoever comes waits, until :class:`Listening` accepts them. So a place can be had before
+    anything else is begun."""
+
+    def __init__(self, sockets: list[socket.socket]) -> None:
+        self._sockets = sockets
+        name = sockets[0].getsockname()
+        self.address = Address(name[0], name[1])
+        """Where (port 0 resolved)."""
+
+    def take(self) -> list[socket.socket]:
+        """They are the caller's to close from now on."""
+        sockets, self._sockets = self._sockets, []
+        return sockets
+
+    def close(self) -> None:
+        """Who waits is cut off. Idempotent."""
+        for listening in self.take():
+            listening.close()
+
+
+async def bind(listen: Address) -> Bound:
+    """Have the address.
+
+    Raises:
+        CannotListenError: it cannot be had.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(
+            listen.host or None, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise CannotListenError(error.errno, f"{listen} cannot be listened on: {error.strerror or error}") from error
+    sockets: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, place in dict.fromkeys(found):
+            sockets.append(_bound(family, kind, protocol, place))
+    except BaseException:
+        for each in sockets:
+            each.close()
+        raise
+    return Bound(sockets)
+
+
+class CannotListenError(OSError):
+    """The address cannot be had. Reads as a sentence."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 class Listening:
@@ -66,25 +124,17 @@ class Listening:
     def handshakes(self) -> int:
         return self._crowd.handshakes
 
-    async def start(self, listen: Address) -> Address:
+    async def start(self, listen: Address | Bound) -> Address:
         """Accept from now on; returns where (port 0 resolved).
 
         Raises:
-            OSError: the address cannot be had.
+            CannotListenError: the address cannot be had.
         """
-        loop = asyncio.get_running_loop()
-        host = listen.host or None
-        found = await loop.getaddrinfo(host, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        try:
-            for family, kind, protocol, _, place in dict.fromkeys(found):
-                self._sockets.append(_bound(family, kind, protocol, place))
-        except BaseException:
-            self.close()
-            raise
+        bound = listen if isinstance(listen, Bound) else await bind(listen)
+        self._sockets = bound.take()
         for listening in self._sockets:
-            loop.add_reader(listening, self._accept, listening)
-        name = self._sockets[0].getsockname()
-        return Address(name[0], name[1])
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+        return bound.address
 
     def ended(self, number: int) -> None:
         """The connection is gone."""
@@ -178,5 +228,6 @@ def _bound(family: int, kind: int, protocol: int, place: tuple[object, ...]) -> 
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
-        raise OSError(error.errno, f"{place[0]}:{place[1]} cannot be listened on: {error.strerror}") from error
+        told = f"{place[0]}:{place[1]} cannot be listened on: {error.strerror}{_ADVICE.get(error.errno or 0, '')}"
+        raise CannotListenError(error.errno, told) from error
     return listening

@@ -46,6 +46,12 @@ from spark_wal.webhdfs.uploads import UploadLimits, Uploads
 
 logger = logging.getLogger(__name__)
 
+DOUBT_S: Final = 20.0
+"""How long a change waits for a lease whose renewal is late; well below the 60 s after which clients give up."""
+
+DOUBT_LOOK_S: Final = 0.02
+"""It looks so often whether the renewal came."""
+
 PENDING_BYTES_MAX: Final = 16 << 20
 """Of records that wait to become durable; beyond, new ones wait their turn. Well below the edit log's own limit."""
 
@@ -219,18 +225,43 @@ class Owner:
         if not self.is_sure:
             raise NotOwnerError("the lease or the journal is not ours for certain")
 
+    async def until_sure(self) -> None:
+        """Wait for a renewal of the lease that is late: it costs who asks a moment, not what they hold. Does not pause
+        if there is no doubt.
+
+        Raises:
+            NotOwnerError: the session is over, or it takes too long.
+        """
+        until: float | None = None
+        while not self.is_sure:
+            now = self.clock.monotonic()
+            until = now + DOUBT_S if until is None else until
+            if self._is_over or now >= until:
+                self.check_sure()
+            await asyncio.sleep(DOUBT_LOOK_S)
+
+    @property
+    def _is_over(self) -> bool:
+        return self._closed or self.failed.is_set() or self._log.failure is not None
+
     async def change(self, record: Record, taken: Callable[[], None] | None = None) -> Applied:
-        """Apply a record and wait until it is durable. ``taken`` is told when the tree has it: from then on it may
-        be, or become, durable, whatever is raised here; before that nothing was done.
+        """Apply a record and wait until it is durable. A lease whose renewal is late is waited for. ``taken`` is told
+        when the tree has it: from then on it may be, or become, durable, whatever is raised here; before that nothing
+        was done.
 
         Raises:
             Refusal: it was refused, and that refusal rests on durable records only.
             NotOwnerError: not the owner any more: the outcome is unknown.
         """
+        await self.room()
+        return await self.change_now(record, taken)
+
+    async def change_now(self, record: Record, taken: Callable[[], None] | None = None) -> Applied:
+        """The same for who has waited for :meth:`room`: no pause before the tree has the record, or it was refused."""
+        self.check_sure()
         opcode, body = encode_record(record)
         if len(body) > self.config.record_bytes_max:
             raise OpTooLargeError(f"a record of {len(body)} bytes; at most {self.config.record_bytes_max}")
-        await self.room()
         txid = self._log.next_txid
         try:
             applied = self.namespace.apply(record, txid)
@@ -248,15 +279,16 @@ class Owner:
         return applied
 
     async def room(self) -> None:
-        """Wait until the journal has caught up enough to take another record; does not pause if it has.
+        """Wait until the journal has caught up enough to take another record, and the lease is certain; does not pause
+        if both are so.
 
         Raises:
             NotOwnerError: not the owner any more.
         """
-        self.check_sure()
+        await self.until_sure()
         while self._pending_bytes > PENDING_BYTES_MAX:
             await self.settled(self.namespace.sequence)
-            self.check_sure()
+            await self.until_sure()
 
     async def settled(self, seen: int) -> None:
         """Wait until everything up to ``seen`` is durable: then what rests on it may be told.
@@ -347,7 +379,7 @@ class Owner:
             # No pause from here to the moment the tree has changed: it may have been renamed or read meanwhile.
             now = self.clock.wall_ms()
             if self._is_there(temp) and self.left_behind.is_due(temp, now):
-                await self.change(Delete(temp.path, recursive=False, at_ms=now))
+                await self.change_now(Delete(temp.path, recursive=False, at_ms=now))
                 count += 1
         return count
 

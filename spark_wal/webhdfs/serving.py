@@ -12,8 +12,10 @@ from bookkeeper.seams import Seams
 from spark_wal.webhdfs.access import Access, AccessConfig, is_loopback
 from spark_wal.webhdfs.backing import DEFAULT_NAMESPACE, Backing, open_backing
 from spark_wal.webhdfs.connection_limits import ConnectionLimits
-from spark_wal.webhdfs.gateway import Gateway, GatewayConfig
+from spark_wal.webhdfs.gateway import Gateway, GatewayConfig, Role
 from spark_wal.webhdfs.http import HttpServer
+from spark_wal.webhdfs.listening import Bound, bind
+from spark_wal.webhdfs.place import this_place
 from spark_wal.webhdfs.upload_log import UploadLog
 
 DEFAULT_LISTEN: Final = Address("127.0.0.1", 9870)
@@ -34,6 +36,10 @@ class ServingConfig:
     gateway: GatewayConfig = field(default_factory=GatewayConfig)
     upload_log: str | None = None
     """A file: what becomes of each upload is noted down there."""
+    take_over: bool = False
+    """From an owner that is alive, too."""
+    stand_by: bool = True
+    """While another gateway owns the namespace. Without it, that is an error."""
 
     def __post_init__(self) -> None:
         self.access.require_safe(self.listen)
@@ -64,6 +70,7 @@ class WebHdfsService:
         self._config = config
         self._seams = seams
         self._backing: Backing | None = None
+        self._bound: Bound | None = None
         self._http: HttpServer | None = None
         self._watching: asyncio.Task[None] | None = None
         self._upload_log: UploadLog | None = None
@@ -81,20 +88,28 @@ class WebHdfsService:
         await self.close()
 
     async def start(self) -> Address:
-        """Own the namespace, then listen; returns where. On failure nothing is left open."""
+        """Have the port, then the namespace; returns where requests are answered. On failure nothing is left open.
+
+        The port comes first: who cannot serve the namespace must not take it from one who can. Whoever comes meanwhile
+        waits, instead of being refused.
+
+        Raises:
+            CannotListenError, ConfigError, BookKeeperError, JournalError, RecordFormatError.
+        """
         config, seams = self._config, self._seams
         try:
             self.access = access = Access(config.access, seams.clock, seams.rng)
             access.insecure = config.access.insecure and not is_loopback(config.listen.host)
+            self._bound = bound = await bind(config.listen)
             self._backing = await open_backing(
                 config.uri,
                 seams,
                 namespace=config.namespace,
                 owner=f"{seams.rng.getrandbits(64):016x}",
-                address=config.advertise or str(config.listen),
+                address=config.advertise or str(bound.address),
+                here=this_place(str(bound.address)),
             )
             self.gateway = Gateway(self._backing.open_namespace, self._backing.lease, seams.clock, config.gateway)
-            await self.gateway.start()
             if config.upload_log is not None:
                 self._upload_log = UploadLog(config.upload_log, seams.disk, seams.clock)
             self._http = HttpServer(
@@ -106,12 +121,22 @@ class WebHdfsService:
                 hosts=config.hosts,
                 upload_log=self._upload_log,
             )
-            self.address = await self._http.start(config.listen)
+            self.address = await self._http.start(bound)
+            await self.gateway.start(take_over=config.take_over, stand_by=config.stand_by)
             self._watching = asyncio.get_running_loop().create_task(access.watch(), name="gateway access")
         except BaseException:
             await self.close()
             raise
         return self.address
+
+    @property
+    def told(self) -> str:
+        """What it does now, for people."""
+        assert self._backing is not None and self.gateway is not None
+        if self.gateway.role is Role.STANDBY:
+            owner = self._backing.lease.other or "another address"
+            return f"stands by to serve namespace {self._config.namespace}, which the gateway at {owner} owns"
+        return f"serves namespace {self._config.namespace}"
 
     async def close(self) -> None:
         """Uploads end, the journal is closed, the lease given up. Idempotent."""
@@ -121,8 +146,11 @@ class WebHdfsService:
             await asyncio.wait([watching])
         if self.gateway is not None:
             self.gateway.events.close()
+            self.gateway.park_no_more()
         if self._http is not None:
             await self._http.close()
+        if self._bound is not None:
+            self._bound.close()
         if self.gateway is not None:
             await self.gateway.close()
         if self._backing is not None:

@@ -26,7 +26,8 @@ CONFIG = GatewayConfig(owner=OwnerConfig(limits=LIMITS, snapshot_records=40), pa
 
 async def gateway_on(cluster: SimCluster, node: Node) -> Gateway:
     client = await cluster.new_client(node=node)
-    backing = backing_on(client, node.seams.clock, namespace="n", owner=node.name, address=f"{node.name}:1")
+    owner = f"{node.seams.rng.getrandbits(64):016x}"
+    backing = backing_on(client, node.seams.clock, namespace="n", owner=owner, address=f"{node.name}:1")
     return Gateway(backing.open_namespace, backing.lease, node.seams.clock, CONFIG)
 
 
@@ -63,7 +64,7 @@ def test_a_successor_has_everything_that_was_acknowledged() -> None:
             await atomic(owner, f"/c/offsets/{number}", b"%d" % number * 100, number)
         await put(owner, "/c/large", bytes(range(256)) * 200)
         second = await gateway_on(cluster, node)
-        await second.start()
+        await second.start(take_over=True)
         assert second.session is not None
         assert second.session.epoch > owner.epoch
         with pytest.raises(NotOwnerError):

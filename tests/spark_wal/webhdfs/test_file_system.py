@@ -432,3 +432,46 @@ def test_cutting_pieces() -> None:
     assert cut(pieces, 2, 5) == [b"23", BlobRef("b", 10, 1)]
     assert cut(pieces, 5, 7) == [BlobRef("b", 11, 2)]
     assert cut(pieces, 4, 4) == []
+
+
+@pytest.mark.rule("S2", "S4", "S11")
+@pytest.mark.parametrize("back", [True, False])
+def test_a_renewal_of_the_lease_that_is_late_loses_nothing_and_leaks_nothing(back: bool) -> None:
+    """What was under way at that moment was refused as if the lease were lost, though the session went on when the
+    renewal came: the bytes of an upload stayed in memory for good, and a rename had let go of its temporary file."""
+
+    @in_virtual_time
+    async def story() -> None:
+        blobs, lease, log = MemoryBlobs(), Switch(), HeldLog()
+        log.held = False
+        owner = owner_on(log, blobs=blobs, lease=lease, config=OwnerConfig(limits=LIMITS))
+        await put(owner, TEMP, b"acknowledged")
+        uploads = [owner.uploads.begin() for _ in range(2)]
+        await uploads[0].write(bytes(50))
+        await uploads[1].write(bytes(500))
+        lease.is_held = False
+        asked = [
+            asyncio.ensure_future(file_system.finish_create(owner, "/c/small", uploads[0], options())),
+            asyncio.ensure_future(file_system.finish_create(owner, "/c/large", uploads[1], options())),
+            asyncio.ensure_future(file_system.rename(owner, TEMP, "/c/0", RenameMode.NONE)),
+            asyncio.ensure_future(file_system.delete(owner, "/none", recursive=False)),
+        ]
+        await asyncio.sleep(3)
+        assert not any(each.done() for each in asked), "nothing is decided without the lease"
+        assert len(log.ops) == 1
+        if back:
+            lease.is_held = True
+            await asyncio.gather(*asked)
+            assert await names(owner, "/c") == ["0", "large", "small"]
+        else:
+            failed = await asyncio.gather(*asked, return_exceptions=True)
+            assert all(isinstance(error, NotOwnerError) for error in failed)
+            lease.is_held = True
+            assert await file_system.rename(owner, TEMP, "/c/0", RenameMode.NONE), "asked again it is done"
+            assert await names(owner, "/c") == ["0"]
+        assert await content(owner, "/c/0") == b"acknowledged"
+        assert owner.uploads.in_memory == 0
+        assert {info.blob for info in await blobs.list()} == owner.namespace.blobs()
+        await owner.close()
+
+    story()

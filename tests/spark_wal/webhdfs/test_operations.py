@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -82,7 +83,8 @@ def test_one_that_stands_by_says_so_whatever_it_is_asked_and_in_each_step(method
         gateway = Hall().gateway(lease)
         await gateway.start()
         await ask(gateway, "PUT", "/a", "op=MKDIRS")
-        lease.is_held, lease.is_others = False, True
+        lease.is_held = False
+        asyncio.get_running_loop().call_later(0.3, lease.seen_with, "other:1")
         reply = await ask(gateway, method, "/a", f"op={name}{GOOD.get(name, '')}{step}")
         assert (reply.status, reply.location) == (403, None)
         assert b"org.apache.hadoop.ipc.StandbyException" in reply.body

@@ -11,7 +11,7 @@ from bookkeeper.testing import SimLoop
 from journal_manager import FencingToken, JournalError, Op, RecoveryReport, SegmentInfo, SnapshotInfo, TxId
 from spark_wal.webhdfs.content import MemoryBlobs
 from spark_wal.webhdfs.events import EventFeed
-from spark_wal.webhdfs.lease import Lease
+from spark_wal.webhdfs.lease import Entry, Lease
 from spark_wal.webhdfs.owner import Owner, OwnerConfig
 
 
@@ -143,9 +143,17 @@ class Switch:
 
     def __init__(self) -> None:
         self.is_held = True
-        self.is_others = False
+        self.others_seen = 0
+        self.other: str | None = None
 
-    async def acquire(self, *, wait_vacant: bool) -> None: ...
+    def seen_with(self, other: str) -> None:
+        """Another gateway has it, and renews it at this moment."""
+        self.is_held, self.other = False, other
+        self.others_seen += 1
+
+    async def acquire(self, entry: Entry) -> None: ...
+
+    async def alone(self) -> None: ...
 
     async def lost(self) -> None:
         await asyncio.Event().wait()
