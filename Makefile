@@ -57,7 +57,7 @@ bench-apache: $(STAMP) ## ours and Apache BookKeeper side by side, into docs/ben
 interop: $(STAMP) ## our client and Java's, our bookies and Java's, every operation; needs mvn the first time [ARGS="--only tls"]
 	@$(BIN)/python -m tests.interop $(ARGS)
 
-clients: $(STAMP) ## every stock client with files of 1 B to 64 MB while both cores are busy, as a table (half an hour) [ARGS="--rounds 3"]
+clients: $(STAMP) ## every stock client with files of 1 B to 64 MB while both cores are busy, as a table (a quarter of an hour) [ARGS="--rounds 3"]
 	@$(BIN)/python -m tests.clients $(ARGS)
 
 kills: $(STAMP) ## the gateway killed under a running query, N times, and what came of it [N=100 ARGS="--seed 1 --store rocksdb"]

@@ -92,7 +92,7 @@ def reads_json(spark: Any, location: str) -> None:
     """Written by Spark, split among tasks by where its blocks lie."""
     spark.range(1000).write.mode("overwrite").json(f"{location}/rows.json")
     rows = spark.read.json(f"{location}/rows.json")
-    found = rows.agg({"id": "sum"}).first()[0], rows.rdd.count()
+    found = rows.agg({"id": "sum"}).first()[0], rows.count()
     if found != (499_500, 1000):
         raise ValueError(f"the sum and number of what was read are {found}")
 
