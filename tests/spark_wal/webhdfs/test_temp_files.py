@@ -8,12 +8,12 @@ from bookkeeper.errors import ConfigError
 from spark_wal.webhdfs import file_system
 from spark_wal.webhdfs.content import MemoryBlobs
 from spark_wal.webhdfs.inodes import FileNode
-from spark_wal.webhdfs.owner import NotOwnerError, Owner, OwnerConfig
+from spark_wal.webhdfs.owner import PENDING_BYTES_MAX, NotOwnerError, Owner, OwnerConfig
 from spark_wal.webhdfs.records import RenameMode, SetAttributes
 from spark_wal.webhdfs.temp_files import LeftBehind, TempFile
 from spark_wal.webhdfs.uploads import UploadLimits
 from tests.spark_wal.webhdfs.test_file_system import append, content, names, put
-from tests.spark_wal.webhdfs.virtual import HeldLog, LoopClock, Snapshots, Switch, in_virtual_time, owner_on
+from tests.spark_wal.webhdfs.virtual import HeldLog, LoopClock, Snapshots, Switch, in_virtual_time, owner_on, turns
 
 DAY_S, HOUR_S = 24 * 3600, 3600
 LIMITS = UploadLimits(inline_size=100, spill_size=200)
@@ -51,6 +51,15 @@ def test_who_is_touched_between_two_looks_stays() -> None:
     assert machine.look([one], 200_000) == []
     machine.touch(one.node, 200_001)
     assert machine.look([one], 200_002) == []
+    assert machine.look([one], 300_001) == []
+    assert machine.look([one], 300_002) == [one]
+
+
+def test_who_is_touched_needs_two_looks_of_its_own() -> None:
+    machine = LeftBehind(100)
+    one = temp(1)
+    assert machine.look([one], 200_000) == []
+    machine.touch(one.node, 200_001)
     assert machine.look([one], 300_001) == []
     assert machine.look([one], 300_002) == [one]
 
@@ -181,6 +190,42 @@ async def test_who_is_renamed_while_the_journal_makes_room_stays() -> None:
     assert await removing == 1
     assert sorted([await renaming, await renamed]) == [False, True]
     assert len(await names(owner, "/c")) == 1
+
+
+@pytest.mark.parametrize("how", ["read", "append", "replace"])
+def test_who_is_touched_while_the_journal_makes_room_stays(how: str) -> None:
+    """The journal is full for a while, at the moment between the decision and the record."""
+
+    @in_virtual_time
+    async def story() -> None:
+        log, clock = HeldLog(), LoopClock()
+        log.held = False
+        owner = owner_on(log, clock=clock)
+        path = f"/c/{name(1)}"
+        await put(owner, path)
+        clock.wall_offset = 2 * DAY_S
+        assert await owner.remove_left_behind() == 0
+        log.held = True
+        numbers = range(PENDING_BYTES_MAX // 100_000 + 1)
+        filled = [asyncio.ensure_future(put(owner, f"/{number}", bytes(100_000))) for number in numbers]
+        await turns()
+        if how != "read":
+            change = {"append": append, "replace": put}[how]
+            filled.append(asyncio.ensure_future(change(owner, path, b"new")))  # waits for room, before the delete does
+            await turns()
+        removing = asyncio.ensure_future(owner.remove_left_behind())
+        await asyncio.sleep(1)
+        if how == "read":
+            assert await content(owner, path) == b"x"
+        await asyncio.sleep(1)
+        assert not removing.done()
+        log.held = False
+        log.release()
+        assert await removing == 0
+        await asyncio.gather(*filled)
+        assert path[3:] in await names(owner, "/c")
+
+    story()
 
 
 @in_virtual_time
