@@ -176,6 +176,11 @@ class Namespace:
 
     # -- following -------------------------------------------------------------------------------------
 
+    @property
+    def following(self) -> int:
+        """How many files are followed."""
+        return len(self._followed)
+
     def follow(self, path: str) -> Followed:
         """Know where the file at ``path`` goes, until ``unfollow``.
 

@@ -6,9 +6,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from spark_wal.webhdfs.content import BlobInfo
 from spark_wal.webhdfs.gateway import Gateway
-from spark_wal.webhdfs.operations import OPERATIONS, UNSUPPORTED, Reply, Request, operation_name, perform
+from spark_wal.webhdfs.inodes import FileNode
+from spark_wal.webhdfs.operations import LOOK_EVERY, OPERATIONS, UNSUPPORTED, Reply, Request, operation_name, perform
 from spark_wal.webhdfs.parameters import Query
+from spark_wal.webhdfs.records import SetQuota
 from spark_wal.webhdfs.tokens import Principal
 from tests.spark_wal.webhdfs.test_gateway import Hall
 from tests.spark_wal.webhdfs.virtual import Switch, in_virtual_time
@@ -88,6 +91,48 @@ def test_one_that_stands_by_says_so_whatever_it_is_asked_and_in_each_step(method
         reply = await ask(gateway, method, "/a", f"op={name}{GOOD.get(name, '')}{step}")
         assert (reply.status, reply.location) == (403, None)
         assert b"org.apache.hadoop.ipc.StandbyException" in reply.body
+        await gateway.close()
+
+    story()
+
+
+@pytest.mark.rule("S4")
+@pytest.mark.parametrize("end", ["whole", "broken off", "over the quota of its new place"])
+def test_an_append_follows_its_file_to_its_end_and_no_longer(end: str) -> None:
+    """A file that is renamed while bytes for it come used to lose them: they were looked up by the old name."""
+
+    @in_virtual_time
+    async def story() -> None:
+        gateway = Hall().gateway()
+        await gateway.start()
+        owner = await gateway.owner()
+        await owner.change(SetQuota("/d", LOOK_EVERY if "quota" in end else None, 1))
+        await ask(gateway, "PUT", "/c/a", "op=CREATE&namenoderpcaddress=x")
+        kept: list[list[BlobInfo]] = []
+
+        async def body() -> AsyncIterator[bytes]:
+            yield b"1"
+            assert owner.namespace.following == 1
+            await ask(gateway, "PUT", "/c/a", "op=RENAME&destination=/d/a")
+            if end == "broken off":
+                raise ConnectionResetError
+            for _ in range(2):
+                yield b"2" * (1 if end == "whole" else LOOK_EVERY)
+                kept.append(await owner.blobs.list())
+
+        request = Request("POST", "/c/a", Query("op=APPEND&namenoderpcaddress=x"), "h", body())
+        if end == "broken off":
+            with pytest.raises(ConnectionResetError):
+                await perform(gateway, request)
+        else:
+            reply = await perform(gateway, request)
+            assert reply.status == (200 if end == "whole" else 403)
+            assert (b"quota of /d is exceeded" in reply.body) == (end != "whole")
+        assert not any(kept), "what is over the quota is not kept while the rest of it comes"
+        node = owner.namespace.find("/d/a").node
+        assert isinstance(node, FileNode)
+        assert node.length == (3 if end == "whole" else 0)
+        assert (owner.namespace.following, owner.uploads.in_memory) == (0, 0)
         await gateway.close()
 
     story()
