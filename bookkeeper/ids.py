@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, NewType
 
 LedgerId = NewType("LedgerId", int)
@@ -51,3 +53,64 @@ def bookie_id(text: str) -> BookieId:
     if not _BOOKIE_ID.fullmatch(text) or text.lower() == "readonly":
         raise ValueError(f"not a bookie id: {text!r} (letters, digits and :-_. are allowed; 'readonly' is reserved)")
     return BookieId(text)
+
+
+class IdRanges:
+    """A set of ids that is small when they are neighbours. ``id in ranges``; iterating gives (first, last) of each run,
+    rising; ``len`` counts the runs."""
+
+    __slots__ = ("_firsts", "_lasts")
+
+    def __init__(self, ranges: Iterable[tuple[int, int]] = ()) -> None:
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+        for first, last in ranges:
+            self.add(first, last)
+
+    def __repr__(self) -> str:
+        return f"IdRanges({', '.join(f'{first}..{last}' for first, last in self)})"
+
+    def add(self, first: int, last: int | None = None) -> None:
+        """Add ``first`` to ``last``, by default one id."""
+        last = first if last is None else last
+        if last < first:
+            raise ValueError(f"a range of ids from {first} to {last}")
+        begin, end = bisect_left(self._lasts, first - 1), bisect_right(self._firsts, last + 1)
+        if begin < end:
+            first, last = min(first, self._firsts[begin]), max(last, self._lasts[end - 1])
+        self._firsts[begin:end] = [first]
+        self._lasts[begin:end] = [last]
+
+    def update(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Add all of them."""
+        for first, last in ranges:
+            self.add(first, last)
+
+    def copy(self) -> IdRanges:
+        other = IdRanges()
+        other._firsts, other._lasts = list(self._firsts), list(self._lasts)
+        return other
+
+    def __contains__(self, found: object) -> bool:
+        if not self._firsts or not isinstance(found, int):
+            return False
+        at = bisect_right(self._firsts, found) - 1
+        return at >= 0 and found <= self._lasts[at]
+
+    def covers(self, first: int, last: int) -> bool:
+        """Are all of ``first`` to ``last`` in it?"""
+        at = bisect_right(self._firsts, first) - 1
+        return at >= 0 and last <= self._lasts[at]
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(list(self._firsts), list(self._lasts), strict=True)
+
+    def __len__(self) -> int:
+        return len(self._firsts)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, IdRanges):
+            return NotImplemented
+        return self._firsts == other._firsts and self._lasts == other._lasts
+
+    __hash__ = None  # type: ignore[assignment]  # it changes

@@ -106,9 +106,8 @@ class GarbageCollector:
         """
         local = sorted(self._engine.ledgers())  # before the listing: who is created later is in the listing
         await self._metadata.present.check_fresh()
-        await self._beacon.check()
         listed = {ledger async for ledger in self._metadata.ledgers.list()}
-        await self._beacon.count_up()
+        await self._beacon.count_up()  # after the listing: what that showed is not older than what was counted
         self.remember()
         absent = []
         for ledger in self._proof.candidates(local, listed):
@@ -144,6 +143,11 @@ class GarbageCollector:
             log.warning("the metadata's transaction is not noted: %s", error)
 
     async def _drop(self, dead: set[LedgerId]) -> None:
+        """Raises: MetadataError: nothing was dropped."""
+        deleted = self._metadata.ledgers.deleted
+        for ledger in sorted(dead):
+            await deleted.add(ledger)  # M6: whoever deleted it may leave no marks
+        never_again = await deleted.near(sorted(dead))
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def collected(error: BaseException | None) -> None:
@@ -151,7 +155,7 @@ class GarbageCollector:
                 done.set_result(None) if error is None else done.set_exception(error)
 
         self._unfinished = True
-        self._engine.collect(frozenset(dead), collected)
+        self._engine.collect(frozenset(dead), collected, never_again=never_again)
         await done
         self._unfinished = False
         log.info("dropped %d deleted ledgers", len(dead))

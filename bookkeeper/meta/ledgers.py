@@ -3,7 +3,8 @@
 * **M1** A write names the version that its author read.
 * **M5** A creation carries a random token, so "exists" after a lost reply is told from a clash.
 * **M8** A write whose reply was lost is read again and compared before anything else happens.
-* **M6** An id is issued once: by the generator Java uses too (ledger_ids.py), or by the caller.
+* **M6** An id is issued once: by the generator Java uses too (ledger_ids.py), or by the caller; also after its ledger
+  was deleted, which leaves a mark (deleted.py).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from bookkeeper.errors import (
     ClientClosedError,
     KeyExistsError,
     LedgerExistsError,
+    MetadataConflictError,
     MetadataError,
     NoSuchKeyError,
     NoSuchLedgerError,
@@ -22,6 +24,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger.metadata import LedgerMetadata
+from bookkeeper.meta.deleted import DeletedIds
 from bookkeeper.meta.layout import Layout
 from bookkeeper.meta.ledger_format import decode, encode
 from bookkeeper.meta.ledger_ids import LedgerIds
@@ -49,6 +52,8 @@ class Ledgers:
         self._layout = layout
         self._ids = LedgerIds(store, paths, layout)
         self._rng = rng
+        self.deleted = DeletedIds(store, paths, rng)
+        """Ids that are not given out again."""
 
     def path(self, ledger_id: LedgerId) -> str:
         """Where a ledger's metadata lies.
@@ -76,12 +81,16 @@ class Ledgers:
         """Record a new ledger under a new id, or under the caller's. A creator token is drawn for it (M5).
 
         Raises:
-            LedgerExistsError: the caller's id is taken.
+            LedgerExistsError: the caller's id is taken, or was that of a ledger which is deleted (M6).
             MetadataUnavailableError: unknown whether it was recorded; nobody else knows of it.
         """
         metadata = replace(metadata, creator_token=self._rng.randrange(1, 2**63 - 1))
         value = encode(metadata)
         number = ledger_id
+        if number is not None:
+            self.path(number)
+            if await self.deleted.has(number, fresh=True):
+                raise _gone(number)
         while True:
             if number is None:
                 number = await self._ids.next()
@@ -94,7 +103,19 @@ class Ledgers:
             except SessionExpiredError:  # whether it was done is told by the token in the next session, too
                 await self._store.sync(self._root)
             else:
-                return number, Versioned(metadata, version)
+                if not await self.deleted.has(number):
+                    return number, Versioned(metadata, version)
+                await self._withdraw(number)
+                if ledger_id is not None:
+                    raise _gone(number)
+                number = None
+
+    async def _withdraw(self, ledger_id: LedgerId) -> None:
+        """Nobody was told of what was just created: its id was given out before."""
+        try:
+            await settled_delete(self._store, self.path(ledger_id), Version(0))
+        except (NoSuchKeyError, MetadataConflictError):
+            pass
 
     async def read(self, ledger_id: LedgerId, *, fresh: bool = False) -> Versioned[LedgerMetadata]:
         """The present metadata; ``fresh`` syncs first (Z6).
@@ -142,7 +163,7 @@ class Ledgers:
         return Versioned(metadata, version, born=born)
 
     async def delete(self, ledger_id: LedgerId, expected: Version | None = None) -> None:
-        """Delete it and parents left empty; a ledger that is not there counts as deleted.
+        """Delete it and parents left empty, and mark its id (M6); a ledger that is not there counts as deleted.
 
         Parents that cannot be deleted, for whatever reason, stay: the ledger is gone all the same.
 
@@ -150,7 +171,7 @@ class Ledgers:
             MetadataConflictError: another version.
         """
         try:
-            await settled_delete(self._store, self.path(ledger_id), expected)
+            await self.deleted.delete(self.path(ledger_id), ledger_id, expected)
         except (NoSuchKeyError, NoSuchLedgerError):
             return
         for parent in self._layout.emptied_parents(self._root, ledger_id):
@@ -168,3 +189,10 @@ class Ledgers:
     def watch(self, ledger_id: LedgerId, callback: Callable[[], None]) -> Watch:
         """Call back (on the loop) when the metadata may have changed or gone: re-read."""
         return self._store.watch(self.path(ledger_id), callback)
+
+
+def _gone(ledger_id: LedgerId) -> LedgerExistsError:
+    return LedgerExistsError(
+        f"ledger {ledger_id} was deleted: an id is given out once only, for bookies may still hold what was "
+        "written under it; take another"
+    )

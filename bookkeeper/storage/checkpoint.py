@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from bookkeeper.errors import CorruptionError
+from bookkeeper.ids import IdRanges
 from bookkeeper.seams import Disk, File
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable import TRANSIENT, remove_files, sync
@@ -44,9 +45,11 @@ class Snapshot:
     """The last covered group and its journal file."""
     tails: dict[int, Tail] = field(default_factory=dict)
     states: dict[int, bytes] = field(default_factory=dict)
-    """Rows of the ledgers that changed (and of the dropped ones)."""
+    """Rows of the ledgers that changed."""
+    newly_dropped: list[tuple[int, int]] = field(default_factory=list)
+    """Ledgers that were dropped since the last one, first and last of each run."""
     alive: set[int] = field(default_factory=set)
-    dropped: set[int] = field(default_factory=set)
+    dropped: IdRanges = field(default_factory=IdRanges)
     logs: dict[int, LogEntry] = field(default_factory=dict)
     """All logs, as the manifest is to name them."""
     unsynced: dict[int, File] = field(default_factory=dict)
@@ -152,6 +155,7 @@ def _write_segment(disk: Disk, directory: str, config: StorageConfig, snap: Snap
             writer.add_tail(ledger_id, tail)
     for ledger_id, row in snap.states.items():
         writer.set_state(ledger_id, row)
+    writer.dropped.update(snap.newly_dropped)
     if not writer.empty:
         writer.write(disk, directory)
     return writer, merged
@@ -188,7 +192,9 @@ def _dead_logs(disk: Disk, directory: str, snap: Snapshot) -> list[int]:
     return [
         log_id
         for log_id, entry in snap.logs.items()
-        if entry.finished and log_id not in snap.keep and _owners(disk, directory, log_id, entry, snap) <= snap.dropped
+        if entry.finished
+        and log_id not in snap.keep
+        and all(owner in snap.dropped for owner in _owners(disk, directory, log_id, entry, snap))
     ]
 
 

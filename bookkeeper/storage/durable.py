@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import mmap
+from collections.abc import Sequence
 from posixpath import dirname
 from struct import Struct
 from weakref import WeakSet
@@ -66,6 +67,13 @@ def unstamp(data: Buffer, magic: bytes, version: int, what: str) -> bytes:
     if has != version:
         raise UnsupportedFormatError(f"{what} is of version {has}; this program reads version {version}")
     return body
+
+
+def version_of(data: Buffer, known: Sequence[int]) -> int:
+    """The version in a stamp, if it is one of ``known``; else the last of them, so that :func:`unstamp` says what is
+    wrong."""
+    version = int(_HEAD.unpack_from(data)[1]) if len(data) >= STAMP_SIZE else known[-1]
+    return version if version in known else known[-1]
 
 
 _lost: WeakSet[File] = WeakSet()

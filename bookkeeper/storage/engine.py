@@ -17,8 +17,9 @@ all runs of a chunk, then call ``when_durable`` once (or ``start_writing``, for 
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from struct import Struct
 
 from bookkeeper.errors import (
@@ -32,7 +33,7 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
     check,
 )
-from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.ids import EntryId, IdRanges, LedgerId
 from bookkeeper.runs import ENTRY_HEADER, RECORD_HEADER, Adds, Answers, Reads, Run, record
 from bookkeeper.seams import Buffer, Disk, File, Space, Workers
 from bookkeeper.storage.at_hand import ReadsAtHand
@@ -406,11 +407,21 @@ class Engine:
         """Everything handed in so far becomes covered by the mark; the journal before it is recycled (K13-K16)."""
         self._house.checkpoint(callback)
 
-    def collect(self, dead: Container[LedgerId] | Callable[[LedgerId], bool], callback: Done) -> None:
+    def collect(
+        self,
+        dead: Container[LedgerId] | Callable[[LedgerId], bool],
+        callback: Done,
+        *,
+        never_again: Iterable[tuple[int, int]] = (),
+    ) -> None:
         """Drop the ledgers given as dead and remove entry logs without a live ledger.
 
         The caller has the proof that they are dead (G1). Dropped ledgers are remembered: adds to them are refused as
         fenced, reads say "no such ledger".
+
+        Args:
+            never_again: ids that are not given out again. Those of them that are not here are remembered with the
+                dropped ones, so that what is remembered are a few long ranges and not every id for ever.
         """
         is_dead = dead if callable(dead) else dead.__contains__
         for ledger_id in [key for key in self._states if is_dead(LedgerId(key))]:
@@ -419,9 +430,29 @@ class Engine:
             del self._states[ledger_id]
             self._dirty.pop(ledger_id, None)
             self._dropped.add(ledger_id)
-            self._house.newly_dropped.append(ledger_id)
+            self._house.newly_dropped.append((ledger_id, ledger_id))
             self.stats.dropped_ledgers += 1
+        news = [run for run in self._not_here(never_again) if not self._dropped.covers(*run)]
+        for first, last in news:
+            self._dropped.add(first, last)
+            self._house.newly_dropped.append((first, last))
         self._house.checkpoint(callback, collect=True)
+
+    @property
+    def dropped(self) -> IdRanges:
+        """Ledgers that were collected here, and ids that are not given out again. Not to be changed."""
+        return self._dropped
+
+    def _not_here(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """The parts of these ranges in which there is nothing of any ledger."""
+        here = sorted(self._states)
+        for first, last in ranges:
+            for ledger_id in here[bisect_left(here, first) : bisect_right(here, last)]:
+                if first < ledger_id:
+                    yield first, ledger_id - 1
+                first = ledger_id + 1
+            if first <= last:
+                yield first, last
 
     @property
     def in_limbo(self) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from bookkeeper.errors import BookieFailedError, CorruptionError, DiskFullError, InvariantError
+from bookkeeper.ids import IdRanges
 from bookkeeper.seams import Disk, Lock, Worker, Workers
 from bookkeeper.storage.checkpoint import Covered, Snapshot, run_checkpoint
 from bookkeeper.storage.config import StorageConfig
@@ -18,7 +19,7 @@ from bookkeeper.storage.group_commit import GroupCommit
 from bookkeeper.storage.index_segment import segment_name
 from bookkeeper.storage.journal import JournalWriter, PendingGroup
 from bookkeeper.storage.journal_format import CLEAN_STOP, padded
-from bookkeeper.storage.ledger_state import LedgerState, dropped_row
+from bookkeeper.storage.ledger_state import LedgerState
 from bookkeeper.storage.log_book import LogBook
 from bookkeeper.storage.manifest import Manifest
 from bookkeeper.storage.reading import EntryReader
@@ -82,7 +83,7 @@ class Housekeeping:
     books: LogBook
     journal: JournalWriter
     states: dict[int, LedgerState]
-    dropped: set[int]
+    dropped: IdRanges
     dirty: dict[int, LedgerState]
     stats: EngineStats
     manifest: Manifest
@@ -94,7 +95,7 @@ class Housekeeping:
     """Index damage was met in this life: negatives are unknown until the restart has rebuilt it."""
     unreadable: set[int] = field(default_factory=set)
     """Index segments that merges of this life could not read."""
-    newly_dropped: list[int] = field(default_factory=list)
+    newly_dropped: list[tuple[int, int]] = field(default_factory=list)
     _wanted: list[Done] = field(default_factory=list)
     _collect: bool = False
     running: bool = False
@@ -209,8 +210,8 @@ class Housekeeping:
         snap = Snapshot(self.manifest, self.manifest.next_segment, self.books.next_log)
         snap.states = {key: state.encode() for key, state in taken.items()}
         snap.tails = {key: state.index.freeze() for key, state in taken.items() if state.index.tail}
-        snap.states.update({key: dropped_row(key) for key in self.newly_dropped})
-        snap.alive, snap.dropped = set(self.states), set(self.dropped)
+        snap.newly_dropped = list(self.newly_dropped)
+        snap.alive, snap.dropped = set(self.states), self.dropped.copy()
         snap.logs = {key: log.entry() for key, log in self.books.logs.items() if log.end > BLOCK}
         snap.collect, self._collect = self._collect, False
         snap.rebuild = self.suspect or self.manifest.rebuild  # only a start can take that back (K19)

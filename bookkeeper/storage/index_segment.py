@@ -4,7 +4,8 @@
     pages     places (8 bytes each, little-endian, as the arrays in memory), up to 512 to an extent
     table     stamp "BKIT" of rows: ledger id: i64 | first entry: i64 | count: u32 | present: u32 | offset: u64
               | crc of the places: u32; per ledger older before newer
-    states    stamp "BKIS" of the rows of ledgers that changed (see ledger_state.py)
+    states    stamp "BKIS" of the rows of ledgers that changed (see ledger_state.py); of version 2 if it has ranges of
+              deleted ledgers, which version 1 does not know
     footer    stamp "BKIF" of offset and size of table: u64 u64 | of states: u64 u64; the last 48 bytes
 
 A segment is written once, synced with its name, and only then named by a manifest. Damage in it loses nothing: the
@@ -21,13 +22,25 @@ from dataclasses import dataclass
 from struct import Struct
 
 from bookkeeper.errors import CorruptionError
+from bookkeeper.ids import IdRanges
 from bookkeeper.runs import crc32c
 from bookkeeper.seams import Disk, File
-from bookkeeper.storage.durable import BLOCK, STAMP_SIZE, TRANSIENT, create_file, remove_files, stamp, unstamp
+from bookkeeper.storage.durable import (
+    BLOCK,
+    STAMP_SIZE,
+    TRANSIENT,
+    create_file,
+    remove_files,
+    stamp,
+    unstamp,
+    version_of,
+)
 from bookkeeper.storage.entry_index import PAGE, Extent, Tail
 from bookkeeper.storage.ledger_state import LedgerState, decode_rows, dropped_row
 
 VERSION = 1
+RANGES = 2
+"""Version of states with ranges."""
 _HEADER = Struct(">QQ")
 _ROW = Struct(">qqIIQI")
 _FOOTER = Struct(">QQQQ")
@@ -69,7 +82,7 @@ class Segment:
 
     segment_id: int
     extents: list[Extent]
-    states: list[LedgerState | int]
+    states: list[LedgerState | tuple[int, int]]
 
 
 class SegmentWriter:
@@ -83,6 +96,8 @@ class SegmentWriter:
         self._pages = bytearray()
         self._rows = bytearray()
         self._states: dict[int, bytes] = {}
+        self.dropped = IdRanges()
+        """Deleted ledgers."""
 
     def add(self, ledger_id: int, first: int, places: array[int]) -> None:
         data = to_bytes(places)
@@ -107,12 +122,14 @@ class SegmentWriter:
 
     @property
     def empty(self) -> bool:
-        return not self._rows and not self._states
+        return not self._rows and not self._states and not self.dropped
 
     def write(self, disk: Disk, directory: str) -> None:
         """Durable with its name when this returns (K1)."""
         table = stamp(b"BKIT", VERSION, bytes(self._rows))
-        states = stamp(b"BKIS", VERSION, b"".join(self._states.values()))
+        ranges = any(last > first for first, last in self.dropped)
+        rows = [*self._states.values(), *(dropped_row(first, last) for first, last in self.dropped)]
+        states = stamp(b"BKIS", RANGES if ranges else VERSION, b"".join(rows))
         at = BLOCK + len(self._pages)
         body = _FOOTER.pack(at, len(table), at + len(table), len(states))
         path = f"{directory}/{segment_name(self.segment_id)}"
@@ -133,7 +150,8 @@ def read_segment(file: File, segment_id: int) -> Segment:
     footer = unstamp(file.pread(_FOOTER_SIZE, at), b"BKIF", VERSION, f"{file.path} footer")
     table_at, table_size, states_at, states_size = _FOOTER.unpack(footer)
     table = unstamp(file.pread(table_size, table_at), b"BKIT", VERSION, f"{file.path} table")
-    states = unstamp(file.pread(states_size, states_at), b"BKIS", VERSION, f"{file.path} states")
+    raw = file.pread(states_size, states_at)
+    states = unstamp(raw, b"BKIS", version_of(raw, (VERSION, RANGES)), f"{file.path} states")
     extents = [
         Extent(ledger_id, first, count, present, segment_id, offset, crc)
         for ledger_id, first, count, present, offset, crc in _ROW.iter_unpack(table)
@@ -175,7 +193,7 @@ def merge_segments(
                 if state.ledger_id in alive:
                     writer.set_state(state.ledger_id, state.encode())
             else:
-                writer.set_state(state, dropped_row(state))
+                writer.dropped.add(*state)
     for ledger_id in sorted(sources.keys() | tails.keys()):
         pages = _pages(sources.get(ledger_id, []), tails.get(ledger_id))
         for first, places in pages:

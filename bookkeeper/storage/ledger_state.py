@@ -107,18 +107,20 @@ class LedgerState:
         return _ROW.pack(self.ledger_id, flags, len(key), *numbers) + key + blob
 
 
-def dropped_row(ledger_id: int) -> bytes:
-    """The row of a deleted ledger: nothing but that it is deleted."""
-    return _ROW.pack(ledger_id, _DROPPED, 0, -1, -1, -1, -1, 0, 0)
+def dropped_row(first: int, last: int | None = None) -> bytes:
+    """The row of deleted ledgers, one or all from ``first`` to ``last``: nothing but that they are deleted. Of one, it
+    is what programs of the first version write and read."""
+    behind = -1 if last is None or last == first else last
+    return _ROW.pack(first, _DROPPED, 0, -1, -1, -1, behind, 0, 0)
 
 
-def decode_rows(data: Buffer) -> list[LedgerState | int]:
-    """The rows of an index segment's states; a deleted ledger is its bare id.
+def decode_rows(data: Buffer) -> list[LedgerState | tuple[int, int]]:
+    """The rows of an index segment's states; of deleted ledgers the first and last id.
 
     Raises:
         CorruptionError: cut short.
     """
-    rows: list[LedgerState | int] = []
+    rows: list[LedgerState | tuple[int, int]] = []
     view, at = memoryview(data), 0
     while at < len(view):
         if at + _ROW.size > len(view):
@@ -128,7 +130,7 @@ def decode_rows(data: Buffer) -> list[LedgerState | int]:
         key, blob = bytes(view[at : at + key_size]), bytes(view[at + key_size : at + key_size + blob_size])
         at += key_size + blob_size
         if flags & _DROPPED:
-            rows.append(ledger_id)
+            rows.append((ledger_id, max(ledger_id, last)))
             continue
         state = LedgerState(LedgerId(ledger_id), key if flags & _KEYED else None, bool(flags & _FENCED))
         state.limbo = bool(flags & _LIMBO)

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bookkeeper.errors import CorruptionError, DirectoryLockedError
-from bookkeeper.ids import LedgerId
+from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.runs import RECORD_HEADER
 from bookkeeper.runs.shapes import Scan
 from bookkeeper.seams import Disk, File, Lock
@@ -34,7 +34,7 @@ from bookkeeper.storage.evidence import Replayed, indexed_only, logged_only
 from bookkeeper.storage.index_segment import Segment, read_segment, reading_segment, segment_name
 from bookkeeper.storage.journal import JournalWriter, journal_ids, journal_name, spare_names
 from bookkeeper.storage.journal_format import CLEAN_STOP, GROUP_HEADER, Bad, FileHeader, Group, read_groups
-from bookkeeper.storage.ledger_state import Kind, LedgerState, apply_state, dropped_row
+from bookkeeper.storage.ledger_state import Kind, LedgerState, apply_state
 from bookkeeper.storage.log_book import LogBook, LogState
 from bookkeeper.storage.manifest import LogEntry, Manifest, read_manifest
 from bookkeeper.storage.salvage import logs_on_disk, put_journals_aside, take_in
@@ -55,7 +55,7 @@ class Started:
     journal: JournalWriter
     locks: list[Lock]
     states: dict[int, LedgerState] = field(default_factory=dict)
-    dropped: set[int] = field(default_factory=set)
+    dropped: IdRanges = field(default_factory=IdRanges)
     spares: list[str] = field(default_factory=list)
     report: OpenReport = field(default_factory=OpenReport)
 
@@ -92,7 +92,7 @@ class _Starter:
         self.config, self.disk, self.boot, self.locks = config, disk, boot, locks
         self.report = OpenReport()
         self.states: dict[int, LedgerState] = {}
-        self.dropped: set[int] = set()
+        self.dropped = IdRanges()
         self.news: set[int] = set()
         """Ledgers of which something was replayed, taken in or rebuilt: no segment that stays knows it."""
         self.lost: list[str] = []
@@ -258,7 +258,7 @@ class _Starter:
                         row.index = known.index
                     self.states[row.ledger_id] = row
                 else:
-                    self._drop(row)
+                    self._drop_all(*row)
         return True
 
     def _read_segment(self, path: str, segment_id: int) -> Segment:
@@ -276,9 +276,9 @@ class _Starter:
         for log_id, log in sorted(self.books.logs.items()):
             self._rebuild_from(log_id, log)
 
-    def _still_dropped(self) -> set[int]:
+    def _still_dropped(self) -> IdRanges:
         """The deleted ledgers that intact segments name: the log with a ledger's DROPPED record may be gone (M6)."""
-        found: set[int] = set()
+        found = IdRanges()
         for segment_id in _segment_ids(self.disk.list(self.config.ledger_dir)):
             path = f"{self.config.ledger_dir}/{segment_name(segment_id)}"
             try:
@@ -286,7 +286,7 @@ class _Starter:
                     segment = self._read_segment(path, segment_id)
             except CorruptionError:
                 continue
-            found.update(row for row in segment.states if isinstance(row, int))
+            found.update(row for row in segment.states if isinstance(row, tuple))
         return found
 
     def _rebuild_from(self, log_id: int, log: LogState) -> None:
@@ -444,6 +444,14 @@ class _Starter:
             state = self.states[ledger_id] = LedgerState(LedgerId(ledger_id))
         return state
 
+    def _drop_all(self, first: int, last: int) -> None:
+        if first < last:
+            for ledger_id in [key for key in self.states if first <= key <= last]:
+                self.states.pop(ledger_id)
+            self.dropped.add(first, last)
+        else:
+            self._drop(first)
+
     def _drop(self, ledger_id: int) -> None:
         self.states.pop(ledger_id, None)
         self.dropped.add(ledger_id)
@@ -461,10 +469,11 @@ class _Starter:
         snap.keep_journals = bool(self.damaged or self.known)
         snap.file_id, snap.sequence = file_id, self.last
         snap.rebuilt = self.before.rebuild or self.report.rebuilt
-        news = self.states.keys() | self.dropped if snap.rebuilt else self.news
+        news = self.states.keys() if snap.rebuilt else self.news
         snap.tails = {key: state.index.freeze() for key, state in self.states.items() if state.index.tail}
         snap.states = {key: state.encode() for key, state in self.states.items() if key in news}
-        snap.states.update({key: dropped_row(key) for key in self.dropped & news})
+        gone = self.dropped if snap.rebuilt else [(key, key) for key in sorted(news) if key in self.dropped]
+        snap.newly_dropped = list(gone)
         snap.alive, snap.dropped = set(self.states), self.dropped
         snap.logs = {key: log.entry() for key, log in self.books.logs.items()}
         for key, log in self.books.logs.items():

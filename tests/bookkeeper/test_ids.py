@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from itertools import pairwise
 
-from bookkeeper.ids import Address, bookie_id
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookkeeper.ids import Address, IdRanges, bookie_id
 
 
 @pytest.mark.parametrize(
@@ -35,3 +39,23 @@ def test_a_bookie_id_is_taken_as_it_is(text: str) -> None:
 def test_what_cannot_be_a_path_s_name_is_no_bookie_id(text: str) -> None:
     with pytest.raises(ValueError, match="not a bookie id"):
         bookie_id(text)
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 5))), st.integers(0, 50), st.integers(0, 50))
+def test_ranges_of_ids_are_a_set_of_them(added: list[tuple[int, int]], first: int, last: int) -> None:
+    ranges, ids = IdRanges(), set[int]()
+    for begin, more in added:
+        ranges.add(begin, begin + more)
+        ids |= set(range(begin, begin + more + 1))
+    assert [each for each in range(60) if each in ranges] == sorted(ids)
+    runs = list(ranges)
+    assert all(end + 1 < begin for (_, end), (begin, _) in pairwise(runs)), "neighbours are one run"
+    assert len(ranges) == len(runs)
+    assert IdRanges(runs) == ranges.copy() == ranges
+    if first <= last:
+        assert ranges.covers(first, last) == (set(range(first, last + 1)) <= ids)
+
+
+def test_a_range_that_ends_before_it_begins_is_none() -> None:
+    with pytest.raises(ValueError, match="from 5 to 4"):
+        IdRanges().add(5, 4)

@@ -169,3 +169,41 @@ def test_space_that_could_not_be_freed_is_freed_by_a_later_pass() -> None:
         assert server.engine.stats.removed_logs > 0
 
     run(main, garbage_interval_s=10**6)
+
+
+@pytest.mark.rule("M6", "G1")
+def test_what_a_bookie_remembers_of_dropped_ledgers_are_a_few_ranges_also_of_those_it_never_had() -> None:
+    """It remembered each of them for ever, in memory and in every index segment that was merged. Ledgers that others
+    deleted without leaving a mark are marked before their data go."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        server = cluster.server
+        assert server is not None
+        ledgers = metadata.ledgers
+        made = [(await ledgers.create(ledger()))[0] for _ in range(40)]
+        kept = made[30:]
+        for ledger_id in (*made[:30:3], kept[0]):
+            data = ledger_id.to_bytes(8, "big") + bytes(24)
+            assert (await cluster.ask(wire.AddEntry(ledger_id, EntryId(0), KEY, data))).status is Status.OK
+        for ledger_id in made[1:30]:
+            await ledgers.delete(ledger_id)
+        await metadata.store.delete(ledgers.path(made[0]), None)
+        assert await server.collect_garbage() == set()
+        assert not await ledgers.deleted.has(made[0])
+        await asyncio.sleep(600)
+        assert await server.collect_garbage() == set(made[:30:3])
+        assert await ledgers.deleted.has(made[0])
+        await asyncio.sleep(1)
+        for _ in range(2):
+            server = cluster.server
+            assert server is not None
+            assert list(server.engine.dropped) == [(made[0], made[29])]
+            data = kept[0].to_bytes(8, "big") + (1).to_bytes(8, "big") + bytes(16)
+            assert (await cluster.ask(wire.AddEntry(kept[0], EntryId(1), KEY, data))).status is Status.OK
+            data = made[4].to_bytes(8, "big") + bytes(24)
+            assert (await cluster.ask(wire.AddEntry(made[4], EntryId(0), KEY, data))).status is Status.FENCED
+            cluster.node.crash()
+            await cluster.again()
+
+    run(main, garbage_interval_s=10**6, garbage_shrink_max=1.0)

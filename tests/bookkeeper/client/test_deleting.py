@@ -88,7 +88,7 @@ class MadeAnew:
         self.done = False
 
     def fate(self, session: int, kind: str, path: str) -> Fate:
-        if kind == "delete" and path == self.path and not self.done:
+        if kind == "multi" and path == self.path and not self.done:
             self.done = True
             value = self.store.read(lambda tree: find(tree, path)).value
             self.store.write(session, lambda transaction: transaction.delete(path, None))

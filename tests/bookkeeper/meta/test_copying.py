@@ -9,6 +9,7 @@ import pytest
 from bookkeeper.errors import (
     ClusterExistsError,
     ClusterMovedError,
+    LedgerExistsError,
     MetadataError,
     MetadataUnavailableError,
     NoClusterError,
@@ -99,7 +100,10 @@ def without(tree: dict[str, bytes], *left_out: str) -> dict[str, bytes]:
 async def test_everything_arrives_and_life_goes_on_there(source: MemoryStore, service: Service) -> None:
     target = await service.connect()
     root = "/deep/there"
-    seen = (await Metadata.over(source, seams())).seen()
+    here = await Metadata.over(source, seams())
+    await here.ledgers.create(NEW, LedgerId(4711))
+    await here.ledgers.delete(LedgerId(4711))
+    seen = here.seen()
     report = await copy(place(source), place(target, root))
     assert without(await everything(source, "/ledgers")) == without(await everything(target, root))
     assert (report.ledgers, report.kinds["cookies"], report.kinds["boot"], report.kinds["journals"]) == (6, 1, 1, 1)
@@ -108,6 +112,8 @@ async def test_everything_arrives_and_life_goes_on_there(source: MemoryStore, se
     assert [ledger async for ledger in metadata.ledgers.list()] == [0, 1, 2, 3, 4, 7_000_000_000]
     new, _ = await metadata.ledgers.create(NEW)
     assert new >= int(report.next_id) >= 5
+    with pytest.raises(LedgerExistsError, match="given out once"):
+        await metadata.ledgers.create(NEW, LedgerId(4711))
     await metadata.check_not_rolled_back(seen)
     await metadata.check_not_rolled_back(metadata.seen())
     with pytest.raises(ClusterMovedError, match="moved to there/deep/there"):

@@ -769,3 +769,23 @@ def test_merged_segments_can_be_read_until_the_loop_knows_the_new_one(disk: Reco
                 assert answers == list(wanted.values())
             done(result, None)
     assert len([name for name in disk.list("/ledgers") if name.endswith(".index")]) <= CONFIG.index_segments
+
+
+@pytest.mark.rule("M6", "G1")
+def test_ids_that_are_never_given_out_again_are_remembered_in_runs_and_take_no_ledger_with_them() -> None:
+    """A ledger that is here has its own proof to wait for, whatever is known of its id."""
+    disk = RecordingDisk()
+    engine, workers = open_engine(disk)
+    for ledger_id in (3, 5, 9):
+        add(engine, ledger_id, 0)
+    workers.pump()
+    answers: Answers = []
+    for _ in range(2):
+        engine.collect([lid(3)], answers.append, never_again=[(0, 7), (9, 9)])
+        workers.pump()
+    assert answers == [None, None]
+    for _ in range(2):
+        assert list(engine.dropped) == [(0, 4), (6, 7)]
+        assert sorted(engine.ledgers()) == [5, 9]
+        assert not engine.is_fenced(lid(5)) and engine.is_fenced(lid(6))
+        engine, workers = open_engine(disk)

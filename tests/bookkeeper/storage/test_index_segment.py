@@ -7,7 +7,14 @@ import pytest
 from bookkeeper.errors import CorruptionError
 from bookkeeper.ids import LedgerId
 from bookkeeper.storage.entry_index import Tail
-from bookkeeper.storage.index_segment import SegmentWriter, decode_page, merge_segments, plan_merge, read_segment
+from bookkeeper.storage.index_segment import (
+    SegmentWriter,
+    decode_page,
+    merge_segments,
+    plan_merge,
+    read_segment,
+    segment_name,
+)
 from bookkeeper.storage.ledger_state import LedgerState, decode_rows, dropped_row
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 
@@ -68,12 +75,31 @@ def test_merging_keeps_the_newest_place_of_each_entry() -> None:
 def test_dropped_ledgers_outlive_a_merge() -> None:
     disk = RecordingDisk()
     writer = SegmentWriter(1, 0)
-    writer.set_state(5, dropped_row(5))
+    writer.dropped.add(5)
     writer.write(disk, "/d")
     merged = SegmentWriter(2, 0)
     merge_segments(merged, [(1, disk.open("/d/0000000000000001.index"))], {}, set())
     merged.write(disk, "/d")
-    assert read_segment(disk.open("/d/0000000000000002.index"), 2).states == [5]
+    assert read_segment(disk.open("/d/0000000000000002.index"), 2).states == [(5, 5)]
+
+
+@pytest.mark.rule("M6")
+def test_dropped_ledgers_are_kept_as_ranges_and_segments_without_them_stay_as_they_were() -> None:
+    """There was a row for each of them, copied by every merge, for ever."""
+    disk = RecordingDisk()
+    for segment_id in (1, 2):
+        writer = SegmentWriter(segment_id, 0)
+        for ledger_id in range(segment_id, 2000, 2):
+            writer.dropped.add(ledger_id)
+        writer.write(disk, "/d")
+    files = [(n, disk.open(f"/d/{segment_name(n)}")) for n in (1, 2)]
+    assert [b"BKIS\x00\x01" in file.pread(file.size(), 0) for _, file in files] == [True, True]
+    merged = SegmentWriter(3, 0)
+    merge_segments(merged, files, {}, set())
+    merged.write(disk, "/d")
+    file = disk.open(f"/d/{segment_name(3)}")
+    assert read_segment(file, 3).states == [(1, 1999)]
+    assert b"BKIS\x00\x02" in file.pread(file.size(), 0), "who knows no ranges refuses it"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +112,7 @@ def test_small_new_segments_are_merged(sizes: list[int], begin: int) -> None:
 
 def test_rows_cut_short_are_damage() -> None:
     row = LedgerState(LedgerId(7), b"key").encode()
-    assert decode_rows(row + dropped_row(3)) == [LedgerState(LedgerId(7), b"key"), 3]
+    assert decode_rows(row + dropped_row(3)) == [LedgerState(LedgerId(7), b"key"), (3, 3)]
     for size in range(1, len(row)):
         with pytest.raises(CorruptionError):
             decode_rows(row[:size])
