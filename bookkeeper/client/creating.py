@@ -14,7 +14,7 @@ from typing import Final
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import Services
-from bookkeeper.errors import ConfigError, NotEnoughBookiesError, require
+from bookkeeper.errors import BookieUnavailableError, ConfigError, NotEnoughBookiesError, require
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import DigestScheme, DigestType, LedgerMetadata, QuorumSpec
 from bookkeeper.ledger.placement import WhenShort
@@ -108,8 +108,18 @@ async def create(services: Services, wanted: Wanted) -> tuple[LedgerRecord, Dige
         MetadataUnavailableError: the store is away; nobody else knows of the ledger if it was made.
     """
     wanted.check_with(services.config)
+    while True:
+        try:
+            return await _create(services, wanted)
+        except BookieUnavailableError as error:  # an absent one that was chosen was forgotten: choose among the others
+            _log.info("%s; another ensemble is chosen", error)
+
+
+async def _create(services: Services, wanted: Wanted) -> tuple[LedgerRecord, DigestScheme]:
+    """Raises: BookieUnavailableError: an absent bookie that was chosen has been forgotten."""
     digest_type = wanted.digest_type()
     chosen = await _choose(services, wanted.spec(), wanted.policy())
+    absent = _absent(services, chosen)
     metadata = LedgerMetadata.create(
         wanted.spec(),
         chosen,
@@ -119,8 +129,9 @@ async def create(services: Services, wanted: Wanted) -> tuple[LedgerRecord, Dige
         ctime_ms=services.seams.clock.wall_ms(),
     )
     ledgers = services.metadata.ledgers
-    new_id, stored = await ledgers.create(metadata, None if wanted.ledger_id is None else LedgerId(wanted.ledger_id))
-    _note_absent(services, new_id, chosen)
+    wanted_id = None if wanted.ledger_id is None else LedgerId(wanted.ledger_id)
+    new_id, stored = await ledgers.create(metadata, wanted_id, absent=absent)
+    _note_absent(services, new_id, absent)
     return LedgerRecord(ledgers, new_id, stored), DigestScheme(digest_type, wanted.password)
 
 
@@ -148,8 +159,11 @@ def _place(
     )
 
 
-def _note_absent(services: Services, ledger_id: LedgerId, chosen: Sequence[BookieId]) -> None:
-    absent = [bookie for bookie in chosen if bookie not in services.watcher.writable]
+def _absent(services: Services, chosen: Sequence[BookieId]) -> list[BookieId]:
+    return [bookie for bookie in chosen if bookie not in services.watcher.writable]
+
+
+def _note_absent(services: Services, ledger_id: LedgerId, absent: Sequence[BookieId]) -> None:
     if absent:
         services.metrics.counter("ledgers_created_short", "Ledgers created with absent bookies").add()
         _log.warning("ledger %d was created with absent bookies: %s", ledger_id, ", ".join(absent))

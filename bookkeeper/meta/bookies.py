@@ -344,9 +344,20 @@ class Bookies:
         """Every bookie that has a cookie, sorted."""
         return await self._cookies.known()
 
-    async def forget(self, bookie: BookieId, cookie: Version) -> None:
+    async def times_named(self, bookie: BookieId) -> Version:
+        """Changes whenever a new ledger names this bookie although it is absent. Raises: MetadataUnavailableError."""
+        path = self._paths.own("named", bookie)
+        while True:
+            await self._store.sync(path)
+            if (found := await self._store.exists(path)) is not None:
+                return found
+            with contextlib.suppress(KeyExistsError, MetadataUnavailableError):
+                await self._store.create(path, parents=True)
+
+    async def forget(self, bookie: BookieId, cookie: Version, named: Version) -> None:
         """Remove the cookie of this version, in one write that fails if the bookie is registered (A11): there is no way
-        to ask for an absence, so the write creates its registrations and removes them again.
+        to ask for an absence, so the write creates its registrations and removes them again. It fails, too, if a ledger
+        that was created since :meth:`times_named` said ``named`` names the bookie.
 
         Raises:
             IllegalOperationError: it is registered, or its cookie was changed or removed meanwhile. Nothing was done.
@@ -360,7 +371,7 @@ class Bookies:
         unsure = False
         while True:
             try:
-                await store.multi([*absent, Delete(path, cookie)])
+                await store.multi([*absent, Check(self._paths.own("named", bookie), named), Delete(path, cookie)])
                 return
             except KeyExistsError as error:
                 raise IllegalOperationError(
@@ -373,7 +384,10 @@ class Bookies:
                     f"{bookie} has no cookie any more: somebody else has forgotten it"
                 ) from error
             except MetadataConflictError as error:
-                raise IllegalOperationError(f"the cookie of {bookie} was changed meanwhile: look who joined") from error
+                raise IllegalOperationError(
+                    f"the cookie of {bookie} was changed meanwhile, or a new ledger names it: look who joined, and try "
+                    "again"
+                ) from error
             except MetadataUnavailableError:
                 unsure = True
                 await store.sync(path)

@@ -13,16 +13,18 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
 from bookkeeper.errors import (
+    BookieUnavailableError,
     ClientClosedError,
     KeyExistsError,
     LedgerExistsError,
     MetadataConflictError,
     MetadataError,
+    MetadataUnavailableError,
     NoSuchKeyError,
     NoSuchLedgerError,
     SessionExpiredError,
 )
-from bookkeeper.ids import LedgerId
+from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.meta.deleted import DeletedIds
 from bookkeeper.meta.layout import Layout
@@ -30,11 +32,16 @@ from bookkeeper.meta.ledger_format import decode, encode
 from bookkeeper.meta.ledger_ids import LedgerIds
 from bookkeeper.meta.paths import Paths
 from bookkeeper.meta.store import (
+    LOST_MAX,
     Check,
+    Create,
     MetadataStore,
+    Operation,
+    Set,
     Version,
     Versioned,
     Watch,
+    parent_of,
     settled_create,
     settled_delete,
     settled_set,
@@ -48,6 +55,7 @@ class Ledgers:
 
     def __init__(self, store: MetadataStore, paths: Paths, layout: Layout, rng: Rng) -> None:
         self._store = store
+        self._paths = paths
         self._root = paths.root
         self._layout = layout
         self._ids = LedgerIds(store, paths, layout)
@@ -76,11 +84,16 @@ class Ledgers:
         return await self._ids.next()
 
     async def create(
-        self, metadata: LedgerMetadata, ledger_id: LedgerId | None = None
+        self, metadata: LedgerMetadata, ledger_id: LedgerId | None = None, *, absent: Sequence[BookieId] = ()
     ) -> tuple[LedgerId, Versioned[LedgerMetadata]]:
         """Record a new ledger under a new id, or under the caller's. A creator token is drawn for it (M5).
 
+        Args:
+            absent: bookies of its ensemble that are not registered. They are known to the cluster in the very
+                transaction that names them, and whoever is about to forget them notices (A11).
+
         Raises:
+            BookieUnavailableError: one of ``absent`` was forgotten meanwhile; nothing was recorded.
             LedgerExistsError: the caller's id is taken, or was that of a ledger which is deleted (M6).
             MetadataUnavailableError: unknown whether it was recorded; nobody else knows of it.
         """
@@ -95,7 +108,10 @@ class Ledgers:
             if number is None:
                 number = await self._ids.next()
             try:
-                version = await settled_create(self._store, self.path(number), value, parents=True)
+                if absent:
+                    version = await self._create_naming(self.path(number), value, absent)
+                else:
+                    version = await settled_create(self._store, self.path(number), value, parents=True)
             except KeyExistsError as error:
                 if ledger_id is not None:
                     raise LedgerExistsError(f"ledger {number} exists") from error
@@ -109,6 +125,37 @@ class Ledgers:
                 if ledger_id is not None:
                     raise _gone(number)
                 number = None
+
+    async def _create_naming(self, path: str, value: bytes, absent: Sequence[BookieId]) -> Version:
+        """As ``settled_create``, while these bookies have cookies; counts that they were named."""
+        store, paths = self._store, self._paths
+        operations: list[Operation] = [Check(paths.cookie(bookie), None) for bookie in absent]
+        operations += [Set(paths.own("named", bookie), b"", None) for bookie in absent]
+        operations.append(Create(path, value))
+        for _ in range(LOST_MAX):
+            try:
+                await store.multi(operations)
+                return Version(0)
+            except NoSuchKeyError:
+                await store.sync(paths.cookies)
+                for bookie in absent:
+                    if await store.exists(paths.cookie(bookie)) is None:
+                        raise BookieUnavailableError(f"bookie {bookie} was forgotten meanwhile") from None
+                    await _make(store, paths.own("named", bookie))
+                await _make(store, parent_of(path))
+                continue
+            except MetadataUnavailableError:
+                await store.sync(path)
+            except KeyExistsError:
+                pass
+            try:
+                found = await store.get(path)
+            except NoSuchKeyError:
+                continue
+            if found.value != value:
+                raise KeyExistsError(path)
+            return found.version
+        raise MetadataUnavailableError(f"{path}: {LOST_MAX} times its creation got no answer, and was not done")
 
     async def _withdraw(self, ledger_id: LedgerId) -> None:
         """Nobody was told of what was just created: its id was given out before."""
@@ -189,6 +236,13 @@ class Ledgers:
     def watch(self, ledger_id: LedgerId, callback: Callable[[], None]) -> Watch:
         """Call back (on the loop) when the metadata may have changed or gone: re-read."""
         return self._store.watch(self.path(ledger_id), callback)
+
+
+async def _make(store: MetadataStore, path: str) -> None:
+    try:
+        await store.create(path, parents=True)
+    except (KeyExistsError, MetadataUnavailableError):
+        pass
 
 
 def _gone(ledger_id: LedgerId) -> LedgerExistsError:

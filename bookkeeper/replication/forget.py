@@ -2,11 +2,13 @@
 
     A11  A bookie is forgotten only when no ledger's metadata name it and it is not registered; that it is not is found
          in the very write that removes the cookie. A bookie of ours is registered only while it has one, and one that
-         was started while the ledgers were looked at is not forgotten: it may have been given some.
+         was started while the ledgers were looked at is not forgotten: it may have been given some. Nor is one that a
+         new ledger has named since, though it was absent (``when_short``): who names it does so in a transaction that
+         counts this, and that fails once the cookie is gone.
 
-A writer whose list of bookies is old, or that names absent ones (``when_short``), may still choose it in the moment
-between: such a ledger has nothing there, and lacks a copy as with any bookie that is dead. The directory keeps its
-cookie: a bookie that is started on it again refuses, since the cluster does not know it any more.
+A writer whose list of bookies is old may still choose it in the moment between: such a ledger has nothing there, and
+lacks a copy as with any bookie that is dead. The directory keeps its cookie: a bookie that is started on it again
+refuses, since the cluster does not know it any more.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ async def forget(
         raise IllegalOperationError("no bookie was named")
     versions = {bookie: await _cookie_of(client, bookie) for bookie in done.bookies}
     starts = {bookie: await _starts_of(client, bookie) for bookie in done.bookies}
+    named = {bookie: await client.services.metadata.bookies.times_named(bookie) for bookie in done.bookies}
     await _refuse_registered(client, done.bookies)
     await _refuse_named(client, done, on_progress)
     for bookie, version in versions.items():
@@ -62,7 +65,7 @@ async def forget(
                 raise IllegalOperationError(
                     f"{bookie} was started while the ledgers were looked at, and may have been given some: try again"
                 )
-            await client.services.metadata.bookies.forget(bookie, version)
+            await client.services.metadata.bookies.forget(bookie, version, named[bookie])
         except BookKeeperError as error:
             if done.removed:
                 error.add_note(f"forgotten before: {', '.join(done.removed)}")

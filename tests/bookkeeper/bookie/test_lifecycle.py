@@ -43,7 +43,7 @@ def test_a_bookie_that_is_forgotten_while_it_starts_does_not_serve() -> None:
         next_boot = BookieServer._next_boot
 
         async def forgotten_now(server: BookieServer) -> int:
-            await metadata.bookies.forget(BOOKIE, cookie)
+            await metadata.bookies.forget(BOOKIE, cookie, await metadata.bookies.times_named(BOOKIE))
             return await next_boot(server)
 
         with pytest.MonkeyPatch.context() as patch:

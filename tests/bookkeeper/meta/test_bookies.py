@@ -300,19 +300,19 @@ async def test_a_bookie_is_forgotten_in_a_write_that_finds_it_absent(
     version = await cookies.write(cookie, None)
     registration = await bookies_in(other).register(A, INFO)
     with pytest.raises(IllegalOperationError, match="a:1 was registered meanwhile"):
-        await bookies.forget(A, version)
+        await bookies.forget(A, version, await bookies.times_named(A))
     await registration.set_read_only(True)
     with pytest.raises(IllegalOperationError, match="a:1 was registered meanwhile"):
-        await bookies.forget(A, version)
+        await bookies.forget(A, version, await bookies.times_named(A))
     await registration.unregister()
     await cookies.write(cookie, version)
     with pytest.raises(IllegalOperationError, match="the cookie of a:1 was changed meanwhile"):
-        await bookies.forget(A, version)
+        await bookies.forget(A, version, await bookies.times_named(A))
     assert await bookies.known() == [A]
-    await bookies.forget(A, Version(version + 1))
+    await bookies.forget(A, Version(version + 1), await bookies.times_named(A))
     assert await bookies.known() == [] == await bookies.writable() == await bookies.read_only()
     with pytest.raises(IllegalOperationError, match="has no cookie any more"):
-        await bookies.forget(A, version)
+        await bookies.forget(A, version, await bookies.times_named(A))
 
 
 @pytest.mark.rule("A11", "M8")
@@ -323,8 +323,9 @@ async def test_a_bookie_whose_forgetting_has_no_answer_is_forgotten(memory_servi
     await store.create(PATHS.available, parents=True)
     cookie = Cookie(bookie_id=A, journal_dirs=("/j",), ledger_dirs=("/l",), instance_id="x")
     version = await cookies.write(cookie, None)
+    named = await bookies_in(store).times_named(A)
     memory_service.cluster.interference = Losing(multi=[fate])
-    await bookies_in(store).forget(A, version)
+    await bookies_in(store).forget(A, version, named)
     assert await cookies.known() == []
 
 
@@ -346,7 +347,7 @@ async def test_who_is_forgotten_while_it_was_away_does_not_come_back_by_itself(
 
     async def forgotten() -> bool:
         try:
-            await bookies.forget(A, version)
+            await bookies.forget(A, version, await bookies.times_named(A))
         except IllegalOperationError:
             return False
         return True

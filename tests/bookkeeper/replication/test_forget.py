@@ -9,8 +9,10 @@ import pytest
 
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.operators import Operator
-from bookkeeper.errors import IllegalOperationError
+from bookkeeper.errors import IllegalOperationError, NotEnoughBookiesError
 from bookkeeper.ids import BookieId
+from bookkeeper.meta import Version
+from bookkeeper.meta.memory import Fate
 from bookkeeper.replication import drain, forget
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import Story, set_read_only, written
@@ -112,11 +114,11 @@ def test_one_that_is_started_while_the_ledgers_are_looked_at_is_not_forgotten() 
                 await asyncio.sleep(0.1)
             look = bookies.forget
 
-            async def started_first(bookie: BookieId, cookie: int) -> None:
+            async def started_first(bookie: BookieId, cookie: Version, named: Version) -> None:
                 cluster.node(idle).restart()
                 while idle not in await bookies.writable():  # noqa: ASYNC110
                     await asyncio.sleep(0.1)
-                await look(bookie, cookie)  # type: ignore[arg-type]
+                await look(bookie, cookie, named)
 
             bookies.forget = started_first  # type: ignore[method-assign]
             with pytest.raises(IllegalOperationError, match=f"{idle} was registered meanwhile"):
@@ -168,3 +170,72 @@ def test_one_that_came_and_went_while_the_ledgers_were_looked_at_is_not_forgotte
             assert (await forget(bk, [idle])).removed == [idle]
 
     run(story)
+
+
+@pytest.mark.rule("A11")
+def test_an_absent_one_that_a_new_ledger_names_while_it_is_being_forgotten_stays_known() -> None:
+    """The ledgers were looked at before, and the cookie went afterwards: the new ledger named a bookie that could never
+    come back. No sign of the naming stood where the write that removes the cookie would have met it."""
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            await stop(cluster, bk, "b3")
+            bookies, made = bk.metadata_store.bookies, list[int]()
+            look = bookies.forget
+
+            async def named_first(bookie: BookieId, cookie: Version, named: Version) -> None:
+                async with await bk.create_ledger(when_short="name_absent") as ledger:
+                    made.append(ledger.id)
+                    assert "b3" in ledger.metadata.bookies
+                await look(bookie, cookie, named)
+
+            bookies.forget = named_first  # type: ignore[method-assign]
+            with pytest.raises(IllegalOperationError, match="a new ledger names it"):
+                await forget(bk, ["b3"])
+            bookies.forget = look  # type: ignore[method-assign]
+            assert "b3" in await known(bk)
+            with pytest.raises(IllegalOperationError, match=f"b3 is named by ledger {made[0]}"):
+                await forget(bk, ["b3"])
+
+    run(story, bookies=3)
+
+
+@pytest.mark.rule("A11", "M8")
+@pytest.mark.parametrize("forgotten", [True, False])
+def test_a_creation_does_not_name_an_absent_one_that_was_forgotten_since_it_was_chosen(forgotten: bool) -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            await stop(cluster, bk, "b3")
+            await written(cluster, bk, 1, ensemble=2, write_quorum=2, ack_quorum=2)
+            watcher = bk.services.watcher
+            look = watcher.known_absent
+
+            async def chosen_and_forgotten() -> list[BookieId]:
+                chosen = await look()
+                if chosen and forgotten:
+                    await forget(other, chosen)
+                return chosen
+
+            watcher.known_absent = chosen_and_forgotten  # type: ignore[method-assign]
+            cluster.store.interference = LosesOne()
+            if forgotten:
+                with pytest.raises(NotEnoughBookiesError):
+                    await bk.create_ledger(when_short="name_absent")
+                assert [ledger async for ledger in bk.list_ledgers()] == [0]
+            else:
+                async with await bk.create_ledger(when_short="name_absent") as ledger:
+                    assert "b3" in ledger.metadata.bookies
+                assert [ledger async for ledger in bk.list_ledgers()] == [0, 1]
+
+    run(story, bookies=3)
+
+
+class LosesOne:
+    """The reply to the first transaction that was done."""
+
+    def __init__(self) -> None:
+        self.kinds: list[str] = []
+
+    def fate(self, session: int, kind: str, path: str) -> Fate:
+        self.kinds.append(kind)
+        return Fate(reply_lost=kind == "multi" and self.kinds.count("multi") == 2)
