@@ -51,10 +51,12 @@ class Replayed:
             return bool(state.explicit_lac >= _LAC.unpack_from(data, offset + RECORD_HEADER + 16)[0])
         return True  # a key comes with what it is the key of; the others change nothing
 
-    def is_behind(self, row: LedgerState | int) -> bool:
-        """The row of an index segment says more of a ledger."""
-        if isinstance(row, int):
-            return row not in self._dropped
+    def is_behind(self, row: LedgerState | tuple[int, int]) -> bool:
+        """The row of an index segment says more of a ledger. Of deleted ones only if they are still here: ids that
+        were never here are in such rows, too, and in no journal."""
+        if isinstance(row, tuple):
+            first, last = row
+            return any(first <= ledger_id <= last for ledger_id in self._states)
         if row.ledger_id in self._dropped:
             return False
         state = self._states.get(row.ledger_id)
@@ -113,6 +115,6 @@ def indexed_only(disk: Disk, directory: str, before: Manifest, segments: list[in
             file.close()
         for row in rows:
             if replayed.is_behind(row):
-                ledger = row if isinstance(row, int) else row.ledger_id
+                ledger = row[0] if isinstance(row, tuple) else row.ledger_id
                 return f"{path} knows more of ledger {ledger}"
     return None
