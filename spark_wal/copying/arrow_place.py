@@ -25,7 +25,7 @@ class ArrowPlace:
     def __init__(self, uri: str) -> None:
         self.uri = uri.partition("?")[0].rstrip("/")
         if "@" in urlsplit(uri).netloc:
-            raise ConfigError("credentials do not belong into an address (X58): S3's come from the environment")
+            raise ConfigError("credentials do not belong into an address: S3's come from the environment")
         known = "s3" + uri[3:] if uri.startswith(("s3a:", "s3n:")) else uri
         try:
             system, root = FileSystem.from_uri(known)

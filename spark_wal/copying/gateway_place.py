@@ -36,7 +36,7 @@ class GatewayPlace:
     def __init__(self, uri: str, access: GatewayAccess) -> None:
         parts = urlsplit(uri)
         if "@" in parts.netloc:
-            raise ConfigError("credentials do not belong into an address (X58): a token comes from a file")
+            raise ConfigError("credentials do not belong into an address: a token comes from a file")
         if not parts.hostname or parts.query or parts.fragment or not parts.path.strip("/"):
             raise ConfigError(f"expected {parts.scheme}://HOST:PORT/PATH, got {uri!r}")
         self._tls = _context(access) if parts.scheme == "swebhdfs" else None

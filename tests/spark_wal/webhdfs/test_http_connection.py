@@ -20,6 +20,7 @@ from aiohttp import web
 
 from bookkeeper.ids import Address
 from bookkeeper.real import SystemClock, SystemRng
+from bookkeeper.testing import SimLoop
 from bookkeeper.testing.certificates import Authority
 from spark_wal.webhdfs.access import Access, AccessConfig
 from spark_wal.webhdfs.connection_limits import ConnectionLimits, Owes
@@ -28,6 +29,7 @@ from spark_wal.webhdfs.http_connection import (
     FIELD_MAX,
     HEADERS_MAX,
     LINE_MAX,
+    SWEEP_S,
     Handler,
     HttpConnection,
     HttpConnections,
@@ -35,7 +37,7 @@ from spark_wal.webhdfs.http_connection import (
 )
 from spark_wal.webhdfs.tls import TlsFiles
 from spark_wal.webhdfs.tokens import new_token, token_line
-from tests.spark_wal.webhdfs.virtual import turns
+from tests.spark_wal.webhdfs.virtual import in_virtual_time, turns
 from tests.spark_wal.webhdfs.wire import Place, Wire, connected
 
 QUICK = ConnectionLimits(slow_s=0.2, upload_idle_s=0.2)
@@ -345,6 +347,24 @@ async def test_a_client_that_goes_away_at_any_moment_leaves_no_traceback(
     assert said == []
     assert "Traceback" not in caplog.text
     assert [name for task in asyncio.all_tasks() if "RequestHandler" in (name := repr(task))] == [], "somebody waits"
+
+
+@in_virtual_time
+async def test_a_gateway_that_stood_still_hangs_up_on_nobody_when_it_wakes() -> None:
+    """The bytes that it has not taken meanwhile lie in its sockets: it cannot say yet that they are late."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimLoop)
+
+    async def never(request: web.BaseRequest) -> web.StreamResponse:
+        raise AssertionError("there is no request")
+
+    _, line = on_a_line(never)
+    await asyncio.sleep(SWEEP_S)
+    loop.advance(300)  # and nobody has run
+    await asyncio.sleep(SWEEP_S)
+    assert not line.is_over
+    await asyncio.sleep(ConnectionLimits().slow_s)
+    assert line.is_over, "it owes its first request still"
 
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
