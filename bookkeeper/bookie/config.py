@@ -121,6 +121,10 @@ class BookieConfig:
     garbage_shrink_max: float = 0.5
     """A listing that lost more than this share since the last pass is not believed (G1)."""
 
+    completion_bytes_per_s: int = 20 * MIB
+    """Bytes a second of what this bookie copies from others after it has lost data of its own (B9); 0: nothing is
+    copied, an operator or a repair must do it."""
+
     metadata_session_s: float = service_uri.SESSION_S
     """Seconds without contact that end the session with ZooKeeper (or a SQLite file): a bookie that has died or hangs
     is listed for so long, and one that is cut off or halted for longer must register again. ZooKeeper's servers grant
@@ -162,6 +166,7 @@ class BookieConfig:
         require(self.garbage_grace_s >= 0, "garbage_grace_s >= 0")
         require(0 < self.garbage_shrink_max <= 1, "0 < garbage_shrink_max <= 1")
         require(self.drain_s >= 0, "drain_s >= 0")
+        require(self.completion_bytes_per_s >= 0, "completion_bytes_per_s >= 0")
         least, most = service_uri.SESSION_MIN_S, service_uri.SESSION_MAX_S
         require(least <= self.metadata_session_s <= most, f"{least:g} <= metadata_session_s <= {most:g}")
         self._require_authenticable()

@@ -23,6 +23,7 @@ from bookkeeper.auth.loading import server_provider
 from bookkeeper.bookie.admission import Admission
 from bookkeeper.bookie.birth import BIRTH, Birth, read_birth, survey, write_birth
 from bookkeeper.bookie.bookie import Bookie
+from bookkeeper.bookie.completion import Completion
 from bookkeeper.bookie.condition import Condition, health, liveness, readiness
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.garbage_collector import GarbageCollector, check_metadata, new_beacon
@@ -105,6 +106,7 @@ class BookieServer:
         self._garbage: GarbageCollector | None = None
         self._birth: Birth | None = None
         self._newcomer: Newcomer | None = None
+        self._completion: Completion | None = None
         self._running = False
         self._chose_identity = False
         """This start wrote down whose directory it is."""
@@ -209,9 +211,11 @@ class BookieServer:
         self._session_watch = self._metadata.store.on_session(self._on_session)
         self._on_session(self._metadata.store.session)
         self._garbage = GarbageCollector(self.engine, self._metadata, config, self._seams, self.metrics, beacon)
-        newcomer = self._newcomer
-        assert newcomer is not None, "it serves"
-        limbo = LimboWatch(self.engine, self._metadata, self.bookie_id, self._state_changed.set, newcomer.cover)
+        newcomer, completion = self._newcomer, self._completion
+        assert newcomer is not None and completion is not None, "it serves"
+        limbo = LimboWatch(
+            self.engine, self._metadata, self.bookie_id, self._state_changed.set, newcomer.cover, completion
+        )
         present = RollbackWatch(self._metadata.store, self._metadata.present, self._on_rollback)
         works = (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), newcomer.run())
         for work in (*works, present.run(), beacon.run(self._garbage.remember)):
@@ -371,7 +375,10 @@ class BookieServer:
     def _serve(self) -> None:
         config, disk = self.config, self._seams.disk
         loop = asyncio.get_running_loop()
-        self._newcomer = Newcomer(self.engine, self._metadata, self.bookie_id, disk, config.directory, self._birth)
+        self._completion = Completion(self.engine, self._metadata, self.bookie_id, config, self._seams, self.metrics)
+        self._newcomer = Newcomer(
+            self.engine, self._metadata, self.bookie_id, disk, config.directory, self._birth, self._completion
+        )
         bookie = Bookie(
             self.engine,
             call_later=loop.call_later,
@@ -441,6 +448,7 @@ class BookieServer:
             limbo=engine.report.limbo_reason if engine.in_limbo else None,
             ledgers_lost_before=self._newcomer.suspects if self._newcomer is not None else 0,
             garbage_age_s=self._garbage.age_s if self._garbage is not None else None,
+            doing=self._completion.sentences() if self._completion is not None else (),
             nothing_is_collected=self._garbage.refused if self._garbage is not None else None,
         )
 
@@ -532,6 +540,8 @@ class BookieServer:
             return
         self._running = False
         await self._end_tasks()
+        if self._completion is not None:
+            await self._completion.close()
         assert self._connections is not None
         assert self._gate is not None
         if self._registration is not None:

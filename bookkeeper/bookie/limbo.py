@@ -8,8 +8,8 @@ refused as fenced, negatives are unknown. What was lost can only be of ledgers t
    from then on: the bookie may be writable again. (A fence can be lost of a ledger that names this bookie no longer:
    regular adds to those that were listed are checked as W10a says, :mod:`~bookkeeper.bookie.newcomer`.)
 2. A suspect is out when it is closed and everything that its metadata say is here has been read and verified, or when
-   its deletion was proved and its data collected (G1). Somebody else closes it (a recovery), and brings back what
-   is missing (re-replication).
+   its deletion was proved and its data collected (G1). Somebody else closes it (a recovery); what is missing of it
+   then is copied from the other bookies (:mod:`~bookkeeper.bookie.completion`).
 3. When no suspect is left the limbo is over, durably. A restart before that begins with the first step.
 
 Why that is safe: an acknowledgement or an entry that was lost here concerns a ledger whose metadata named this bookie
@@ -25,19 +25,15 @@ from collections.abc import Callable
 from typing import Final
 
 from bookkeeper.bookie.birth import NO_LEDGER, naming, newest
-from bookkeeper.errors import MetadataFormatError, NoSuchLedgerError
-from bookkeeper.ids import BookieId, EntryId, LedgerId
-from bookkeeper.ledger import LedgerMetadata
+from bookkeeper.bookie.completion import Completion
+from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
-from bookkeeper.storage.engine import Engine, PackedEntries
+from bookkeeper.storage.engine import Engine
 
 log = logging.getLogger(__name__)
 
 PASS_S: Final = 60.0
 """Seconds between two looks at the suspects."""
-
-BATCH_BYTES: Final = 1 << 20
-"""How much is read at once when a copy is verified."""
 
 
 class LimboWatch:
@@ -50,6 +46,7 @@ class LimboWatch:
         bookie: BookieId,
         on_change: Callable[[], None],
         cover: Callable[[LedgerId], None],
+        completion: Completion,
     ) -> None:
         """
         Args:
@@ -60,6 +57,7 @@ class LimboWatch:
         self._bookie = bookie
         self._on_change = on_change
         self._cover = cover
+        self._completion = completion
         self._suspects: set[LedgerId] | None = None
 
     async def run(self) -> None:
@@ -84,7 +82,7 @@ class LimboWatch:
             log.warning("limbo concerns %d ledgers; new ones are taken", len(self._suspects))
             self._on_change()
         for ledger in sorted(self._suspects):
-            if await is_whole(self._engine, self._metadata, self._bookie, ledger):
+            if await self._completion.is_whole(ledger):
                 self._suspects.discard(ledger)
                 self._engine.end_limbo(ledger)
         if not self._suspects:
@@ -102,47 +100,3 @@ class LimboWatch:
         suspects = (local - listed) | await naming(self._metadata, self._bookie, listed)
         self._cover(await newest(self._metadata, max(listed | local, default=NO_LEDGER)))
         return suspects
-
-
-async def is_whole(engine: Engine, metadata: Metadata, bookie: BookieId, ledger: LedgerId) -> bool:
-    """A ledger is closed, and everything that its metadata say is here has been read and verified (B7); or it is
-    deleted and its data collected.
-
-    Raises:
-        MetadataError: the store cannot say.
-    """
-    try:
-        found = (await metadata.ledgers.read(ledger, fresh=True)).value
-    except NoSuchLedgerError:
-        return ledger not in engine.ledgers()
-    except MetadataFormatError:
-        return False
-    return found.is_closed and await _has_its_share(engine, bookie, ledger, found)
-
-
-async def _has_its_share(engine: Engine, bookie: BookieId, ledger: LedgerId, metadata: LedgerMetadata) -> bool:
-    spec = metadata.spec
-    for index, fragment in enumerate(metadata.fragments):
-        if bookie not in fragment.ensemble:
-            continue
-        position, end = fragment.ensemble.index(bookie), metadata.fragment_end(index)
-        assert end is not None, "it is closed"
-        at = spec.next_held(position, fragment.first_entry)
-        while at <= end:
-            count = await _count_from(engine, ledger, EntryId(at), end - at + 1)
-            if not count:
-                return False
-            at = spec.next_held(position, at + count)
-    return True
-
-
-async def _count_from(engine: Engine, ledger: LedgerId, first: EntryId, count: int) -> int:
-    """How many consecutive entries could be read; at most ``count``."""
-    done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    def got(packed: PackedEntries | BaseException) -> None:
-        if not done.done():
-            done.set_result(0 if isinstance(packed, BaseException) else packed.count)
-
-    engine.read_batch(ledger, first, count, BATCH_BYTES, got)
-    return await done

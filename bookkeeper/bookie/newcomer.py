@@ -7,7 +7,8 @@ to it otherwise has been fenced, and is told so. Adds that wait for one read sta
 admission like everything in progress. Recovery adds are exempt: they come with IN_RECOVERY, and re-replication with
 CLOSED.
 
-Until the copies of a *suspect* are whole, "no such entry" is not said of it: unknown is.
+Until the copies of a *suspect* are whole, "no such entry" is not said of it: unknown is. What is missing of a suspect
+that is closed is copied from the other bookies (:mod:`~bookkeeper.bookie.completion`).
 
 A closed ledger stays closed to whoever it was closed against, so ``highest`` is kept for good. That costs nothing: new
 ledgers have greater ids.
@@ -21,7 +22,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bookkeeper.bookie.birth import Birth, write_birth
-from bookkeeper.bookie.limbo import is_whole
+from bookkeeper.bookie.completion import Completion
 from bookkeeper.errors import NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerState
@@ -52,12 +53,20 @@ class Newcomer:
     """One bookie's doubts about ledgers older than its disk. On the loop's thread."""
 
     def __init__(
-        self, engine: Engine, metadata: Metadata, bookie: BookieId, disk: Disk, directory: str, birth: Birth | None
+        self,
+        engine: Engine,
+        metadata: Metadata,
+        bookie: BookieId,
+        disk: Disk,
+        directory: str,
+        birth: Birth | None,
+        completion: Completion,
     ) -> None:
         self._engine = engine
         self._metadata = metadata
         self._bookie = bookie
         self._disk, self._directory = disk, directory
+        self._completion = completion
         self._birth = birth or Birth()
         self._suspects = set(self._birth.suspects)
         self._vouched: set[LedgerId] = set()
@@ -155,7 +164,7 @@ class Newcomer:
             OSError: the file could not be written.
         """
         for ledger in sorted(self._suspects):
-            if await is_whole(self._engine, self._metadata, self._bookie, ledger):
+            if await self._completion.is_whole(ledger):
                 self._suspects.discard(ledger)
         if len(self._suspects) < len(self._birth.suspects):
             self._keep(Birth(self._birth.highest, frozenset(self._suspects)))

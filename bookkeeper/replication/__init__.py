@@ -19,6 +19,7 @@ Read in this order
     replace     choosing targets; ``replicate_fragment``
     check, marks, tidy
                 is a ledger whole; the list of under-replicated ledgers and its locks; which marks may go
+    completer   what a bookie has lost itself, from the others
     drain       every ledger off some bookies;  forget  their cookies, when nothing names them any more
 """
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import LedgerMetadata, QuorumSpec
@@ -62,6 +63,38 @@ class Copy:
                 yield run
                 run = []
             at = spec.next_held(self.position, at + 1)
+        if run:
+            yield run
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Copy):
+    """Some entries of a copy: the rest is known to be there."""
+
+    entries: tuple[range, ...]
+
+    @classmethod
+    def of(cls, copy: Copy, entries: tuple[range, ...]) -> Part:
+        """``entries``, which rise, of ``copy``."""
+        return cls(copy.first_entry, copy.end, copy.position, copy.bookie, entries)
+
+    def held(self, spec: QuorumSpec) -> int:
+        """How many entries this part consists of."""
+        return sum(map(len, self.entries))
+
+    def runs(self, spec: QuorumSpec, entries_max: int) -> Iterator[Sequence[int]]:
+        """As a copy's: neighbours unless it is striped."""
+        if not spec.is_striped:
+            for some in self.entries:
+                for at in range(some.start, some.stop, entries_max):
+                    yield range(at, min(some.stop, at + entries_max))
+            return
+        run: list[int] = []
+        for entry in chain.from_iterable(self.entries):
+            run.append(entry)
+            if len(run) == entries_max:
+                yield run
+                run = []
         if run:
             yield run
 

@@ -123,9 +123,14 @@ async def repair_lock(metadata: Metadata, ledger_id: LedgerId, owner: str) -> As
         holder = await _take(metadata, ledger_id, owner)
         try:
             yield holder
-        finally:
+        except GeneratorExit:  # its loop has gone: nothing can be awaited, and the lock goes with the session
+            raise
+        except BaseException:
             if holder is None:
                 await _let_go(metadata, ledger_id)
+            raise
+        if holder is None:
+            await _let_go(metadata, ledger_id)
     finally:
         del metadata.repairs[ledger_id]
 

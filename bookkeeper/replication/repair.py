@@ -161,10 +161,12 @@ class _RepairShell:
     async def run(self) -> Brought:
         try:
             end = await self._bring()
-        finally:
-            if self._timer is not None:
-                self._timer.cancel()
-            await self._tasks.close()
+        except GeneratorExit:  # its loop has gone: nothing can be awaited
+            raise
+        except BaseException:
+            await self._close()
+            raise
+        await self._close()
         machine = self._machine
         return Brought(
             machine.copy,
@@ -184,6 +186,11 @@ class _RepairShell:
             return Finished(Outcome.FAILED, error)
         self._perform(self._machine.start(self._loop.time()))
         return await self._done
+
+    async def _close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._tasks.close()
 
     def _end_with(self, error: BaseException) -> None:
         if not self._done.done():
