@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 
 import pytest
 
@@ -24,11 +25,11 @@ LIMITS = UploadLimits(inline_size=1024, spill_size=8 * 1024, budget=64 * 1024)
 CONFIG = GatewayConfig(owner=OwnerConfig(limits=LIMITS, snapshot_records=40), park_s=2.0)
 
 
-async def gateway_on(cluster: SimCluster, node: Node) -> Gateway:
+async def gateway_on(cluster: SimCluster, node: Node, config: GatewayConfig = CONFIG) -> Gateway:
     client = await cluster.new_client(node=node)
     owner = f"{node.seams.rng.getrandbits(64):016x}"
     backing = backing_on(client, node.seams.clock, namespace="n", owner=owner, address=f"{node.name}:1")
-    return Gateway(backing.open_namespace, backing.lease, node.seams.clock, CONFIG)
+    return Gateway(backing.open_namespace, backing.lease, node.seams.clock, config)
 
 
 async def put(owner: Owner, path: str, data: bytes) -> None:
@@ -211,3 +212,54 @@ def test_orphans_of_a_crashed_gateway_are_collected() -> None:
         return gateway
 
     SimCluster(seed=6).run(story)
+
+
+@pytest.mark.rule("S2", "S4")
+@pytest.mark.parametrize("seed", range(3))
+def test_s4_what_was_uploaded_to_a_gateway_that_died_is_renamed_at_the_next(seed: int) -> None:
+    """Temporary files lived in the memory of the gateway that had acknowledged them, and died with it.
+
+    Writers upload and rename while the gateway's machine loses its power at a random moment. At the next gateway every
+    file whose upload was answered has one of its names, whole; and the rename, asked for again as clients do, works.
+    """
+    uploaded: dict[int, bytes] = {}
+    renamed: set[int] = set()
+
+    async def write(owner: Owner, lane: int) -> None:
+        for number in range(lane, 10_000, 4):
+            data = b"%d" % number * (20 if number % 5 else 3000)  # inline, or a blob of its own
+            await put(owner, temporary(f"/c/{number}", number), data)
+            uploaded[number] = data
+            await file_system.rename(owner, temporary(f"/c/{number}", number), f"/c/{number}", RenameMode.NONE)
+            renamed.add(number)
+
+    async def serve(cluster: SimCluster, node: Node) -> None:
+        gateway = await gateway_on(cluster, node, GatewayConfig(owner=OwnerConfig(limits=LIMITS)))
+        await gateway.start()
+        owner = await gateway.owner()
+        await asyncio.gather(*(write(owner, lane) for lane in range(4)))
+
+    async def story(cluster: SimCluster) -> None:
+        node = cluster.world.node("g1")
+        serving = node.run(serve(cluster, node))
+        while len(renamed) < 10:  # noqa: ASYNC110  virtual time
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(Random(seed).uniform(0, 0.5))
+        node.crash(power=True)
+        serving.cancel()
+        before = len(uploaded)
+        successor = await gateway_on(cluster, cluster.client)
+        await successor.start()
+        owner = await successor.owner()
+        assert before == len(uploaded) >= len(renamed) >= 10
+        for number, data in uploaded.items():
+            path = f"/c/{number}"
+            if number in renamed:
+                assert await content(owner, path) == data
+            assert await file_system.rename(owner, temporary(path, number), path, RenameMode.NONE)
+            assert await content(owner, path) == data
+        left = {status.name for status in await file_system.listing(owner, "/c")} - {str(n) for n in uploaded}
+        assert len(left) <= 4, "what was not answered, of each writer one at most"
+        await successor.close()
+
+    SimCluster(seed=seed).run(story)
