@@ -113,6 +113,7 @@ class AdvancedHandle(WriteHandle):
 
         Raises: what ended this handle.
         """
+        self._require_here()
         while True:
             self._raise_if_ended()
             if self._order.has_room(self._order.lowest_missing + 1 if entry_id is None else entry_id):
@@ -159,6 +160,7 @@ class AdvancedHandle(WriteHandle):
     # -- inside -------------------------------------------------------------------------------------------
 
     def _new(self, entry_id: int, payload: Buffer) -> _Entry:
+        self._require_here()
         checked = self._checked(payload)
         self._raise_if_ended()
         self._order.check_new(entry_id)

@@ -14,6 +14,7 @@ from typing import Any, Literal, overload
 
 from bookkeeper.client import openers
 from bookkeeper.client.advanced_handle import AdvancedHandle
+from bookkeeper.client.belonging import require_loop
 from bookkeeper.client.bookie_pool import BookiePool
 from bookkeeper.client.bookie_watcher import BookieWatcher
 from bookkeeper.client.callers import fresh
@@ -88,6 +89,7 @@ class BookKeeper:
     def __init__(self, cluster: openers.Cluster, config: ClientConfig, seams: Seams) -> None:
         self._cluster = cluster
         self._config = config
+        self._loop = asyncio.get_running_loop()
         self._closing: asyncio.Task[None] | None = None
         metadata = cluster.metadata
         self._services = Services(
@@ -315,6 +317,7 @@ class BookKeeper:
 
         Writers that are still open are *not* closed: their ledgers wait for a recovery. Idempotent.
         """
+        self._require_here()
         if self._closing is None:
             self._closing = asyncio.get_running_loop().create_task(self._close())
         await asyncio.shield(self._closing)
@@ -354,7 +357,11 @@ class BookKeeper:
     def _forget(self, handle: WriteHandle | ReadHandle) -> None:
         self._handles.pop(handle, None)
 
+    def _require_here(self) -> None:
+        require_loop(self._loop, "this client", "connect() where it is used")
+
     def _require_open(self) -> None:
+        self._require_here()
         if self._closing is not None:
             raise ClientClosedError("this client was closed: connect() again")
         if self._ended is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -37,6 +38,12 @@ still heard."""
 
 EARLY: Final = Backoff(first_s=PAUSE_S, max_s=1.0)
 """After polls that ended early without news: a bookie with too many of them answers at once."""
+
+
+def is_over(loop: asyncio.AbstractEventLoop, until: float) -> bool:
+    """Has the time come? A loop wakes who waits for it a little early; and where time passes only while all wait,
+    a limit that is counted in whole milliseconds may be a rounding error away for ever."""
+    return loop.time() >= until - 1e-6
 
 
 class Follower:
@@ -169,11 +176,12 @@ class Follower:
 
     # -- waiting (long poll) ------------------------------------------------------------------------------
 
-    async def wait_past(self, last: int, timeout_ms: int | None = None) -> Entry | None:
+    async def wait_past(self, last: int, until: float | None = None) -> Entry | None:
         """Wait until the last add confirmed exceeds ``last`` or the ledger is closed, or for one round (L9).
 
-        A round takes ``long_poll_ms`` unless ``timeout_ms`` says otherwise. A bookie may answer with a newer last add
-        confirmed and no entry (striping): the round goes on to whoever waits for it with what was heard.
+        A round takes ``long_poll_ms``, and ends at the loop's time ``until`` if that is earlier. A bookie may answer
+        with a newer last add confirmed and no entry (striping): the round goes on to whoever waits for it with what
+        was heard.
 
         Returns the entry that came with the news, if one did.
 
@@ -183,13 +191,14 @@ class Follower:
         """
         loop = asyncio.get_running_loop()
         ensemble = self._record.metadata.last_fragment.ensemble
-        polls = LongPoll(ensemble, self._services.config.long_poll_ms if timeout_ms is None else timeout_ms)
-        began = loop.time()
-        until = None if timeout_ms is None else began + timeout_ms / 1000
+        began, round_ms = loop.time(), self._services.config.long_poll_ms
+        if until is not None:
+            round_ms = min(round_ms, max(1, math.ceil((until - began) * 1000)))
+        polls = LongPoll(ensemble, round_ms)
         while self.known.value <= last:
             if self._gone is not None:
                 raise fresh(self._gone)
-            if self._stopped:
+            if self._stopped or (until is not None and is_over(loop, until)):
                 break
             poll = polls.next(self.known, int((loop.time() - began) * 1000))
             if poll is None:

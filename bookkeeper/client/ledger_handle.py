@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
+from bookkeeper.client.belonging import require_loop
 from bookkeeper.client.callers import Callers, fresh
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import Services
@@ -56,7 +57,8 @@ class _Held(NamedTuple):
 class WriteHandle:
     """The only writer of a ledger that :meth:`BookKeeper.create_ledger` made.
 
-    Belongs to the loop that made it. ``async with`` waits for pending appends, then closes the ledger; with
+    Belongs to the loop that made it: from another one, or in a forked process, every method raises
+    IllegalOperationError. ``async with`` waits for pending appends, then closes the ledger; with
     ``deferred_sync`` it forces them in between.
     """
 
@@ -152,6 +154,7 @@ class WriteHandle:
             UnauthorizedError: a bookie holds another password for this ledger.
             EntryTooLargeError: above ``entry_size_max``; nothing was sent.
         """
+        self._require_here()
         if self._full:
             entry: EntryId = await self._hold([self._checked(payload)], single=True)
             return entry
@@ -165,6 +168,8 @@ class WriteHandle:
             EntryTooLargeError: above ``entry_size_max``; nothing was sent.
             LedgerClosedError, LedgerFencedError, ...: what ended this handle; nothing was sent.
         """
+        if not self._queue:  # the first of a turn speaks for all of it
+            self._require_here()
         if self._full:
             raise TooManyRequestsError(
                 f"ledger {self._id} has {self.pending_bytes} bytes of appends pending, which is all that "
@@ -181,6 +186,7 @@ class WriteHandle:
             PartialAppendError: a part is confirmed, the rest unknown (D16): see its ``confirmed``, ``first_unknown``.
             LedgerFencedError, ...: as append, when none of them is confirmed.
         """
+        self._require_here()
         checked = [self._checked(payload) for payload in payloads]
         if not checked:
             self._raise_if_ended()
@@ -194,6 +200,7 @@ class WriteHandle:
 
     async def room(self) -> None:
         """Wait until another append would not have to wait (W12)."""
+        self._require_here()
         while self._full:
             await self._hold((), single=True)
 
@@ -204,6 +211,7 @@ class WriteHandle:
 
         Raises: as append, if something of it fails.
         """
+        self._require_here()
         if self._held:
             await self._hold((), single=True)
         self._flush_queue()
@@ -228,6 +236,7 @@ class WriteHandle:
             BookieFailedError, LedgerFencedError, LedgerClosedError, ...: what ended this handle.
             IllegalOperationError: with ``protocol="v2"``, which has no such request.
         """
+        self._require_here()
         if self._shell.services.config.protocol == "v2":
             raise IllegalOperationError(f"ledger {self._id}: protocol v2 has no force(); connect with protocol v3")
         self._raise_if_ended()
@@ -252,6 +261,7 @@ class WriteHandle:
             LedgerFencedError, LedgerClosedError: a recovery decided, or will decide, the end.
             MetadataUnavailableError: the store is away; the ledger stays for a recovery to close. May be tried again.
         """
+        self._require_here()
         self._flush_queue()
         self._refuse_held(LedgerClosedError(f"ledger {self._id} was closed by its writer"))
         if self._let_go is not None:
@@ -267,6 +277,7 @@ class WriteHandle:
 
     async def abandon(self) -> None:
         """Let go without closing: the ledger stays open for a recovery to close. Pending appends end as unknown."""
+        self._require_here()
         if self._let_go is None and self._writer.error is None:
             self._let_go = ClientClosedError(
                 f"the writer of ledger {self._id} let go of it; a recovery decides its end"
@@ -325,6 +336,9 @@ class WriteHandle:
                 f"an entry of {len(payload)} bytes; entry_size_max is {self._entry_size_max}: cut it into several"
             )
         return payload
+
+    def _require_here(self) -> None:
+        require_loop(self._loop, f"the writer of ledger {self._id}", "append where it was made")
 
     def _error(self) -> BookKeeperError | None:
         return self._let_go or self._writer.error

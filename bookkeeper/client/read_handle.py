@@ -13,9 +13,10 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Final
 
+from bookkeeper.client.belonging import require_loop
 from bookkeeper.client.callers import fresh
 from bookkeeper.client.entry import LedgerEntry
-from bookkeeper.client.following import Follower
+from bookkeeper.client.following import Follower, is_over
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.reading import EntrySource
 from bookkeeper.client.services import Services
@@ -33,7 +34,8 @@ ENTRY_BYTES_GUESS: Final = 1024
 
 
 class ReadHandle:
-    """A ledger opened for reading. ``async with`` closes it. Belongs to the loop that made it."""
+    """A ledger opened for reading. ``async with`` closes it. Belongs to the loop that made it: from another one, or
+    in a forked process, every method raises IllegalOperationError."""
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class ReadHandle:
         self._follower = Follower(services, record, digest, self._tasks)
         self._source = EntrySource(services, record, digest, self._tasks, self._follower.on_lac)
         self._singles = SingleReads(self._source, self._run_length)
+        self._loop = asyncio.get_running_loop()
         self._let_go = False
         self._ended: BookKeeperError | None = None
         metadata = record.metadata
@@ -80,7 +83,11 @@ class ReadHandle:
 
     @property
     def length(self) -> int:
-        """Payload bytes of a closed ledger; 0 while it is open: only its writer knows."""
+        """Payload bytes of a closed ledger, as its metadata say; 0 while it is open: only its writer knows.
+
+        A recovery by Apache's client may have stored another entry's length: that is said in a warning, once, when the
+        last entry is read (R12).
+        """
         return self._record.metadata.length
 
     @property
@@ -141,6 +148,7 @@ class ReadHandle:
             NoSuchEntryError: its bookies do not have it.
             BookieError: some of them could not be asked.
         """
+        self._require_held()
         return (await self._source.read(entry_id, unconfirmed=True))[0]
 
     async def read_batch(self, first: int, *, count_max: int = 0, bytes_max: int = 0) -> list[LedgerEntry]:
@@ -192,7 +200,11 @@ class ReadHandle:
         self._ended = error
         self._follower.give_up(error)
 
+    def _require_here(self) -> None:
+        require_loop(self._loop, f"the reader of ledger {self.id}", "open the ledger again where it is read")
+
     def _require_held(self) -> None:
+        self._require_here()
         if self._ended is not None:
             raise fresh(self._ended)
         if self._let_go:
@@ -247,10 +259,9 @@ class ReadHandle:
         deadline = loop.time() + timeout_ms / 1000
         came: Entry | None = None
         while self.last_add_confirmed <= past and not self.closed and not self._let_go:
-            left_ms = int((deadline - loop.time()) * 1000)
-            if left_ms <= 0:
+            if is_over(loop, deadline):
                 break
-            came = await self._follower.wait_past(past, min(left_ms, self._services.config.long_poll_ms))
+            came = await self._follower.wait_past(past, deadline)
         return came
 
     async def tail(self, first: int = 0) -> AsyncIterator[LedgerEntry]:
@@ -266,6 +277,7 @@ class ReadHandle:
 
     async def tail_batches(self, first: int = 0) -> AsyncIterator[tuple[EntryId, Sequence[bytes]]]:
         """The same as runs: whatever is confirmed and not handed out yet."""
+        self._require_here()
         entry = EntryId(first)
         while True:
             if self._ended is not None:
@@ -284,6 +296,7 @@ class ReadHandle:
 
     async def close(self) -> None:
         """Stop watching. Does nothing to the ledger. Idempotent."""
+        self._require_here()
         self._let_go = True
         self._follower.stop()
         await self._tasks.close()

@@ -28,7 +28,7 @@ from bookkeeper.errors import (
     MetadataUnavailableError,
 )
 from bookkeeper.ids import BookieId
-from bookkeeper.ledger import DigestScheme, LedgerMetadata
+from bookkeeper.ledger import HEADER, DigestScheme, LedgerMetadata
 from bookkeeper.ledger import reader as wish
 from bookkeeper.ledger.reader import EntryReader
 from bookkeeper.seams import Buffer
@@ -64,6 +64,7 @@ class EntrySource:
         """Bookies that refused a batch read: asked for single entries from then on."""
         self._strikes: dict[BookieId, int] = {}
         """Bookie -> batch reads that ended with its connection; a bookie that answered one has none, for good."""
+        self._length_told = False
         self._turn = 0
         self._looking: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
         """The last reading of the metadata that began."""
@@ -113,6 +114,25 @@ class EntrySource:
         if strikes + 1 == STRIKES:
             self.no_batches.add(bookie)
         return True
+
+    def is_end(self, entry_id: int) -> bool:
+        """Is this the last entry of a ledger that is known to be closed?"""
+        metadata = self.record.metadata
+        return entry_id == metadata.last_entry and metadata.is_closed
+
+    def on_end(self, length: int) -> None:
+        """The last entry says how long the ledger is; say so, once, if its metadata say something else (R12)."""
+        stored = self.record.metadata.length
+        if length != stored and not self._length_told:
+            self._length_told = True
+            _log.warning(
+                "ledger %d: its metadata give a length of %d bytes, its last entry one of %d. Its entries are not "
+                "concerned; what they sum up to tells which is right. A recovery by Apache's client may store another "
+                "entry's length, and its advanced appends count in the order in which they came (R12)",
+                self.record.ledger_id,
+                stored,
+                length,
+            )
 
     def look_again(self) -> asyncio.Task[LedgerMetadata | BookKeeperError]:
         """The metadata as stored from now on, or why it cannot be told. Whoever asks while a reading of it is under way
@@ -272,6 +292,8 @@ class RunRead:
             self._on_failed(wanted, error)
             return
         source.on_lac(entry.last_add_confirmed)
+        if source.is_end(wanted.first):
+            source.on_end(entry.length)
         if isinstance(reply, ReadReply):
             source.on_lac(reply.max_lac)
             if self._whole and reply.entry is not None:
@@ -310,6 +332,10 @@ class RunRead:
             self._on_failed(wanted, DigestMismatchError(f"{what}: digest or ids differ"))
             return
         source.on_lac(found.lacs[-1])
+        count = len(found.payloads)
+        if source.is_end(wanted.first + count - 1):
+            before = sum(map(len, found.payloads)) - len(found.payloads[-1]) + (count - 1) * (4 + digest.overhead)
+            source.on_end(HEADER.unpack_from(reply.body, before + 4)[3])
         self._on_payloads(wanted, _entries_in(reply.body, len(found.payloads)) if self._whole else found.payloads)
 
     def _on_payloads(self, wanted: wish.AskBookie, payloads: list[bytes]) -> None:

@@ -19,6 +19,7 @@ from bookkeeper import runs
 from bookkeeper.client.reading import EntrySource, RunRead
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import BookieId
+from bookkeeper.ledger import HEADER
 from bookkeeper.ledger.metadata import Fragment
 from bookkeeper.net.connection import read_reply
 from bookkeeper.runs import NO_LAC, ReadReplies
@@ -176,6 +177,8 @@ class _Asked:
             if payload is None or entry_id not in waiting:
                 self.answered(entry_id, read_reply(replies, i, buffer))
                 continue
+            if source.is_end(entry_id):
+                source.on_end(HEADER.unpack_from(buffer, replies.begins[i])[3])
             for future in waiting.pop(entry_id):
                 if not future.done():
                     future.set_result(payload)

@@ -58,10 +58,17 @@ def _fastest_crc32c() -> Callable[[Buffer, int], int]:
     return crc32c.crc32c
 
 
-def _first_crc32c(data: Buffer, crc: int) -> int:
-    """Loads the library and puts its function in the place of this one: a bookie never comes here."""
+def _load_crc32c() -> None:
+    """Put the library's function in its place. Once there is a scheme that needs it, and not with the first checksum:
+    that may be computed on a loop in the background, while another thread forks, and the child would have the library
+    half imported, for ever. A bookie never comes here."""
     global crc32c
-    crc32c = _fastest_crc32c()
+    if crc32c is _first_crc32c:
+        crc32c = _fastest_crc32c()
+
+
+def _first_crc32c(data: Buffer, crc: int) -> int:
+    _load_crc32c()
     return crc32c(data, crc)
 
 
@@ -117,6 +124,7 @@ class DigestScheme:
             case DigestType.HMAC:
                 self.compute = self._hmac_digest
             case DigestType.CRC32C:
+                _load_crc32c()
                 self.compute = _crc32c_digest
             case DigestType.DUMMY:
                 self.compute = _no_digest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -87,15 +88,29 @@ def test_reading_goes_across_fragments() -> None:
 
 
 def test_leaving_a_read_early_forgets_what_was_read_ahead() -> None:
+    """Runs that were asked for and that nobody will take are given up: their answers are thrown away."""
+
     async def story(cluster: ScriptedCluster) -> None:
-        config = ClientConfig(batch_read_bytes=4096)
+        config = ClientConfig(batch_read_bytes=4096, batch_reads_ahead=4)
         async with cluster.connect(config) as bk, await bk.open_ledger(await written(bk, 300, 20)) as reader:
-            entries = reader.read(0, 299)
-            async for entry in entries:
-                if entry.entry_id == 3:
-                    break
-            await entries.aclose()  # type: ignore[attr-defined]
+            asked: list[asyncio.Future[list[bytes]]] = []
+            read = reader._source.read
+
+            def noted(*args: Any, **named: Any) -> asyncio.Future[list[bytes]]:
+                asked.append(read(*args, **named))
+                return asked[-1]
+
+            reader._source.read = noted  # type: ignore[method-assign]
+            batches = reader.read_batches(0, 299)
+            async for first, payloads in batches:
+                assert (first, payloads[0]) == (0, b"0" * 20)
+                break
+            ahead = [future for future in asked if not future.done()]
+            assert ahead, "nothing was read ahead: this test shows nothing"
+            await batches.aclose()
+            assert all(future.cancelled() for future in ahead)
             await asyncio.sleep(1)
+            assert [e.entry_id async for e in reader.read(0, 299)] == list(range(300)), "and the reader goes on"
 
     ScriptedCluster().run(story)
 
@@ -203,6 +218,57 @@ def test_a_long_poll_for_the_last_add_confirmed_ends_with_news_or_in_time() -> N
                     bookie.silent = False
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L9")
+@pytest.mark.parametrize("timeout_ms", [1, 3, 7, 250])
+def test_a_wait_ends_where_time_passes_only_while_everybody_waits(timeout_ms: int) -> None:
+    """The rest of the time was counted in whole milliseconds, rounded down in one place and compared in another: at
+    the limit the same question was asked for ever, at a moment that never passed."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await bk.create_ledger()
+            async with await other.open_ledger(ledger.id, recovery=False) as reader:
+                for bookie in cluster.bookies:
+                    bookie.silent = True
+                loop = asyncio.get_running_loop()
+                for i in range(30):
+                    await asyncio.sleep(0.1 + i / 7)
+                    began = loop.time()
+                    assert await reader.wait_last_add_confirmed(5, timeout_ms=timeout_ms) == -1
+                    assert timeout_ms / 1000 - 1e-5 <= loop.time() - began < timeout_ms / 1000 + 1e-5
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("R12")
+@pytest.mark.parametrize("read", ["batch", "single", "together"])
+def test_a_length_that_is_not_that_of_the_last_entry_is_told_once(read: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Apache's recovery may close a ledger with the length of another entry: it was read without a word, and whoever
+    trusts the length reads too little or waits for more."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            right, wrong = await written(bk, 8, 3), await written(bk, 8, 3)
+            ledgers = bk.services.metadata.ledgers
+            stored = await ledgers.read(wrong, fresh=True)
+            await ledgers.write(wrong, replace(stored.value, length=21), stored.version)
+            for ledger in (right, wrong):
+                async with await bk.open_ledger(ledger) as reader:
+                    if read == "single":
+                        cluster["b1"].batches = cluster["b2"].batches = cluster["b3"].batches = False
+                    for _ in range(2):
+                        if read == "together":
+                            await asyncio.gather(*[reader.read_entry(i) for i in (1, 3, 5, 7)])
+                        else:
+                            assert len([e async for e in reader.read(0, 7)]) == 8
+            told = [r.getMessage() for r in caplog.records if "length" in r.getMessage()]
+            assert len(told) == 1 and f"ledger {wrong}: its metadata give a length of 21 bytes" in told[0]
+            assert "one of 24" in told[0]
+
+    with caplog.at_level("WARNING"):
+        ScriptedCluster().run(story)
 
 
 def test_a_reader_that_was_closed_says_so() -> None:

@@ -276,3 +276,23 @@ def test_a_recovery_closes_the_version_it_began_with_and_no_newer_one() -> None:
             assert (await ledgers.read(ledger.id)).value == closed
 
     ScriptedCluster(bookies=5).run(story)
+
+
+@pytest.mark.rule("L5", "R6", "R7")
+def test_a_copy_that_is_another_entry_is_not_written_back_in_its_place() -> None:
+    """A bookie that answers a recovery read with a good copy of another entry has not answered it: what is written back
+    is sealed anew under the id that was asked for, and would be as good as acknowledged."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        ledger_id = await left_open(cluster)
+        for bookie in cluster.bookies:
+            bookie.explicit.clear()
+        async with cluster.connect() as bk:
+            first = (await bk.metadata(ledger_id)).write_set(4)[0]
+            cluster[first].entries[ledger_id][4] = cluster[first].entries[ledger_id][3]
+            async with await bk.open_ledger(ledger_id) as reader:
+                assert (reader.last_add_confirmed, reader.length) == (4, 5)
+            await asyncio.sleep(1)
+        assert [payload_of(b.entries[ledger_id][4]) for b in cluster.bookies] == [b"4"] * 3
+
+    ScriptedCluster().run(story)

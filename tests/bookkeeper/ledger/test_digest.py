@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import crcmod.predefined
@@ -96,3 +98,15 @@ def test_the_check_value_of_crc32c() -> None:
 
 def test_a_scheme_does_not_show_its_keys() -> None:
     assert repr(DigestScheme(DigestType.HMAC, b"secret")) == "DigestScheme(HMAC)"
+
+
+def test_the_library_is_there_as_soon_as_somebody_has_a_scheme_that_needs_it() -> None:
+    """It was loaded with the first checksum, on a loop in the background: a process that was forked in that moment had
+    it half imported, and could compute none for as long as it lived."""
+    program = (
+        "import sys; from bookkeeper.ledger.digest import DigestScheme, DigestType\n"
+        "DigestScheme(DigestType.HMAC, b''); assert 'crc32c' not in sys.modules, 'a bookie needs none'\n"
+        "DigestScheme(DigestType.CRC32C, b''); assert 'crc32c' in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -12,7 +12,13 @@ from bookkeeper import wire
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import BookKeeperError, LedgerFencedError, MetadataUnavailableError, RequestTimedOutError
+from bookkeeper.errors import (
+    BookKeeperError,
+    DigestMismatchError,
+    LedgerFencedError,
+    MetadataUnavailableError,
+    RequestTimedOutError,
+)
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.replication.fragment import CopyConfig, Outcome
 from bookkeeper.replication.repair import Workshop, bring, digest_of, held_by
@@ -91,19 +97,27 @@ def test_a_target_that_acknowledges_and_forgets_is_not_swapped_in() -> None:
 
 
 @pytest.mark.rule("A1", "L5")
-def test_a_target_that_damages_what_it_keeps_is_not_swapped_in() -> None:
+@pytest.mark.parametrize("batches", [True, False], ids=["batches", "singles"])
+@pytest.mark.parametrize("damage", ["a byte", "another entry"])
+def test_a_target_that_damages_what_it_keeps_is_not_swapped_in(damage: str, batches: bool) -> None:
+    """What is read back counts only with the right digest and ids, one by one as well as in batches."""
+
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk:
             ledger_id = await on_three(cluster, bk)
             keep = cluster["b4"].store
+            wrong = cluster["b1"].entries[ledger_id][32]
+            for bookie in cluster.bookies:
+                bookie.batches = batches
 
             def damaged(ledger: int, entry_id: int, entry: bytes) -> None:
-                keep(ledger, entry_id, entry[:-1] + b"?" if entry_id == 33 else entry)
+                kept = entry[:-1] + b"?" if damage == "a byte" else wrong
+                keep(ledger, entry_id, kept if entry_id == 33 else entry)
 
             cluster["b4"].store = damaged  # type: ignore[method-assign, assignment]
             record = await record_of(bk, ledger_id)
             done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
-            assert done.outcome is Outcome.FAILED and "digest" in str(done.error)
+            assert done.outcome is Outcome.FAILED and isinstance(done.error, DigestMismatchError)
             assert NEW not in (await bk.metadata(ledger_id)).bookies
 
     ScriptedCluster().run(story)

@@ -30,6 +30,7 @@ from tests.bookkeeper.storage.workload import (
     add,
     everything,
     lid,
+    make_adds,
     make_entry,
     open_engine,
     read,
@@ -179,6 +180,20 @@ def test_a_repeat_must_carry_the_same_payload(disk: RecordingDisk) -> None:
         workers.pump()
     assert read(engine, workers, 1, 0) == make_entry(1, 0, lac=5)
     assert read(engine, workers, 1, 1) == make_entry(1, 1)
+
+
+@pytest.mark.rule("B6")
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_last_entry_must_not_come_again_with_another_payload_either(disk: RecordingDisk, count: int) -> None:
+    """Alone, and as the first of a run that goes on behind it: the very id that a writer and a recovery meet at."""
+    engine, workers = open_engine(disk)
+    add(engine, 1, 0, lac=-1)
+    add(engine, 1, 1)
+    adds = make_adds(1, [1, 2][:count], size=61)
+    with pytest.raises(DuplicateEntryError, match="entry 1 of ledger 1"):
+        engine.append(adds.runs[0], adds)
+    assert read(engine, workers, 1, 1) == make_entry(1, 1)
+    assert engine.last_entry(lid(1)) == 1
 
 
 @pytest.mark.rule("B8")
