@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -32,12 +33,16 @@ _REACH_S: Final = 10.0
 
 _MANAGER: Final = "org.apache.spark.sql.execution.streaming{}.FileSystemBasedCheckpointFileManager"
 
+_FAILOVER: Final = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 
-def spark_conf(location: str = "", *, spark_version: str | None = None) -> dict[str, str]:
+
+def spark_conf(location: str = "", *, spark_version: str | None = None, gateways: Sequence[str] = ()) -> dict[str, str]:
     """The settings of a Spark session that matter for a checkpoint on a gateway; none of them is a jar.
 
     ``location`` is where the checkpoint will be (the settings are the same for every gateway address);
-    ``spark_version`` defaults to the PySpark that is installed.
+    ``spark_version`` defaults to the PySpark that is installed. ``gateways``: the addresses (HOST:PORT) of several that
+    serve one namespace; then ``location`` names no host, but all of them: ``webhdfs://NAME/...``.
 
     * The file manager that works on FileSystem: 3 to 4 requests a file instead of 9, and the safer one, since the
       gateway's rename is atomic and never overwrites.
@@ -47,6 +52,7 @@ def spark_conf(location: str = "", *, spark_version: str | None = None) -> dict[
     """
     if location and urlsplit(location).scheme not in ("webhdfs", "swebhdfs"):
         raise ConfigError(f"expected webhdfs://HOST:PORT/NAME, got {location!r}")
+    named = _named(location, gateways) if gateways else {}
     options = "-Dhttp.maxConnections=64"
     return {
         "spark.sql.streaming.checkpointFileManagerClass": file_manager(spark_version),
@@ -55,6 +61,25 @@ def spark_conf(location: str = "", *, spark_version: str | None = None) -> dict[
         "spark.hadoop.dfs.webhdfs.socket.connect-timeout": "5s",
         "spark.driver.extraJavaOptions": options,
         "spark.executor.extraJavaOptions": options,
+        **named,
+    }
+
+
+def _named(location: str, gateways: Sequence[str]) -> dict[str, str]:
+    """One name for several gateways: Hadoop's client asks them in this order, and goes on to the next one when it is
+    told that the first stands by, or cannot reach it."""
+    parts = urlsplit(location)
+    name = parts.netloc
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"with gateways= the location names all of them, like webhdfs://NAME/PATH; got {location!r}")
+    each = {f"g{number}": str(Address.parse(gateway)) for number, gateway in enumerate(gateways, 1)}
+    protocol = "https" if parts.scheme == "swebhdfs" else "http"
+    hadoop = "spark.hadoop.dfs"
+    return {
+        f"{hadoop}.nameservices": name,
+        f"{hadoop}.ha.namenodes.{name}": ",".join(each),
+        **{f"{hadoop}.namenode.{protocol}-address.{name}.{key}": address for key, address in each.items()},
+        f"{hadoop}.client.failover.proxy.provider.{name}": _FAILOVER,
     }
 
 

@@ -6,6 +6,7 @@ import http.client
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 class Gateway:
     """``bk gateway webhdfs`` as a process, asked over HTTP."""
 
-    def __init__(self, cluster: Bookies, name: str) -> None:
-        self.port = free_port()
-        words = ("gateway", "webhdfs", "--metadata", cluster.uri, "--listen", f"127.0.0.1:{self.port}")
+    def __init__(self, cluster: Bookies, name: str, *more: str, port: int = 0) -> None:
+        self.port = port or free_port()
+        words = ("gateway", "webhdfs", "--metadata", cluster.uri, "--listen", f"127.0.0.1:{self.port}", *more)
         self.process = Process(name, cluster.home, *words).start()
 
     def ask(self, path: str, op: str, method: str = "GET", timeout_s: float = 10.0) -> tuple[int, bytes]:
@@ -38,12 +39,24 @@ class Gateway:
         status, body = self.ask(path, "MKDIRS", "PUT")
         return status == 200 and json.loads(body)["boolean"] is True
 
-    def names(self) -> list[str] | None:
-        """What lies in the root; None: it does not answer that now."""
-        status, body = self.ask("/", "LISTSTATUS")
+    def names(self, path: str = "/") -> list[str] | None:
+        """What lies in a directory; None: it does not answer that now."""
+        status, body = self.ask(path, "LISTSTATUS")
         if status != 200:
             return None
         return [entry["pathSuffix"] for entry in json.loads(body)["FileStatuses"]["FileStatus"]]
+
+    def health(self) -> dict[str, Any]:
+        """What /health says of it; nothing if it does not answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("GET", "/health")
+            fields: dict[str, Any] = json.loads(connection.getresponse().read())
+            return fields
+        except OSError:
+            return {}
+        finally:
+            connection.close()
 
 
 @pytest.fixture

@@ -106,6 +106,20 @@ def test_the_settings() -> None:
         spark_conf("file:///x")
 
 
+def test_several_gateways_have_one_name() -> None:
+    settings = spark_conf("swebhdfs://ckpt/app", gateways=["gw1:9871", "gw2:9871"])
+    dfs = {name.removeprefix("spark.hadoop.dfs."): value for name, value in settings.items()}
+    assert dfs["nameservices"] == "ckpt"
+    assert [dfs[f"namenode.https-address.ckpt.{key}"] for key in dfs["ha.namenodes.ckpt"].split(",")] == [
+        "gw1:9871",
+        "gw2:9871",
+    ]
+    assert dfs["client.failover.proxy.provider.ckpt"].endswith(".ConfiguredFailoverProxyProvider")
+    for wrong in ("", "webhdfs://gw1:9870/app", "webhdfs:///app"):
+        with pytest.raises(ConfigError, match="webhdfs://NAME/PATH"):
+            spark_conf(wrong, gateways=["gw1:9870"])
+
+
 def test_the_front_door_has_nothing_else() -> None:
     assert spark_wal.CheckpointService is not None
     with pytest.raises(AttributeError):
