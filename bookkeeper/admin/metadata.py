@@ -13,13 +13,16 @@ from typing import Any, cast
 import click
 
 from bookkeeper.admin.options import connected, counted, finish, json_option, metadata_option, print_json, print_table
+from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.embedded import EmbeddedUri
 from bookkeeper.errors import ConfigError, NoClusterError, SessionsLiveError
-from bookkeeper.meta import service_uri
+from bookkeeper.ids import Address, BookieId, bookie_id
+from bookkeeper.meta import Metadata, service_uri
 from bookkeeper.meta.access import AccessStore, audit
 from bookkeeper.meta.copying import Copying, Place, Report
 from bookkeeper.meta.paths import Paths
 from bookkeeper.real import system_seams
+from bookkeeper.replication.rollback import KEEP_S, Held, accept, look
 from bookkeeper.seams import Lock, Seams
 
 
@@ -144,6 +147,116 @@ class _Bar:
 
     def __exit__(self, *exc_info: object) -> None:
         self._progress.stop()
+
+
+# -- going on from an older state --------------------------------------------------------------------------
+
+
+@metadata.command("accept-rollback")
+@metadata_option
+@click.option(
+    "--bookie",
+    "places",
+    multiple=True,
+    metavar="ID=HOST:PORT",
+    help="Where a bookie listens that is not registered and whose id is no address. May be repeated.",
+)
+@click.option("--without", multiple=True, metavar="ID", help="Go on without asking this bookie. May be repeated.")
+@click.option(
+    "--keep",
+    "keep_h",
+    type=click.FloatRange(0, 10 * 365 * 24),
+    default=KEEP_S / 3600,
+    show_default=True,
+    metavar="HOURS",
+    help="For so long bookies keep ledgers that metadata do not know.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def accept_rollback(
+    metadata: str, places: tuple[str, ...], without: tuple[str, ...], keep_h: float, yes: bool, as_json: bool
+) -> None:
+    """Go on from metadata that were put back to an older state, when nothing newer is left.
+
+    Bookies that are up are asked which ledgers they hold: leave them running. Ids are given out above all of them from
+    then on. Ledgers that metadata do not know are listed, and kept for a time. Then start every bookie, gateway and
+    client again. What was written after the backup is not in any metadata: restore a newer one if there is any.
+
+    \b
+      bk metadata accept-rollback -m zk://zk1:2181/ledgers --bookie b1=10.0.0.1:3181 --without b3
+    """
+    if as_json and not yes:
+        raise click.UsageError("--json asks nothing: give --yes, too")
+    addresses = dict(_place_of(text) for text in places)
+
+    async def asked() -> Held:
+        async with _metadata_only(metadata) as client:
+            return await look(client, addresses)
+
+    async def accepted() -> tuple[Held, int]:
+        async with _metadata_only(metadata) as client:
+            held = await look(client, addresses)
+            return held, await accept(client, held, keep_s=int(keep_h * 3600), without=frozenset(without))
+
+    if not yes:
+        _show(finish(asked()))
+        click.confirm("Go on from these metadata? What they do not know is given up", abort=True)
+    held, first = finish(accepted(), changes=True)
+    if as_json:
+        unknown = {str(ledger): bookies for ledger, bookies in held.unknown.items()}
+        print_json({"next_id": first, "asked": held.asked, "away": held.away, "unknown": unknown})
+        return
+    if yes:
+        _show(held)
+    click.echo(f"accepted: the next ledger id is {first} or above; start every bookie, gateway and client again")
+
+
+def _show(held: Held) -> None:
+    for bookie, count in sorted(held.asked.items()):
+        click.echo(f"{bookie} holds {counted(count, 'ledger')}")
+    for bookie, reason in sorted(held.away.items()):
+        click.echo(f"{bookie} does not answer: {reason}")
+    if held.unknown:
+        rows = [{"ledger": ledger, "held_by": list(bookies)} for ledger, bookies in held.unknown.items()]
+        print_table(f"{counted(len(rows), 'ledger')} that no metadata know", ["ledger", "held_by"], rows)
+    else:
+        click.echo("no bookie that was asked holds a ledger that metadata do not know")
+
+
+def _place_of(text: str) -> tuple[BookieId, Address]:
+    name, equals, place = text.partition("=")
+    try:
+        if not equals:
+            raise ValueError(f"expected ID=HOST:PORT, got {text!r}")
+        return bookie_id(name), Address.parse(place)
+    except ValueError as error:
+        raise click.UsageError(f"--bookie: {error}") from error
+
+
+@contextlib.asynccontextmanager
+async def _metadata_only(uri: str) -> AsyncIterator[BookKeeper]:
+    """A client that starts no bookies: those of an embedded cluster would refuse."""
+    if not uri.startswith("embedded:"):
+        async with connected(uri) as client:
+            yield client
+        return
+    seams = system_seams()
+    async with _place(uri, seams, new=False) as place:
+        found = await Metadata.over(place.store, seams, root=place.paths.root)
+        async with await BookKeeper.over(_Open(found), seams=seams) as client:
+            yield client
+
+
+class _Open:
+    """Metadata that somebody else closes."""
+
+    net = None
+
+    def __init__(self, metadata: Metadata) -> None:
+        self.metadata = metadata
+
+    async def close(self) -> None:
+        """Nothing is left to do."""
 
 
 # -- access lists -------------------------------------------------------------------------------------------

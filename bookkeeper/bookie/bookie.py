@@ -26,7 +26,7 @@ from bookkeeper.errors import (
     NoSuchEntryError,
     NoSuchLedgerError,
 )
-from bookkeeper.ids import NO_ENTRY, EntryId, LedgerId
+from bookkeeper.ids import NO_ENTRY, EntryId, IdRanges, LedgerId
 from bookkeeper.runs import ENTRY_HEADER, Adds, Run
 from bookkeeper.storage.engine import AvailabilityRun, Engine, PackedEntries
 from bookkeeper.wire import Status
@@ -322,11 +322,19 @@ class Bookie:
         reply(wire.InfoReply(Status.OK, total, free))
 
     def _list(self, request: wire.ListEntries, reply: Reply) -> None:
-        body = encode_availability(self.engine.entries(request.ledger_id))
+        body = encode_availability(self._listed(request.ledger_id))
         if len(body) > self._frame_max - 64:
             reply(wire.failure(request, Status.IO_ERROR))  # more holes than fit into a frame: it cannot be told
             return
         reply(wire.ListReply(Status.OK, request.ledger_id, body))
+
+    def _listed(self, ledger_id: LedgerId) -> Sequence[AvailabilityRun]:
+        if ledger_id in (wire.LEDGERS_HELD, wire.LEDGERS_DROPPED):
+            ids = self.engine.dropped
+            if ledger_id == wire.LEDGERS_HELD:
+                ids = IdRanges((held, held) for held in self.engine.ledgers())
+            return [AvailabilityRun(EntryId(first), last - first + 1) for first, last in ids]
+        return self.engine.entries(ledger_id)
 
     # -- inside -------------------------------------------------------------------------------------------
 

@@ -42,6 +42,8 @@ class Condition:
     garbage_age_s: float | None = None
     nothing_is_collected: str | None = None
     """Why deleted ledgers are not collected."""
+    kept_though_unknown: int = 0
+    """Ledgers that metadata do not know, kept for a time after an accepted loss."""
     doing: tuple[str, ...] = ()
     """What residents say of themselves: what they are doing, and why they are not."""
 
@@ -74,6 +76,8 @@ class Condition:
             said.append(f"it may have lost acknowledged data: {self.limbo}")
         if self.nothing_is_collected is not None:
             said.append(f"deleted ledgers are not collected: {self.nothing_is_collected}")
+        if self.kept_though_unknown:
+            said.append(f"it keeps {self.kept_though_unknown} ledgers that metadata do not know, for a time")
         return [*said, *self.doing]
 
 
@@ -110,5 +114,6 @@ def health(condition: Condition) -> dict[str, Any]:
         "ledgers_lost_before": condition.ledgers_lost_before,
         "seconds_since_garbage_pass": None if age is None else round(age, 1),
         "nothing_is_collected": condition.nothing_is_collected,
+        "kept_though_unknown": condition.kept_though_unknown,
         "sentences": condition.sentences(),
     }

@@ -8,7 +8,7 @@ import os
 
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.garbage import GarbageProof
-from bookkeeper.errors import CookieError, MetadataFormatError, NoSuchLedgerError
+from bookkeeper.errors import CookieError, MetadataFormatError, MetadataRolledBackError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.rollback import Beacon
@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 
 SEEN_TRANSACTION = "metadata-transaction"
 """File with the highest transaction of the metadata store this bookie has seen (M10)."""
+
+KEPT = "rollback-kept"
+"""File with the loss after which ledgers are kept that metadata do not know, and for how many seconds they were."""
 
 COUNTED = "metadata-beacon"
 """File with the number that this bookie counted up in the store last, and the copy of the metadata it belongs to."""
@@ -37,6 +40,11 @@ async def check_metadata(metadata: Metadata, disk: Disk, directory: str) -> None
     if disk.exists(path):
         try:
             await metadata.check_not_rolled_back(disk.read_file(path))
+        except MetadataRolledBackError as error:
+            raise MetadataRolledBackError(
+                f"the metadata are in an older state than this bookie has seen ({error}): put a newer copy back; if "
+                "there is none, bk metadata accept-rollback lets the cluster go on from this one"
+            ) from error
         except ValueError as error:
             raise CookieError(f"{path} is damaged") from error
 
@@ -80,6 +88,10 @@ class GarbageCollector:
         self._proof = GarbageProof(config.garbage_grace_s, config.garbage_shrink_max)
         self._failed = metrics.counter("garbage_passes_failed_total", "Garbage passes that proved nothing.")
         self._last_good: float | None = None
+        self._passed_at: float | None = None
+        """When the time that ledgers are kept after an accepted loss was last noted."""
+        self.kept = 0
+        """Ledgers that metadata do not know, kept after an accepted loss (M10)."""
         self._unfinished = False
         """Ledgers were dropped, and the disk could not yet free what they took."""
 
@@ -117,11 +129,38 @@ class GarbageCollector:
                 absent.append(ledger)
             except MetadataFormatError:
                 log.error("the metadata of ledger %d cannot be read; its data is kept", ledger)
+        absent = await self._not_kept(absent)
         dead = self._proof.confirmed(absent, self._seams.clock.monotonic())
         if dead or self._unfinished:
             await self._drop(dead)
         self._last_good = self._seams.clock.monotonic()
         return dead
+
+    async def _not_kept(self, absent: list[LedgerId]) -> list[LedgerId]:
+        """Without those of which metadata may have been lost: until an accepted loss is so old, they are kept, unless
+        somebody has deleted them since. Time counts while this bookie runs, from pass to pass."""
+        last = self._metadata.lineage.copies[-1:]
+        loss = last[0].loss if last else None
+        self.kept = 0
+        if loss is None:
+            return absent
+        path, now = os.path.join(self._config.directory, KEPT), self._seams.clock.monotonic()
+        name, passed = last[0].id, 0.0
+        if self._seams.disk.exists(path):
+            noted = self._seams.disk.read_file(path).decode(errors="replace").split()
+            if len(noted) == 2 and noted[0] == name and noted[1].isdecimal():
+                passed = float(noted[1])
+        passed += now - (self._passed_at if self._passed_at is not None else now)
+        self._passed_at = now
+        if passed >= loss.keep_s:
+            return absent
+        replace_file(self._seams.disk, path, f"{name} {int(passed)}\n".encode())
+        going = []
+        for ledger in absent:
+            if ledger > loss.highest or await self._metadata.ledgers.deleted.has(ledger):
+                going.append(ledger)
+        self.kept = len(absent) - len(going)
+        return going
 
     @property
     def refused(self) -> str | None:

@@ -450,6 +450,7 @@ class BookieServer:
             garbage_age_s=self._garbage.age_s if self._garbage is not None else None,
             doing=self._completion.sentences() if self._completion is not None else (),
             nothing_is_collected=self._garbage.refused if self._garbage is not None else None,
+            kept_though_unknown=self._garbage.kept if self._garbage is not None else 0,
         )
 
     def health(self) -> dict[str, Any]:
@@ -544,6 +545,9 @@ class BookieServer:
             await self._completion.close()
         assert self._connections is not None
         assert self._gate is not None
+        if self._garbage is not None:
+            with contextlib.suppress(OSError):  # what was noted last stands
+                self._garbage.remember()
         if self._registration is not None:
             await self._registration.unregister()
         self._gate.close()

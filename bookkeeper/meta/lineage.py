@@ -3,7 +3,8 @@
 All of it is our own state beside the root (D4), and written by copying.py:
 
 =============  ============================================================================================
-``copied``     which copies led here, oldest first: an id each, and the source's transaction it included
+``copied``     which copies led here, oldest first: an id each, and the source's transaction it included; and where
+               the cluster went on from an older state than there had been (``bk metadata accept-rollback``)
 ``copying``    a copy into this store has begun and not ended: there is no cluster here yet
 ``moved``      a copy from this store has ended; the cluster's life goes on there, not here
 =============  ============================================================================================
@@ -15,6 +16,7 @@ copy that they belong to as well, and after a move the store must have been copi
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,13 +30,25 @@ MOVED: Final = "moved"
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """The contents went on from an older state, because an operator has said so."""
+
+    highest: int
+    """No ledger id above this was found anywhere; -1: none at all."""
+    keep_s: int
+    """For so long bookies keep ledgers up to there that metadata do not know."""
+
+
+@dataclass(frozen=True, slots=True)
 class Copy:
     """One move."""
 
     id: str
     """Random; names the store's contents from then on."""
     transaction: int
-    """The source's newest transaction when it was copied."""
+    """The source's newest transaction when it was copied; of a loss, the store's own."""
+    loss: Loss | None = None
+    """What was seen before is not required any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +63,18 @@ class Lineage:
         return self.copies[-1].id if self.copies else ""
 
     def encode(self) -> bytes:
-        return json.dumps([[copy.id, copy.transaction] for copy in self.copies]).encode()
+        rows: list[list[Any]] = []
+        for copy in self.copies:
+            lost = [] if copy.loss is None else [{"highest": copy.loss.highest, "keep_s": copy.loss.keep_s}]
+            rows.append([copy.id, copy.transaction, *lost])
+        return json.dumps(rows).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> Lineage:
         """Raises: MetadataFormatError."""
         try:
-            return cls(tuple(Copy(str(name), int(transaction)) for name, transaction in json.loads(data)))
-        except (ValueError, TypeError) as error:
+            return cls(tuple(_copy(*row) for row in json.loads(data)))
+        except (ValueError, TypeError, KeyError) as error:
             raise MetadataFormatError(f"the record of copies cannot be read: {data[:100]!r}") from error
 
     def mark(self, transaction: int) -> bytes:
@@ -75,6 +93,9 @@ class Lineage:
         if name == self.id:
             return seen
         names = ["", *(copy.id for copy in self.copies)]
+        since = self.copies[names.index(name) :] if name in names else self.copies[-1:]
+        if any(copy.loss is not None for copy in since):
+            return 0
         if name not in names:
             raise MetadataRolledBackError(
                 f"this bookie knows its metadata as copy {name}, which this store does not come from: "
@@ -86,6 +107,11 @@ class Lineage:
                 f"transaction {seen} was seen before this store was copied, the copy ends at {copied.transaction}"
             )
         return 0
+
+
+def _copy(name: str, transaction: int, loss: Mapping[str, int] | None = None) -> Copy:
+    lost = None if loss is None else Loss(int(loss["highest"]), int(loss["keep_s"]))
+    return Copy(str(name), int(transaction), lost)
 
 
 async def read(store: MetadataStore, paths: Paths) -> Lineage:

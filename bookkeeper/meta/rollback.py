@@ -126,7 +126,6 @@ class Beacon:
         """Count on, so that what is lost since the last time is little, and tell ``counted`` to write it down. Until an
         older state is found."""
         while True:
-            await asyncio.sleep(BEACON_S)
             try:
                 await self.count_up()
                 counted()
@@ -134,6 +133,7 @@ class Beacon:
                 return
             except MetadataError as error:
                 _log.info("%s was not counted up: %s", self._path, error)
+            await asyncio.sleep(BEACON_S)
 
     async def _read(self) -> int:
         try:

@@ -12,6 +12,8 @@ from bookkeeper.wire.dialect import Detector, decode_reply, encode_reply, encode
 from bookkeeper.wire.framing import Framer, frame
 from bookkeeper.wire.requests import (
     HIGH_PRIORITY,
+    LEDGERS_DROPPED,
+    LEDGERS_HELD,
     AddEntry,
     AddReply,
     Auth,
@@ -46,6 +48,8 @@ from bookkeeper.wire.status import Status, error_of, status_of
 __all__ = [
     "FRAME_MAX",
     "HIGH_PRIORITY",
+    "LEDGERS_DROPPED",
+    "LEDGERS_HELD",
     "AddEntry",
     "AddReply",
     "Auth",

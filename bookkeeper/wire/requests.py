@@ -147,6 +147,12 @@ class GetBookieInfo:
     requested: int = 3
 
 
+LEDGERS_HELD: Final = LedgerId(-1)
+LEDGERS_DROPPED: Final = LedgerId(-2)
+"""Asked for the entries of these, a bookie of ours lists ledgers, by their ids: those it holds anything of, and those
+it has collected. Others have no such ledger."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListEntries:
     """Which entries of a ledger the bookie holds."""

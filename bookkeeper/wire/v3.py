@@ -25,6 +25,8 @@ from bookkeeper.wire.framing import frame
 from bookkeeper.wire.requests import (
     CONTEXT_PAIRS,
     CONTEXT_TEXT,
+    LEDGERS_DROPPED,
+    LEDGERS_HELD,
     AddEntry,
     AddReply,
     Auth,
@@ -244,7 +246,8 @@ def _decode_info(message: pb.Request) -> _Decoded:
 
 def _decode_list(message: pb.Request) -> _Decoded:
     ledger_id = LedgerId(message.getListOfEntriesOfLedgerRequest.ledgerId)
-    return ListEntries(ledger_id), None if ledger_id >= 0 else Status.NO_LEDGER
+    known = ledger_id >= 0 or ledger_id in (LEDGERS_HELD, LEDGERS_DROPPED)
+    return ListEntries(ledger_id), None if known else Status.NO_LEDGER
 
 
 def _decode_auth(message: pb.Request) -> _Decoded:

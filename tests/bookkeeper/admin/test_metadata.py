@@ -95,3 +95,40 @@ def test_a_file_has_no_access_lists(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/m.db"
     bk("init", "-m", uri)
     bk("metadata", "audit-acls", "-m", uri).refused("no access lists")
+
+
+@pytest.mark.rule("M10", "M6")
+def test_a_file_that_was_restored_is_refused_until_the_loss_is_accepted(embedded: str, tmp_path: Path) -> None:
+    """Bookies that had seen more did not start, and nothing an operator could say changed that."""
+    file, backup = tmp_path / "bk" / "metadata.sqlite", tmp_path / "backup"
+    backup.write_bytes(file.read_bytes())
+    assert not file.with_name("metadata.sqlite-wal").exists(), "it was closed"
+
+    async def more() -> None:
+        async with BookKeeper.connect(f"{embedded}?bookies=1") as client:
+            for _ in range(3):
+                async with await client.create_ledger(ensemble=1, write_quorum=1, ack_quorum=1) as ledger:
+                    await ledger.append(b"lost")
+
+    run(more())
+    file.write_bytes(backup.read_bytes())
+    bk("ledger", "list", "-m", f"{embedded}?bookies=1").refused("older state")
+    command = ("metadata", "accept-rollback", "-m", embedded)
+    bk(*command, "--json").refused("give --yes, too", status=2)
+    bk(*command, "--bookie", "b1", "--yes").refused("expected ID=HOST:PORT", status=2)
+    refused = bk(*command, "--yes")
+    assert refused.status == 1
+    assert "not every bookie was asked" in refused.err and "--without" in refused.err
+    [name] = bk("bookies", "-m", f"sqlite://{file}", "--json").document
+    found = bk(*command, "--yes", "--json", "--without", name["bookie"]).document
+    assert found["next_id"] > 2**32 and list(found["away"]) == [name["bookie"]]
+
+    async def survivors() -> tuple[bytes, int]:
+        async with BookKeeper.connect(f"{embedded}?bookies=1") as client:
+            async with await client.open_ledger(0) as reader:
+                payload = await reader.read_entry(0)
+            async with await client.create_ledger(ensemble=1, write_quorum=1, ack_quorum=1) as ledger:
+                return payload, ledger.id
+
+    payload, new = run(survivors())
+    assert payload == b"hello" and new >= found["next_id"]

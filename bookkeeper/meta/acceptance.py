@@ -1,0 +1,106 @@
+"""Going on from an older state of the metadata, because nothing newer is left (M10): what ``bk metadata
+accept-rollback`` changes in the store.
+
+    ids       the generator goes on above every id that was found to be in use, or where none can have been (M6)
+    open      one transaction enters the loss into the record of where the contents come from (lineage.py)
+
+The second makes the first known: whoever was connected ends, and bookies that have seen more start again. Killed in
+between and run again it ends the same; ids that were passed over stay unused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from bookkeeper.errors import IllegalOperationError, KeyExistsError, MetadataConflictError, NoSuchKeyError
+from bookkeeper.meta import lineage as lineages
+from bookkeeper.meta.cluster import Metadata
+from bookkeeper.meta.copying import BATCH_OPERATIONS, BURNT_MAX, probe, settle
+from bookkeeper.meta.layout import SHORT_MAX, Layout
+from bookkeeper.meta.lineage import COPIED, Copy, Lineage, Loss
+from bookkeeper.meta.store import Create, Delete, Operation, settled_create, settled_set
+
+HIGH_MAX: Final = (1 << 31) - 1
+UNSEEN: Final = 1024
+"""So many high parts of long ids are passed over for bookies that could not be asked."""
+
+_HOB = re.compile(r"HOB-(\d{10})")
+
+
+async def accept(metadata: Metadata, *, new_id: str, used: Sequence[int], keep_s: int, unasked: bool) -> int:
+    """Let the cluster go on from what its metadata show now; the lowest id that can be given out from now on.
+
+    Args:
+        new_id: a random name for what the store shows from now on.
+        used: ids that must not be given out again, of every bookie that was asked.
+        keep_s: for so long bookies keep ledgers up to the highest of these that metadata do not know.
+        unasked: there are bookies that may hold ids above these.
+
+    Raises:
+        IllegalOperationError: ``unasked``, and the layout has no room to go round ids that nobody knows.
+        ClusterMovedError: the cluster goes on elsewhere.
+        MetadataConflictError: somebody else accepts a loss at this moment.
+    """
+    store, paths = metadata.store, metadata.paths
+    came = await lineages.read(store, paths)
+    highest = max(used, default=-1)
+    first = await _raise_ids(metadata, highest, unasked=unasked)
+    loss = Copy(new_id, store.last_transaction, Loss(highest, keep_s))
+    value, path = Lineage((*came.copies, loss)).encode(), paths.own(COPIED)
+    try:
+        found = await store.get(path)
+    except NoSuchKeyError:
+        try:
+            await settled_create(store, path, value, parents=True)
+        except KeyExistsError as error:
+            raise _meanwhile() from error
+    else:
+        if Lineage.decode(found.value) != came:
+            raise _meanwhile()
+        await settled_set(store, path, value, found.version)
+    return first
+
+
+def _meanwhile() -> MetadataConflictError:
+    return MetadataConflictError("the record of where these metadata come from was changed meanwhile: look again")
+
+
+async def _raise_ids(metadata: Metadata, highest: int, *, unasked: bool) -> int:
+    store, paths, layout = metadata.store, metadata.paths, metadata.layout
+    short_only = layout in (Layout.FLAT, Layout.LEGACY_HIERARCHICAL)
+    if short_only and unasked:
+        raise IllegalOperationError(
+            f"ledger ids of a {layout.name.lower()} cluster are short: what a bookie holds that cannot be asked "
+            "can not be gone round; every bookie must be asked"
+        )
+    hobs = await _hobs(metadata)
+    parent = paths.root if layout is Layout.FLAT else paths.id_generator
+    if not hobs and not unasked and highest < SHORT_MAX:
+        if await store.exists(parent) is None:
+            await settled_create(store, parent, b"", parents=True)
+        now = await probe(store, parent)
+        if short_only or highest - now <= BURNT_MAX:
+            while now < highest:
+                count = min(BATCH_OPERATIONS // 2, highest - now)
+                burn: list[Operation] = [Create(f"{parent}/burnt"), Delete(f"{parent}/burnt", None)]
+                await settle(store, burn * count, again=True)
+                now = await probe(store, parent)
+            return now + 1
+    high = max([*hobs, highest >> 32, 0]) + 1 + (UNSEEN if unasked else 0)
+    if high > HIGH_MAX:  # somebody chose ids near the end: go on where the generator is
+        high = max([0, *hobs]) + 1 + (UNSEEN if unasked else 0)
+    try:
+        await settled_create(store, f"{paths.long_id_generator}/HOB-{high:010d}", b"", parents=True)
+    except KeyExistsError:
+        pass
+    return high << 32
+
+
+async def _hobs(metadata: Metadata) -> list[int]:
+    try:
+        names = await metadata.store.children(metadata.paths.long_id_generator)
+    except NoSuchKeyError:
+        return []
+    return [int(found[1]) for name in names if (found := _HOB.fullmatch(name))]

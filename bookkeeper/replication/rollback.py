@@ -1,0 +1,143 @@
+"""The way out of metadata that were put back to an older state (M10): what do the bookies hold, and go on.
+
+Bookies are asked which ledgers they hold and which they have dropped; none of these ids is given out again (M6), and
+ledgers that metadata do not know are kept for a time. Those that do not answer are named: whoever goes on without them
+says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from bookkeeper.client.asking import ask, failure_of
+from bookkeeper.client.bookie_pool import BookiePool, Use
+from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.client.services import Services
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import BookieUnavailableError, BookKeeperError, IllegalOperationError, MalformedFrameError
+from bookkeeper.ids import Address, BookieId, IdRanges, LedgerId
+from bookkeeper.meta.acceptance import accept as accept_in_store
+from bookkeeper.wire import LEDGERS_DROPPED, LEDGERS_HELD, ListEntries, ListReply, Reply
+from bookkeeper.wire.availability import decode_availability
+
+KEEP_S: Final = 7 * 24 * 3600
+"""For so long ledgers that metadata do not know are kept."""
+
+
+@dataclass(slots=True)
+class Held:
+    """What the bookies said."""
+
+    asked: dict[BookieId, int] = field(default_factory=dict)
+    """Who answered, and how many ledgers are there."""
+    away: dict[BookieId, str] = field(default_factory=dict)
+    """Who did not, and why."""
+    unknown: dict[LedgerId, list[BookieId]] = field(default_factory=dict)
+    """Ledgers that no metadata know, and who holds them."""
+    used: IdRanges = field(default_factory=IdRanges)
+    """Ids that must not be given out again."""
+
+
+async def look(client: BookKeeper, addresses: Mapping[BookieId, Address] | None = None) -> Held:
+    """Ask every known bookie. Changes nothing.
+
+    Args:
+        addresses: where bookies are that are not registered and whose ids are no addresses.
+
+    Raises:
+        MetadataError: the store cannot say who is known, or which ledgers there are.
+    """
+    metadata, services = client.services.metadata, client.services
+    where = dict(addresses or {})
+
+    async def address_of(bookie: BookieId) -> Address:
+        if bookie in where:
+            return where[bookie]
+        try:
+            return await metadata.bookies.address(bookie)
+        except BookieUnavailableError:
+            try:
+                return Address.parse(bookie)
+            except ValueError:
+                raise BookieUnavailableError(
+                    f"{bookie} is not registered: where it listens is told by --bookie {bookie}=HOST:PORT"
+                ) from None
+
+    found = Held()
+    listed = IdRanges()
+    async for ledger_id in metadata.ledgers.list():
+        listed.add(ledger_id)
+    found.used.update(listed)
+    config = replace(services.config, protocol="v3")
+    pool = BookiePool(services.seams.net, services.seams.rng, config, address_of)
+    asking = replace(services, pool=pool, config=config)
+    pool.begin()
+    try:
+        known = sorted({*await metadata.bookies.known(), *where})
+        await asyncio.gather(*(_ask_one(asking, bookie, listed, found) for bookie in known))
+    finally:
+        await pool.close()
+    found.unknown = dict(sorted(found.unknown.items()))
+    return found
+
+
+async def accept(client: BookKeeper, held: Held, *, keep_s: int = KEEP_S, without: frozenset[str] = frozenset()) -> int:
+    """Go on from what the metadata show; the lowest id that can be given out from now on.
+
+    Raises:
+        IllegalOperationError: a bookie was not asked that is not in ``without``.
+        MetadataError: as :func:`bookkeeper.meta.acceptance.accept`.
+    """
+    missing = sorted(bookie for bookie in held.away if bookie not in without)
+    if missing:
+        reasons = "; ".join(f"{bookie}: {held.away[bookie]}" for bookie in missing)
+        raise IllegalOperationError(
+            f"not every bookie was asked ({reasons}). Start those that are stopped only afterwards; --without ID goes "
+            "on without asking one: ids are then given out from far above, and what it holds is not listed"
+        )
+    name = f"{client.services.seams.rng.getrandbits(64):016x}"
+    used = [last for _, last in held.used]
+    return await accept_in_store(
+        client.services.metadata, new_id=name, used=used, keep_s=keep_s, unasked=bool(held.away)
+    )
+
+
+async def _ask_one(services: Services, bookie: BookieId, listed: IdRanges, found: Held) -> None:
+    try:
+        held = await _list(services, bookie, LEDGERS_HELD)
+        dropped = await _list(services, bookie, LEDGERS_DROPPED)
+    except BookKeeperError as error:
+        found.away[bookie] = str(error)
+        return
+    found.asked[bookie] = sum(last - first + 1 for first, last in held)
+    found.used.update(held)
+    found.used.update(dropped)
+    for first, last in held:
+        for ledger_id in range(first, last + 1):
+            if ledger_id not in listed:
+                found.unknown.setdefault(LedgerId(ledger_id), []).append(bookie)
+
+
+async def _list(services: Services, bookie: BookieId, which: LedgerId) -> list[tuple[int, int]]:
+    """Ranges of ledger ids."""
+    answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
+    what = f"ledgers of {bookie}"
+    tasks = Tasks(what)
+
+    def answered(reply: Reply | BookKeeperError) -> None:
+        if not answer.done():
+            answer.set_result(reply)
+
+    try:
+        ask(services, tasks, bookie, ListEntries(which), answered, use=Use.LAC)
+        reply = await answer
+    finally:
+        await tasks.close()
+    if (error := failure_of(reply, what)) is not None:
+        raise error
+    if not isinstance(reply, ListReply) or reply.availability is None:
+        raise MalformedFrameError(f"{what}: a success without a list")
+    return list(decode_availability(reply.availability).runs())
