@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import sys
 import threading
 import time
@@ -62,22 +63,23 @@ def main(job: Job) -> None:
     counts = source.groupBy((f.col("value") % KEYS).alias("k")).agg(f.count("*").alias("n"), f.sum("value").alias("s"))
     writer = counts.writeStream.outputMode("update").foreachBatch(write).option("checkpointLocation", job.location)
 
-    def run() -> None:
+    orders: queue.Queue[str] = queue.Queue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            if line.strip() == "stop":
+                stopping.set()
+            else:
+                orders.put(line)
+        os._exit(0)
+
+    threading.Thread(target=listen, name="orders", daemon=True).start()
+    while True:  # in the session's own thread: elsewhere its errors come without the stack of the JVM
         try:
             writer.start().awaitTermination()
         except Exception as error:
             say({"stopped": None} if stopping.is_set() and "StoppedError" in str(error) else {"died": str(error)})
-
-    running = threading.Thread(target=run)
-    running.start()
-    for line in sys.stdin:
-        if line.strip() == "stop":
-            stopping.set()
-        else:
-            running.join()
-            running = threading.Thread(target=run)
-            running.start()
-    os._exit(0)
+        orders.get()
 
 
 def say(fields: dict[str, Any]) -> None:
