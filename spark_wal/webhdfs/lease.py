@@ -69,6 +69,9 @@ VACANT_AFTER: Final = 1.5
 LOOKS: Final = 5
 """So many times in a lease one that stands by looks whether it was renewed."""
 
+RELEASE_S: Final = 2.0
+"""How long a store that is away is waited for, to tell it that a lease is given up: it has run out by then."""
+
 RETRY_S: Final = 0.2
 """Pause after the store could not be asked."""
 
@@ -277,8 +280,9 @@ class StoreLease:
         if version is None or value is None or not waited:
             return  # whoever had it before us may hold it still: only time can tell a successor
         try:
-            await self._store.set(self._path, replace(value, released=True).encode(), version)
-        except BookKeeperError:
+            async with asyncio.timeout(RELEASE_S):
+                await self._store.set(self._path, replace(value, released=True).encode(), version)
+        except (BookKeeperError, TimeoutError):
             pass  # it runs out by itself
         self._version = None
 

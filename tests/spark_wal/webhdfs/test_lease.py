@@ -152,6 +152,18 @@ async def test_a_released_lease_is_taken_at_once() -> None:
 
 
 @in_virtual_time
+async def test_with_the_store_away_a_lease_is_given_up_in_time() -> None:
+    """It was waited for until the store gave up, 10 s: that was most of a gateway's stop."""
+    cluster = MemoryCluster()
+    lease = lease_on(cluster.connect(), "a")
+    await lease.acquire(Entry.TAKE_OVER)
+    cluster.begin_outage()
+    async with asyncio.timeout(3):
+        await lease.release()
+    assert not held(lease)
+
+
+@in_virtual_time
 async def test_one_that_stands_by_waits_until_the_owner_renews_no_more() -> None:
     cluster = MemoryCluster()
     store = cluster.connect()
