@@ -8,7 +8,9 @@ others, it looks at every ledger there is, and keeps in ``birth.json``
   and it was deleted). A ledger with a greater id is younger than this disk: nothing of it can have been lost here.
 * ``suspects``: the ledgers whose metadata name this bookie, or cannot be read. What was here of them is not known.
 
-The file is durable before the storage is opened for the first time: a crash in between begins anew.
+The file is durable before the storage is opened for the first time: a crash in between begins anew. What it says
+cannot be had from anywhere else, so a bookie that finds it missing, damaged or older than it was (the greatest
+``highest`` and the number of starts are known outside the disk, K32) looks at all ledgers once more.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from bookkeeper.errors import (
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.layout import SHORT_MAX
+from bookkeeper.runs import crc32c
 from bookkeeper.seams import Disk
 from bookkeeper.storage.durable import replace_file
 
@@ -55,26 +58,36 @@ class Birth:
         return replace(self, highest=max(self.highest, ledger_id))
 
 
-def read_birth(disk: Disk, directory: str) -> Birth | None:
+def read_birth(disk: Disk, directory: str, bookie: BookieId) -> Birth | None:
     """None of a bookie that began together with its cluster.
 
     Raises:
-        CookieError: the file is there and says something else.
+        CookieError: the file is there and says something else, or is another bookie's.
     """
     path = os.path.join(directory, BIRTH)
     if not disk.exists(path):
         return None
     try:
         found = json.loads(disk.read_file(path))
-        return Birth(LedgerId(int(found["highest"])), frozenset(LedgerId(int(key)) for key in found["suspects"]))
-    except (ValueError, KeyError, TypeError) as error:
+        birth = Birth(LedgerId(int(found["highest"])), frozenset(LedgerId(int(key)) for key in found["suspects"]))
+        crc, whose = found.get("crc"), found.get("bookie", bookie)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CookieError(f"{path} is damaged: {error}") from error
+    if crc is not None and crc != _crc(birth):  # files of before it was kept have none
+        raise CookieError(f"{path} is damaged: its checksum is another")
+    if whose != bookie:
+        raise CookieError(f"{path} is of bookie {whose}, not of {bookie}")
+    return birth
 
 
-def write_birth(disk: Disk, directory: str, birth: Birth) -> None:
+def write_birth(disk: Disk, directory: str, birth: Birth, bookie: BookieId) -> None:
     """Durable when this returns (K2)."""
-    text = json.dumps({"highest": birth.highest, "suspects": sorted(birth.suspects)})
-    replace_file(disk, os.path.join(directory, BIRTH), text.encode() + b"\n")
+    found = {"bookie": bookie, "highest": birth.highest, "suspects": sorted(birth.suspects), "crc": _crc(birth)}
+    replace_file(disk, os.path.join(directory, BIRTH), json.dumps(found).encode() + b"\n")
+
+
+def _crc(birth: Birth) -> int:
+    return crc32c(" ".join(map(str, [birth.highest, *sorted(birth.suspects)])).encode())
 
 
 async def survey(metadata: Metadata, bookie: BookieId, *, served_before: bool = False) -> Birth:

@@ -1,10 +1,12 @@
 """A bookie from start to stop.
 
-Start: listen (closing whoever comes too early) -> who am I -> cookie -> on an empty disk: which ledgers are there ->
-boot number -> open the disk -> serve -> register. A client that finds the registration finds a bookie that serves.
+Start: listen (closing whoever comes too early) -> who am I -> cookie -> what is known of the disk -> on an empty disk:
+which ledgers are there -> boot number -> open the disk -> serve -> register. A client that finds the registration finds
+a bookie that serves.
 
-Running: the registration follows the disk (writable, read-only; V8); deleted ledgers are collected (G1); a disk that
-failed ends the bookie (K23): :meth:`BookieServer.run_until_failure` returns why.
+Running: the registration follows the disk (writable, read-only; V8); deleted ledgers are collected (G1); how far the
+disk is becomes known outside it (K32); a disk that failed ends the bookie (K23):
+:meth:`BookieServer.run_until_failure` returns why.
 
 Stop: unregister -> accept nothing -> wait for what is in progress -> close the disk cleanly -> close connections.
 """
@@ -16,12 +18,13 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from bookkeeper.auth.config import TLS
 from bookkeeper.auth.loading import server_provider
 from bookkeeper.bookie.admission import Admission
-from bookkeeper.bookie.birth import BIRTH, Birth, read_birth, survey, write_birth
+from bookkeeper.bookie.birth import BIRTH, NO_LEDGER, Birth, read_birth, survey, write_birth
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.completion import Completion
 from bookkeeper.bookie.condition import Condition, health, liveness, readiness
@@ -42,6 +45,7 @@ from bookkeeper.bookie.identity import (
 )
 from bookkeeper.bookie.limbo import LimboWatch
 from bookkeeper.bookie.newcomer import Newcomer
+from bookkeeper.bookie.publisher import Publisher
 from bookkeeper.bookie.server import Connections
 from bookkeeper.errors import (
     BookKeeperError,
@@ -56,10 +60,12 @@ from bookkeeper.ids import Address, BookieId, LedgerId, bookie_id
 from bookkeeper.meta import Metadata, Registration, ServiceInfo
 from bookkeeper.meta.bookies import FOREIGN_WAIT_S
 from bookkeeper.meta.cookies import Cookie
+from bookkeeper.meta.disks import DiskRecord
 from bookkeeper.meta.rollback import RollbackWatch
 from bookkeeper.meta.store import SessionState, Watch, settled_create, update
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Lock, Seams
+from bookkeeper.storage.belonging import ForeignDirectoryError, is_unused
 from bookkeeper.storage.durable import replace_file
 from bookkeeper.storage.engine import Engine, EngineState
 
@@ -107,6 +113,7 @@ class BookieServer:
         self._birth: Birth | None = None
         self._newcomer: Newcomer | None = None
         self._completion: Completion | None = None
+        self._publisher: Publisher | None = None
         self._running = False
         self._chose_identity = False
         """This start wrote down whose directory it is."""
@@ -191,11 +198,14 @@ class BookieServer:
         beacon = new_beacon(self._metadata, disk, config, self.bookie_id)
         await beacon.check()
         self.first_start = await self._settle_cookie(chosen)
+        self._publisher = Publisher(self._metadata, self.bookie_id, self._seams.rng)
+        await self._publisher.look()
         served_before = await self._last_start() > 0
         self.boot = await self._next_boot()  # first: from now on nobody names it for what it held before (A2b)
         self._birth = await self._settle_birth(served_before)
         self._engine = await self._open_engine()
         self._start_http()  # the last thing that may be refused: nobody was served before
+        await self._publisher.opened(self.engine, (self._birth or Birth()).highest)
         self._serve()
         encrypts = self._guard is not None and self._guard.mode != "off"
         info = ServiceInfo.bookie(self.address, tls=encrypts, http=self.http_address)
@@ -217,8 +227,9 @@ class BookieServer:
             self.engine, self._metadata, self.bookie_id, self._state_changed.set, newcomer.cover, completion
         )
         present = RollbackWatch(self._metadata.store, self._metadata.present, self._on_rollback)
+        tell = self._publisher.run(self.engine, lambda: newcomer.highest, self._superseded)
         works = (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), newcomer.run())
-        for work in (*works, present.run(), beacon.run(self._garbage.remember)):
+        for work in (*works, tell, present.run(), beacon.run(self._garbage.remember)):
             self._tasks.append(asyncio.create_task(work))
         if self._guard is not None:
             self._tasks.append(asyncio.create_task(self._guard.run(self._seams.clock.wall_ms)))
@@ -295,14 +306,22 @@ class BookieServer:
         )
 
     async def _settle_birth(self, served_before: bool) -> Birth | None:
-        """On empty storage, look at the ledgers there are (W10a); later, what was seen then."""
+        """On empty storage, or if what was seen then is gone, look at the ledgers there are (W10a); else that."""
         disk, directory = self._seams.disk, self.config.directory
+        seen: LedgerId = NO_LEDGER
         if disk.exists(os.path.join(directory, OPENED)):
-            return read_birth(disk, directory)
+            self._refuse_emptied()
+            birth, doubt = self._remembered_birth()
+            if doubt is None:
+                return birth
+            log.error("bookie %s looks at all ledgers again, for %s", self.bookie_id, doubt)
+            known = self._known_disk
+            seen = LedgerId(max(known.highest if known is not None else NO_LEDGER, (birth or Birth()).highest))
         birth = await survey(self._metadata, self.bookie_id, served_before=served_before)
+        birth = birth.with_highest(seen)
         if birth == Birth() and not disk.exists(os.path.join(directory, BIRTH)):
             return None
-        write_birth(disk, directory, birth)
+        write_birth(disk, directory, birth, self.bookie_id)
         if birth.suspects:
             log.error(
                 "bookie %s starts on an empty disk, but %d ledgers name it: what it had of them is lost, and it "
@@ -311,6 +330,35 @@ class BookieServer:
                 len(birth.suspects),
             )
         return birth
+
+    def _refuse_emptied(self) -> None:
+        """Before anything is written: a later start would take what this one makes for the bookie's."""
+        if is_unused(self._seams.disk, self.config.storage):
+            raise CookieError(f"{self.config.storage.ledger_dir} is empty, but {self.bookie_id} is no new bookie")
+
+    def _remembered_birth(self) -> tuple[Birth | None, str | None]:
+        """What ``birth.json`` says, and why it cannot be all."""
+        disk, directory, known = self._seams.disk, self.config.directory, self._known_disk
+        try:
+            birth = read_birth(disk, directory, self.bookie_id)
+        except CookieError as error:
+            return None, str(error)
+        if known is not None and self._opened() < known.boot:
+            return birth, f"{directory} was put back from an older copy, or its file {OPENED!r} is missing or damaged"
+        if known is not None and (birth or Birth()).highest < known.highest:
+            return birth, f"{os.path.join(directory, BIRTH)} is missing or was put back from an older copy"
+        return birth, None
+
+    def _opened(self) -> int:
+        """The number of the last start that had the disk open, by the directory; 0 if it does not say."""
+        try:
+            return int(self._seams.disk.read_file(os.path.join(self.config.directory, OPENED)))
+        except (FileNotFoundError, ValueError):
+            return 0
+
+    @property
+    def _known_disk(self) -> DiskRecord | None:
+        return self._publisher.record if self._publisher is not None else None
 
     async def _last_start(self) -> int:
         """The store's transaction of the last start of this id; 0 before the first."""
@@ -333,9 +381,12 @@ class BookieServer:
             with contextlib.suppress(KeyExistsError):
                 await settled_create(store, path, b"0", parents=True)
 
+        known = self._known_disk
+        least = max(self._opened(), known.starting if known is not None else 0)
+
         def following(value: bytes) -> bytes:
             try:
-                return b"%d" % (int(value) + 1)
+                return b"%d" % (max(int(value), least) + 1)
             except ValueError as error:
                 raise MetadataFormatError(f"{path} is not a number") from error
 
@@ -344,6 +395,10 @@ class BookieServer:
     async def _open_engine(self) -> Engine:
         """In a worker: replay may take long, and the loop has a session to keep alive."""
         loop = asyncio.get_running_loop()
+        assert self._publisher is not None
+        known = await self._publisher.claim(self.boot, self._seams.disk, self.config.storage)
+        if known.boot:
+            known = replace(known, boot=max(known.boot, self._opened()))
         worker = self._seams.workers.worker(f"{self.bookie_id} open")
         try:
             engine = await worker.call(
@@ -352,25 +407,35 @@ class BookieServer:
                     self._seams.disk,
                     self._seams.workers,
                     boot=self.boot,
+                    known=known,
                     monotonic=self._seams.clock.monotonic,
                     call_later=loop.call_later,
                 )
             )
+        except ForeignDirectoryError as error:
+            raise await self._publisher.named(error) from error
         finally:
             worker.close()
         report = engine.report
-        opened = os.path.join(self.config.directory, OPENED)
-        if report.fresh and self._seams.disk.exists(opened):
-            engine.close_blocking()
-            raise CookieError(f"{self.config.storage.ledger_dir} is empty, but {self.bookie_id} is no new bookie")
-        replace_file(self._seams.disk, opened, b"%d\n" % self.boot)
+        replace_file(self._seams.disk, os.path.join(self.config.directory, OPENED), b"%d\n" % self.boot)
         if report.limbo_reason:
-            log.error("bookie %s may have lost acknowledged data: %s", self.bookie_id, report.limbo_reason)
+            log.error(
+                "bookie %s may have lost acknowledged data: %s. It denies nothing, and counts as fenced, for every "
+                "ledger that names it until that is closed and whole here again: `bk ledger recover` closes one, "
+                "`bk bookies drain` brings its data elsewhere",
+                self.bookie_id,
+                report.limbo_reason,
+            )
         for place in report.quarantined:
             log.error("bookie %s: damaged: %s", self.bookie_id, place)
         engine.on_state(self._on_state)
         engine.on_pressure(self._pressed, lambda: self._admission.set_pressure(False))
         return engine
+
+    def _superseded(self, reason: str) -> None:
+        """Two processes must not be one bookie (B11)."""
+        if self._failure is not None and not self._failure.done():
+            self._failure.set_result(reason)
 
     def _serve(self) -> None:
         config, disk = self.config, self._seams.disk
@@ -563,6 +628,11 @@ class BookieServer:
             await self._abandon()
 
     async def _close_engine(self) -> None:
+        await self._close_disk()
+        if self._publisher is not None and self._newcomer is not None:
+            await self._publisher.stopped(self.engine, self._newcomer.highest)
+
+    async def _close_disk(self) -> None:
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def done(error: BaseException | None) -> None:

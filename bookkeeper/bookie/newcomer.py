@@ -82,6 +82,11 @@ class Newcomer:
         """Ledgers of which this bookie cannot say what it had."""
         return len(self._suspects)
 
+    @property
+    def highest(self) -> LedgerId:
+        """Ledgers up to this one may be older than the disk, or than a loss on it."""
+        return self._birth.highest
+
     def cover(self, highest: LedgerId) -> None:
         """Ledgers up to this one may have lost something here just now; durable when this returns.
 
@@ -173,5 +178,5 @@ class Newcomer:
 
     def _keep(self, birth: Birth) -> None:
         if birth != self._birth:
-            write_birth(self._disk, self._directory, birth)
+            write_birth(self._disk, self._directory, birth, self._bookie)
             self._birth = birth

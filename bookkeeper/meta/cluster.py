@@ -19,6 +19,7 @@ from bookkeeper.meta import layout as layouts
 from bookkeeper.meta import lineage as lineages
 from bookkeeper.meta.bookies import Bookies
 from bookkeeper.meta.cookies import Cookies
+from bookkeeper.meta.disks import Disks
 from bookkeeper.meta.layout import Layout
 from bookkeeper.meta.ledgers import Ledgers
 from bookkeeper.meta.lineage import Lineage
@@ -39,6 +40,7 @@ class Metadata:
         """The cluster's UUID as text."""
         self.cookies = Cookies(store, paths)
         self.bookies = Bookies(store, paths, self.cookies)
+        self.disks = Disks(store, paths)
         self.ledgers = Ledgers(store, paths, layout, seams.rng)
         self.present = Present(store, paths)
         """Whether these metadata are still those that this process began with, or later ones (M10)."""

@@ -13,13 +13,20 @@ refuses, since the cluster does not know it any more.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.operators import Operator
-from bookkeeper.errors import BookKeeperError, IllegalOperationError, MetadataFormatError, NoSuchKeyError
+from bookkeeper.errors import (
+    BookKeeperError,
+    IllegalOperationError,
+    MetadataConflictError,
+    MetadataFormatError,
+    NoSuchKeyError,
+)
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Version
 
@@ -57,6 +64,7 @@ async def forget(
     versions = {bookie: await _cookie_of(client, bookie) for bookie in done.bookies}
     starts = {bookie: await _starts_of(client, bookie) for bookie in done.bookies}
     named = {bookie: await client.services.metadata.bookies.times_named(bookie) for bookie in done.bookies}
+    disks = {bookie: await client.services.metadata.disks.version(bookie) for bookie in done.bookies}
     await _refuse_registered(client, done.bookies)
     await _refuse_named(client, done, on_progress)
     for bookie, version in versions.items():
@@ -66,6 +74,7 @@ async def forget(
                     f"{bookie} was started while the ledgers were looked at, and may have been given some: try again"
                 )
             await client.services.metadata.bookies.forget(bookie, version, named[bookie])
+            await _forget_disk(client, bookie, disks[bookie])
         except BookKeeperError as error:
             if done.removed:
                 error.add_note(f"forgotten before: {', '.join(done.removed)}")
@@ -95,6 +104,13 @@ async def _starts_of(client: BookKeeper, bookie: BookieId) -> Version | None:
     path = metadata.own("boot", bookie)
     await metadata.store.sync(path)
     return await metadata.store.exists(path)
+
+
+async def _forget_disk(client: BookKeeper, bookie: BookieId, version: Version | None) -> None:
+    """What was known of its disk goes, too (K32), unless somebody has joined under the id at once."""
+    if version is not None:
+        with contextlib.suppress(NoSuchKeyError, MetadataConflictError):
+            await client.services.metadata.disks.forget(bookie, version)
 
 
 async def _refuse_registered(client: BookKeeper, bookies: Sequence[BookieId]) -> None:

@@ -45,7 +45,16 @@ from bookkeeper.storage.group_commit import GroupCommit, Hooks
 from bookkeeper.storage.housekeeping import Housekeeping, WorkerHub, give_up_reserve
 from bookkeeper.storage.ledger_state import Kind, LedgerState, explicit_lac_body, same_payload, state_record
 from bookkeeper.storage.reading import EntryReader
-from bookkeeper.storage.shapes import AvailabilityRun, Done, EngineState, EngineStats, OpenReport, PackedEntries
+from bookkeeper.storage.shapes import (
+    NOTHING_KNOWN,
+    AvailabilityRun,
+    Done,
+    EngineState,
+    EngineStats,
+    Known,
+    OpenReport,
+    PackedEntries,
+)
 from bookkeeper.storage.start import Started, start
 
 __all__ = ["AvailabilityRun", "Done", "Engine", "EngineState", "EngineStats", "OpenReport", "PackedEntries"]
@@ -152,7 +161,7 @@ class Engine:
         workers: Workers,
         *,
         boot: int = 0,
-        directory_id: int = 0,
+        known: Known = NOTHING_KNOWN,
         monotonic: Callable[[], float] | None = None,
         call_later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> Engine:
@@ -163,21 +172,22 @@ class Engine:
 
         Args:
             boot: this life's number, written into the files it makes.
-            directory_id: what a new directory is marked with; one that has a mark keeps it.
+            known: what the directory must know, or has lost data (K32); its id marks a new one.
             monotonic: seconds, for the sync statistics and ``journal_gap_ms``; without it neither is there.
             call_later: the loop's; needed only with ``journal_gap_ms``.
 
         Raises:
             DirectoryLockedError: another process has the directory (B11).
+            ForeignDirectoryError: a file belongs to another directory.
             UnsupportedFormatError: a file of another version.
             StorageError, OSError: the directory cannot be used.
         """
         try:
-            began = start(config, disk, boot, directory_id)
+            began = start(config, disk, boot, known)
         except OSError as error:
             if error.errno not in NO_SPACE or not give_up_reserve(config, disk):
                 raise
-            began = start(config, disk, boot, directory_id)  # a full disk starts read-only (V8)
+            began = start(config, disk, boot, known)  # a full disk starts read-only (V8)
         return cls(config, disk, workers, began, boot, monotonic, call_later)
 
     # -- writing ------------------------------------------------------------------------------------------
@@ -298,6 +308,15 @@ class Engine:
     def on_state(self, callback: Callable[[EngineState, str], None]) -> None:
         """Called with the new state and the reason at every change of :attr:`state`."""
         self._state_callback = callback
+
+    @property
+    def durable_position(self) -> tuple[int, int]:
+        """(the newest journal file's id, the last group that is durable); both only rise."""
+        return self._commit.file_id, self._commit.durable
+
+    def on_new_journal_file(self, callback: Callable[[], None]) -> None:
+        """Called when the first group of each further journal file is durable."""
+        self._house.rolled = callback
 
     @property
     def journal_bytes_in_flight(self) -> int:

@@ -96,6 +96,8 @@ class Housekeeping:
     unreadable: set[int] = field(default_factory=set)
     """Index segments that merges of this life could not read."""
     newly_dropped: list[tuple[int, int]] = field(default_factory=list)
+    rolled: Callable[[], None] = lambda: None
+    """Called with the first group of each journal file."""
     _wanted: list[Done] = field(default_factory=list)
     _collect: bool = False
     running: bool = False
@@ -133,6 +135,7 @@ class Housekeeping:
         self._behind.covered(group)
         if group.file_offset == BLOCK:
             self._make_spare()
+            self.rolled()
         if self._since > self.config.checkpoint_bytes and not self.running:
             self.checkpoint(_nothing)
 

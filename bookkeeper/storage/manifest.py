@@ -36,6 +36,7 @@ class LogEntry:
 class Manifest:
     directory_id: int = 0
     boot: int = 0
+    """The last start that came to a manifest; 0: of before this was kept."""
     clean: bool = False
     """Written by the last checkpoint of a life that ended cleanly."""
     file_id: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from bookkeeper.ids import EntryId
 
@@ -35,6 +36,23 @@ class AvailabilityRun:
 
     first: EntryId
     count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of a directory elsewhere, from its earlier lives (K32); 0: nothing."""
+
+    directory_id: int = 0
+    """In the header of every file that holds data."""
+    boot: int = 0
+    """The last start that the directory came to know of."""
+    sequence: int = 0
+    """Every group of the journal up to this one was durable."""
+    file_id: int = 0
+    """No journal file had a greater id."""
+
+
+NOTHING_KNOWN: Final = Known()
 
 
 @dataclass(slots=True)

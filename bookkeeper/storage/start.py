@@ -1,12 +1,14 @@
 """Starting a bookie's disk: lock, look, replay, cover.
 
-1. The directories are locked (B11), the manifest read, the dirty markers looked at: absent, and the manifest says so
-   too = the last life ended cleanly (K22). The markers are then made, durably, before anything else is written.
+1. The directories are locked (B11), files of other directories refused (belonging.py), the manifest read, the dirty
+   markers looked at: absent, and the manifest says so too = the last life ended cleanly (K22). The markers are then
+   made, durably, before anything else is written.
 2. The index comes from the segments; if the manifest or one of them is damaged, from a scan of the entry logs, which
    hold every record, fences too (K19, B3).
 3. The journal behind the mark is replayed: its groups are copied into a new entry log. A damaged or missing group is
    corruption if anything shows that it had been durable (a later one, the entry logs, damage that a power cut does not
    do): limbo, negatives are unknown, everything counts as fenced (K9, K18).
+   So is a directory that knows less than is known elsewhere of it: it was put back from an older copy (K32).
 4. A new journal file is made ready and a checkpoint taken, so that the mark names the new file and nothing has to be
    replayed twice (K17). Only then are files removed that no manifest names; after any damage or loss none is (G4),
    and what they hold is taken in first (:mod:`~bookkeeper.storage.salvage`).
@@ -25,6 +27,7 @@ from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.runs import RECORD_HEADER
 from bookkeeper.runs.shapes import Scan
 from bookkeeper.seams import Disk, File, Lock
+from bookkeeper.storage.belonging import directory_id_of, refuse_foreign
 from bookkeeper.storage.checkpoint import Covered, Snapshot, run_checkpoint
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable import BLOCK, create_file, remove_files, stamp
@@ -36,9 +39,9 @@ from bookkeeper.storage.journal import JournalWriter, journal_ids, journal_name,
 from bookkeeper.storage.journal_format import CLEAN_STOP, GROUP_HEADER, Bad, FileHeader, Group, read_groups
 from bookkeeper.storage.ledger_state import Kind, LedgerState, apply_state
 from bookkeeper.storage.log_book import LogBook, LogState
-from bookkeeper.storage.manifest import LogEntry, Manifest, read_manifest
+from bookkeeper.storage.manifest import NAME, LogEntry, Manifest, read_manifest
 from bookkeeper.storage.salvage import logs_on_disk, put_journals_aside, take_in
-from bookkeeper.storage.shapes import OpenReport
+from bookkeeper.storage.shapes import Known, OpenReport
 from bookkeeper.storage.torn import rot_in
 
 _SEGMENT = re.compile(r"[0-9a-f]{16}\.index")
@@ -60,11 +63,11 @@ class Started:
     report: OpenReport = field(default_factory=OpenReport)
 
 
-def start(config: StorageConfig, disk: Disk, boot: int, directory_id: int) -> Started:
+def start(config: StorageConfig, disk: Disk, boot: int, known: Known) -> Started:
     """See the module; blocks.
 
     Raises:
-        DirectoryLockedError, UnsupportedFormatError, StorageError, OSError
+        DirectoryLockedError, ForeignDirectoryError, UnsupportedFormatError, StorageError, OSError
     """
     directories = list(dict.fromkeys((config.ledger_dir, config.journal_dir)))
     for directory in directories:
@@ -73,7 +76,9 @@ def start(config: StorageConfig, disk: Disk, boot: int, directory_id: int) -> St
     try:
         for directory in directories:
             locks.append(_lock(disk, directory))
-        return _Starter(config, disk, boot, directory_id, locks).run(directories)
+        if expected := known.directory_id or directory_id_of(disk, config):
+            refuse_foreign(disk, config, expected)
+        return _Starter(config, disk, boot, known, locks).run(directories)
     except BaseException:
         for lock in locks:
             lock.release()
@@ -88,8 +93,9 @@ def _lock(disk: Disk, directory: str) -> Lock:
 
 
 class _Starter:
-    def __init__(self, config: StorageConfig, disk: Disk, boot: int, directory_id: int, locks: list[Lock]) -> None:
+    def __init__(self, config: StorageConfig, disk: Disk, boot: int, known: Known, locks: list[Lock]) -> None:
         self.config, self.disk, self.boot, self.locks = config, disk, boot, locks
+        self.elsewhere = known
         self.report = OpenReport()
         self.states: dict[int, LedgerState] = {}
         self.dropped = IdRanges()
@@ -100,8 +106,10 @@ class _Starter:
         self.torn: str | None = None
         self.began = False
         """Without a mark: where the journal begins is known."""
+        self.unmarked: str | None = None
+        """Why there is no manifest."""
         self.keep: set[int] = set()
-        self.before = self._read_manifest(directory_id)
+        self.before = self._read_manifest()
         self.known = set(self.lost)
         """Found by earlier starts, which took in what there was to take in."""
         free = max([self.before.next_log - 1, *logs_on_disk(disk, config.ledger_dir)]) + 1  # G4: none is overwritten
@@ -112,21 +120,26 @@ class _Starter:
         self.last = self.before.sequence
         """The last group that is covered or replayed."""
 
-    def _read_manifest(self, directory_id: int) -> Manifest:
-        names = self.disk.list(self.config.ledger_dir)
-        logs = logs_on_disk(self.disk, self.config.ledger_dir)
+    def _read_manifest(self) -> Manifest:
+        directory = self.config.ledger_dir
+        names = self.disk.list(directory)
+        logs = logs_on_disk(self.disk, directory)
+        self.unmarked = f"{directory}/{NAME} is missing"
         try:
-            found = read_manifest(self.disk, self.config.ledger_dir)
+            found = read_manifest(self.disk, directory)
         except CorruptionError as error:
             self.report.quarantined.append(str(error))
+            self.unmarked = str(error)
             found = None
         if found is not None:
+            self.unmarked = None
             if found.limbo:
                 self.lost += found.limbo.split("; ")
+            found.directory_id = found.directory_id or self.elsewhere.directory_id  # of before there were any
             return found
         self.report.fresh = not logs and not journal_ids(self.disk, self.config.journal_dir)
         segments = _segment_ids(names)
-        made = Manifest(directory_id=directory_id, rebuild=not self.report.fresh)
+        made = Manifest(directory_id=self.elsewhere.directory_id, rebuild=not self.report.fresh)
         made.next_log = max(logs, default=0) + 1
         made.next_segment = max(segments, default=0) + 1
         for log_id in logs:
@@ -176,7 +189,7 @@ class _Starter:
         )
         spares = self._whole_spares()
         ids = journal_ids(self.disk, self.config.journal_dir)
-        file_id = max([self.before.next_file - 1, self.before.file_id, *ids]) + 1  # K10
+        file_id = max([self.before.next_file - 1, self.before.file_id, self.elsewhere.file_id, *ids]) + 1  # K10
         journal.begin_file(file_id, self.last + 1, spares.pop() if spares else None)
         covered = self._cover(file_id, len(spares))
         if broken or self.known:  # in the second case: those that an unfinished start before this one has left
@@ -338,6 +351,25 @@ class _Starter:
             self.lost.append(f"after a clean stop: {self.torn}")
         if not self.report.clean and (proof := self._evidence()) is not None:
             self._durable_and_gone(self.torn or f"{self.config.journal_dir} behind group {self.last}", proof, 0)
+        self._compare()
+
+    def _compare(self) -> None:
+        """K32, and what a directory without its manifest cannot tell (B5)."""
+        directory, known = self.config.ledger_dir, self.elsewhere
+        if self.unmarked is not None:
+            if known.boot or self.last or self.before.logs or self.before.next_segment > 1:
+                self.lost.append(f"{self.unmarked}: whether other files are missing, too, cannot be told")
+        elif known.boot > self.before.boot:
+            self.lost.append(
+                f"{directory} was put back from an older copy: it knows of start {self.before.boot}, the bookie's data "
+                f"have seen start {known.boot}"
+            )
+        if known.sequence > self.last:
+            self.lost.append(
+                f"{self.config.journal_dir} was put back from an older copy, or has lost its end: {known.sequence} "
+                f"groups were durable, {self.last} are known here"
+            )
+            self.torn, self.last = None, known.sequence
 
     def _evidence(self) -> str | None:
         """That there was a group behind the last one (K9)."""
@@ -460,6 +492,7 @@ class _Starter:
 
     def _cover(self, file_id: int, spares: int) -> Covered:
         """K17: everything replayed is covered before anyone is served."""
+        self.before.boot = self.boot
         self.books.current = 0  # this life begins a log of its own
         segment_id = max(self.before.next_segment, 1)
         if self.damaged:

@@ -15,6 +15,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.layout import SHORT_MAX
+from bookkeeper.storage.durable import replace_file
 from bookkeeper.testing import World
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
@@ -25,15 +26,24 @@ def test_what_was_seen_survives_a_crash_and_damage_is_said() -> None:
     with World(1) as world:
         disk = world.node("b").disk
         disk.make_directories("/data")
-        assert read_birth(disk, "/data") is None
+        assert read_birth(disk, "/data", BOOKIE) is None
         birth = Birth(LedgerId(9), frozenset({LedgerId(3), LedgerId(1)}))
-        write_birth(disk, "/data", birth)
+        write_birth(disk, "/data", birth, BOOKIE)
         disk.crash(keep=0.0)
         disk.process_died()
-        assert read_birth(disk, "/data") == birth
+        assert read_birth(disk, "/data", BOOKIE) == birth
+        with pytest.raises(CookieError, match="is of bookie b:3181, not of c:1"):
+            read_birth(disk, "/data", BookieId("c:1"))
+        whole = disk.read_file(f"/data/{BIRTH}")
+        for changed in (whole.replace(b"[1, 3]", b"[1, 4]"), b"[]"):
+            replace_file(disk, f"/data/{BIRTH}", changed)
+            with pytest.raises(CookieError, match="is damaged"):
+                read_birth(disk, "/data", BOOKIE)
+        replace_file(disk, f"/data/{BIRTH}", b'{"highest": 9, "suspects": [1, 3]}\n')  # as it was before
+        assert read_birth(disk, "/data", BOOKIE) == birth
         disk.open(f"/data/{BIRTH}").pwrite(b"??", 0)
         with pytest.raises(CookieError, match="is damaged"):
-            read_birth(disk, "/data")
+            read_birth(disk, "/data", BOOKIE)
 
 
 def test_a_later_loss_only_ever_covers_more() -> None:

@@ -22,6 +22,7 @@ from bookkeeper.meta import copying
 from bookkeeper.meta.cluster import Metadata, init_cluster_in
 from bookkeeper.meta.cookies import Cookie
 from bookkeeper.meta.copying import Copying, Place, Report
+from bookkeeper.meta.disks import DiskRecord
 from bookkeeper.meta.layout import Layout
 from bookkeeper.meta.memory import MemoryStore
 from bookkeeper.meta.paths import Paths
@@ -69,6 +70,7 @@ async def fill(store: MetadataStore, root: str = "/ledgers", count: int = 5) -> 
     await store.create(f"{root}/underreplication/ledgers/0000/0000/0000/0001/urL0000000001", mark, parents=True)
     await store.create(f"{root}/underreplication/disable")
     await store.create(metadata.own("boot", "b1"), b"12", parents=True)
+    await metadata.disks.write(B1, DiskRecord(directory_id=3, starting=12, boot=12, sequence=77), None)
     await store.create(metadata.own("journals", "names"), bytes(range(256)), parents=True)
     await store.create(metadata.own("big"), bytes(200_000), parents=True)
     await store.create(metadata.own("bigger"), bytes(200_000), parents=True)
@@ -110,6 +112,8 @@ async def test_everything_arrives_and_life_goes_on_there(source: MemoryStore, se
     metadata = await Metadata.over(target, seams(), root=root)
     assert metadata.instance_id == report.instance_id
     assert [ledger async for ledger in metadata.ledgers.list()] == [0, 1, 2, 3, 4, 7_000_000_000]
+    told = await metadata.disks.read(B1)
+    assert told is not None and told.value.sequence == 77, "a bookie's disk is compared there, too (K32)"
     new, _ = await metadata.ledgers.create(NEW)
     assert new >= int(report.next_id) >= 5
     with pytest.raises(LedgerExistsError, match="given out once"):

@@ -34,7 +34,7 @@ async def known(bk: BookKeeper) -> list[BookieId]:
     return await bk.metadata_store.bookies.known()
 
 
-@pytest.mark.rule("A11")
+@pytest.mark.rule("A11", "K32")
 def test_a_bookie_is_forgotten_when_it_is_stopped_and_no_ledger_names_it() -> None:
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect() as bk:
@@ -54,8 +54,10 @@ def test_a_bookie_is_forgotten_when_it_is_stopped_and_no_ledger_names_it() -> No
             )
             assert "bk bookies drain b1" in str(refused.value)
             assert (await drain(bk, ["b1"])).is_complete
+            assert await bk.metadata_store.disks.read(BookieId("b1")) is not None
             told: list[int] = []
             done = await forget(bk, ["b1", "b1"], told.append)
+            assert await bk.metadata_store.disks.read(BookieId("b1")) is None, "nor is anything known of its disk (K32)"
             assert (done.removed, done.ledgers, told) == (["b1"], 4, [1, 2, 3, 4])
             assert await known(bk) == ["b2", "b3", "b4"]
             with pytest.raises(IllegalOperationError, match="no bookie b1 has a cookie: known are b2, b3, b4"):

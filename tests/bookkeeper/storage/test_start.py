@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from bookkeeper.errors import BookKeeperError, DirectoryLockedError, LedgerFencedError
+from bookkeeper.errors import BookKeeperError, DataUnknownError, DirectoryLockedError, LedgerFencedError
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.journal_format import GROUP_HEADER, Group, GroupHeader, padded, read_groups
 from bookkeeper.storage.manifest import Manifest, read_manifest
-from bookkeeper.storage.shapes import EngineState
+from bookkeeper.storage.shapes import NOTHING_KNOWN, EngineState, Known
 from bookkeeper.storage.start import start
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import (
@@ -77,7 +77,7 @@ def groups_of(disk: RecordingDisk) -> list[tuple[str, Group]]:
 def test_a_directory_in_use_is_left_alone_and_the_other_one_let_go(disk: RecordingDisk, taken: str) -> None:
     disk.locks.add(taken)
     with pytest.raises(DirectoryLockedError, match=taken.removesuffix("/lock")):
-        start(CONFIG, disk, 0, 0)
+        start(CONFIG, disk, 0, NOTHING_KNOWN)
     assert disk.locks == {taken} and disk.ops == []
 
 
@@ -123,10 +123,38 @@ def test_new_directories_are_told_from_old_ones(disk: RecordingDisk) -> None:
 
 
 def test_a_directory_keeps_the_id_it_was_made_with(disk: RecordingDisk) -> None:
-    for given in (77, 78):
-        engine = Engine.open(CONFIG, disk, QueueWorkers(), directory_id=given)
+    for given in (77, 0, 77):
+        engine = Engine.open(CONFIG, disk, QueueWorkers(), known=Known(directory_id=given))
         assert manifest_of(disk).directory_id == 77
         engine.close_blocking()
+
+
+@pytest.mark.rule("K32", "K10", "K14")
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        (Known(boot=4), "knows of start 0, the bookie's data have seen start 4"),
+        (Known(sequence=50), "50 groups were durable, 14 are known here"),
+        (Known(boot=4, sequence=50, file_id=99), "older copy"),
+    ],
+)
+def test_a_directory_that_knows_less_than_is_known_of_it_has_lost_data(known: Known, said: str) -> None:
+    files, wanted = a_life()
+    disk, workers = RecordingDisk(files), QueueWorkers()
+    engine = Engine.open(CONFIG, disk, workers, boot=5, known=known)
+    assert said in str(engine.report.limbo_reason) and "put back from an older copy" in str(engine.report.limbo_reason)
+    assert isinstance(read(engine, workers, 77, 0), DataUnknownError)
+    mark = manifest_of(disk)
+    assert mark.boot == 5 and mark.file_id > known.file_id and mark.sequence >= known.sequence
+    engine.narrow_limbo([])
+    assert everything(engine, workers) == wanted
+    add(engine, 2, 7)
+    engine.when_durable(lambda error: None)
+    workers.pump()
+    assert engine.durable_position > (known.file_id, known.sequence)
+    disk.locks.clear()
+    again = Engine.open(CONFIG, disk, QueueWorkers(), boot=6, known=known)
+    assert again.report.limbo_reason == engine.report.limbo_reason and again.report.quarantined == []
 
 
 @pytest.mark.rule("K17")
@@ -297,6 +325,8 @@ def test_without_an_index_everything_comes_from_the_logs(kind: str) -> None:
         else:
             files[name] = files[name][:-1]
     engine, workers = open_engine(RecordingDisk(files))
+    assert engine.in_limbo is (kind == "manifest"), "without it nobody knows which logs there were"
+    engine.narrow_limbo([])
     assert engine.report.rebuilt and everything(engine, workers) == wanted
     assert engine.is_fenced(lid(1)), "deleted, and so for ever"
 
