@@ -10,9 +10,11 @@ from typing import Any
 from bookkeeper import wire
 from bookkeeper.bookie.config import config_from
 from bookkeeper.bookie.lifecycle import BookieServer
+from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.ids import Address, BookieId
 from bookkeeper.meta import Metadata, init_cluster_in
-from bookkeeper.meta.memory import MemoryCluster
+from bookkeeper.meta.memory import MemoryCluster, MemoryStore, Snapshot
+from bookkeeper.meta.store import Version, Versioned
 from bookkeeper.net.connection import connect_bookie
 from bookkeeper.seams import Seams
 from bookkeeper.testing import World
@@ -97,6 +99,32 @@ class Cluster:
             return await asyncio.gather(*[client.run(connection.request(request, 10)) for request in requests])
         finally:
             connection.close()
+
+
+class Follower:
+    """A session at a server of the store that is behind: until it syncs it shows what was there once."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._view: Snapshot | None = None
+
+    def falls_behind(self, view: Snapshot) -> None:
+        self._view = view
+
+    async def sync(self, path: str) -> None:
+        await self._store.sync(path)
+        self._view = None
+
+    async def get(self, path: str) -> Versioned[bytes]:
+        if self._view is None:
+            return await self._store.get(path)
+        node = self._view.nodes.get(path)
+        if node is None:
+            raise NoSuchKeyError(path)
+        return Versioned(node.value, Version(node.version))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
 
 
 def run(main: Any, *, seed: int = 0, **options: Any) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import AsyncIterator
+from typing import Any, cast
 
 import pytest
 
@@ -13,9 +15,10 @@ from bookkeeper.errors import MetadataRolledBackError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import DigestType, Fragment, LedgerMetadata, LedgerState
 from bookkeeper.ledger.quorum import QuorumSpec
+from bookkeeper.meta import Metadata
 from bookkeeper.testing.disk import Fault
 from bookkeeper.wire import Status
-from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
+from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, Follower, run
 
 KEY = b"k" * 20
 
@@ -58,6 +61,39 @@ def test_deleted_ledgers_are_dropped_after_proof_and_stay_dead() -> None:
         assert (await cluster.ask(wire.ReadEntry(kept, EntryId(0)))).status is Status.OK
         assert (await cluster.ask(wire.ReadEntry(gone, EntryId(0)))).status is Status.NO_LEDGER
         assert (await cluster.ask(add(gone, 1))).status is Status.FENCED
+
+    run(main, garbage_interval_s=10**6)
+
+
+@pytest.mark.rule("G1", "Z6")
+def test_a_store_that_is_behind_is_no_proof_though_a_listing_has_missed_the_ledger() -> None:
+    """The point read is the second proof: without its sync a follower of the store, which does not have the ledger yet,
+    gives it as often as it is asked, and the data of a ledger that lives are dropped."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        server = cluster.server
+        assert server is not None and server._garbage is not None
+        follower = Follower(cluster.metadata.connect())
+        behind = await Metadata.over(cast(Any, follower), cluster.node.seams)
+        others = [await metadata.ledgers.create(ledger()) for _ in range(5)]
+        before = cluster.metadata.snapshot()
+        lives, _ = await metadata.ledgers.create(ledger())
+        data = lives.to_bytes(8, "big") + bytes(24)
+        assert (await cluster.ask(wire.AddEntry(lives, EntryId(0), KEY, data))).status is Status.OK
+        server._garbage._metadata.ledgers = behind.ledgers
+
+        async def missing_one() -> AsyncIterator[LedgerId]:
+            for other, _ in others:
+                yield other
+            follower.falls_behind(before)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(behind.ledgers, "list", missing_one)
+            for _ in range(3):
+                assert await server.collect_garbage() == set()
+                await asyncio.sleep(601)
+        assert (await cluster.ask(wire.ReadEntry(lives, EntryId(0)))).status is Status.OK
 
     run(main, garbage_interval_s=10**6)
 
