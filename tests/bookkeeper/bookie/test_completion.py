@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -16,8 +16,9 @@ from bookkeeper.bookie.completion import Completion, Gap, gaps_of
 from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
+from bookkeeper.meta import Metadata
 from bookkeeper.wire import Status
-from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
+from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, Follower, run
 from tests.bookkeeper.bookie.test_limbo import OTHERS, add, change, named, status
 
 
@@ -122,5 +123,26 @@ def test_whatever_goes_wrong_is_one_ledgers_and_is_said(monkeypatch: pytest.Monk
         assert not any(str(ids[0]) in text.partition(":")[0].split() for text in made.sentences())
         await made.close()
         await asyncio.sleep(0)
+
+    run(main)
+
+
+@pytest.mark.rule("Z6", "B9", "B5")
+def test_a_store_that_is_behind_proves_nothing_of_a_copy() -> None:
+    """Read without a sync, a ledger that a follower of the store does not have yet looks deleted, and of a deleted
+    ledger nothing is missing here: the bookie would deny what it has lost of it."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        server = cluster.server
+        assert server is not None and server._completion is not None
+        follower = Follower(cluster.metadata.connect())
+        behind = await Metadata.over(cast(Any, follower), cluster.node.seams)
+        follower.falls_behind(cluster.metadata.snapshot())
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        server._completion._metadata = behind
+        assert not await cluster.node.run(server._completion.is_whole(ledger))
+        await metadata.ledgers.delete(ledger)
+        assert await cluster.node.run(server._completion.is_whole(ledger))
 
     run(main)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
 
 import pytest
 
 from bookkeeper import wire
-from bookkeeper.bookie.limbo import LimboWatch, is_whole
+from bookkeeper.bookie.limbo import LimboWatch
 from bookkeeper.errors import MetadataUnavailableError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import DigestType, LedgerMetadata, QuorumSpec
 from bookkeeper.meta import Metadata
 from bookkeeper.wire import Status
-from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, Follower, run
+from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
 
 KEY = b"k" * 20
 OTHERS = (BookieId("c:1"), BookieId("d:1"), BookieId("e:1"))
@@ -128,25 +127,6 @@ def test_while_the_store_cannot_say_what_was_here_every_ledger_is_in_limbo(monke
         assert await status(cluster, add(LedgerId(99), 0)) is Status.FENCED
         fence = wire.ReadEntry(ledger, EntryId(0), KEY, fence=True)
         assert await status(cluster, fence) is Status.UNKNOWN_STATE
-
-    run(main)
-
-
-@pytest.mark.rule("Z6", "B9", "B5")
-def test_a_store_that_is_behind_proves_nothing_of_a_copy() -> None:
-    """Read without a sync, a ledger that a follower of the store does not have yet looks deleted, and of a deleted
-    ledger nothing is missing here: the bookie would deny what it has lost of it."""
-
-    async def main(cluster: Cluster) -> None:
-        metadata = await cluster.up()
-        assert cluster.server is not None
-        follower = Follower(cluster.metadata.connect())
-        behind = await Metadata.over(cast(Any, follower), cluster.node.seams)
-        follower.falls_behind(cluster.metadata.snapshot())
-        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
-        assert not await is_whole(cluster.server.engine, behind, BOOKIE, ledger)
-        await metadata.ledgers.delete(ledger)
-        assert await is_whole(cluster.server.engine, behind, BOOKIE, ledger)
 
     run(main)
 
