@@ -409,10 +409,18 @@ _BIND: Final = re.compile(r"address \('([^']+)', (\d+)")
 """Where asyncio and uvloop name the address that could not be had."""
 
 
+_NUMBERED: Final = re.compile(r"\[Errno -?\d+\] ([^:;()\[\]]+)(?:: '([^']*)')?")
+"""How an error of the system reads inside another one's text: its words, and its file."""
+
+
+def _unnumbered(found: re.Match[str]) -> str:
+    return found[1] if found[2] is None else f"{found[2]}: {found[1]}"
+
+
 def in_words(error: BaseException) -> str:
     """An error as people read it: no numbers of the system's, no notation of Python's."""
     if not isinstance(error, OSError) or error.strerror is None:
-        return str(error) or type(error).__name__
+        return _NUMBERED.sub(_unnumbered, str(error)) or type(error).__name__
     if (bound := _BIND.search(error.strerror)) is not None:
         address = f"{bound[1]}:{bound[2]}"
         if error.errno == errno.EADDRINUSE:

@@ -324,7 +324,7 @@ class Standalone:
         served_s = time.monotonic() - child.began if child.serves else 0.0
         child.pid, child.serves, child.told = 0, False, True
         if self._asked:
-            if code:
+            if code not in (0, -signal.SIGTERM):  # told to stop before it served, it just ends
                 self._status = 1
                 self._say(f"{child.name:8} has ended {_how(code)}", err=True)
         elif code == _LACKS:

@@ -55,6 +55,7 @@ from bookkeeper.errors import (
     MetadataError,
     MetadataFormatError,
     NoSuchKeyError,
+    in_words,
 )
 from bookkeeper.ids import Address, BookieId, LedgerId, bookie_id
 from bookkeeper.meta import Metadata, Registration, ServiceInfo
@@ -482,7 +483,11 @@ class BookieServer:
             "/livez": lambda: liveness(self.condition()),
             "/readyz": lambda: readiness(self.condition()),
         }
-        self._http = HttpServer.start(wanted, pages, self.metrics, self._refresh_metrics, worker)
+        try:
+            self._http = HttpServer.start(wanted, pages, self.metrics, self._refresh_metrics, worker)
+        except OSError as error:
+            text = f"cannot listen at {wanted} for health and metrics: {in_words(error)}; choose another --http"
+            raise OSError(error.errno, text) from error
 
     # -- running ------------------------------------------------------------------------------------------
 

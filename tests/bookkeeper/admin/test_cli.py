@@ -250,6 +250,8 @@ def test_after_a_verb_was_loaded_garbage_is_collected_as_before(
         (UnauthorizedError("no"), "no (--password or BK_PASSWORD gives it)"),
         (OSError(2, "No such file", "x"), "x: No such file"),
         (OSError(28, "No space left on device"), "No space left on device"),
+        (BookKeeperError("a: [Errno 28] No space left: '/x/y'; b"), "a: /x/y: No space left; b"),
+        (BookKeeperError("b1: [Errno 111] Connection refused"), "b1: Connection refused"),
         (
             OSError(98, "error while attempting to bind on address ('127.0.0.1', 9870): address already in use"),
             "127.0.0.1:9870 is taken: another program listens there. End it, or choose another port",

@@ -126,6 +126,14 @@ def test_it_is_ready_without_one_that_cannot_start_and_goes_on_trying(tmp_path: 
     assert family.end(signal.SIGTERM) == 1, "one was down when it was told to stop"
 
 
+def test_who_is_told_to_stop_before_it_serves_has_not_failed(tmp_path: Path) -> None:
+    family = Parent(tmp_path, bookie="print('begins', flush=True); signal.pause()")
+    for _ in range(2):
+        family.until(r"b\d       begins")
+    assert family.end(signal.SIGTERM) == 0
+    assert "has ended" not in family.said
+
+
 def test_if_no_bookie_can_start_it_ends(tmp_path: Path) -> None:
     family = Parent(tmp_path, bookie="raise ConfigError('no good')")
     assert family.end() == 1

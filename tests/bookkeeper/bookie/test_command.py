@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from bookkeeper import BookKeeper, ClientConfig
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import run as run_async
 from bookkeeper.testing.certificates import Authority
+from tests.bookkeeper.admin.commands import bk
 from tests.bookkeeper.bookie.processes import new_process
 from tests.integration.processes import Process, until
 
@@ -45,6 +47,16 @@ def test_what_is_wrong_is_said_and_the_exit_code_tells(tmp_path: Path) -> None:
     assert 66 < process.lease_end() - time.monotonic() <= 100  # it is renewed after a third
     code, errors = run(*good)
     assert (code, "another process" in errors) == (78, True)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        for option in ("--http", "--listen"):
+            code, errors = run(*good[:2], "--directory", f"{tmp_path}/other", "--bookie-id", "other", option, address)
+            assert (code, errors.startswith("bk: "), address in errors) == (1, True, True)
+            assert "other port" in errors or "another --http" in errors
+    known = bk("bookies", "-m", good[1], "--json").document
+    assert "other" not in {row["bookie"] for row in known}, "a start that failed left a bookie that is absent"
     assert process.end(signal.SIGINT)[0] == 0
 
 
