@@ -13,6 +13,8 @@ from typing import Final, NoReturn
 import click
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+ONE_WISH_S: Final = 1.0
+"""Signals closer together are one: whoever ends a process often tells its group as well."""
 
 
 class Interruption:
@@ -21,7 +23,9 @@ class Interruption:
     What is to be done at the first: :meth:`tell`. What the second one leaves behind: :attr:`leaves`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, one_wish_s: float = ONE_WISH_S) -> None:
+        self._one_wish_s = one_wish_s
+        self._since = 0.0
         self.number: signal.Signals | None = None
         """The signal that came."""
         self.leaves = ""
@@ -57,11 +61,14 @@ class Interruption:
         raise click.exceptions.Exit(128 + self.number)
 
     def _note(self, number: signal.Signals) -> None:
+        now = asyncio.get_running_loop().time()
+        if self and now < self._since + self._one_wish_s:
+            return
         if self:
             note(f"bk: interrupted again: {self.leaves}")
             sys.stdout.flush()
             os._exit(128 + number)
-        self.number = number
+        self.number, self._since = number, now
         for stop in self._told:
             stop()
 

@@ -32,6 +32,7 @@ import click
 
 from bookkeeper import real
 from bookkeeper.admin.extras import missing
+from bookkeeper.admin.interruption import ONE_WISH_S
 from bookkeeper.bookie.config import config_from
 from bookkeeper.errors import BookKeeperError, ClusterExistsError, ConfigError, DirectoryLockedError, in_words
 from bookkeeper.meta import init_cluster
@@ -388,11 +389,12 @@ class Standalone:
         if self._stop_by is None:
             self._stop_by = time.monotonic() + _STOP_S
             for child in self._children:
-                if child.due is not None:
-                    self._status, child.due = 1, None
+                if child.tries and not child.serves:
+                    self._status = 1
+                child.due = None
             for child in running:
                 os.kill(child.pid, signal.SIGTERM)
-        elif again or time.monotonic() >= self._stop_by:
+        elif time.monotonic() >= self._stop_by - (_STOP_S - ONE_WISH_S if again else 0.0):
             for child in running:
                 os.kill(child.pid, signal.SIGKILL)
                 self._say(f"{child.name:8} had not stopped yet and was killed", err=True)
