@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bookkeeper.auth.config import TLS
 from bookkeeper.auth.loading import server_provider
 from bookkeeper.bookie.admission import Admission
-from bookkeeper.bookie.birth import BIRTH, NO_LEDGER, Birth, read_birth, survey, write_birth
+from bookkeeper.bookie.birth import BIRTH, NO_LEDGER, Birth, newest, read_birth, survey, write_birth
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.completion import Completion
 from bookkeeper.bookie.condition import Condition, health, liveness, readiness
@@ -206,6 +206,8 @@ class BookieServer:
         self._birth = await self._settle_birth(served_before)
         self._engine = await self._open_engine()
         self._start_http()  # the last thing that may be refused: nobody was served before
+        if self.engine.report.rebuilt:
+            await self._doubt_rebuilt()
         await self._publisher.opened(self.engine, (self._birth or Birth()).highest)
         self._serve()
         encrypts = self._guard is not None and self._guard.mode != "off"
@@ -309,28 +311,35 @@ class BookieServer:
     async def _settle_birth(self, served_before: bool) -> Birth | None:
         """On empty storage, or if what was seen then is gone, look at the ledgers there are (W10a); else that."""
         disk, directory = self._seams.disk, self.config.directory
-        seen: LedgerId = NO_LEDGER
+        seen, which = self._known_disk.highest if self._known_disk is not None else NO_LEDGER, "an empty disk"
         if disk.exists(os.path.join(directory, OPENED)):
             self._refuse_emptied()
             birth, doubt = self._remembered_birth()
             if doubt is None:
                 return birth
             log.error("bookie %s looks at all ledgers again, for %s", self.bookie_id, doubt)
-            known = self._known_disk
-            seen = LedgerId(max(known.highest if known is not None else NO_LEDGER, (birth or Birth()).highest))
+            seen, which = max(seen, (birth or Birth()).highest), "a disk that is not as it was left"
         birth = await survey(self._metadata, self.bookie_id, served_before=served_before)
-        birth = birth.with_highest(seen)
+        birth = birth.with_highest(LedgerId(seen))
         if birth == Birth() and not disk.exists(os.path.join(directory, BIRTH)):
             return None
         write_birth(disk, directory, birth, self.bookie_id)
         if birth.suspects:
             log.error(
-                "bookie %s starts on an empty disk, but %d ledgers name it: what it had of them is lost, and it "
-                "answers 'unknown' about it until they are closed and whole here again",
+                "bookie %s starts on %s, but %d ledgers name it: what it had of them is lost, and it answers "
+                "'unknown' about it until they are closed and whole here again",
                 self.bookie_id,
+                which,
                 len(birth.suspects),
             )
         return birth
+
+    async def _doubt_rebuilt(self) -> None:
+        """An index that was built anew from the logs may have forgotten that a ledger is deleted (M6): once its logs
+        are gone nothing else here says so. Adds to ledgers that may be older wait for metadata (W10a)."""
+        highest = await newest(self._metadata, max(self.engine.ledgers(), default=NO_LEDGER))
+        self._birth = (self._birth or Birth()).with_highest(highest)
+        write_birth(self._seams.disk, self.config.directory, self._birth, self.bookie_id)
 
     def _refuse_emptied(self) -> None:
         """Before anything is written: a later start would take what this one makes for the bookie's."""

@@ -182,6 +182,46 @@ def test_a_full_disk_does_not_keep_deleted_ledgers_from_being_dropped() -> None:
     run(main, garbage_interval_s=10**6)
 
 
+@pytest.mark.rule("M6", "K19", "W10a", "B3")
+def test_a_deleted_ledger_stays_dead_though_index_and_logs_have_forgotten_it() -> None:
+    """That a ledger is deleted is in the index alone once its logs are gone: after a loss of the index, which is built
+    anew from the logs that are left, whoever still wrote to the ledger was let in."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        gone, *others = [(await metadata.ledgers.create(ledger()))[0] for _ in range(8)]
+
+        async def fill_and_delete(ledger_id: LedgerId) -> None:
+            assert cluster.server is not None
+            for entry_id in range(20):
+                data = ledger_id.to_bytes(8, "big") + entry_id.to_bytes(8, "big") + bytes(4000)
+                assert (await cluster.ask(wire.AddEntry(ledger_id, EntryId(entry_id), KEY, data))).status is Status.OK
+            await cluster.server.collect_garbage()
+            await metadata.ledgers.delete(ledger_id)
+            assert await cluster.server.collect_garbage() == set()
+            await asyncio.sleep(600)
+            assert await cluster.server.collect_garbage() == {ledger_id}
+            cluster.node.crash(power=False)
+            await cluster.again()
+
+        await fill_and_delete(gone)
+        await fill_and_delete(others[0])  # the log with nothing but the first one's end goes, too
+        cluster.node.crash(power=False)
+        disk = cluster.node.disk
+        for name in [name for name in disk.list("/data/ledgers") if name.endswith(".index")]:
+            disk.unlink(f"/data/ledgers/{name}")
+        await cluster.again()
+        assert cluster.server is not None and cluster.server.engine.report.rebuilt
+        assert not cluster.server.engine.is_fenced(gone), "forgotten"
+        late = wire.AddEntry(gone, EntryId(40), KEY, gone.to_bytes(8, "big") + (40).to_bytes(8, "big") + bytes(16))
+        assert (await cluster.ask(late)).status is Status.FENCED
+        new, _ = await metadata.ledgers.create(ledger())
+        add = wire.AddEntry(new, EntryId(0), KEY, new.to_bytes(8, "big") + bytes(24))
+        assert (await cluster.ask(add)).status is Status.OK
+
+    run(main, garbage_interval_s=10**6)
+
+
 @pytest.mark.rule("V4", "G5")
 def test_space_that_could_not_be_freed_is_freed_by_a_later_pass() -> None:
     async def main(cluster: Cluster) -> None:

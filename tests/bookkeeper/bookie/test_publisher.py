@@ -260,7 +260,8 @@ def test_a_bookie_of_before_there_were_records_starts_normally_and_has_one_then(
 
 
 @pytest.mark.rule("K32", "W10a")
-def test_what_a_lost_file_said_of_older_ledgers_is_known_outside_it() -> None:
+@pytest.mark.parametrize("lost", [[], ["boot"]])
+def test_what_a_lost_file_said_of_older_ledgers_is_known_outside_it(lost: list[str]) -> None:
     """The greatest id that a fence may be lost of is kept in birth.json alone: without it everything was believed."""
 
     async def main(cluster: Cluster) -> None:
@@ -269,6 +270,8 @@ def test_what_a_lost_file_said_of_older_ledgers_is_known_outside_it() -> None:
         found = await metadata.disks.read(BOOKIE)
         assert found is not None
         await metadata.disks.write(BOOKIE, replace(found.value, highest=1000), found)
+        for name in lost:
+            cluster.node.disk.unlink(f"/data/{name}")
         await cluster.again()
         assert await status(cluster, add(LedgerId(1000), 0)) is Status.FENCED, "it is deleted, as far as anybody knows"
         assert await status(cluster, add(LedgerId(1001), 0)) is Status.OK
