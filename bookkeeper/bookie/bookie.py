@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from itertools import islice
 from struct import Struct
 from typing import Final, Protocol
 
@@ -329,12 +330,13 @@ class Bookie:
         reply(wire.ListReply(Status.OK, request.ledger_id, body))
 
     def _listed(self, ledger_id: LedgerId) -> Sequence[AvailabilityRun]:
-        if ledger_id in (wire.LEDGERS_HELD, wire.LEDGERS_DROPPED):
-            ids = self.engine.dropped
-            if ledger_id == wire.LEDGERS_HELD:
-                ids = IdRanges((held, held) for held in self.engine.ledgers())
-            return [AvailabilityRun(EntryId(first), last - first + 1) for first, last in ids]
-        return self.engine.entries(ledger_id)
+        if ledger_id >= 0:
+            return self.engine.entries(ledger_id)
+        start, dropped = wire.asked_ledgers(ledger_id)
+        ids = self.engine.dropped if dropped else IdRanges((held, held) for held in sorted(self.engine.ledgers()))
+        most = (self._frame_max - 64 - _AVAILABILITY_HEADER.size) // _AVAILABILITY_GROUP.size
+        runs = ((max(first, start), last) for first, last in ids if last >= start)
+        return [AvailabilityRun(EntryId(first), last - first + 1) for first, last in islice(runs, most)]
 
     # -- inside -------------------------------------------------------------------------------------------
 

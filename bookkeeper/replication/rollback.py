@@ -8,7 +8,7 @@ says so.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -20,11 +20,14 @@ from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookieUnavailableError, BookKeeperError, IllegalOperationError, MalformedFrameError
 from bookkeeper.ids import Address, BookieId, IdRanges, LedgerId
 from bookkeeper.meta.acceptance import accept as accept_in_store
-from bookkeeper.wire import LEDGERS_DROPPED, LEDGERS_HELD, ListEntries, ListReply, Reply
+from bookkeeper.wire import ListEntries, ListReply, Reply, ledgers_dropped, ledgers_held
 from bookkeeper.wire.availability import decode_availability
 
 KEEP_S: Final = 7 * 24 * 3600
 """For so long ledgers that metadata do not know are kept."""
+
+START_MAX: Final = 1 << 62
+"""Ids from here on come with what is asked for below, as many as fit into a frame."""
 
 
 @dataclass(slots=True)
@@ -107,8 +110,8 @@ async def accept(client: BookKeeper, held: Held, *, keep_s: int = KEEP_S, withou
 
 async def _ask_one(services: Services, bookie: BookieId, listed: IdRanges, found: Held) -> None:
     try:
-        held = await _list(services, bookie, LEDGERS_HELD)
-        dropped = await _list(services, bookie, LEDGERS_DROPPED)
+        held = await _list(services, bookie, ledgers_held)
+        dropped = await _list(services, bookie, ledgers_dropped)
     except BookKeeperError as error:
         found.away[bookie] = str(error)
         return
@@ -121,8 +124,17 @@ async def _ask_one(services: Services, bookie: BookieId, listed: IdRanges, found
                 found.unknown.setdefault(LedgerId(ledger_id), []).append(bookie)
 
 
-async def _list(services: Services, bookie: BookieId, which: LedgerId) -> list[tuple[int, int]]:
-    """Ranges of ledger ids."""
+async def _list(services: Services, bookie: BookieId, which: Callable[[int], LedgerId]) -> list[tuple[int, int]]:
+    """Ranges of ledger ids, page by page."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    while start < START_MAX and (page := await _page(services, bookie, which(start))):
+        found += page
+        start = page[-1][1] + 1
+    return found
+
+
+async def _page(services: Services, bookie: BookieId, which: LedgerId) -> list[tuple[int, int]]:
     answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
     what = f"ledgers of {bookie}"
     tasks = Tasks(what)

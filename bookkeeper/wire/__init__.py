@@ -12,8 +12,6 @@ from bookkeeper.wire.dialect import Detector, decode_reply, encode_reply, encode
 from bookkeeper.wire.framing import Framer, frame
 from bookkeeper.wire.requests import (
     HIGH_PRIORITY,
-    LEDGERS_DROPPED,
-    LEDGERS_HELD,
     AddEntry,
     AddReply,
     Auth,
@@ -41,15 +39,16 @@ from bookkeeper.wire.requests import (
     StartTlsReply,
     WriteLac,
     WriteLacReply,
+    asked_ledgers,
     failure,
+    ledgers_dropped,
+    ledgers_held,
 )
 from bookkeeper.wire.status import Status, error_of, status_of
 
 __all__ = [
     "FRAME_MAX",
     "HIGH_PRIORITY",
-    "LEDGERS_DROPPED",
-    "LEDGERS_HELD",
     "AddEntry",
     "AddReply",
     "Auth",
@@ -81,11 +80,14 @@ __all__ = [
     "Status",
     "WriteLac",
     "WriteLacReply",
+    "asked_ledgers",
     "decode_reply",
     "encode_reply",
     "encode_request",
     "error_of",
     "failure",
     "frame",
+    "ledgers_dropped",
+    "ledgers_held",
     "status_of",
 ]

@@ -147,10 +147,20 @@ class GetBookieInfo:
     requested: int = 3
 
 
-LEDGERS_HELD: Final = LedgerId(-1)
-LEDGERS_DROPPED: Final = LedgerId(-2)
-"""Asked for the entries of these, a bookie of ours lists ledgers, by their ids: those it holds anything of, and those
-it has collected. Others have no such ledger."""
+def ledgers_held(start: int = 0) -> LedgerId:
+    """Asked for the entries of this, a bookie of ours lists ledgers that it holds anything of, from the id ``start``
+    (below 2**62) on: as many as fit into a frame, in order. Others have no such ledger."""
+    return LedgerId(-2 * start - 1)
+
+
+def ledgers_dropped(start: int = 0) -> LedgerId:
+    """The same of ledgers that it has collected, and of ids that are not given out again."""
+    return LedgerId(-2 * start - 2)
+
+
+def asked_ledgers(ledger_id: LedgerId) -> tuple[int, bool]:
+    """The reverse, for an id below 0: from where on, and whether those that were collected."""
+    return (-ledger_id - 1) // 2, bool((-ledger_id - 1) % 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,6 @@ from bookkeeper.wire.framing import frame
 from bookkeeper.wire.requests import (
     CONTEXT_PAIRS,
     CONTEXT_TEXT,
-    LEDGERS_DROPPED,
-    LEDGERS_HELD,
     AddEntry,
     AddReply,
     Auth,
@@ -246,8 +244,7 @@ def _decode_info(message: pb.Request) -> _Decoded:
 
 def _decode_list(message: pb.Request) -> _Decoded:
     ledger_id = LedgerId(message.getListOfEntriesOfLedgerRequest.ledgerId)
-    known = ledger_id >= 0 or ledger_id in (LEDGERS_HELD, LEDGERS_DROPPED)
-    return ListEntries(ledger_id), None if known else Status.NO_LEDGER
+    return ListEntries(ledger_id), None
 
 
 def _decode_auth(message: pb.Request) -> _Decoded:

@@ -111,3 +111,24 @@ def test_a_bookie_that_does_not_answer_is_named_and_gone_round_only_when_told_to
             assert first > 2**32 > max(lost), "beyond what it could hold"
 
     SimCluster(garbage_interval_s=10**6).run(story, within_s=20_000)
+
+
+@pytest.mark.rule("M10")
+def test_more_ledgers_than_fit_into_a_frame_are_listed_page_by_page() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ids = [*range(1, 401, 2), 2**62, 2**63 - 1]
+            for ledger_id in ids:
+                async with await bk.create_ledger(
+                    ensemble=1, write_quorum=1, ack_quorum=1, ledger_id=ledger_id
+                ) as ledger:
+                    await ledger.append(b"x")
+            store, ledgers = bk.metadata_store.store, bk.metadata_store.ledgers
+            for ledger_id in ids[::2]:
+                await store.delete(ledgers.path(LedgerId(ledger_id)), None)
+            held = await look(bk)
+            assert held.asked == {"b1": len(ids)}
+            assert list(held.unknown) == ids[::2]
+            assert 2**63 - 1 in held.used
+
+    SimCluster(bookies=1, frame_max=4096).run(story)
