@@ -25,6 +25,7 @@ from bookkeeper.errors import (
     KeyExistsError,
     MetadataConflictError,
     MetadataError,
+    MetadataRolledBackError,
     MetadataUnavailableError,
     NoClusterError,
     NoSuchKeyError,
@@ -120,6 +121,8 @@ class Registration:
                     await self._withdraw(path)
         except (SessionExpiredError, ClientClosedError):
             pass
+        except MetadataRolledBackError as error:  # nothing is written there any more (M10)
+            _log.info("%s goes with the session: %s", self._places[self._read_only], error)
         except (MetadataUnavailableError, TimeoutError):
             _log.warning(
                 "the metadata service does not answer: %s stays registered until the service ends its session",

@@ -23,7 +23,7 @@ from bookkeeper.errors import (
     MetadataUnavailableError,
     SessionExpiredError,
 )
-from bookkeeper.meta.store import Operation, SessionState, Version, Versioned, Watch, parent_of
+from bookkeeper.meta.store import Operation, SessionState, Version, Versioned, Watch, once_more, parent_of
 from bookkeeper.meta.tree import Node, Transaction, find
 from bookkeeper.meta.watches import Registry, SessionWatches
 
@@ -264,7 +264,7 @@ class MemoryStore:
         now = await self._read("sync", "/", lambda tree: self._cluster.transaction)
         if now < transaction:
             self._alarm = self._rolled_back(transaction)
-            raise self._alarm
+            raise once_more(self._alarm)
 
     # -- writes --------------------------------------------------------------------------------------------
 
@@ -391,7 +391,7 @@ class MemoryStore:
         session = self.session_id
         fate = await self._enter(kind, path)
         if self._alarm is not None:
-            raise self._alarm
+            raise once_more(self._alarm)
         if session != self.session_id or not self._cluster.is_live(session):
             raise SessionExpiredError(f"{kind} {path}: session {session} has ended")
         if fate.request_lost:

@@ -29,10 +29,13 @@ from bookkeeper.errors import (
 from bookkeeper.meta import lineage as lineages
 from bookkeeper.meta.lineage import Lineage
 from bookkeeper.meta.paths import Paths
-from bookkeeper.meta.store import MetadataStore, SessionState, settled_create, settled_set
+from bookkeeper.meta.store import MetadataStore, SessionState, once_more, settled_create, settled_set
 
 LOOK_S: Final = 2.0
 """Between two looks: who goes on after a restoration does so for a few of these at most."""
+
+GLANCE_S: Final = 0.25
+"""Between two glances at what the store has found by itself, which ask nothing of it."""
 
 BEACON_S: Final = 60.0
 """Between two counts of a beacon."""
@@ -61,13 +64,13 @@ class Present:
             MetadataUnavailableError: the store does not tell.
         """
         if self.alarm is not None:
-            raise self.alarm
+            raise once_more(self.alarm)
         try:
             if self._store.rolled_back is not None:
-                raise self._store.rolled_back
+                raise once_more(self._store.rolled_back)
             now = await lineages.read(self._store, self._paths)
             if self._store.rolled_back is not None:
-                raise self._store.rolled_back
+                raise once_more(self._store.rolled_back)
             if now != self.lineage:
                 raise MetadataRolledBackError(
                     "the metadata come from elsewhere than they did when this process began: they were put back to an "
@@ -174,7 +177,7 @@ class RollbackWatch:
         watch = self._store.on_session(changed)
         try:
             while True:
-                await asyncio.sleep(LOOK_S)
+                await self._pause()
                 try:
                     await self._present.check()
                 except (MetadataRolledBackError, ClusterMovedError) as alarm:
@@ -189,3 +192,9 @@ class RollbackWatch:
                     self._doubted()
         finally:
             watch.close()
+
+    async def _pause(self) -> None:
+        for _ in range(round(LOOK_S / GLANCE_S)):
+            if self._store.rolled_back is not None:
+                return
+            await asyncio.sleep(GLANCE_S)

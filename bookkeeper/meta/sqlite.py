@@ -19,7 +19,7 @@ from bookkeeper.errors import (
     SessionExpiredError,
 )
 from bookkeeper.meta.sqlite_file import Key, News, SqliteFile
-from bookkeeper.meta.store import Operation, SessionState, Version, Versioned, Watch, check_path
+from bookkeeper.meta.store import Operation, SessionState, Version, Versioned, Watch, check_path, once_more
 from bookkeeper.meta.tree import Transaction, find
 from bookkeeper.meta.watches import Registry, SessionWatches
 from bookkeeper.seams import Seams, Worker
@@ -106,7 +106,7 @@ class SqliteStore:
             self._alarm = MetadataRolledBackError(
                 f"transaction {transaction} was seen before, now the newest is {self.last_transaction}"
             )
-            raise self._alarm
+            raise once_more(self._alarm)
 
     # -- writes --------------------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class SqliteStore:
         self._check_open()
         session = self.session_id
         if self._alarm is not None:
-            raise self._alarm
+            raise once_more(self._alarm)
         if not await self._sessions.connected(LEASE_S):
             raise MetadataUnavailableError(f"no session with {self._file.path}")
         if session != self.session_id:

@@ -35,6 +35,7 @@ Version = NewType("Version", int)
 """Counts the writes of one value from 0 (ZooKeeper's numbers)."""
 
 T = TypeVar("T")
+E = TypeVar("E", bound=MetadataError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,6 +353,12 @@ async def update(store: MetadataStore, path: str, change: Callable[[bytes], byte
             return Versioned(value, await settled_set(store, path, value, current.version), current.created_ms)
         except MetadataConflictError:
             continue
+
+
+def once_more(error: E) -> E:
+    """The same error for another caller: one object raised in many places would collect all their tracebacks, and with
+    them whatever those hold, for as long as somebody tries."""
+    return type(error)(*error.args)
 
 
 def check_life(path: str, found: int, expected: int) -> None:

@@ -53,6 +53,7 @@ from bookkeeper.meta.store import (
     Watch,
     check_life,
     check_path,
+    once_more,
     parent_of,
 )
 from bookkeeper.meta.watches import Registry, SessionWatches
@@ -72,7 +73,7 @@ CLOSE_S: Final = 3.0
 """How long the end of a session may take: with servers that hang the client waits for as long as a session lasts."""
 
 
-ASIDE_S: Final = 2.0
+ASIDE_S: Final = 1.0
 """So long without contact, and so often from then on, somebody who has seen nothing looks at what the servers show."""
 
 ASIDE_WAIT_S: Final = 2.0
@@ -184,7 +185,7 @@ class ZooKeeperStore:
         if await self._sessions.connected(patience):
             return
         if self._broken is not None:
-            raise self._broken
+            raise once_more(self._broken)
         refusals = await asyncio.gather(*(_refusal(server, seams) for server in self._hosts.split(",")))
         if all(refusals):
             raise MetadataUnavailableError(f"no ZooKeeper server answers: {'; '.join(map(str, refusals))}")
@@ -251,7 +252,7 @@ class ZooKeeperStore:
                 f"ZooKeeper at {self._hosts} shows an older state: transaction {transaction:#x} was seen before, now "
                 f"the newest is {newest:#x}"
             )
-            raise self._broken
+            raise once_more(self._broken)
 
     # -- writes --------------------------------------------------------------------------------------------
 
@@ -574,7 +575,7 @@ class ZooKeeperStore:
     def _may_write(self, what: object) -> int:
         """The session in which a write was asked for. Raises: MetadataRolledBackError."""
         if isinstance(self._broken, MetadataRolledBackError):
-            raise self._broken
+            raise once_more(self._broken)
         return self.session_id
 
     def _check_session(self, what: object, session: int) -> None:
@@ -587,9 +588,11 @@ class ZooKeeperStore:
             raise ClientClosedError("the metadata store was closed")
         connected = self.session is SessionState.CONNECTED
         if self._broken is not None and not (connected and isinstance(self._broken, MetadataRolledBackError)):
-            raise self._broken
+            raise once_more(self._broken)
         if not await self._sessions.connected(max(0.0, deadline - self._loop.time())):
-            raise self.rolled_back or MetadataUnavailableError(f"no contact with ZooKeeper at {self._hosts} ({what})")
+            if (alarm := self.rolled_back) is not None:
+                raise once_more(alarm)
+            raise MetadataUnavailableError(f"no contact with ZooKeeper at {self._hosts} ({what})")
 
     async def _ask(self, what: str, send: Callable[[], Any], deadline: float) -> Any:
         future: asyncio.Future[Any] = self._loop.create_future()

@@ -16,6 +16,7 @@ from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import DigestType, Fragment, LedgerMetadata, LedgerState
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.meta import Metadata
+from bookkeeper.storage.engine import EngineState
 from bookkeeper.testing.disk import Fault
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, Follower, run
@@ -151,6 +152,10 @@ def test_a_bookie_whose_metadata_went_back_serves_on_and_says_why_it_collects_no
                 await server.collect_garbage()
             await asyncio.sleep(600)
         assert (await cluster.ask(wire.ReadEntry(lost, EntryId(0)))).status is Status.OK
+        await server.stop()
+        assert server.engine.state is EngineState.CLOSED, (
+            "it stops cleanly, though it cannot take its registration away"
+        )
         cluster.node.crash(power=False)
         with pytest.raises(MetadataRolledBackError):
             await cluster.again()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 
 import pytest
 
@@ -37,6 +38,23 @@ async def test_an_older_state_is_found_by_a_look_and_stays_found() -> None:
     assert other.last_transaction > metadata.store.last_transaction
     with pytest.raises(MetadataRolledBackError):
         await metadata.present.check_fresh()
+
+
+@pytest.mark.rule("M10")
+async def test_an_alarm_that_is_told_again_and_again_does_not_grow() -> None:
+    """A bookie tries to register twice a second for as long as it is up; one error raised each time would keep the
+    traceback, and the frames, of each."""
+    service, metadata, _ = await cluster()
+    backup = service.snapshot()
+    await metadata.store.create("/a")
+    service.restore(backup)
+    for _ in range(5):
+        with pytest.raises(MetadataRolledBackError):
+            await metadata.present.check()
+        with pytest.raises(MetadataRolledBackError):
+            await metadata.store.create("/b")
+    for alarm in (metadata.present.alarm, metadata.store.rolled_back):
+        assert alarm is not None and len(traceback.extract_tb(alarm.__traceback__)) < 5
 
 
 @pytest.mark.rule("M10")
