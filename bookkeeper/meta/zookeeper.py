@@ -76,8 +76,11 @@ CLOSE_S: Final = 3.0
 ASIDE_S: Final = 1.0
 """So long without contact, and so often from then on, somebody who has seen nothing looks at what the servers show."""
 
-ASIDE_WAIT_S: Final = 2.0
-"""How long that one waits for a session, and for an answer."""
+ASIDE_WAIT_S: Final = 6.0
+"""How long that one waits for a session: a server that has just come back takes its time."""
+
+ASIDE_TRIES: Final = 60
+"""So often it looks meanwhile whether it is wanted any more."""
 DEFAULT_PORT: Final = 2181
 
 _log = logging.getLogger(__name__)
@@ -480,8 +483,13 @@ class ZooKeeperStore:
             return None
         client = self._stranger()
         try:
-            client.start(timeout=ASIDE_WAIT_S)
-            client.sync_async("/").get(timeout=ASIDE_WAIT_S)
+            connected = client.start_async()
+            for _ in range(ASIDE_TRIES):
+                if self._closed:
+                    return None
+                if connected.wait(ASIDE_WAIT_S / ASIDE_TRIES):
+                    break
+            client.sync_async("/").get(timeout=ASIDE_WAIT_S / 2)
             return int(client.last_zxid)
         except Exception:  # whatever it met: it has learned nothing
             return None
