@@ -71,14 +71,14 @@ class Acks:
         return True
 
     def end_from(self, entry_id: int) -> int:
-        """How far acks go on without a gap from ``entry_id``; not above it if it is missing."""
+        """How far acks go on without a gap from ``entry_id``; to an id that it holds and that is missing."""
         if entry_id < self.mark or not self._ahead:
             return self.mark
         held = self._held_from(entry_id)
         for first, end in self._ahead:
             if first <= held < end:
                 return end
-        return entry_id if held == entry_id else held
+        return held
 
     def missing(self, first: int, last: int) -> list[tuple[int, int]]:
         """The gaps in ``first .. last``, as inclusive runs in which the bookie lacks everything that it holds."""

@@ -65,6 +65,16 @@ def test_whoever_fails_the_next_is_asked() -> None:
     assert reader.on_entries(B3, 0, 1, 0.0) == [Found(B3, EntryId(0), 1)]
 
 
+@pytest.mark.rule("L1", "L7")
+def test_who_did_not_give_one_entry_is_asked_for_the_next() -> None:
+    reader = reading(0, 2)
+    reader.on_failed(B1, 0, NoSuchEntryError(), 0.0)
+    assert reader.on_entries(B2, 0, 1, 0.0)[1] == AskBookie(B2, EntryId(1), 1)
+    reader.on_failed(B2, 1, LOST, 0.0)
+    assert reader.on_failed(B3, 1, LOST, 0.0)[0] == AskBookie(B1, EntryId(1), 1)
+    assert reader.on_entries(B1, 1, 1, 0.0) == [Found(B1, EntryId(1), 1)]
+
+
 @pytest.mark.rule("L1")
 def test_an_entry_that_may_exist_ends_in_the_most_telling_transient_error() -> None:
     reader = reading()

@@ -295,6 +295,16 @@ def test_a_failing_bookie_is_replaced_privately_and_reads_stay_with_the_old_ense
     assert [f.ensemble for f in close.fragments] == [(B1, B2, B4)]
 
 
+@pytest.mark.rule("R9")
+def test_who_failed_once_and_kept_its_place_is_not_replaced_when_another_fails() -> None:
+    recovery = begun()
+    fence(recovery, "b1=- b2=-")
+    read(recovery, "0:b1=10")
+    recovery.on_write_failed(B3, 0, LOST, 0.0)
+    recovery.on_stand_ins({}, 0.0)
+    assert of(FindStandIns, recovery.on_write_failed(B2, 0, LOST, 0.0)) == [FindStandIns((B2,), (B1, B2, B3))]
+
+
 @pytest.mark.rule("R7", "R9")
 def test_the_ack_of_a_replaced_bookie_counts_no_more() -> None:
     recovery = begun(config=RecoveryConfig(window_entries=4))
@@ -354,6 +364,17 @@ def test_without_that_length_it_is_inconclusive() -> None:
     read(recovery, "6:b1- 6:b2- 6:b3-")
     assert of(CloseRecovered, read(recovery, "5:b3- 5:b1- 5:b2-")) == []
     assert of(RecoveryFailed, recovery.on_tick(0.5))
+
+
+@pytest.mark.rule("R12", "V2")
+def test_a_length_that_nobody_gives_holds_up_nothing_when_a_later_entry_is_written_back() -> None:
+    recovery = begun(config=RecoveryConfig(rounds_max=1, window_entries=1))
+    fence(recovery, "b1=5 b2=-")
+    read(recovery, "5:b3? 5:b1? 5:b2?")
+    assert of(RecoveryFailed, recovery.on_tick(0.5)) == []
+    read(recovery, "6:b1=66", now=0.5)
+    written(recovery, "6:b1 6:b2")
+    assert read(recovery, "7:b2- 7:b1- 7:b3-", now=0.5)[-1] == CloseRecovered(EntryId(6), 66, OPEN.fragments)
 
 
 @pytest.mark.rule("R12")

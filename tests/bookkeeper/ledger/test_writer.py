@@ -412,6 +412,17 @@ def test_a_process_that_was_paused_reads_its_mail_first(writer: LedgerWriter) ->
 
 
 @pytest.mark.rule("D13")
+def test_an_ack_clears_a_suspicion_so_a_later_pause_begins_with_reading_the_mail(writer: LedgerWriter) -> None:
+    add(writer, 2, now=0.0)
+    acks(writer, "0:b1 0:b3", now=0.01)
+    writer.on_tick(0.5)  # b2 is suspected
+    acks(writer, "0:b2", now=0.51)
+    acks(writer, "1:b1 1:b3", now=0.52)
+    assert of(WatchLife, writer.on_tick(90.0)) == [], "the process stood still: perhaps b2's reply waits to be read"
+    assert of(WatchLife, writer.on_tick(90.2)) == [WatchLife(B2)]
+
+
+@pytest.mark.rule("D13")
 def test_when_nobody_progresses_nobody_is_blamed(writer: LedgerWriter) -> None:
     add(writer, now=0.0)
     for tick in range(1, 20):

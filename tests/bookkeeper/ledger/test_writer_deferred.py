@@ -7,10 +7,12 @@ import pytest
 from bookkeeper.errors import (
     AddTimeoutError,
     BookieFailedError,
+    BookKeeperError,
     LedgerClosedError,
     LedgerFencedError,
     RequestTimedOutError,
     TooManyRequestsError,
+    UnauthorizedError,
 )
 from bookkeeper.ids import EntryId
 from bookkeeper.ledger.metadata import LedgerMetadata
@@ -264,6 +266,23 @@ def test_a_fence_during_the_force_of_a_close_is_told_as_that(writer: LedgerWrite
     (failed,) = of(CloseFailed, writer.on_bookie_failed(B3, LedgerFencedError("fenced"), 0.1))
     assert isinstance(failed, CloseFailed)
     assert isinstance(failed.error, LedgerFencedError)
+
+
+@pytest.mark.rule("W11")
+@pytest.mark.parametrize(
+    ("error", "told"), [(LOST, BookieFailedError), (UnauthorizedError("wrong password"), UnauthorizedError)]
+)
+def test_what_a_bookie_failed_of_during_the_force_of_a_close_is_told(
+    writer: LedgerWriter, error: BookKeeperError, told: type[BookKeeperError]
+) -> None:
+    """A lost bookie may have taken acknowledged entries with it, and the error says what to do; a refused password
+    is told as it is."""
+    add(writer)
+    acks(writer, "0:b1 0:b2")
+    writer.close(0.0)
+    (failed,) = of(CloseFailed, writer.on_bookie_failed(B3, error, 0.1))
+    assert isinstance(failed, CloseFailed)
+    assert type(failed.error) is told
 
 
 @pytest.mark.rule("W11")
