@@ -11,20 +11,17 @@ import io
 import os
 import sys
 import time
-import tomllib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import pytest
 from rich.console import Console
 
-from tests.mutants.document import PAGE, page
+from tests.mutants.document import PAGE, page, reasons
 from tests.mutants.sample import PLACES, ROOT, sample
 from tests.mutants.session import LEFT_OUT, Outcome, Planting
 
 SUITES: Final = ("bookkeeper", "contracts", "journal_manager", "scenarios", "simulation", "spark_wal")
-REASONS: Final = Path(__file__).with_name("reasons.toml")
 KILLED_AT_LEAST: Final = 0.95
 
 
@@ -33,6 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--only", metavar="PLACE", action="append", help=f"of these alone: {', '.join(PLACES)}")
     parser.add_argument("--times", type=float, default=1.0, help="this many times the usual number of bugs")
+    parser.add_argument(
+        "--match", metavar="TEXT", help="of the chosen bugs only those whose name, as printed, has this"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--tests", metavar="PATH", action="append", help="only these tests, below tests/")
     parser.add_argument("--reuse", action="store_true", help="take what the last run has seen of the tests' reach")
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if unknown := set(options.only or ()) - set(PLACES):
         parser.error(f"not one of the places: {', '.join(sorted(unknown))}")
-    if options.write and (options.only or options.tests):
+    if options.write and (options.only or options.tests or options.match):
         parser.error("--write is for a run of all places and all tests")
     return _run(options)
 
@@ -49,9 +49,11 @@ def _run(options: argparse.Namespace) -> int:
     console = Console(file=os.fdopen(os.dup(1), "w"), width=None if sys.stdout.isatty() else 170)
     places = {place: count for place, count in PLACES.items() if not options.only or place in options.only}
     chosen = sample(places, options.times)
+    if options.match:
+        chosen = {place: [one for one in some if options.match in one.key] for place, some in chosen.items()}
     count = sum(map(len, chosen.values()))
     done: list[Outcome] = []
-    reasons = tomllib.loads(REASONS.read_text())["reasons"]
+    known = reasons()
 
     def tell(outcome: Outcome) -> None:
         done.append(outcome)
@@ -59,7 +61,7 @@ def _run(options: argparse.Namespace) -> int:
             mutation = outcome.mutation
             console.print(
                 f"survived: {mutation.path.relative_to(ROOT)}:{mutation.line} ({outcome.tests} tests) {mutation.key}"
-                + ("" if mutation.key in reasons else "  (no reason known)"),
+                + ("" if mutation.key in known else "  (no reason known)"),
                 markup=False,
             )
         if len(done) % 20 == 0:
@@ -84,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
         console.print(f"mutants: the tests could not be run (pytest ended with {int(status)})")
         return 2
     minutes = (time.monotonic() - begun) / 60
-    text, rate, unexplained = page(chosen, done, reasons, minutes)
+    text, rate, unexplained = page(chosen, done, known, minutes)
     console.print(text, markup=False)
     if options.write:
         PAGE.write_text(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,7 @@ from tests.mutants.sample import ROOT
 from tests.mutants.session import Outcome
 
 PAGE: Final = ROOT / "docs" / "mutants.md"
+REASONS: Final = Path(__file__).with_name("reasons.toml")
 
 _HEAD: Final = (
     "# Planted bugs\n\n"
@@ -22,10 +24,15 @@ _HEAD: Final = (
 )
 
 
+def reasons() -> dict[str, str]:
+    """Survivor, as it is printed -> why no test notices it."""
+    return dict(tomllib.loads(REASONS.read_text())["reasons"])
+
+
 def page(
     chosen: Mapping[str, Sequence[Mutation]],
     outcomes: Sequence[Outcome],
-    reasons: Mapping[str, str],
+    known: Mapping[str, str],
     minutes: float,
 ) -> tuple[str, float, list[Outcome]]:
     """The page; the share that was noticed; and the survivors without a reason."""
@@ -38,9 +45,9 @@ def page(
     lines.append(f"\nTook {minutes:.0f} minutes.\n\n## Survivors\n\n")
     lines.append("| where | what was changed | tests that reach it | why no test notices |\n|---|---|---:|---|\n")
     for outcome in sorted(survivors, key=lambda one: (str(one.mutation.path), one.mutation.line)):
-        lines.append(_survivor(outcome, reasons))
+        lines.append(_survivor(outcome, known))
     share = 1 - len(survivors) / max(1, len(outcomes))
-    return "".join(lines), share, [outcome for outcome in survivors if outcome.mutation.key not in reasons]
+    return "".join(lines), share, [outcome for outcome in survivors if outcome.mutation.key not in known]
 
 
 def _row(name: str, outcomes: Sequence[Outcome]) -> str:
@@ -49,11 +56,11 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> str:
     return f"| {name} | {len(outcomes)} | {killed} | {len(outcomes) - killed} | {share:.1f} % |\n"
 
 
-def _survivor(outcome: Outcome, reasons: Mapping[str, str]) -> str:
+def _survivor(outcome: Outcome, known: Mapping[str, str]) -> str:
     mutation: Mutation = outcome.mutation
     where = f"`{_relative(mutation.path)}`, `{mutation.qualname}`"
     what = f"{mutation.kind}: `{_short(mutation.before)}` → `{_short(mutation.after)}`"
-    return f"| {where} | {what} | {outcome.tests} | {reasons.get(mutation.key, '**none known**')} |\n"
+    return f"| {where} | {what} | {outcome.tests} | {known.get(mutation.key, '**none known**')} |\n"
 
 
 def _short(text: str) -> str:

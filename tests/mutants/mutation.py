@@ -1,8 +1,8 @@
 """What can be planted in a module: small changes of its syntax tree, one at a time.
 
 A mutation changes the inside of one function; signatures, annotations, docstrings, log lines, messages of errors and
-assertions (they guard against programmers' mistakes) stay as they are, and so do numbers that are not added, subtracted
-or compared (they tune, and promise nothing).
+assertions (they guard against programmers' mistakes, as does ``zip(…, strict=True)``) stay as they are, and so do
+numbers that are not added, subtracted or compared (they tune, and promise nothing).
 """
 
 from __future__ import annotations
@@ -164,6 +164,8 @@ def _is_silent(node: ast.AST) -> bool:
         return True
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant) or _is_silent(node.value)
+    if isinstance(node, ast.keyword):
+        return node.arg == "strict"
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import os
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType
@@ -24,6 +25,7 @@ import pytest
 
 from tests.mutants.mutation import Mutation, planted
 from tests.mutants.reach import Reach, observe
+from tests.mutants.sample import ROOT
 
 LEFT_OUT: Final = "not integration and not spark and not zookeeper and not interop"
 """Real processes are too slow to be run for each bug."""
@@ -74,6 +76,7 @@ class Planting:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
         reach = self._reach(items)
+        _imported({mutation.path for mutation in self.mutations})
         functions = _functions({str(mutation.path) for mutation in self.mutations})
         waiting = list(reversed(self.mutations))
         running: dict[int, _Child] = {}
@@ -94,7 +97,7 @@ class Planting:
         names = list(items)
         children = {}
         for part in range(self.jobs):
-            told = self.directory / f"reach.{part}.json"
+            told = self.directory / f"reach.{part}.of.{os.getpid()}.json"
             if not (pid := os.fork()):
                 with _ends_quietly(self.directory):
                     observe(names[part :: self.jobs], lambda name: self._passes(items[name]), files).write(told)
@@ -106,6 +109,8 @@ class Planting:
                     f"the run without bugs did not come to its end: {self.directory / 'error.txt'} says why"
                 )
         reach = Reach.together(Reach.read(told) for told in children.values())
+        for told in children.values():
+            told.unlink()
         reach.write(path)
         return reach
 
@@ -130,7 +135,7 @@ class Planting:
         if not chosen or not found:
             self._tell(Outcome(mutation, "", len(tests) if found else 0, 0.0))
             return
-        told = self.directory / f"{mutation.path.stem}.{mutation.index}.json"
+        told = self.directory / f"{mutation.path.stem}.{mutation.index}.of.{os.getpid()}.json"
         if not (pid := os.fork()):
             os.setsid()
             with _ends_quietly(self.directory):
@@ -187,6 +192,14 @@ def _within(tests: Sequence[str], reach: Reach) -> tuple[list[str], float]:
         chosen.append(test)
         seconds += reach.seconds[test]
     return chosen, seconds
+
+
+def _imported(files: Iterable[Path]) -> None:
+    """Also what the product loads only when it needs it: a module that is not there yet cannot be changed."""
+    for file in files:
+        if file.stem != "__main__":
+            parts = file.relative_to(ROOT).with_suffix("").parts
+            importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
 
 
 def _functions(files: set[str]) -> dict[tuple[str, str, int], list[FunctionType]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.mutants.document import reasons
 from tests.mutants.mutation import Mutation, mutations, planted
 from tests.mutants.sample import PLACES, modules, sample
 
@@ -28,6 +29,8 @@ class Counter:
         if many < 0 and self.count == 0:
             raise ValueError(f"not {many - 1}")
         self.count += many
+        for _, number in zip("a", [0], strict=True):
+            self.count += number
         return self.count > 0
 
     def __repr__(self) -> str:
@@ -56,6 +59,7 @@ def test_what_runs_is_mutated_and_what_is_said_declared_or_asserted_is_not(modul
         ("off by one", "0"),
         ("statement deleted", "raise ValueError(f'not {many - 1}')"),
         ("statement deleted", "self.count += many"),
+        ("statement deleted", "self.count += number"),
         ("comparison", "self.count > 0"),
     }
 
@@ -91,6 +95,11 @@ def test_each_chosen_mutation_can_be_planted() -> None:
     for some in sample(times=0.2).values():
         for mutation in some:
             assert planted(mutation).co_qualname == mutation.qualname
+
+
+def test_a_reason_is_kept_only_for_what_can_still_be_planted() -> None:
+    possible = {mutation.key for place in PLACES for path in modules(place) for mutation in mutations(path)}
+    assert set(reasons()) - possible == set(), "remove these from tests/mutants/reasons.toml"
 
 
 def test_a_place_that_moved_is_named() -> None:

@@ -13,7 +13,7 @@ from bookkeeper.client.underreplicated import Missing, mark
 from bookkeeper.errors import ConfigError, IllegalOperationError, LedgerFencedError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerState
-from bookkeeper.replication import DrainConfig, DrainProgress, drain, shares_of
+from bookkeeper.replication import DrainConfig, DrainProgress, cannot_move, drain, shares_of
 from bookkeeper.replication.fragment import CopyConfig, Outcome
 from bookkeeper.replication.marks import lock_path, read_mark
 from bookkeeper.replication.repair import Brought, Workshop, bring
@@ -154,7 +154,11 @@ def test_one_ledger_that_cannot_be_moved_does_not_hold_up_the_others() -> None:
             await three_more(cluster)
             await set_read_only(cluster, "b1")
             async with cluster.connect() as operator:
-                report = await drain(operator, ["b1"], DrainConfig(parallel=2))
+                told: list[int] = []
+                report = await drain(
+                    operator, ["b1"], DrainConfig(parallel=2), lambda progress: told.append(progress.stuck)
+                )
+            assert {1, 2, 3} <= set(told), "while it works, and not only between two looks at everything"
             reasons = {stuck.ledger_id: str(stuck) for stuck in report.stuck}
             assert set(reasons) == {ledgers[2], ledgers[4], ledgers[5]}
             assert "entries 0..29 on b1" in reasons[ledgers[2]]
@@ -248,6 +252,9 @@ def test_what_makes_no_sense_is_refused_before_anything_is_done() -> None:
                     await drain(bk, names, config)
             with pytest.raises(ConfigError, match="parallel >= 1"):
                 DrainConfig(parallel=0)
+            with pytest.raises(ConfigError, match="grace_ms >= 0"):
+                DrainConfig(grace_ms=-1)
+            assert DrainConfig(grace_ms=0).grace_ms == 0, "recover at once"
 
     run(story, bookies=4)
 
@@ -295,8 +302,10 @@ def test_a_drain_that_is_cut_short_is_begun_again_and_moves_the_rest() -> None:
                 await task
             left = len((await shares_of(bk, ["b1"]))[0])
             assert 0 < left < 10
-            report = await drain(bk, ["b1"])
+            sent: list[int] = []
+            report = await drain(bk, ["b1"], on_progress=lambda progress: sent.append(progress.bytes_sent))
             assert report.is_complete and len(report.moved) == left
+            assert sent == sorted(sent) and sent[-1] == sum(moved.size for moved in report.moved) > 0
             await cluster.check_acked()
 
     run(story)
@@ -314,3 +323,19 @@ def test_what_there_is_to_move_is_told_without_moving_it() -> None:
             await open_one.close()
 
     run(story)
+
+
+def test_one_free_bookie_takes_the_place_of_one_copy_of_a_fragment_and_not_of_two() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await written(cluster, bk, 30)
+            one, two, other = (await bk.metadata(ledger)).last_fragment.ensemble
+            [free] = set(cluster.names) - {one, two, other}
+            [alone], _ = await shares_of(bk, [one])
+            assert await cannot_move(bk, [one], [alone], DrainConfig()) == []
+            [both], _ = await shares_of(bk, [one, two])
+            [stuck] = await cannot_move(bk, [one, two], [both], DrainConfig())
+            assert (stuck.ledger_id, stuck.copy) == (ledger, both.copies[1])
+            assert f"writable and allowed are {', '.join(sorted([free, other]))}, of " in stuck.reason
+
+    run(story, bookies=4)

@@ -13,15 +13,18 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import (
+    BookieFailedError,
     BookKeeperError,
     DigestMismatchError,
     LedgerFencedError,
+    MalformedFrameError,
     MetadataUnavailableError,
     RequestTimedOutError,
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.replication.fragment import CopyConfig, Outcome
 from bookkeeper.replication.repair import Workshop, bring, digest_of, held_by
+from bookkeeper.replication.replace import replace_copy
 from bookkeeper.wire import Status
 from bookkeeper.wire.availability import GROUP, HEADER
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedBookie, ScriptedCluster, payload_of, written
@@ -119,6 +122,59 @@ def test_a_target_that_damages_what_it_keeps_is_not_swapped_in(damage: str, batc
             done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
             assert done.outcome is Outcome.FAILED and isinstance(done.error, DigestMismatchError)
             assert NEW not in (await bk.metadata(ledger_id)).bookies
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("A1")
+def test_a_target_that_has_what_it_did_not_acknowledge_is_not_swapped_in() -> None:
+    """What can be read back need not be durable: only the acknowledgement says so."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await on_three(cluster, bk)
+            handle = cluster["b4"].handle
+
+            def unsynced(request: wire.Request, reply: Callable[[wire.Reply], None]) -> None:
+                if not isinstance(request, wire.AddEntry):
+                    return handle(request, reply)
+                cluster["b4"].store(request.ledger_id, request.entry_id, request.entry)
+                return reply(wire.AddReply(Status.IO_ERROR, request.ledger_id, request.entry_id))
+
+            cluster["b4"].handle = unsynced  # type: ignore[method-assign]
+            record = await record_of(bk, ledger_id)
+            done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            assert done.outcome is Outcome.FAILED and done.target_at_fault
+            assert "IO_ERROR" in str(done.error)
+            assert NEW not in (await bk.metadata(ledger_id)).bookies
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("A4")
+def test_why_a_target_gives_nothing_back_is_told() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await on_three(cluster, bk)
+            cluster["b4"].refuse_reads = Status.IO_ERROR
+            record = await record_of(bk, ledger_id)
+            done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            assert done.outcome is Outcome.FAILED and done.target_at_fault
+            assert isinstance(done.error, BookieFailedError) and "IO_ERROR" in str(done.error)
+            adds = [r for r in cluster["b4"].requests if isinstance(r, wire.AddEntry)]
+            assert len(adds) == 40, "silence on reading is no reason to write anew"
+
+    ScriptedCluster().run(story)
+
+
+def test_a_bookie_that_the_client_has_not_seen_yet_is_found_before_nobody_is_said_to_be_there() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await on_three(cluster, bk)
+            record = await record_of(bk, ledger_id)
+            bk.services.watcher.writable = record.metadata.last_fragment.ensemble  # as before b4 came
+            done = await replace_copy(shop_of(bk), record, copy_on(record.metadata, "b2"))
+            assert (done.outcome, done.target) == (Outcome.SWAPPED, NEW)
 
     ScriptedCluster().run(story)
 
@@ -257,6 +313,11 @@ def test_what_a_bookie_holds_nothing_and_unknown_are_three_answers() -> None:
                 await held_by(bk.services, tasks, BookieId("b3"), record)
             with pytest.raises(RequestTimedOutError):
                 await held_by(bk.services, tasks, NEW, record)
+            cluster["b1"].handle = answering(  # type: ignore[method-assign, assignment]
+                wire.ListReply(Status.OK, record.ledger_id, None)
+            )
+            with pytest.raises(MalformedFrameError, match="a success without a list"):
+                await held_by(bk.services, tasks, BookieId("b1"), record)
             await tasks.close()
 
     ScriptedCluster().run(story)

@@ -91,6 +91,30 @@ def test_after_an_accepted_loss_bookies_start_survivors_are_readable_and_nothing
 
 
 @pytest.mark.rule("M10", "M6")
+def test_ids_that_bookies_remember_only_as_dropped_are_not_given_out_again() -> None:
+    async def story(cluster: SimCluster) -> None:
+        backup = cluster.store.snapshot()
+        async with cluster.connect() as bk:
+            for _ in range(3):
+                last = await written(cluster, bk, 3, ensemble=3)
+                await bk.delete_ledger(last)
+            for _ in range(4):
+                for name in cluster.names:
+                    await collector(cluster, name).one_pass()
+                await asyncio.sleep(700)
+            assert not any(cluster.servers[name].engine.ledgers() for name in cluster.names)
+            cluster.store.restore(backup)
+            await asyncio.sleep(10)
+        places = {BookieId(name): cluster.servers[name].address for name in cluster.names}
+        async with cluster.connect() as operator:
+            held = await look(operator, places)
+            assert last in held.used and held.unknown == {}
+            assert await accept(operator, held) > last
+
+    SimCluster(garbage_interval_s=10**6).run(story, within_s=20_000)
+
+
+@pytest.mark.rule("M10", "M6")
 def test_a_bookie_that_does_not_answer_is_named_and_gone_round_only_when_told_to() -> None:
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect() as bk:

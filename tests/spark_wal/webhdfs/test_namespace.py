@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from spark_wal.webhdfs import snapshot
 from spark_wal.webhdfs.inodes import BlobRef, DirectoryNode, FileNode
-from spark_wal.webhdfs.namespace import Applied, Namespace
+from spark_wal.webhdfs.namespace import Applied, Namespace, Summary
 from spark_wal.webhdfs.records import (
     AppendToFile,
     Delete,
@@ -29,6 +29,7 @@ from spark_wal.webhdfs.refusals import (
     FileExistsRefusal,
     NoSuchFileError,
     NotADirectoryRefusal,
+    ParentNotDirectoryError,
     QuotaExceededError,
     Refusal,
 )
@@ -202,6 +203,120 @@ def test_s3_what_a_directory_shows_rests_on_what_made_and_removed_its_children(t
     tree.do(Delete("/c/a", False, 1))
     assert tree.namespace.find("/c").seen == tree.namespace.sequence
     assert tree.namespace.seen_listing(tree.namespace.root) == tree.namespace.sequence
+
+
+@pytest.mark.rule("S3")
+def test_s3_what_a_directory_shows_rests_on_the_last_child_that_came(tree: Tree) -> None:
+    tree.put("/c/a")
+    tree.put("/c/b")
+    assert tree.namespace.find("/c").seen == tree.namespace.sequence
+    tree.put("/d/a")
+    tree.rename("/d/a", "/c/d")
+    assert tree.namespace.find("/c").seen == tree.namespace.find("/d").seen == tree.namespace.sequence
+
+
+@pytest.mark.rule("S3")
+def test_s3_a_listing_rests_on_its_latest_child_wherever_that_stands(tree: Tree) -> None:
+    for path in ("/c/a", "/c/b", "/c/d"):
+        tree.put(path)
+    tree.do(SetAttributes("/c/b", permission=0o600))
+    directory = tree.namespace.find("/c").node
+    assert isinstance(directory, DirectoryNode)
+    assert tree.namespace.seen_listing(directory) == tree.namespace.sequence
+
+
+@pytest.mark.rule("S3")
+def test_s3_a_quota_is_shown_as_the_record_that_set_it(tree: Tree) -> None:
+    tree.put("/c/a")
+    tree.do(SetQuota("/c", 10, 1))
+    assert tree.namespace.find("/c").seen == tree.namespace.sequence
+
+
+@pytest.mark.rule("S4")
+def test_s4_a_rename_into_a_directory_repeated_after_a_lost_reply_succeeds_and_changes_nothing(tree: Tree) -> None:
+    tree.put("/c/a")
+    tree.do(MakeDirectories("/d", 0o755, "a", 1))
+    assert tree.rename("/c/a", "/d", RenameMode.BARE).path == "/d/a"
+    again = tree.rename("/c/a", "/d", RenameMode.BARE)
+    assert (again.value, again.changed) == (True, False)
+
+
+@pytest.mark.rule("S4")
+def test_s4_who_follows_a_file_follows_it_through_renames_of_it_and_above_it_until_it_is_removed(tree: Tree) -> None:
+    tree.put("/c/d/f")
+    tree.put("/c/d/g")
+    followed, other = tree.namespace.follow("/c/d/f"), tree.namespace.follow("/c/d/g")
+    tree.rename("/c/d", "/e")
+    tree.rename("/e/f", "/e/ff")
+    assert (followed.path, other.path) == ("/e/ff", "/e/g")
+    assert tree.namespace.still_there(followed) and tree.namespace.still_there(other)
+    tree.put("/e/ff", b"another", overwrite=True)
+    assert not tree.namespace.still_there(followed) and tree.namespace.still_there(other)
+
+
+def test_an_append_adds_bytes_to_a_file_and_to_nothing_else(tree: Tree) -> None:
+    tree.put("/c/a", b"12")
+    tree.do(AppendToFile("/c/a", (b"345",), 8))
+    node = tree.namespace.find("/c/a").node
+    assert isinstance(node, FileNode)
+    assert (tree.content("/c/a"), node.length, node.modified_ms) == (b"12345", 5, 8)
+    with pytest.raises(FileExistsRefusal, match="already exists as a directory"):
+        tree.do(AppendToFile("/c", (b"1",), 1))
+    with pytest.raises(NoSuchFileError):
+        tree.do(AppendToFile("/c/b", (b"1",), 1))
+
+
+def test_nothing_is_made_below_a_file(tree: Tree) -> None:
+    tree.put("/a")
+    with pytest.raises(ParentNotDirectoryError):
+        tree.do(MakeDirectories("/a/b", 0o755, "a", 1))
+    with pytest.raises(ParentNotDirectoryError):
+        tree.put("/a/b")
+
+
+def test_only_files_have_a_replication_and_only_who_is_told_changes_it(tree: Tree) -> None:
+    tree.put("/c/a")
+    tree.do(SetAttributes("/c/a", replication=3))
+    tree.do(SetAttributes("/c/a", permission=0o600))
+    tree.do(SetAttributes("/c", replication=5))
+    node = tree.namespace.find("/c/a").node
+    assert isinstance(node, FileNode) and (node.replication, node.permission) == (3, 0o600)
+
+
+def test_what_is_overwritten_makes_room_below_its_quota(tree: Tree) -> None:
+    tree.do(SetQuota("/c", 10, 1))
+    tree.put("/c/a", b"1234567890")
+    tree.put("/c/a", b"0987654321", overwrite=True)
+    tree.namespace.check_room("/c/a", 10)
+    for check in (tree.namespace.check_room, tree.namespace.check_more):
+        with pytest.raises(QuotaExceededError):
+            check("/c/b", 1)
+
+
+@pytest.mark.parametrize("name", ["a:b", "..", "n" * 256])
+def test_a_name_that_cannot_be_is_refused_before_its_bytes_come(tree: Tree, name: str) -> None:
+    with pytest.raises(Refusal, match=r"Invalid path name|maximum path component"):
+        tree.namespace.check_put(f"/c/{name}", overwrite=False)
+
+
+def test_a_directory_shows_when_names_came_and_went(tree: Tree) -> None:
+    tree.do(MakeDirectories("/c", 0o755, "a", 1))
+    tree.do(PutFile("/c/a", NewFile((b"x",), 0o644, "a", 1, 1, 20), overwrite=False))
+    assert tree.namespace.find("/c").node.modified_ms == 20  # type: ignore[union-attr]
+    tree.do(Delete("/c/a", False, 30))
+    assert tree.namespace.find("/c").node.modified_ms == 30  # type: ignore[union-attr]
+
+
+def test_a_summary_and_the_blobs_are_those_of_everything_below(tree: Tree) -> None:
+    large = NewFile((BlobRef("17", 0, 9),), 0o644, "a", 1, 1, 1)
+    tree.do(PutFile("/c/d/e/large", large, overwrite=False))
+    tree.put("/c/d/f", b"123")
+    tree.do(SetQuota("/c", 100, 1))
+    whole, one = tree.namespace.find("/c").node, tree.namespace.find("/c/d/f").node
+    assert whole is not None and one is not None
+    assert tree.namespace.summary(whole) == Summary(directories=3, files=2, length=12, quota=100)
+    assert tree.namespace.summary(one) == Summary(directories=0, files=1, length=3, quota=None)
+    assert tree.namespace.blobs() == {"17"}
 
 
 NAMES = st.sampled_from(["a", "b", TEMP])
