@@ -223,7 +223,7 @@ def refused(cluster: Bookies, name: str, directory: Path, uri: str | None = None
     status, out, err = bk(*words)
     assert (status, out) == (EXIT_CONFIG, ""), err
     assert len(err.splitlines()) == 1, err
-    assert err.startswith("error: ")
+    assert err.startswith("bk: ")
     return err
 
 
