@@ -18,6 +18,7 @@ import pytest
 from rich.console import Console
 
 from tests.mutants.document import PAGE, page, reasons
+from tests.mutants.record import Record
 from tests.mutants.sample import PLACES, ROOT, sample
 from tests.mutants.session import LEFT_OUT, Outcome, Planting
 
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--tests", metavar="PATH", action="append", help="only these tests, below tests/")
     parser.add_argument("--reuse", action="store_true", help="take what the last run has seen of the tests' reach")
+    parser.add_argument("--again", action="store_true", help="do not plant again what an earlier run has noticed")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     options = parser.parse_args(arguments)
     if unknown := set(options.only or ()) - set(PLACES):
@@ -55,8 +57,13 @@ def _run(options: argparse.Namespace) -> int:
     done: list[Outcome] = []
     known = reasons()
 
+    directory = ROOT / "build" / "mutants"
+    directory.mkdir(parents=True, exist_ok=True)
+    record = Record(directory / "outcomes.jsonl")
+
     def tell(outcome: Outcome) -> None:
         done.append(outcome)
+        record.add(outcome)
         if not outcome.killed_by:
             mutation = outcome.mutation
             console.print(
@@ -67,11 +74,14 @@ def _run(options: argparse.Namespace) -> int:
         if len(done) % 20 == 0:
             console.print(f"{len(done)} of {count} planted, {sum(bool(one.killed_by) for one in done)} noticed")
 
-    directory = ROOT / "build" / "mutants"
-    directory.mkdir(parents=True, exist_ok=True)
+    every = [mutation for some in chosen.values() for mutation in some]
+    if options.again:
+        done += [found for mutation in every if (found := record.noticed(mutation)) is not None]
+        console.print(f"{len(done)} of {count} were noticed by an earlier run")
+    known_by = {id(outcome.mutation) for outcome in done}
     begun = time.monotonic()
     plugin = Planting(
-        [mutation for some in chosen.values() for mutation in some],
+        [mutation for mutation in every if id(mutation) not in known_by],
         directory,
         options.jobs,
         tell,
