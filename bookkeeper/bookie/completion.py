@@ -125,11 +125,12 @@ class Completion:
         was brought here where that was possible; or it is deleted and its data collected.
 
         Raises:
-            MetadataError: the store cannot say.
+            MetadataError: the store cannot say, or shows an older state than was seen (M10).
         """
         async with self._turn:
             whole = await self._look(ledger_id)
         if whole:
+            await self._metadata.present.check_fresh()  # an older state knows less of the ledger, or nothing (M10)
             self._not_closed.discard(ledger_id)
             self._reasons.pop(ledger_id, None)
         return whole

@@ -56,7 +56,7 @@ def new_beacon(metadata: Metadata, disk: Disk, config: BookieConfig, bookie: Boo
     Raises:
         CookieError: the file is damaged.
     """
-    beacon = Beacon(metadata.store, metadata.own("seen", bookie), metadata.present)
+    beacon = metadata.present.beacon = Beacon(metadata.store, metadata.own("seen", bookie), metadata.present)
     path = os.path.join(config.directory, COUNTED)
     if disk.exists(path):
         try:

@@ -206,8 +206,6 @@ class BookieServer:
         self._birth = await self._settle_birth(served_before)
         self._engine = await self._open_engine()
         self._start_http()  # the last thing that may be refused: nobody was served before
-        if self.engine.report.rebuilt:
-            await self._doubt_rebuilt()
         await self._publisher.opened(self.engine, (self._birth or Birth()).highest)
         self._serve()
         encrypts = self._guard is not None and self._guard.mode != "off"
@@ -334,10 +332,14 @@ class BookieServer:
             )
         return birth
 
-    async def _doubt_rebuilt(self) -> None:
+    async def _doubt_rebuilt(self, engine: Engine) -> None:
         """An index that was built anew from the logs may have forgotten that a ledger is deleted (M6): once its logs
-        are gone nothing else here says so. Adds to ledgers that may be older wait for metadata (W10a)."""
-        highest = await newest(self._metadata, max(self.engine.ledgers(), default=NO_LEDGER))
+        are gone nothing else here says so. Adds to ledgers that may be older wait for metadata (W10a).
+
+        Durable before the start counts as one that had the disk open: whoever comes after one that ended before this
+        finds a whole index, and cannot tell how it was made.
+        """
+        highest = await newest(self._metadata, max(engine.ledgers(), default=NO_LEDGER))
         self._birth = (self._birth or Birth()).with_highest(highest)
         write_birth(self._seams.disk, self.config.directory, self._birth, self.bookie_id)
 
@@ -426,7 +428,9 @@ class BookieServer:
             raise await self._publisher.named(error) from error
         finally:
             worker.close()
-        report = engine.report
+        self._engine, report = engine, engine.report  # from here on whoever fails closes it
+        if report.rebuilt or report.last_boot > self._opened():
+            await self._doubt_rebuilt(engine)
         replace_file(self._seams.disk, os.path.join(self.config.directory, OPENED), b"%d\n" % self.boot)
         if report.limbo_reason:
             log.error(

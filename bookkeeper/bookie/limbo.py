@@ -95,8 +95,8 @@ class LimboWatch:
     async def _all_suspects(self) -> set[LedgerId]:
         local = set(self._engine.ledgers())
         await self._metadata.store.sync(self._metadata.paths.root)  # Z6: of the past it would miss the newest ledgers
-        await self._metadata.present.check_fresh()
         listed = {ledger async for ledger in self._metadata.ledgers.list()}
         suspects = (local - listed) | await naming(self._metadata, self._bookie, listed)
+        await self._metadata.present.check_fresh()  # at last: what was shown before is not older
         self._cover(await newest(self._metadata, max(listed | local, default=NO_LEDGER)))
         return suspects

@@ -54,6 +54,8 @@ class Present:
         """The moves from store to store, and the accepted losses, that led to what this process saw at its start."""
         self.alarm: MetadataError | None = None
         """Once found, it stays: whoever reads or writes here believes nothing any more."""
+        self.beacon: Beacon | None = None
+        """This process's own count, if it has one."""
 
     async def check(self) -> None:
         """Look now.
@@ -82,9 +84,12 @@ class Present:
             raise
 
     async def check_fresh(self) -> None:
-        """The same after a sync, and compared with what was seen before by number: for decisions that destroy."""
+        """The same after a sync, and compared with what was seen before by number, and with what this process has
+        counted: for decisions that destroy. What was read before this is not older than anything that was seen."""
         await self._store.check_not_rolled_back(self._store.last_transaction)
         await self.check()
+        if self.beacon is not None:
+            await self.beacon.check()
 
 
 class Beacon:

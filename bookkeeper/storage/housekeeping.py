@@ -6,6 +6,7 @@ The loop's side: it takes snapshots and adopts results; the jobs are :mod:`~book
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -374,14 +375,14 @@ class Housekeeping:
             remove_files(self.disk, directory, [DIRTY])
 
     def _let_go(self, error: BaseException | None) -> None:
-        """Close files, end the workers, unlock."""
+        """Close files, end the workers, unlock. A file that cannot even be closed keeps nobody waiting: what is in it
+        was synced, or was said not to be."""
         self.hub.close()
-        self.journal.close()
-        for log in self.books.logs.values():
-            if log.file is not None:
-                log.file.close()
-        for file in self.reader.segments.values():
-            file.close()
+        files = [log.file for log in self.books.logs.values() if log.file is not None]
+        files += self.reader.segments.values()
+        for close in (self.journal.close, *(file.close for file in files)):
+            with suppress(OSError):
+                close()
         for lock in self.locks:
             lock.release()
         self.set_state(EngineState.CLOSED, str(error) if error is not None else "clean stop")

@@ -234,9 +234,9 @@ class JournalWriter:
         return group.file_id == self._file_id and group.log_id == logs.log_id
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
 
 def recycle(disk: Disk, directory: str, file_ids: list[int], spares: int, kept: list[str]) -> None:

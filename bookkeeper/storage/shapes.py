@@ -61,6 +61,8 @@ class OpenReport:
 
     clean: bool = True
     """The last life ended by :meth:`Engine.close`."""
+    last_boot: int = 0
+    """The last start before this one that the directory has come to know of; 0: none."""
     fresh: bool = False
     """The directories were empty: a new bookie, or a lost disk (the cookie tells which)."""
     replayed_groups: int = 0

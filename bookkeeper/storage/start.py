@@ -110,6 +110,7 @@ class _Starter:
         """Why there is no manifest."""
         self.keep: set[int] = set()
         self.before = self._read_manifest()
+        self.report.last_boot = self.before.boot
         self.known = set(self.lost)
         """Found by earlier starts, which took in what there was to take in."""
         free = max([self.before.next_log - 1, *logs_on_disk(disk, config.ledger_dir)]) + 1  # G4: none is overwritten

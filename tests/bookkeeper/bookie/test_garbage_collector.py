@@ -10,8 +10,9 @@ from typing import Any, cast
 import pytest
 
 from bookkeeper import wire
+from bookkeeper.bookie import lifecycle
 from bookkeeper.bookie.garbage_collector import SEEN_TRANSACTION
-from bookkeeper.errors import MetadataRolledBackError
+from bookkeeper.errors import MetadataRolledBackError, MetadataUnavailableError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import DigestType, Fragment, LedgerMetadata, LedgerState
 from bookkeeper.ledger.quorum import QuorumSpec
@@ -188,9 +189,11 @@ def test_a_full_disk_does_not_keep_deleted_ledgers_from_being_dropped() -> None:
 
 
 @pytest.mark.rule("M6", "K19", "W10a", "B3")
-def test_a_deleted_ledger_stays_dead_though_index_and_logs_have_forgotten_it() -> None:
+@pytest.mark.parametrize("away", [False, True])
+def test_a_deleted_ledger_stays_dead_though_index_and_logs_have_forgotten_it(away: bool) -> None:
     """That a ledger is deleted is in the index alone once its logs are gone: after a loss of the index, which is built
-    anew from the logs that are left, whoever still wrote to the ledger was let in."""
+    anew from the logs that are left, whoever still wrote to the ledger was let in. ``away``: the start that built it
+    ended before it could ask the store; the next one found a whole index, and let them in."""
 
     async def main(cluster: Cluster) -> None:
         metadata = await cluster.up()
@@ -215,8 +218,18 @@ def test_a_deleted_ledger_stays_dead_though_index_and_logs_have_forgotten_it() -
         disk = cluster.node.disk
         for name in [name for name in disk.list("/data/ledgers") if name.endswith(".index")]:
             disk.unlink(f"/data/ledgers/{name}")
+        if away:
+
+            async def no_answer(*_: object) -> LedgerId:
+                raise MetadataUnavailableError("away")
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(lifecycle, "newest", no_answer)
+                with pytest.raises(MetadataUnavailableError, match="away"):
+                    await cluster.again()
+            cluster.node.crash(power=False)
         await cluster.again()
-        assert cluster.server is not None and cluster.server.engine.report.rebuilt
+        assert cluster.server is not None and cluster.server.engine.report.rebuilt is not away
         assert not cluster.server.engine.is_fenced(gone), "forgotten"
         late = wire.AddEntry(gone, EntryId(40), KEY, gone.to_bytes(8, "big") + (40).to_bytes(8, "big") + bytes(16))
         assert (await cluster.ask(late)).status is Status.FENCED

@@ -223,6 +223,28 @@ def test_a_failed_sync_ends_the_bookie() -> None:
     run(main)
 
 
+@pytest.mark.rule("K22")
+def test_a_file_that_cannot_be_closed_holds_up_no_stop() -> None:
+    """Whoever waited for the disk's end waited for ever."""
+
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        assert cluster.server is not None
+        reply = await cluster.ask(wire.AddEntry(L, EntryId(0), KEY, entry(0, b"x")))
+        assert reply.status is Status.OK
+        cluster.node.disk.faults += [
+            Fault(operation="close", code=errno.EIO, path=f".{ending}") for ending in ("journal", "log")
+        ]
+        await asyncio.wait_for(cluster.node.run(cluster.server.stop()), 60)
+        assert cluster.server.engine.state is EngineState.CLOSED
+        cluster.node.disk.faults.clear()
+        cluster.node.crash()
+        await cluster.again()
+        assert cluster.server.engine.report.clean
+
+    run(main)
+
+
 @pytest.mark.rule("K21")
 def test_a_lost_disk_is_not_taken_for_a_new_one() -> None:
     async def main(cluster: Cluster) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from bookkeeper import wire
+from bookkeeper.bookie import limbo
+from bookkeeper.bookie.birth import naming
 from bookkeeper.bookie.limbo import LimboWatch
 from bookkeeper.errors import MetadataUnavailableError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
@@ -175,3 +178,43 @@ def test_a_lost_fence_of_a_deleted_ledger_lets_nobody_in_though_no_ledger_has_a_
         assert await status(cluster, add(new, 0)) is Status.OK
 
     run(main, seed=1)  # the entry log, with the fence in it, is lost as well
+
+
+@pytest.mark.rule("M10", "B9", "B5")
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("looked", [False, True], ids=["while it looks", "after it looked"])
+def test_an_older_state_of_the_metadata_ends_no_limbo(
+    hidden: bool, looked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ledger that was created since then looked deleted, and of a deleted one nothing is missing here: the limbo was
+    over for good, and the bookie denied an acknowledged entry that it had lost. ``hidden``: transactions have come past
+    what was seen, as ZooKeeper's do with a new leader."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        assert cluster.server is not None
+        backup = cluster.metadata.snapshot()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        assert await status(cluster, add(ledger, 0)) is Status.OK
+        await asyncio.sleep(70)  # it counts up what it has seen
+
+        def goes_back() -> None:
+            cluster.metadata.restore(backup)
+            cluster.metadata.transaction += hidden << 32
+
+        async def naming_then(*args: Any) -> frozenset[LedgerId]:
+            goes_back()
+            return await naming(*args)
+
+        with monkeypatch.context() as patch:
+            if not looked:
+                patch.setattr(limbo, "naming", naming_then)
+            await loses_its_journal(cluster)
+            await asyncio.sleep(1)
+        if looked:
+            goes_back()
+        await asyncio.sleep(200)
+        assert in_limbo(cluster)
+        assert await status(cluster, wire.ReadEntry(ledger, EntryId(0))) is Status.UNKNOWN_STATE
+
+    run(main, garbage_interval_s=10**6)
