@@ -17,6 +17,8 @@ from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import DigestType, Fragment, LedgerMetadata, LedgerState
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.meta import Metadata
+from bookkeeper.meta import lineage as lineages
+from bookkeeper.meta.lineage import COPIED, Copy, Lineage, Loss
 from bookkeeper.storage.engine import EngineState
 from bookkeeper.testing.disk import Fault
 from bookkeeper.wire import Status
@@ -301,3 +303,68 @@ def test_what_a_bookie_remembers_of_dropped_ledgers_are_a_few_ranges_also_of_tho
             await cluster.again()
 
     run(main, garbage_interval_s=10**6, garbage_shrink_max=1.0)
+
+
+@pytest.mark.rule("M10", "G1")
+def test_a_store_that_goes_back_while_it_lists_the_ledgers_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the bookie has counted is compared after the listing: before it, a listing of an older state is believed."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        server = cluster.server
+        assert server is not None
+        backup = cluster.metadata.snapshot()
+        here, _ = await metadata.ledgers.create(ledger())
+        data = here.to_bytes(8, "big") + bytes(24)
+        assert (await cluster.ask(wire.AddEntry(here, EntryId(0), KEY, data))).status is Status.OK
+        await server.collect_garbage()
+        real = server._metadata.ledgers.list
+
+        async def listing() -> AsyncIterator[LedgerId]:
+            cluster.metadata.restore(backup)
+            cluster.metadata.transaction += 1 << 32  # as ZooKeeper's with a new leader
+            async for found in real():
+                yield found
+
+        monkeypatch.setattr(server._metadata.ledgers, "list", listing)
+        with pytest.raises(MetadataRolledBackError, match="was counted up to"):
+            await server.collect_garbage()
+
+    run(main, garbage_interval_s=10**6)
+
+
+@pytest.mark.rule("M10", "G1")
+def test_after_an_accepted_loss_a_ledger_is_kept_for_as_long_as_was_said_and_after_another_one_anew() -> None:
+    """Only time in which this bookie ran since the last loss counts, and when it is over the ledger goes."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        lost = LedgerId(5)
+        data = lost.to_bytes(8, "big") + bytes(24)
+        assert (await cluster.ask(wire.AddEntry(lost, EntryId(0), KEY, data))).status is Status.OK
+
+        async def accept(name: str) -> None:
+            store, path = metadata.store, metadata.own(COPIED)
+            came = await lineages.read(store, metadata.paths)
+            loss = Copy(name, store.last_transaction, Loss(highest=lost, keep_s=1000))
+            value = Lineage((*came.copies, loss)).encode()
+            await (store.set(path, value, None) if came.copies else store.create(path, value, parents=True))
+            cluster.node.crash(power=False)
+            await cluster.again()
+
+        async def one_pass(after_s: float) -> tuple[set[LedgerId], int]:
+            await asyncio.sleep(after_s)
+            assert cluster.server is not None and cluster.server._garbage is not None
+            return await cluster.server.collect_garbage(), cluster.server._garbage.kept
+
+        await accept("one")
+        assert await one_pass(0) == (set(), 1)
+        assert await one_pass(900) == (set(), 1)
+        await accept("two")
+        assert await one_pass(0) == (set(), 1)
+        assert await one_pass(200) == (set(), 1), "that of the first loss does not count"
+        assert await one_pass(700) == (set(), 1)
+        assert await one_pass(101) == (set(), 0), "its time is over; it is looked for once more"
+        assert await one_pass(601) == ({lost}, 0)
+
+    run(main, garbage_interval_s=10**6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Coroutine
 from pathlib import Path
@@ -23,7 +24,7 @@ from bookkeeper.errors import BookKeeperError, CookieError
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import Metadata, init_cluster_in
 from bookkeeper.meta.cookies import Cookie, encode
-from bookkeeper.meta.memory import MemoryCluster
+from bookkeeper.meta.memory import Fate, MemoryCluster
 from bookkeeper.storage.durable import replace_file
 from bookkeeper.testing import Node, NodeCrashed, World
 from tests.bookkeeper.bookie.cluster import Cluster
@@ -236,3 +237,32 @@ def test_a_cookie_with_a_path_as_it_was_typed_is_the_same_from_the_same_place(
             await settle_cookie(node.disk, metadata.cookies, now, directories)
 
     run(main)
+
+
+@pytest.mark.rule("K21", "K2")
+def test_a_power_cut_right_after_the_cookie_was_made_leaves_a_bookie_that_knows_its_name() -> None:
+    """The identity is on disk before the cookie is in metadata. In the other order such a bookie chose another port,
+    and with it another name: its directories belonged to somebody else then, and it never started again."""
+
+    async def main(cluster: Cluster) -> None:
+        cut: list[str] = []
+
+        class Cuts:
+            def fate(self, session: int, kind: str, path: str) -> Fate:
+                if cut or kind != "create" or "/cookies/" not in path:
+                    return Fate()
+                cut.append(path)
+                asyncio.get_running_loop().call_later(0.5, lambda: cluster.node.crash(power=True))
+                return Fate(delay_after_s=1)
+
+        cluster.metadata.interference = Cuts()
+        starting = asyncio.ensure_future(cluster.up())
+        await asyncio.sleep(10)
+        starting.cancel()
+        cluster.client = await Metadata.over(cluster.metadata.connect(), cluster.world.node("client").seams)
+        [bookie] = await cluster.client.cookies.known()
+        assert cut[0].endswith(bookie)
+        await cluster.again()
+        assert cluster.server is not None and cluster.server.bookie_id == bookie
+
+    run_cluster(main, listen="b:0")

@@ -17,8 +17,10 @@ from bookkeeper.errors import (
     BookKeeperError,
     CookieError,
     DirectoryLockedError,
+    KeyExistsError,
 )
 from bookkeeper.ids import Address, EntryId, LedgerId
+from bookkeeper.meta.bookies import Bookies
 from bookkeeper.net.connection import AddRun, connect_bookie
 from bookkeeper.storage.shapes import EngineState
 from bookkeeper.testing import Fault
@@ -426,6 +428,38 @@ def test_a_first_start_that_fails_leaves_no_bookie_behind(fails: str) -> None:
         again = BookieServer(config, node.seams, metadata)
         await node.run(again.start())
         assert again.first_start
+        await node.run(again.stop())
+
+    run(main)
+
+
+@pytest.mark.rule("K21", "K1")
+def test_a_first_start_that_fails_after_it_served_keeps_what_it_has_acknowledged() -> None:
+    """Who knows its address may have written before it was registered: nothing of it is undone then."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        node, client = cluster.world.node("c"), cluster.world.node("client")
+        config = config_from({**cluster.options, "listen": "c:1", "bookie_id": "c"})
+
+        async def ask(request: wire.Request) -> wire.Reply:
+            connection = await client.run(connect_bookie(client.seams.net, Address("c", 1), timeout_s=5))
+            try:
+                return await client.run(connection.request(request, 10))
+            finally:
+                connection.close()
+
+        async def refused(*_: object, **__: object) -> None:
+            assert (await ask(wire.AddEntry(L, EntryId(0), KEY, entry(0, b"x")))).status is Status.OK
+            raise KeyExistsError("another one is registered")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Bookies, "register", refused)
+            with pytest.raises(KeyExistsError):
+                await node.run(BookieServer(config, node.seams, metadata).start())
+        again = BookieServer(config, node.seams, metadata)
+        await node.run(again.start())
+        assert (await ask(wire.ReadEntry(L, EntryId(0)))).status is Status.OK
         await node.run(again.stop())
 
     run(main)

@@ -109,12 +109,17 @@ def test_ledgers_that_were_here_stay_in_limbo_until_they_are_whole_and_new_ones_
     run(main)
 
 
-@pytest.mark.rule("B9", "B3", "Z6")
-def test_while_the_store_cannot_say_what_was_here_every_ledger_is_in_limbo(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def away(watch: LimboWatch) -> set[LedgerId]:
+@pytest.mark.rule("B9", "B3", "Z6", "W10a")
+@pytest.mark.parametrize("where", ["_all_suspects", "newest"])
+def test_while_the_store_cannot_say_what_was_here_every_ledger_is_in_limbo(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while it cannot say which ledgers may be older: limbo is narrowed only when those are asked for (W10a)."""
+
+    async def away(*_: object) -> set[LedgerId]:
         raise MetadataUnavailableError("away")
 
-    monkeypatch.setattr(LimboWatch, "_all_suspects", away)
+    monkeypatch.setattr(LimboWatch if where.startswith("_") else limbo, where, away)
 
     async def main(cluster: Cluster) -> None:
         metadata = await cluster.up()

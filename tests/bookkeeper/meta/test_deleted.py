@@ -11,7 +11,7 @@ from bookkeeper.errors import LedgerExistsError, MetadataFormatError, NoSuchLedg
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.meta.deleted import IDS, MERGE_MIN, DeletedIds, decode, encode
 from bookkeeper.meta.paths import Paths
-from bookkeeper.meta.store import MetadataStore, Version
+from bookkeeper.meta.store import MetadataStore, Version, Versioned
 from tests.bookkeeper.meta.services import REPLY_LOST, REQUEST_LOST, Losing, MemoryService, Recording
 from tests.bookkeeper.meta.test_ledgers import NEW, ledgers_in
 
@@ -120,6 +120,32 @@ async def test_a_mark_that_goes_into_the_ranges_while_it_is_looked_for_is_found(
     store.exists = exists  # type: ignore[method-assign]
     assert await marks.has(ids[3])
     assert await store.children(marks.place(ids[3])) == []
+
+
+@pytest.mark.rule("M6")
+async def test_marks_that_go_into_the_ranges_between_two_looks_are_found(memory_service: MemoryService) -> None:
+    """The marks are looked at before the ranges, for they move from there to here: in the other order a bookie that
+    drops a ledger finds none, and remembers every id by itself for ever."""
+    store = await memory_service.connect()
+    marks, others = marks_in(store), marks_in(await memory_service.connect())
+    ids = [LedgerId(number) for number in range(MERGE_MIN)]
+    for number in ids:
+        await marks.add(number)
+    get, children = store.get, store.children
+
+    async def get_then(path: str) -> Versioned[bytes]:
+        found = await get(path)
+        await others.merge(marks.place(ids[0]))
+        return found
+
+    async def children_then(path: str) -> list[str]:
+        found = await children(path)
+        await others.merge(marks.place(ids[0]))
+        return found
+
+    store.get, store.children = get_then, children_then  # type: ignore[method-assign]
+    assert await marks.near(ids[:1]) == IdRanges([(ids[0], ids[-1])])
+    assert await children(marks.place(ids[0])) == []
 
 
 async def test_a_new_ledger_where_none_was_deleted_costs_one_read(memory_service: MemoryService) -> None:

@@ -202,6 +202,32 @@ def test_an_absent_one_that_a_new_ledger_names_while_it_is_being_forgotten_stays
     run(story, bookies=3)
 
 
+@pytest.mark.rule("A11")
+def test_one_that_a_new_ledger_names_while_the_ledgers_are_looked_at_stays_known() -> None:
+    """The sign of the naming is read before the ledgers are looked at: read after it, a ledger that is younger than the
+    listing leaves none."""
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            await written(cluster, bk, 1, ensemble=2, write_quorum=2, ack_quorum=2)
+            await stop(cluster, bk, "b3")
+            all_metadata = Operator.all_metadata
+
+            async def then_named(operator: Operator) -> AsyncIterator[object]:
+                async for found in all_metadata(operator):
+                    yield found
+                async with await bk.create_ledger(when_short="name_absent") as ledger:
+                    assert "b3" in ledger.metadata.bookies
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Operator, "all_metadata", then_named)
+                with pytest.raises(IllegalOperationError, match=r"a new ledger names it|b3 is named by"):
+                    await forget(bk, ["b3"])
+            assert "b3" in await known(bk)
+
+    run(story, bookies=3)
+
+
 @pytest.mark.rule("A11", "M8")
 @pytest.mark.parametrize("forgotten", [True, False])
 def test_a_creation_does_not_name_an_absent_one_that_was_forgotten_since_it_was_chosen(forgotten: bool) -> None:

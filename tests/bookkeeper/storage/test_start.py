@@ -135,6 +135,7 @@ def test_a_directory_keeps_the_id_it_was_made_with(disk: RecordingDisk) -> None:
     [
         (Known(boot=4), "knows of start 0, the bookie's data have seen start 4"),
         (Known(sequence=50), "50 groups were durable, 14 are known here"),
+        (Known(sequence=15), "15 groups were durable, 14 are known here"),
         (Known(boot=4, sequence=50, file_id=99), "older copy"),
     ],
 )

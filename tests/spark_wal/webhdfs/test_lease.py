@@ -568,3 +568,20 @@ async def test_a_sole_owner_is_always_sure() -> None:
     await taken(lease, Entry.WHEN_VACANT)
     assert held(lease)
     await lease.release()
+
+
+@pytest.mark.rule("S3", "M10")
+@in_virtual_time
+async def test_a_store_that_shows_an_older_state_ends_the_lease_at_once() -> None:
+    """In an older state somebody else may find a lease that was given up, and not wait for ours."""
+    cluster = MemoryCluster()
+    lease = lease_on(cluster.connect(), "a")
+    await taken(lease)
+    backup = cluster.snapshot()
+    await asyncio.sleep(LEASE_S)
+    assert held(lease)
+    renewed = now()
+    cluster.restore(backup)
+    await lease.lost()
+    assert now() < renewed + LEASE_S
+    assert not held(lease)
