@@ -322,6 +322,11 @@ class MemoryStore:
         past.load(snapshot.nodes)
         self._past = past, snapshot.transaction
 
+    def catch_up(self) -> None:
+        """The end of a lag: what is watched may have changed meanwhile."""
+        self._past = None
+        self.call(self._doubt)
+
     def call(self, job: Callable[[], None]) -> None:
         """Run ``job`` on this session's loop: now if this is it, else soon."""
         try:
@@ -362,6 +367,8 @@ class MemoryStore:
     def _renew(self) -> None:
         self._sessions.change(SessionState.LOST)
         self.session_id = self._cluster.new_session(self)
+        if self._past is not None:
+            self.lag()
         self._saw(self._cluster.transaction)
         self._sessions.change(SessionState.CONNECTED)
         self._doubt()
@@ -399,11 +406,12 @@ class MemoryStore:
         result = self._cluster.write(self.session_id, job)
         if self._past is not None:
             self.lag()
+        if not fate.reply_lost:
+            self._saw(self._cluster.transaction)
         if fate.delay_after_s:
             await asyncio.sleep(fate.delay_after_s)
         if fate.reply_lost or self.session is SessionState.SUSPENDED:
             raise MetadataUnavailableError(f"{kind} {path}: no answer")
-        self._saw(self._cluster.transaction)
         return result
 
     async def _enter(self, kind: str, path: str) -> Fate:

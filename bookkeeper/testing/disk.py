@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final
@@ -369,6 +369,26 @@ class SimDisk:
         for content in (directory.names[name].volatile, directory.names[name].durable):
             if bit // 8 < len(content):
                 content[bit // 8] ^= 1 << bit % 8
+
+    def files(self) -> dict[str, bytes]:
+        """Every file by its path, as a reader sees it."""
+        return {
+            posixpath.join(path, name): bytes(inode.volatile)
+            for path, directory in sorted(self._directories.items())
+            for name, inode in sorted(directory.names.items())
+        }
+
+    def replace(self, changes: Mapping[str, bytes | None]) -> None:
+        """Put other files in the place of these, durably; None: none. Only while nobody runs here: who has one of them
+        open keeps it."""
+        for path, content in changes.items():
+            directory, name = self._place(path)
+            directory.pending = [row for row in directory.pending if row[1] != name]
+            if content is None:
+                directory.names.pop(name, None)
+                directory.durable.pop(name, None)
+            else:
+                directory.names[name] = directory.durable[name] = _Inode(bytearray(content), bytearray(content))
 
     def _directory(self, path: str) -> _Directory:
         directory = self._directories.get(posixpath.normpath(path))

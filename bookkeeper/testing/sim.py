@@ -7,10 +7,10 @@
     python -m bookkeeper.testing.sim --seeds 300 --bug NAME # until a planted bug is found
 
 A seed decides everything: the cluster and its users (:mod:`~bookkeeper.testing.sim_plan`), what goes wrong
-(:mod:`~bookkeeper.testing.sim_faults`), every delay and every torn write. Bookies and clients are the production
-code. What is checked: each step (:mod:`~bookkeeper.testing.sim_monitor`), what clients lived through
-(:mod:`~bookkeeper.testing.sim_history`), and that everything comes to its end and is there when the faults are over
-(:mod:`~bookkeeper.testing.sim_quiet`).
+(:mod:`~bookkeeper.testing.sim_faults`, :mod:`~bookkeeper.testing.sim_damage`), every delay and every torn write.
+Bookies and clients are the production code. What is checked: each step (:mod:`~bookkeeper.testing.sim_monitor`), what
+clients lived through (:mod:`~bookkeeper.testing.sim_history`), and that everything comes to its end and is there when
+the faults are over (:mod:`~bookkeeper.testing.sim_quiet`).
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import bookkeeper.bookie.completion as completion
 import bookkeeper.client.recover as recover_shell
 import bookkeeper.ledger.recovery as recovery_machine
 import bookkeeper.meta.ledgers as ledgers
@@ -27,6 +28,7 @@ from bookkeeper.errors import (
     BookieUnavailableError,
     BookKeeperError,
     MetadataUnavailableError,
+    NoSuchEntryError,
     RequestTimedOutError,
 )
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId, LedgerId
@@ -40,9 +42,12 @@ from bookkeeper.meta.memory import MemoryStore
 from bookkeeper.replication.fragment import FragmentCopy
 from bookkeeper.seams import File
 from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.entry_index import LOG_SHIFT, OFFSET_MASK
 from bookkeeper.storage.ledger_state import Kind, apply_state, state_record
 from bookkeeper.storage.ledger_state import LedgerState as StoredLedger
+from bookkeeper.storage.reading import EntryReader
 from bookkeeper.testing.disk import SimDisk
+from bookkeeper.testing.sim_plan import FIRST_WITH_DAMAGE
 
 Patch = Callable[[Any, str, Any], None]
 """(owner, name, what to put there)"""
@@ -59,6 +64,8 @@ class Bug:
     """It must be found within so many seeds."""
     what: str
     plant: Callable[[Patch], None]
+    first: int = 0
+    """The seeds are tried from this one on: in earlier worlds nothing happens that would show it."""
 
 
 _INHERITED: Final = object()
@@ -88,9 +95,11 @@ def planted(name: str | None) -> Iterator[None]:
                 setattr(owner, attribute, value)
 
 
-def _bug(name: str, breaks: str, within: int) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+def _bug(
+    name: str, breaks: str, within: int, first: int = 0
+) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     def register(plant: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        BUGS[name] = Bug(name, breaks, within, " ".join((plant.__doc__ or "").split()), plant)
+        BUGS[name] = Bug(name, breaks, within, " ".join((plant.__doc__ or "").split()), plant, first)
         return plant
 
     return register
@@ -495,3 +504,84 @@ def _swap_before_acknowledged(patch: Patch) -> None:
 
     patch(FragmentCopy, "on_write_failed", taken)
     patch(FragmentCopy, "on_verify_failed", believed)
+
+
+# -- files that were damaged ------------------------------------------------------------------------------
+
+
+@_bug("missing-log-is-empty", "K18 B5", 100, FIRST_WITH_DAMAGE)
+def _missing_log_is_empty(patch: Patch) -> None:
+    """An entry log that is missing or too short is no loss, and what it should hold was never there."""
+    open_logs, found = storage_start._Starter._open_logs, EntryReader.find
+
+    def opened(self: Any) -> None:
+        before = list(self.lost)
+        open_logs(self)
+        self.lost[:] = before
+
+    def known(self: EntryReader, state: Any, entry_id: int, *held: Any) -> int:
+        place = found(self, state, entry_id, *held)
+        log = self.books.logs.get(place >> LOG_SHIFT)
+        return place if log is not None and log.end > place & OFFSET_MASK else 0
+
+    patch(storage_start._Starter, "_open_logs", opened)
+    patch(EntryReader, "find", known)
+
+
+@_bug("damage-is-denied", "K27 B5", 100, FIRST_WITH_DAMAGE)
+def _damage_is_denied(patch: Patch) -> None:
+    """An entry that cannot be read is not there."""
+
+    def trouble(self: EntryReader, error: BaseException) -> BaseException:
+        return NoSuchEntryError(str(error))
+
+    patch(EntryReader, "trouble", trouble)
+
+
+@_bug("older-copy-believed", "K32", 100, FIRST_WITH_DAMAGE)
+def _older_copy_believed(patch: Patch) -> None:
+    """A start does not compare what its directory knows with what is known elsewhere."""
+    init = storage_start._Starter.__init__
+
+    def begun(self: Any, config: Any, disk: Any, boot: int, known: Any, locks: Any) -> None:
+        init(self, config, disk, boot, replace(known, boot=0, sequence=0), locks)
+
+    patch(storage_start._Starter, "__init__", begun)
+
+
+@_bug("files-of-others-taken", "K32", 100, FIRST_WITH_DAMAGE)
+def _files_of_others_taken(patch: Patch) -> None:
+    """A start does not compare the ids of directories in the headers of its files."""
+    patch(storage_start, "refuse_foreign", lambda *args: None)
+
+
+@_bug("limbo-denies", "B9 B5", 100, FIRST_WITH_DAMAGE)
+def _limbo_denies(patch: Patch) -> None:
+    """A bookie that may have lost data denies what it does not find."""
+    patch(Engine, "_unknown", lambda self, ledger_id: False)
+
+
+@_bug("limbo-takes-adds", "B9 B3", 100, FIRST_WITH_DAMAGE)
+def _limbo_takes_adds(patch: Patch) -> None:
+    """A bookie that may have lost a fence goes on taking adds."""
+    admit = Engine._admit
+
+    def admitted(self: Engine, ledger_id: int, key: bytes, recovery: bool, *, fenced_too: bool = False) -> Any:
+        limbo, self._house.limbo = self._house.limbo, None
+        try:
+            return admit(self, ledger_id, key, recovery, fenced_too=fenced_too)
+        finally:
+            self._house.limbo = limbo
+
+    patch(Engine, "_admit", admitted)
+    patch(Newcomer, "must_ask", lambda self, ledger_id: False)
+
+
+@_bug("whole-without-reading", "B9", 100, FIRST_WITH_DAMAGE)
+def _whole_without_reading(patch: Patch) -> None:
+    """A ledger of which something may have been lost is whole as soon as it is closed."""
+
+    async def none(*args: Any) -> list[Any]:
+        return []
+
+    patch(completion, "gaps_of", none)

@@ -26,9 +26,9 @@ How the simulator works: [bookkeeper/testing/sim.py](../bookkeeper/testing/sim.p
 
 ## Planted bugs
 
-Each is a switch that exists only in the simulator (`bookkeeper/testing/sim_bugs.py`). Seeds are tried from 0 on
-(younger kinds of faults begin at 100, repairers at 200); replay one with
-`python -m bookkeeper.testing.sim --seed SEED --bug NAME`.
+Each is a switch that exists only in the simulator (`bookkeeper/testing/sim_bugs.py`). *Within* says in how many
+seeds it must be found; they are tried from 0 on (younger kinds of faults begin at 100, repairers at 200), those with
+damaged files and metadata from 300 on. Replay one with `python -m bookkeeper.testing.sim --seed SEED --bug NAME`.
 
 | Bug | What it does | Breaks | Within | Found at seed | Seen as |
 |---|---|---|---|---|---|
@@ -37,7 +37,8 @@ Each is a switch that exists only in the simulator (`bookkeeper/testing/sim_bugs
 
 def find(name: str) -> Result | None:
     """The first seed at which a planted bug shows; None if it does not within its number."""
-    for seed in range(BUGS[name].within):
+    first = BUGS[name].first
+    for seed in range(first, first + BUGS[name].within):
         result = run_seed(seed, name)
         if result.problems:
             return result
@@ -64,21 +65,41 @@ def document(rows: Iterable[str], healthy: Sequence[Result]) -> str:
     return f"{text}\n```text\n{format_counts(counts)}\n```\n"
 
 
+def rows_of(page: str) -> dict[str, str]:
+    """The rows of a page, by bug."""
+    lines = [line for line in page.splitlines() if line.startswith("| `")]
+    return {line.split("`")[1]: line for line in lines}
+
+
+def with_rows(page: str, rows: Sequence[str]) -> str:
+    """The page with other rows; what it says of worlds without a bug stays."""
+    _, _, rest = page.partition("\n\n## Without a planted bug")
+    return HEAD + "\n".join(rows) + "\n\n## Without a planted bug" + rest
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m bookkeeper.testing.sim_faultlog")
     parser.add_argument("path", type=Path)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument(
+        "--only", nargs="+", choices=sorted(BUGS), help="look for these; the page keeps what else it says"
+    )
     parser.add_argument("--healthy", type=int, default=SEEDS_WITHOUT_A_BUG)
     options = parser.parse_args(argv)
+    before = options.path.read_text() if options.only else ""
+    rows = rows_of(before)
+    wanted = options.only or list(BUGS)
     with ProcessPoolExecutor(options.jobs) as pool:
-        rows = []
-        for name, result in zip(BUGS, pool.map(find, BUGS), strict=True):
-            rows.append(row(name, result))
-            sys.stdout.write(rows[-1] + "\n")
+        for name, result in zip(wanted, pool.map(find, wanted), strict=True):
+            rows[name] = row(name, result)
+            sys.stdout.write(rows[name] + "\n")
             sys.stdout.flush()
+        if options.only:
+            options.path.write_text(with_rows(before, [rows[name] for name in BUGS if name in rows]))
+            return 0
         healthy = list(pool.map(run_seed, range(options.healthy), chunksize=8))
-    options.path.write_text(document(rows, healthy))
+    options.path.write_text(document(rows.values(), healthy))
     return 0
 
 

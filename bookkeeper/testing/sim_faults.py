@@ -18,6 +18,7 @@ from bookkeeper.testing.cluster import SESSION_TIMEOUT_S
 from bookkeeper.testing.disk import Fault
 from bookkeeper.testing.network import Weather
 from bookkeeper.testing.sim_cluster import SwarmCluster
+from bookkeeper.testing.sim_damage import Copy, Damage, Dealt, exchange, files_of
 from bookkeeper.testing.world import Node
 
 DAY_MS: Final = 86_400_000
@@ -34,6 +35,10 @@ class Nemesis:
         self._number = 0
         self._in_trouble: dict[str, int] = {}
         self._lost = False
+        self._hurt = ""
+        """The bookie whose files may be damaged."""
+        self._copy: Copy | None = None
+        """Its files, some time ago."""
         cluster.store.interference = Distance(Random(0))
 
     async def run(self) -> None:
@@ -318,7 +323,118 @@ class Nemesis:
         self._for_a_while(undo, 0.1, 5)
         return True
 
+    # -- files --------------------------------------------------------------------------------------------
+
+    def rot(self) -> bool:
+        """Most often a power cut besides: then what lies in the journal lies nowhere else."""
+        return self._damage(Damage.rot, power=self.rng.random() < 0.7)
+
+    def thin(self) -> bool:
+        """A file goes, or an older one comes in its place."""
+        return self._damage(Damage.thin)
+
+    def older_copy(self) -> bool:
+        """An operator copies a bookie's directory, and puts it back in a later life. What became durable in the last
+        seconds of a life is guarded by nobody (K32): that is not tried."""
+        node = self._the_one()
+        if node is None:
+            return False
+        boot = self.cluster.servers[node.name].boot
+        if self._copy is None:
+            self._copy = Copy(files_of(node.disk), boot)
+        if self._copy.boot >= boot:
+            node.crash()
+            self._restart_later(node)
+            return False
+        return self._damage(Damage.older_copy, node)
+
+    def exchanged(self) -> bool:
+        """Somebody puts the disks of two bookies back, some of their files into the wrong machine."""
+        one = self._the_one()
+        if one is None:
+            return False
+        names = [name for name in self.cluster.names if name not in self._in_trouble]
+        others = [self.cluster.node(name) for name in names if self.cluster.is_up(name)]
+        if not others:
+            self._recovered(one)
+            return False
+        both = [one, self.rng.choice(others)]
+        self._in_trouble[both[1].name] = 1
+        for node in both:
+            node.crash()
+        dealt = exchange(self.rng, *(node.disk for node in both))
+        for node in both:
+            self._start_damaged(node, dealt, both)
+        return dealt is not None
+
+    def _the_one(self) -> Node | None:
+        """The one bookie of this world whose files may be damaged (F3), if it serves and is in no trouble."""
+        if not self._hurt:
+            self._hurt = self.rng.choice(self.cluster.names)
+        node = self.cluster.node(self._hurt)
+        if node.name in self._in_trouble or node.frozen or not self.cluster.is_up(node.name):
+            return None
+        self._in_trouble[node.name] = 1
+        return node
+
+    def _damage(
+        self, deal: Callable[[Damage], Dealt | None], node: Node | None = None, *, power: bool | None = None
+    ) -> bool:
+        node = node or self._the_one()
+        if node is None:
+            return False
+        cluster = self.cluster
+        node.crash(power=power)
+        damage = Damage(self.rng, node.disk, cluster.monitor.tails.get(node.name), self._copy)
+        if (dealt := deal(damage)) is not None:
+            cluster.monitor.hurt.add(node.name)
+            cluster.world.trace.add(cluster.world.loop.time(), "damage", node.name, dealt.what)
+        self._start_damaged(node, dealt, [node])
+        return dealt is not None
+
+    def _start_damaged(self, node: Node, dealt: Dealt | None, nodes: list[Node]) -> None:
+        def undo() -> None:
+            self.cluster.revive(node)
+            if dealt is not None and dealt.may_refuse:
+                if node is nodes[-1]:
+                    self.cluster.world.loop.create_task(self._operator(dealt, nodes))
+            else:
+                self._recovered(node)
+
+        self._for_a_while(undo, 0.05, 3)
+
+    async def _operator(self, dealt: Dealt, nodes: list[Node]) -> None:
+        """Where a bookie refuses to start, what was done is undone after a while."""
+        cluster = self.cluster
+        for _ in range(6):
+            await asyncio.sleep(0.5)
+            if all(cluster.is_up(node.name) for node in nodes):
+                break
+        else:
+            for node in nodes:
+                node.crash(power=False)
+            dealt.undo()
+            cluster.monitor.count("damage undone by an operator")
+        for node in nodes:
+            self._recovered(node)
+            cluster.revive(node)
+
     # -- metadata -----------------------------------------------------------------------------------------
+
+    def lag(self) -> bool:
+        """Some sessions see the past until they sync (Z6)."""
+        cluster = self.cluster
+        sessions = {name: store for name, store in cluster.sessions.items() if cluster.world.nodes[name].alive}
+        names = self.rng.sample(sorted(sessions), self.rng.randint(1, len(sessions)))
+        for name in names:
+            sessions[name].lag()
+
+        def undo() -> None:
+            for name in names:
+                sessions[name].catch_up()
+
+        self._for_a_while(undo, 0.5, 4)
+        return True
 
     def session(self) -> bool:
         name = self.rng.choice(sorted(self.cluster.sessions))

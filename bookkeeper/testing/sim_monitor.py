@@ -11,7 +11,8 @@ under test handles exceptions, and must not handle this one.
     B3      after a durable fence no regular add is taken, not even after restarts
     B5      "no such entry" is never said of a durable one
     Q3, R2  a ledger leaves IN_RECOVERY only when durable fences cover its last fragment
-    L1      a bookie that comes back has everything it made durable, and no doubt of it (K7, K9)
+    L1      a bookie that comes back has everything it made durable, and no doubt of it (K7, K9); one whose files were
+            damaged has it, or doubts (B9)
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.runs import Adds, Run, scan_records
 from bookkeeper.storage.engine import AvailabilityRun, Engine
 from bookkeeper.storage.ledger_state import Kind
+from bookkeeper.testing.sim_damage import Tail
 from bookkeeper.wire import Status
 
 _NEGATIVE = (Status.NO_ENTRY, Status.NO_LEDGER)
@@ -48,6 +50,11 @@ class Monitor:
         self.wiped: dict[str, tuple[set[tuple[int, int]], set[int]]] = {}
         """Bookies whose disks were emptied -> what they had until then, entries and fences: it may be missing, but
         neither be denied nor forgotten (W10a, B3, B5)."""
+        self.hurt: set[str] = set()
+        """Bookies whose files were damaged (sim_damage.py): what they had may be missing, but neither be denied nor
+        forgotten (B5, B9, B3)."""
+        self.tails: dict[str, Tail] = {}
+        """Bookie -> the last group that it has made durable."""
         self.deferred: dict[str, set[tuple[int, int]]] = defaultdict(set)
         """Bookie -> entries it has acknowledged in this life without a promise (W11)."""
         self.recovering: dict[int, int] = defaultdict(int)
@@ -69,6 +76,25 @@ class Monitor:
             runs = _entries(engine, LedgerId(ledger), in_doubt=True)
             here[ledger] = {entry for run in runs for entry in range(run.first, run.first + run.count)}
         return {(ledger, entry) for ledger, entry in had if entry not in here[ledger]}
+
+    def belongs(self, name: str, ledger: int, entry: int) -> bool:
+        """The metadata of a ledger say that this entry of it is on this bookie, as far as they say where it ends."""
+        metadata = self._metadata_of(ledger)
+        if metadata is None or (metadata.last_entry is not None and entry > metadata.last_entry):
+            return False
+        return name in metadata.write_set(entry)
+
+    def _is_past(self, name: str, ledger: int) -> bool:
+        """Nobody asks this bookie for the end of the ledger any more."""
+        metadata = self._metadata_of(ledger)
+        return metadata is None or metadata.is_closed or name not in metadata.last_fragment.ensemble
+
+    def may_be_unknown(self, ledger: int) -> bool:
+        """All copies of an entry of this ledger may be hurt: what was acknowledged may be unknown, and never wrong."""
+        metadata = self._metadata_of(ledger)
+        if metadata is None or metadata.spec.ack_quorum > len(self.hurt):
+            return False
+        return any(self.hurt.intersection(fragment.ensemble) for fragment in metadata.fragments)
 
     def count(self, what: str, by: int = 1) -> None:
         self.counts[what] += by
@@ -93,6 +119,8 @@ class Monitor:
         def watched_make_durable(group: Any, durable_below: int) -> None:
             make_durable(group, durable_below)  # when it returns, the group is on stable storage, whatever it holds
             scan = scan_records(group.data, 0, len(group.data), len(group.data))
+            file = commit.journal._file
+            self.tails[name] = Tail(file.path, group.file_offset, bytes(group.header) + bytes(group.data))
             for ledger, entry in zip(scan.ledger_ids, scan.entry_ids, strict=True):
                 if entry >= 0:
                     self.durable[name].add((ledger, entry))
@@ -107,22 +135,26 @@ class Monitor:
         """Everything it ever made durable is there, and it has no doubt of it."""
         report = engine.report
         had, fenced = self.wiped.get(name, (set(), set()))
-        if report.limbo_reason or report.quarantined:
+        hurt = name in self.hurt
+        if (report.limbo_reason or report.quarantined) and not hurt:
             self.problem("K9", f"{name} starts in doubt: {report.limbo_reason} {report.quarantined}")
         for ledger in sorted(self.fences[name] - fenced):
-            if not engine.is_fenced(LedgerId(ledger)):
+            if not engine.is_fenced(LedgerId(ledger)) and not (hurt and self._is_past(name, ledger)):
                 self.problem("B3", f"{name} has forgotten its fence of ledger {ledger}")
         kept: dict[int, set[int]] = {ledger: set() for ledger in engine.ledgers()}
         for ledger, entry in sorted(self.durable[name] - had):
             kept.setdefault(ledger, set()).add(entry)
         for ledger, entries in kept.items():
             try:
-                runs = _entries(engine, LedgerId(ledger), in_doubt=name in self.wiped)
+                runs = _entries(engine, LedgerId(ledger), in_doubt=hurt or name in self.wiped)
                 here = {entry for run in runs for entry in range(run.first, run.first + run.count)}
             except BookKeeperError as error:
                 self.problem("L1", f"{name} had {len(entries)} entries of ledger {ledger}: {error!r}")
                 continue
-            if missing := sorted(entries - here):
+            missing = sorted(entries - here)
+            if hurt and missing:
+                missing = [] if engine._unknown(ledger) else [e for e in missing if self.belongs(name, ledger, e)]
+            if missing:
                 self.problem("L1", f"{name} has lost entries {missing[:5]} of ledger {ledger}")
             self.durable[name].update((ledger, entry) for entry in here)  # whatever a start finds, it has synced (K17)
             if engine.is_fenced(LedgerId(ledger)):
@@ -158,7 +190,7 @@ class Monitor:
                         self.problem(
                             "R3", f"{name} denies entry {request.entry_id} of {ledger} to a recovery, unfenced"
                         )
-                    if (ledger, request.entry_id) in self.durable[name]:
+                    if (ledger, request.entry_id) in self.durable[name] and not self._out_of_doubt(name, request):
                         self.problem("B5", f"{name} denies entry {request.entry_id} of {ledger}, which it has")
             case wire.AddEntry() if (
                 request.recovery and request.priority and not self._may_write_back(request.ledger_id, request.entry_id)
@@ -174,6 +206,12 @@ class Monitor:
                 self.count("recovery_adds", request.recovery)
             case _:
                 pass
+
+    def _out_of_doubt(self, name: str, request: wire.ReadEntry) -> bool:
+        """What a hurt bookie has lost it may deny when its ledger is closed, and does not say that it is there."""
+        metadata = self._metadata_of(request.ledger_id)
+        closed = metadata is not None and metadata.is_closed
+        return name in self.hurt and closed and not self.belongs(name, request.ledger_id, request.entry_id)
 
     def _judge_force(self, name: str, request: wire.Request, written: set[tuple[int, int]]) -> None:
         assert isinstance(request, wire.ForceLedger)

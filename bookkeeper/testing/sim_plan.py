@@ -6,7 +6,7 @@ without it, and tiny files, because everything that rolls and wraps must do so o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
 
@@ -40,6 +40,10 @@ FAULTS: Final = (
 
 LATER_FAULTS: Final = ("reborn",)
 """Younger than docs/faultlog.md: drawn apart, and only where :data:`FIRST_OF_LATER` allows."""
+
+
+DAMAGES: Final = ("rot", "thin", "older_copy", "exchanged", "lag")
+"""What happens to files and to metadata stores: from :data:`FIRST_WITH_DAMAGE` on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +99,7 @@ def plan(seed: int) -> Plan:
         QuorumSpec(ensemble_size=e, write_quorum=w, ack_quorum=a)
         for e, w, a in rng.sample(fitting, min(len(fitting), rng.randint(1, 3)))
     )
-    return Plan(
+    made = Plan(
         seed=seed,
         bookies=bookies,
         writers=rng.randint(1, 3),
@@ -114,6 +118,7 @@ def plan(seed: int) -> Plan:
         repairers=Random(f"plan/{seed}/repairers").choice([0, 0, 1, 2]) if seed >= FIRST_WITH_REPAIRERS else 0,
         deferred=client.protocol == "v3" and seed >= FIRST_OF_LATER and Random(f"plan/{seed}/deferred").random() < 0.4,
     )
+    return made if seed < FIRST_WITH_DAMAGE else _with_damage(made)
 
 
 def _storage(rng: Random) -> dict[str, Any]:
@@ -132,6 +137,7 @@ def _storage(rng: Random) -> dict[str, Any]:
 
 FIRST_OF_LATER: Final = 100
 FIRST_WITH_REPAIRERS: Final = 200
+FIRST_WITH_DAMAGE: Final = 300
 """Worlds of lower seeds, and what was found in them, stay as they are."""
 
 
@@ -148,6 +154,29 @@ def _later_faults(seed: int, faults: tuple[str, ...], shapes: tuple[QuorumSpec, 
         return ()  # F3: one copy may be lost
     rng = Random(f"plan/{seed}/faults")
     return tuple(fault for fault in LATER_FAULTS if rng.random() < 0.4)
+
+
+def _with_damage(made: Plan) -> Plan:
+    """The same world, shorter and with fewer people, on disks and stores that are damaged. One bookie's copies at most
+    (F3): no bookie is lost besides."""
+    rng = Random(f"plan/{made.seed}/damage")
+    others = tuple(fault for fault in made.faults if fault not in ("lose_bookie", "reborn"))
+    damages = tuple(fault for fault in DAMAGES if rng.random() < 0.5) or (rng.choice(DAMAGES),)
+    return replace(
+        made,
+        writers=min(made.writers, 2),
+        recoverers=min(made.recoverers, 2),
+        tailers=1,
+        faults=(
+            *rng.sample(others, min(len(others), 2)),
+            "crash",
+            *damages,
+            *damages,
+            *(kind for kind in damages if kind != "lag"),
+        ),
+        chaos_s=rng.uniform(8, 16),
+        fault_pause_s=0.3,
+    )
 
 
 def _client(rng: Random) -> ClientConfig:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.testing.sim import run_seed
-from bookkeeper.testing.sim_plan import FIRST_OF_LATER, FIRST_WITH_REPAIRERS
+from bookkeeper.testing.sim_plan import FIRST_OF_LATER, FIRST_WITH_DAMAGE, FIRST_WITH_REPAIRERS
 
 CHUNK = 4
 SEEDS = 64
@@ -23,9 +23,14 @@ KEPT = [
 
 @pytest.mark.rule("W1", "W2", "W3", "W4", "W5", "W6", "W9", "R2", "R3", "R4", "R5", "R9", "R10", "R11", "R12", "R15")
 @pytest.mark.rule("L1", "L2", "L3", "M2", "M3", "M4", "M5", "B1", "B2", "B3", "B5", "K7", "K9", "K17")
-@pytest.mark.rule("V1", "V2", "V5", "V7", "A1", "A2", "A3", "A5")
+@pytest.mark.rule("V1", "V2", "V5", "V7", "A1", "A2", "A3", "A5", "B9", "K18", "K19", "K32", "Z6")
 @pytest.mark.parametrize(
-    "first", [*range(0, SEEDS, CHUNK), FIRST_OF_LATER, FIRST_OF_LATER + CHUNK, FIRST_WITH_REPAIRERS]
+    "first",
+    [
+        *range(0, SEEDS, CHUNK),
+        *(FIRST_OF_LATER, FIRST_OF_LATER + CHUNK, FIRST_WITH_REPAIRERS),
+        *range(FIRST_WITH_DAMAGE, FIRST_WITH_DAMAGE + 4 * CHUNK, CHUNK),
+    ],
 )
 def test_nothing_is_found(first: int) -> None:
     for seed in range(first, first + CHUNK):

@@ -162,3 +162,38 @@ async def test_a_new_session_compares_with_what_the_old_one_saw(cluster: MemoryC
     cluster.resume(store)
     with pytest.raises(MetadataRolledBackError):
         await store.create("/b")
+
+
+@pytest.mark.rule("Z6", "Z5")
+async def test_who_lags_sees_the_past_until_it_syncs_and_is_told_when_it_has_caught_up(cluster: MemoryCluster) -> None:
+    """A reply that came after others' writes was taken for the state that it had been written into, and the past that
+    was read next for a rolled back store."""
+    behind, other = cluster.connect(), cluster.connect()
+    await other.create("/a", b"1")
+    behind.lag()
+    await other.set("/a", b"2", None)
+    assert (await behind.get("/a")).value == b"1"
+    await behind.sync("/a")
+    assert (await behind.get("/a")).value == b"2"
+    told = asyncio.Event()
+    behind.watch("/a", told.set)
+    await other.set("/a", b"3", None)
+    await asyncio.wait_for(told.wait(), 5)
+    told.clear()
+    assert (await behind.get("/a")).value == b"2"
+    behind.catch_up()
+    await asyncio.wait_for(told.wait(), 5)
+    assert (await behind.get("/a")).value == b"3"
+
+    class Slow:
+        def fate(self, session: int, kind: str, path: str) -> Fate:
+            return Fate(delay_after_s=0.05 if kind == "create" else 0.0)
+
+    behind.lag()
+    cluster.interference = Slow()
+    made = asyncio.create_task(behind.create("/b"))
+    await asyncio.sleep(0.01)
+    await other.set("/a", b"4", None)
+    await made
+    assert (await behind.get("/a")).value == b"3"
+    assert behind.rolled_back is None

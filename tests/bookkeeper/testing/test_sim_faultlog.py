@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bookkeeper.testing.sim import run_seed
-from bookkeeper.testing.sim_faultlog import document, find, row
+from bookkeeper.testing.sim_faultlog import document, find, row, rows_of, with_rows
 
 
 def test_a_found_bug_is_a_row_with_its_seed() -> None:
@@ -21,3 +21,9 @@ def test_the_page_has_the_table_and_the_counts() -> None:
     assert "1 seeds" in page
     assert "failed: none" in page
     assert "acks" in page
+
+
+def test_some_rows_are_made_anew_and_the_rest_of_the_page_stays() -> None:
+    page = document(["| `x` | old |", "| `y` | old |"], [run_seed(3)])
+    rows = rows_of(page) | {"y": "| `y` | new |"}
+    assert with_rows(page, list(rows.values())) == page.replace("| `y` | old |", "| `y` | new |")

@@ -142,3 +142,39 @@ def test_what_a_wiped_bookie_had_may_be_missing_but_not_denied() -> None:
     read = wire.ReadEntry(LEDGER, EntryId(0))
     assert answered(monitor, "b1", read, Status.UNKNOWN_STATE) == []
     assert answered(monitor, "b1", read, Status.NO_LEDGER) == ["B5"]
+
+
+@pytest.mark.rule("B5", "B9")
+def test_what_a_hurt_bookie_has_lost_may_be_unknown_but_not_denied() -> None:
+    monitor = Monitor(lambda ledger: OPEN)
+    monitor.durable["b1"].add((LEDGER, 0))
+    monitor.hurt.add("b1")
+    read = wire.ReadEntry(LEDGER, EntryId(0))
+    assert answered(monitor, "b1", read, Status.UNKNOWN_STATE) == []
+    assert answered(monitor, "b1", read, Status.NO_ENTRY) == ["B5"]
+
+
+@pytest.mark.rule("B5")
+def test_a_hurt_bookie_may_deny_what_is_behind_a_ledgers_end() -> None:
+    closed = RECOVERING.close_recovered(5, 10)
+    monitor = Monitor(lambda ledger: closed)
+    monitor.durable["b1"].update({(LEDGER, 5), (LEDGER, 6)})
+    read = wire.ReadEntry(LEDGER, EntryId(6))
+    assert answered(monitor, "b1", read, Status.NO_ENTRY) == ["B5"], "it is whole: it has what it had"
+    monitor.problems.clear()
+    monitor.hurt.add("b1")
+    assert answered(monitor, "b1", read, Status.NO_ENTRY) == []
+    assert answered(monitor, "b1", replace(read, entry_id=EntryId(5)), Status.NO_ENTRY) == ["B5"]
+
+
+def test_only_where_every_copy_may_be_hurt_a_ledger_may_be_unknown() -> None:
+    monitor = Monitor(lambda ledger: OPEN)
+    monitor.hurt.add("b1")
+    assert not monitor.may_be_unknown(LEDGER), "two acknowledge"
+    one = LedgerMetadata.create(
+        QuorumSpec(ensemble_size=2, write_quorum=2, ack_quorum=1), OPEN.last_fragment.ensemble[:2]
+    )
+    monitor = Monitor(lambda ledger: one)
+    assert not monitor.may_be_unknown(LEDGER)
+    monitor.hurt.add("b2")
+    assert monitor.may_be_unknown(LEDGER)

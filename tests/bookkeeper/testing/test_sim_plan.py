@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from bookkeeper.testing.sim_plan import FAULTS, FIRST_OF_LATER, LATER_FAULTS, SHAPES, plan
+from bookkeeper.testing.sim_plan import (
+    DAMAGES,
+    FAULTS,
+    FIRST_OF_LATER,
+    FIRST_WITH_DAMAGE,
+    LATER_FAULTS,
+    SHAPES,
+    plan,
+)
 
 
 def test_a_plan_depends_on_its_seed_alone() -> None:
@@ -28,5 +36,15 @@ def test_no_more_is_destroyed_than_copies_allow() -> None:
 
 def test_younger_faults_leave_the_first_worlds_as_they_are() -> None:
     assert not any(fault in plan(seed).faults for seed in range(FIRST_OF_LATER) for fault in LATER_FAULTS)
-    assert 10 < sum("reborn" in plan(seed).faults for seed in range(FIRST_OF_LATER, FIRST_OF_LATER + 300)) < 150
+    assert 10 < sum("reborn" in plan(seed).faults for seed in range(FIRST_OF_LATER, FIRST_WITH_DAMAGE)) < 100
     assert not any({"reborn", "lose_bookie"} <= set(plan(seed).faults) for seed in range(600))
+
+
+def test_damage_comes_late_and_alone() -> None:
+    """One bookie's copies at most are hurt: where files are damaged no bookie is lost besides (F3)."""
+    assert not any(fault in plan(seed).faults for seed in range(FIRST_WITH_DAMAGE) for fault in DAMAGES)
+    later = [plan(seed) for seed in range(FIRST_WITH_DAMAGE, FIRST_WITH_DAMAGE + 100)]
+    assert all(set(DAMAGES) & set(made.faults) for made in later)
+    assert not any({"reborn", "lose_bookie"} & set(made.faults) for made in later)
+    for kind in DAMAGES:
+        assert 25 < sum(kind in made.faults for made in later) < 75
