@@ -189,7 +189,6 @@ class Completion:
             self._reasons[ledger_id] = "the log says what went wrong; it is tried again"
             log.exception("ledger %d could not be made whole", ledger_id)
             return False
-        self._reasons.pop(ledger_id, None)
         return True
 
     async def _copy(self, ledger_id: LedgerId, gaps: Sequence[Gap]) -> None:

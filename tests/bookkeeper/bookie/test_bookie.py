@@ -16,6 +16,7 @@ from bookkeeper.net.connection import AddRun, BookieConnection
 from bookkeeper.storage.engine import AvailabilityRun
 from bookkeeper.testing import Fault
 from bookkeeper.wire import Dialect, Status
+from bookkeeper.wire.availability import GROUP, HEADER
 from tests.bookkeeper.bookie.house import KEY, House, run, storage_config
 
 L = LedgerId(7)
@@ -441,6 +442,19 @@ def test_lists_information_and_force() -> None:
         assert (info.total, info.free is not None) == (None, True)
 
     run(main)
+
+
+@pytest.mark.parametrize(("holes", "told"), [(2, Status.OK), (3, Status.IO_ERROR)])
+def test_a_list_that_does_not_fit_into_a_frame_is_refused_and_not_cut_short(holes: int, told: Status) -> None:
+    """Runs that begin at ever larger distances are a group each: with its frame, the list takes what a frame may."""
+
+    async def main(house: House) -> None:
+        connection = await house.client()
+        for run_ in range(holes + 1):
+            await status(connection, add(2**run_ + run_))
+        assert await status(connection, wire.ListEntries(L)) is told
+
+    run(main, frame_max=64 + HEADER.size + 3 * GROUP.size)
 
 
 def test_availability_of_a_run_longer_than_a_group_can_say() -> None:

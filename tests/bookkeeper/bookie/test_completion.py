@@ -110,6 +110,8 @@ def test_whatever_goes_wrong_is_one_ledgers_and_is_said(monkeypatch: pytest.Monk
         for ledger in ids:
             assert not await cluster.node.run(made.is_whole(ledger))
         assert Broken.asked == [ids[0], ids[1], ids[3], ids[4]]
+        counted = [server.metrics.counter(f"completion_{name}_total").value for name in ("entries", "bytes")]
+        assert counted == [4, 400], "also what was copied before something went wrong"
         said = "\n".join(made.sentences())
         assert f"ledger {ids[0]}: not whole yet: c is away; it is tried again" in said
         assert f"ledger {ids[1]}: not whole yet: the log says what went wrong" in said

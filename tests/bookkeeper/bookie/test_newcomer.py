@@ -326,3 +326,27 @@ def _trusting(original: Any) -> Any:
         self._engine.doubt(())
 
     return trusting
+
+
+@pytest.mark.rule("B13")
+def test_a_stop_sends_new_writers_elsewhere_and_waits_for_an_add_that_waits_for_metadata(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        await cluster.wiped()
+        server = cluster.server
+        assert server is not None
+        reads = SlowReads(cluster, monkeypatch)
+        adding = asyncio.ensure_future(status(cluster, add(ledger, 0)))
+        await asyncio.sleep(0.5)
+        stopping = asyncio.ensure_future(cluster.node.run(server.stop()))
+        await asyncio.sleep(1)
+        assert ledger in reads.asked and not adding.done() and not stopping.done()
+        assert await metadata.bookies.writable() == []
+        reads.go.set()
+        assert await adding is Status.OK
+        await stopping
+
+    run(main)

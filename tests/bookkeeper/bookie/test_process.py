@@ -16,10 +16,12 @@ import pytest
 
 from bookkeeper import real, runs, wire
 from bookkeeper.admin.zookeeper import ZooKeeperServer
+from bookkeeper.bookie.process import REMINDER_S, _remind
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import Address, EntryId, LedgerId
 from bookkeeper.meta import init_cluster
 from bookkeeper.net.connection import AddRun, connect_bookie
+from bookkeeper.testing import World
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.processes import Process, new_process
 
@@ -118,3 +120,14 @@ def test_with_zookeeper_hanging_it_is_live_but_not_ready_and_ends_on_sigterm_wit
             finally:
                 bookie.kill()
                 zookeeper.resume()
+
+
+def test_an_insecure_bookie_says_so_at_once_and_every_hour(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        _remind(asyncio.get_running_loop(), "insecure: open to everyone")
+        assert caplog.text.count("insecure: open to everyone") == 1
+        await asyncio.sleep(2 * REMINDER_S + 1)
+        assert caplog.text.count("insecure: open to everyone") == 3
+
+    with World() as world:
+        world.run(main(), within_s=3 * REMINDER_S)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from dataclasses import replace
 
@@ -524,6 +525,33 @@ async def test_who_takes_it_from_a_living_owner_says_so(caplog: pytest.LogCaptur
     with pytest.raises(LeaseLostError, match="the lease went to the gateway at b:1"):
         await owner.alone()
     await other.release()
+
+
+@pytest.mark.rule("S12")
+@in_virtual_time
+async def test_whoever_has_it_again_names_no_other_any_more() -> None:
+    cluster = MemoryCluster()
+    again, other = lease_on(cluster.connect(), "a"), lease_on(cluster.connect(), "b")
+    await taken(again)
+    await taken(other)
+    await again.lost()
+    assert again.other == "b:1"
+    await taken(again)
+    assert again.other is None
+    await again.release()
+
+
+@pytest.mark.rule("S11", "X29")
+@in_virtual_time
+async def test_a_dead_owner_that_does_not_say_that_it_was_alone_is_waited_for() -> None:
+    """Whoever had the lease before it may hold it still."""
+    store = MemoryCluster().connect()
+    fields = json.loads(LeaseValue(3, "x", "x:1", 1000, alone=True, place=place(7)).encode())
+    del fields["alone"]
+    await store.create(PATH, json.dumps(fields).encode(), parents=True)
+    began = now()
+    await taken(lease_on(store, "a", here=here(1, {7})), Entry.IF_VACANT)
+    assert now() - began >= LEASE_S * DRIFT
 
 
 @pytest.mark.rule("X29")
