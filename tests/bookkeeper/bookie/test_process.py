@@ -129,5 +129,5 @@ def test_an_insecure_bookie_says_so_at_once_and_every_hour(caplog: pytest.LogCap
         await asyncio.sleep(2 * REMINDER_S + 1)
         assert caplog.text.count("insecure: open to everyone") == 3
 
-    with World() as world:
+    with World(0) as world:
         world.run(main(), within_s=3 * REMINDER_S)
