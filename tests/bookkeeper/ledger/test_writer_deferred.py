@@ -145,7 +145,7 @@ def test_a_force_without_an_answer_fails_at_its_time_limit(writer: LedgerWriter)
     acks(writer, "0:b1 0:b2 0:b3")
     wakes = [e.time for e in force(writer, 1.0) if isinstance(e, WakeAt)]
     assert 6.0 in wakes or min(wakes, default=10) <= 6.0
-    assert of(ForceFailed, writer.on_tick(5.9)) == []
+    assert of(ForceFailed, writer.on_tick(5.999)) == []
     (failed,) = of(ForceFailed, writer.on_tick(6.0))
     assert isinstance(failed, ForceFailed)
     assert isinstance(failed.error, RequestTimedOutError)

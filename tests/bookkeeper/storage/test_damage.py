@@ -330,6 +330,31 @@ def test_a_rebuilt_index_still_knows_the_deleted_ledgers_whose_logs_are_gone() -
             add(engine, ledger_id, 12)
 
 
+@pytest.mark.rule("B5", "K22")
+def test_an_entry_log_that_went_while_the_bookie_was_stopped_is_loss_and_no_absence() -> None:
+    files, truth = a_life(checkpoint=True)
+    disk = RecordingDisk(files)
+    engine, workers = open_engine(disk, ROOMY)
+    engine.close(lambda error: None)
+    workers.pump()
+    files = disk.files()
+    gone = min(name for name in files if name.endswith(".log"))
+    engine, workers = open_engine(RecordingDisk({name: data for name, data in files.items() if name != gone}), ROOMY)
+    assert engine.report.clean and f"{gone} is missing" in str(engine.report.limbo_reason)
+    for key in truth.sent:
+        assert not isinstance(read(engine, workers, *key), NoSuchEntryError | NoSuchLedgerError)
+
+
+@pytest.mark.rule("K9", "B5", "K19")
+def test_a_damaged_manifest_is_told_as_damaged_and_not_as_missing() -> None:
+    files, _ = a_life(checkpoint=True)
+    name = "/ledgers/manifest"
+    engine, _ = open_engine(RecordingDisk({**files, name: files[name][:-1] + bytes([files[name][-1] ^ 1])}), ROOMY)
+    reason = str(engine.report.limbo_reason)
+    assert name in reason and "cannot be told" in reason and "missing:" not in reason
+    assert any(name in place for place in engine.report.quarantined)
+
+
 @pytest.mark.rule("K19", "B3", "K15", "K20")
 def test_everything_can_be_had_from_logs_and_journal_alone() -> None:
     files, truth = a_life(checkpoint=True)

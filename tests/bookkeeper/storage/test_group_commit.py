@@ -6,6 +6,7 @@ import errno
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -413,3 +414,26 @@ def test_nobody_is_kept_waiting_for_what_is_stuck(disk: RecordingDisk) -> None:
     engine.check_space()
     workers.pump()
     assert engine.journal_bytes_in_flight == 0 and told == ["wait", "go on"]
+
+
+@pytest.mark.parametrize("given", ["monotonic", "call_later", "neither"])
+def test_without_a_clock_or_a_timer_no_group_waits_for_company(given: str) -> None:
+    named: dict[str, Any] = {"monotonic": lambda: 0.0, "call_later": lambda delay, work: work()}
+    workers = QueueWorkers()
+    config = replace(CONFIG, journal_gap_ms=5)
+    engine = Engine.open(config, RecordingDisk(), workers, **{name: named[name] for name in named if name == given})
+    answers: list[BaseException | None] = []
+    add(engine, 1, 0)
+    engine.when_durable(answers.append)
+    workers.pump()
+    assert answers == [None]
+
+
+def test_buffers_are_used_again_and_what_large_entries_took_is_not_kept() -> None:
+    engine, workers = open_engine(RecordingDisk(), LARGE_GROUPS)
+    for entry_id in range(12):
+        add(engine, 1, entry_id, size=2 * LARGE_GROUPS.group_bytes if entry_id % 2 else 60)
+        engine.when_durable(lambda error: None)
+        workers.pump()
+    kept = engine._commit._free
+    assert 1 <= len(kept) <= 4 and all(buffer.capacity == LARGE_GROUPS.group_bytes for buffer in kept)

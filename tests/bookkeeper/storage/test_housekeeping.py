@@ -205,6 +205,25 @@ def test_a_start_without_space_for_the_reserve_is_read_only_until_there_is_some(
 
 
 @pytest.mark.rule("K26", "V8")
+def test_a_reserve_that_could_not_be_made_is_tried_again() -> None:
+    class Full(RecordingDisk):
+        full = True
+
+        def before(self, call: str, path: str) -> None:
+            if self.full and call == "open" and path == "/ledgers/reserve":
+                raise OSError(errno.ENOSPC, "no space left", path)
+
+    disk = Full()
+    engine, workers = open_engine(disk, WITH_RESERVE)
+    for full in (True, False):
+        disk.full = full
+        engine.check_space()
+        workers.pump()
+        assert (engine.state is EngineState.READ_ONLY) is full
+        assert disk.exists("/ledgers/reserve") is not full
+
+
+@pytest.mark.rule("K26", "V8")
 def test_with_less_than_the_reserve_free_adds_stop_and_come_back(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk, WITH_RESERVE)
     told = on_state(engine)

@@ -72,6 +72,22 @@ def test_merging_keeps_the_newest_place_of_each_entry() -> None:
     assert [state.lac for state in segment.states if isinstance(state, LedgerState)] == [2]
 
 
+@pytest.mark.parametrize("count", [510, 511, 512, 513])
+@pytest.mark.parametrize("settled", [False, True])
+def test_places_that_end_near_the_end_of_a_page_are_merged_whole(count: int, settled: bool) -> None:
+    disk, tail, writer = RecordingDisk(), tail_of(0, *range(1, count + 1)), SegmentWriter(2, 0)
+    write_segment(disk, 1, {7: tail} if settled else {})
+    files = [(1, disk.open(f"/d/{segment_name(1)}"))]
+    merge_segments(writer, files, {} if settled else {7: tail}, {7})
+    writer.write(disk, "/d")
+    file = disk.open(f"/d/{segment_name(2)}")
+    places = array("q")
+    for extent in read_segment(file, 2).extents:
+        assert extent.first == len(places)
+        places += decode_page(file.pread(8 * extent.count, extent.offset), extent, file.path)
+    assert list(places) == list(range(1, count + 1))
+
+
 def test_dropped_ledgers_outlive_a_merge() -> None:
     disk = RecordingDisk()
     writer = SegmentWriter(1, 0)
@@ -96,9 +112,10 @@ def test_dropped_ledgers_are_kept_as_ranges_and_segments_without_them_stay_as_th
     assert [b"BKIS\x00\x01" in file.pread(file.size(), 0) for _, file in files] == [True, True]
     merged = SegmentWriter(3, 0)
     merge_segments(merged, files, {}, set())
+    merged.dropped.add(9999)
     merged.write(disk, "/d")
     file = disk.open(f"/d/{segment_name(3)}")
-    assert read_segment(file, 3).states == [(1, 1999)]
+    assert read_segment(file, 3).states == [(1, 1999), (9999, 9999)]
     assert b"BKIS\x00\x02" in file.pread(file.size(), 0), "who knows no ranges refuses it"
 
 
@@ -125,5 +142,6 @@ def test_a_tail_takes_holes_and_strays() -> None:
     tail.put(10**12, 5)
     tail.extend(16, array("q", [6, 7]))
     tail.put(12, 8)
-    assert [tail.get(at) for at in (5, 10, 11, 12, 15, 16, 17, 18, 10**12)] == [4, 1, 0, 8, 3, 6, 7, 0, 5]
-    assert len(tail.places) == 8 and set(tail.strays) == {5, 10**12}
+    tail.put(18, 9)
+    assert [tail.get(at) for at in (5, 10, 11, 12, 15, 16, 17, 18, 19, 10**12)] == [4, 1, 0, 8, 3, 6, 7, 9, 0, 5]
+    assert len(tail.places) == 9 and set(tail.strays) == {5, 10**12}
