@@ -6,7 +6,7 @@ import pytest
 
 from bookkeeper.errors import ConfigError, CorruptionError, UnsupportedFormatError
 from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable import SyncFailedError, create_file, replace_file, stamp, unstamp
+from bookkeeper.storage.durable import SyncFailedError, create_file, replace_file, stamp, unstamp, write_zeros
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 
 
@@ -27,6 +27,17 @@ def test_a_stamp_round_trips_and_sees_every_flipped_bit() -> None:
 def test_another_version_is_a_sentence() -> None:
     with pytest.raises(UnsupportedFormatError, match="x is of version 3; this program reads version 1"):
         unstamp(stamp(b"TEST", 3, b""), b"TEST", 1, "x")
+
+
+@pytest.mark.rule("K11")
+def test_a_file_of_any_size_is_filled_in_pieces_to_its_end() -> None:
+    for size in (4096, (4 << 20) + 8192, 9 << 20):
+        disk = RecordingDisk()
+        file = disk.open("/d/new", create=True)
+        write_zeros(file, size)
+        written = [op for op in disk.ops if op.kind == "write"]
+        assert disk.read_file("/d/new") == bytes(size)
+        assert max(len(op.data) for op in written) <= 4 << 20, "as much memory as a piece takes, not the file"
 
 
 @pytest.mark.rule("K1")

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from bookkeeper import runs
 from bookkeeper.errors import (
     BadRequestError,
     BookieFailedError,
@@ -231,9 +232,10 @@ def test_lac_waiters_are_called_once_when_it_rises(disk: RecordingDisk) -> None:
 
 def test_entries_that_are_none_are_refused(disk: RecordingDisk) -> None:
     engine, _ = open_engine(disk)
-    for entry in (b"", make_entry(2, 0), make_entry(1, -5)):
+    for entry in (b"", make_entry(1, 0)[:31], make_entry(2, 0), make_entry(1, -5)):
         with pytest.raises(BadRequestError):
             engine.append_entry(lid(1), KEY, entry)
+    engine.append_entry(lid(1), KEY, make_entry(1, 0)[:32])  # no digest, no payload
 
 
 @pytest.mark.rule("B7", "B13")
@@ -804,3 +806,24 @@ def test_ids_that_are_never_given_out_again_are_remembered_in_runs_and_take_no_l
         assert sorted(engine.ledgers()) == [5, 9]
         assert not engine.is_fenced(lid(5)) and engine.is_fenced(lid(6))
         engine, workers = open_engine(disk)
+
+
+@pytest.mark.rule("B1", "B7")
+def test_each_run_of_what_came_together_is_kept_as_its_own(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    frames = b"".join(
+        bytes(runs.encode_adds(3, ledger, 0, [b"%d/%d" % (ledger, n) for n in range(3)], -1, 0, KEY, 3)[0])
+        for ledger in (1, 2, 3)
+    )
+    adds = runs.split_adds(frames, 0, len(frames))
+    assert [(run.ledger_id, run.i0, run.i1) for run in adds.runs] == [(1, 0, 3), (2, 3, 6), (3, 6, 9)]
+    for run in adds.runs:
+        engine.append(run, adds)
+    for checkpoint in (False, True):
+        for ledger in (1, 2, 3):
+            for n in range(3):
+                entry = read(engine, workers, ledger, n)
+                assert isinstance(entry, bytes) and entry.endswith(b"%d/%d" % (ledger, n))
+        if not checkpoint:
+            engine.checkpoint(lambda error: None)
+            workers.pump()
