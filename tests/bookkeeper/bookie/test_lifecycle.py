@@ -526,3 +526,16 @@ def test_when_the_store_is_back_it_is_ready_again() -> None:
         assert server.health()["sentences"] == []
 
     run(main)
+
+
+@pytest.mark.rule("B11", "K23")
+def test_the_first_reason_to_end_is_the_one_that_is_told() -> None:
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        server = cluster.server
+        assert server is not None
+        server._superseded("another process is this bookie")
+        server._superseded("and again")
+        assert await server.run_until_failure() == "another process is this bookie"
+
+    run(main)

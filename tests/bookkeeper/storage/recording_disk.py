@@ -44,10 +44,10 @@ class RecordingFile:
     def __init__(self, disk: RecordingDisk, path: str, inode: Inode, direct: bool) -> None:
         self.path, self.direct = path, direct
         self._disk, self._inode = disk, inode
-        self._open = True
+        self.is_open = True
 
     def pwrite(self, data: Buffer, offset: int) -> None:
-        assert self._open, f"{self.path} is closed"
+        assert self.is_open, f"{self.path} is closed"
         if self.direct:
             assert offset % 4096 == 0 and len(data) % 4096 == 0, "direct writes are aligned"
         self._disk.before("write", self.path)
@@ -55,7 +55,7 @@ class RecordingFile:
         self._disk.note(Op("write", self.path, self._inode.number, offset, bytes(data), through=self.direct))
 
     def pread(self, size: int, offset: int) -> bytes:
-        assert self._open, f"{self.path} is closed"
+        assert self.is_open, f"{self.path} is closed"
         self._disk.before("read", self.path)
         return bytes(self._inode.data[offset : offset + size])
 
@@ -74,7 +74,7 @@ class RecordingFile:
         self._disk.forgotten.append((self.path, offset, size))
 
     def sync(self) -> None:
-        assert self._open, f"{self.path} is closed"
+        assert self.is_open, f"{self.path} is closed"
         self._disk.before("sync", self.path)
         self._disk.note(Op("sync", self.path, self._inode.number))
 
@@ -87,7 +87,7 @@ class RecordingFile:
         self._disk.note(Op("truncate", self.path, self._inode.number, size))
 
     def close(self) -> None:
-        self._open = False
+        self.is_open = False
 
 
 class RecordingLock:
@@ -113,6 +113,7 @@ class RecordingDisk:
         self.faults: dict[tuple[str, str], OSError] = {}
         """(call, part of a path) -> what it raises."""
         self._direct = direct
+        self._handles: list[RecordingFile] = []
         for path, data in (files or {}).items():
             self.names[path] = self._inode(data)
 
@@ -142,7 +143,14 @@ class RecordingDisk:
             self.note(Op("create", path, self.names[path].number))
         elif path not in self.names:
             raise FileNotFoundError(errno.ENOENT, "missing", path)
-        return RecordingFile(self, path, self.names[path], direct and self._direct)
+        file = RecordingFile(self, path, self.names[path], direct and self._direct)
+        self._handles.append(file)
+        return file
+
+    @property
+    def left_open(self) -> list[str]:
+        """What was opened and not closed."""
+        return [file.path for file in self._handles if file.is_open]
 
     def read_file(self, path: str) -> bytes:
         return bytes(self.names[path].data)

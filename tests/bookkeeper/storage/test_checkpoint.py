@@ -323,6 +323,11 @@ def test_a_merge_that_cannot_read_a_segment_is_left_out_and_the_bookie_goes_on(d
         assert checkpoint(engine, workers) is None
         assert engine.state is EngineState.WRITABLE
         at += 1
+    for _ in range(12):
+        fill(engine, workers, 1, at, at + 1)
+        assert checkpoint(engine, workers) is None
+        at += 1
+    assert len(manifest_of(disk).segments) <= CONFIG.index_segments + 1, "what is newer is merged without it"
     assert disk.exists(f"/ledgers/{hurt}")
     assert [note for note in manifest_of(disk).quarantined if hurt in note and "bad sector" in note]
     disk.faults.clear()

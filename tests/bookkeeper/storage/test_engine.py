@@ -819,6 +819,10 @@ def test_each_run_of_what_came_together_is_kept_as_its_own(disk: RecordingDisk) 
     assert [(run.ledger_id, run.i0, run.i1) for run in adds.runs] == [(1, 0, 3), (2, 3, 6), (3, 6, 9)]
     for run in adds.runs:
         engine.append(run, adds)
+    assert engine.journal_bytes_in_flight > len(adds.records) - adds.record_start
+    engine.when_durable(lambda error: None)
+    workers.pump()
+    assert engine.journal_bytes_in_flight == 0
     for checkpoint in (False, True):
         for ledger in (1, 2, 3):
             for n in range(3):
@@ -827,3 +831,17 @@ def test_each_run_of_what_came_together_is_kept_as_its_own(disk: RecordingDisk) 
         if not checkpoint:
             engine.checkpoint(lambda error: None)
             workers.pump()
+
+
+@pytest.mark.rule("K23", "K26")
+def test_a_start_that_fails_for_another_reason_than_space_is_not_tried_again_behind_ones_back() -> None:
+    class Once(RecordingDisk):
+        failed = False
+
+        def before(self, call: str, path: str) -> None:
+            if not self.failed and call == "open" and path.endswith("/dirty"):
+                self.failed = True
+                raise OSError(errno.EIO, "bad sector", path)
+
+    with pytest.raises(OSError, match="bad sector"):
+        open_engine(Once())

@@ -204,6 +204,23 @@ def test_a_start_without_space_for_the_reserve_is_read_only_until_there_is_some(
     add(engine, 1, 1)
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_stopped_engine_has_no_file_open(disk: RecordingDisk, again: bool) -> None:
+    engine, workers = open_engine(disk)
+    for number in range(4):
+        fill(engine, workers, 12 * number, 12 * number + 12, size=1000)
+        engine.checkpoint(lambda error: None)
+        workers.pump()
+    assert read(engine, workers, 1, 1) == make_entry(1, 1, size=1000)
+    engine.close(lambda error: None)
+    workers.pump()
+    if again:
+        engine, workers = open_engine(disk)
+        engine.close(lambda error: None)
+        workers.pump()
+    assert engine.state is EngineState.CLOSED and disk.left_open == []
+
+
 @pytest.mark.rule("K26", "V8")
 def test_a_reserve_that_could_not_be_made_is_tried_again() -> None:
     class Full(RecordingDisk):
