@@ -133,3 +133,10 @@ def test_the_same_add_is_told_from_another_one_of_the_same_id() -> None:
     assert not same_payload(stored, add(4, b"Payload" * 9 + b"payloaD", lac=2))
     assert not same_payload(stored, add(4, b"payload" * 9 + b"payloaD", lac=3))
     assert not same_payload(stored, add(4, b"payload" * 10 + b"!", lac=2))
+
+
+def test_a_ledger_knows_its_first_and_last_entry_in_whatever_order_they_came() -> None:
+    state = LedgerState(LedgerId(7))
+    for first, last in ((5, 6), (0, 1), (3, 9), (2, 2)):
+        state.note_entries(first, last, -1, 10)
+    assert (state.first_entry, state.last_entry, state.size) == (0, 9, 40)
