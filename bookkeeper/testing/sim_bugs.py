@@ -538,6 +538,18 @@ def _damage_is_denied(patch: Patch) -> None:
     patch(EntryReader, "trouble", trouble)
 
 
+@_bug("damaged-index-is-empty", "K19 B5", 100, FIRST_WITH_DAMAGE)
+def _damaged_index_is_empty(patch: Patch) -> None:
+    """An index segment that is damaged or missing is left out, and not made anew from the entry logs."""
+    load = storage_start._Starter._load_segments
+
+    def loaded(self: Any) -> bool:
+        load(self)
+        return True
+
+    patch(storage_start._Starter, "_load_segments", loaded)
+
+
 @_bug("older-copy-believed", "K32", 100, FIRST_WITH_DAMAGE)
 def _older_copy_believed(patch: Patch) -> None:
     """A start does not compare what its directory knows with what is known elsewhere."""

@@ -23,7 +23,7 @@ from typing import Any
 
 from bookkeeper import wire
 from bookkeeper.bookie.bookie import Bookie
-from bookkeeper.errors import BookKeeperError, DataUnknownError, NoSuchLedgerError
+from bookkeeper.errors import BookKeeperError, CorruptionError, DataUnknownError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.runs import Adds, Run, scan_records
@@ -149,6 +149,8 @@ class Monitor:
                 runs = _entries(engine, LedgerId(ledger), in_doubt=hurt or name in self.wiped)
                 here = {entry for run in runs for entry in range(run.first, run.first + run.count)}
             except BookKeeperError as error:
+                if hurt and isinstance(error, CorruptionError):
+                    continue  # a page of the index rots: it is unknown, and said to be
                 self.problem("L1", f"{name} had {len(entries)} entries of ledger {ledger}: {error!r}")
                 continue
             missing = sorted(entries - here)
