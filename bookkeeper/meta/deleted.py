@@ -16,11 +16,14 @@ older, without a sync, and a younger one is that of this very ledger.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from bookkeeper.errors import (
+    ClientClosedError,
     KeyExistsError,
     MetadataConflictError,
+    MetadataError,
     MetadataFormatError,
     MetadataUnavailableError,
     NoSuchKeyError,
@@ -130,7 +133,8 @@ class DeletedIds:
                 await self.add(ledger_id)
             break
         if not self._rng.randrange(0, MERGE_CHANCE):
-            await self.merge(self.place(ledger_id))
+            with suppress(MetadataError, ClientClosedError):  # the ledger is deleted, whatever comes of this
+                await self.merge(self.place(ledger_id))
 
     async def near(self, ledgers: Iterable[int]) -> IdRanges:
         """All marked ids that share a value with one of these."""

@@ -163,8 +163,25 @@ def test_an_old_life_never_overwrites_what_a_newer_one_has_told_and_ends() -> No
         assert await known(cluster) == told
         late = Publisher(cluster.client, BOOKIE, cluster.node.seams.rng)
         await late.look()
-        with pytest.raises(SupersededError):
-            await late.claim(8, cluster.node.disk, server.config.storage)
+        for boot in (8, 9):
+            with pytest.raises(SupersededError):
+                await late.claim(boot, cluster.node.disk, server.config.storage)
+
+    run(main)
+
+
+@pytest.mark.rule("K32", "A11")
+def test_what_is_known_of_the_disk_of_a_forgotten_bookie_does_not_come_back() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        found = await metadata.disks.read(BOOKIE)
+        assert found is not None
+        await metadata.cookies.delete(BOOKIE, (await metadata.cookies.read(BOOKIE)).version)
+        await metadata.disks.forget(BOOKIE, found.version)
+        await fill(cluster, ledger, 0, 1)
+        await asyncio.sleep(30)
+        assert await metadata.disks.read(BOOKIE) is None
 
     run(main)
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from bookkeeper.errors import LedgerExistsError, MetadataFormatError, NoSuchLedgerError
+from bookkeeper.errors import LedgerExistsError, MetadataFormatError, NoSuchLedgerError, SessionExpiredError
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.meta.deleted import IDS, MERGE_MIN, DeletedIds, decode, encode
 from bookkeeper.meta.paths import Paths
@@ -71,6 +71,28 @@ async def test_a_deletion_of_unknown_outcome_leaves_its_mark(memory_service: Mem
     assert await ledgers.deleted.has(LedgerId(5))
     with pytest.raises(NoSuchLedgerError):
         await ledgers.read(LedgerId(5))
+
+
+@pytest.mark.rule("M6", "M8")
+@pytest.mark.parametrize("error", [SessionExpiredError("it has ended"), MetadataFormatError("no ranges")])
+async def test_a_deletion_that_was_done_is_no_error_though_nobody_could_tidy_up_after_it(
+    memory_service: MemoryService, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of sixteen takes marks into ranges. What went wrong with that was raised to whoever deleted the ledger, who
+    tried again and was told that there is none."""
+    ledgers = ledgers_in(await memory_service.connect())
+    tried: list[str] = []
+
+    async def fails(place: str) -> None:
+        tried.append(place)
+        raise error
+
+    monkeypatch.setattr(ledgers.deleted, "merge", fails)
+    for number in range(64):
+        await ledgers.create(NEW, LedgerId(number))
+        await ledgers.delete(LedgerId(number), Version(0))
+        assert await ledgers.deleted.has(LedgerId(number))
+    assert tried
 
 
 @pytest.mark.rule("M6")

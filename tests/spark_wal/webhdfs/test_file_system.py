@@ -12,7 +12,7 @@ from spark_wal.webhdfs import file_system
 from spark_wal.webhdfs.content import BlobWriter, MemoryBlobs
 from spark_wal.webhdfs.file_system import CreateOptions, cut
 from spark_wal.webhdfs.inodes import BlobRef
-from spark_wal.webhdfs.owner import NotOwnerError, Owner, OwnerConfig
+from spark_wal.webhdfs.owner import PENDING_BYTES_MAX, NotOwnerError, Owner, OwnerConfig
 from spark_wal.webhdfs.records import RenameMode, SetAttributes
 from spark_wal.webhdfs.refusals import (
     DirectoryNotEmptyError,
@@ -273,6 +273,32 @@ def test_what_is_appended_to_a_file_that_was_removed_meanwhile_is_refused(how: s
         assert owner.uploads.in_memory == 0
 
     story()
+
+
+@pytest.mark.rule("S2", "S4")
+@in_virtual_time
+async def test_an_append_goes_to_its_file_though_that_is_renamed_while_the_journal_makes_room() -> None:
+    """Where the file is, and what its bytes are, is asked when there is room: a record made before that would name a
+    place at which another file is by now."""
+    log = HeldLog()
+    log.held = False
+    owner = owner_on(log)
+    await put(owner, "/a", b"1")
+    log.held = True
+    numbers = range(PENDING_BYTES_MAX // 100_000 + 1)
+    filled = [asyncio.ensure_future(put(owner, f"/{number}", bytes(100_000))) for number in numbers]
+    await turns()
+    renaming = asyncio.ensure_future(file_system.rename(owner, "/a", "/b", RenameMode.BARE))
+    making = asyncio.ensure_future(put(owner, "/a", b"another"))
+    await turns()
+    appending = asyncio.ensure_future(append(owner, "/a", b"2"))
+    await turns()
+    assert owner.namespace.following == 1 and not appending.done()
+    log.held = False
+    log.release()
+    await asyncio.gather(*filled, making, appending)
+    assert await renaming
+    assert (await content(owner, "/b"), await content(owner, "/a")) == (b"12", b"another")
 
 
 @pytest.mark.rule("S3")
