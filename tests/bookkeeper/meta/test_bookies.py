@@ -370,3 +370,18 @@ async def test_who_is_forgotten_while_it_was_away_does_not_come_back_by_itself(
     await until(lambda: registration.present)
     assert caplog.text.count("A11") == 1
     await registration.unregister()
+
+
+@pytest.mark.rule("A2b", "Z6")
+async def test_the_life_of_a_bookie_is_that_of_now_though_the_session_lags(memory_service: MemoryService) -> None:
+    """Whoever sees an earlier life swaps a target in for what it held before it was started again."""
+    store, other = await memory_service.connect(), await memory_service.connect()
+    cookie = Cookie(bookie_id=A, journal_dirs=("/j",), ledger_dirs=("/l",), instance_id="i")
+    await Cookies(other, PATHS).write(cookie, None)
+    boot = PATHS.own("boot", A)
+    await other.create(boot, b"1", parents=True)
+    bookies = bookies_in(store)
+    before = await bookies.life(A)
+    store.lag()
+    await other.set(boot, b"2", None)
+    assert await bookies.life(A) != before

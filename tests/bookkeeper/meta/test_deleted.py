@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 
 import pytest
 
-from bookkeeper.errors import LedgerExistsError, MetadataFormatError, NoSuchLedgerError, SessionExpiredError
+from bookkeeper.errors import (
+    LedgerExistsError,
+    MetadataFormatError,
+    MetadataUnavailableError,
+    NoSuchLedgerError,
+    SessionExpiredError,
+)
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.meta.deleted import IDS, MERGE_MIN, DeletedIds, decode, encode
 from bookkeeper.meta.paths import Paths
-from bookkeeper.meta.store import MetadataStore, Version, Versioned
+from bookkeeper.meta.store import MetadataStore, Operation, Version, Versioned
 from tests.bookkeeper.meta.services import REPLY_LOST, REQUEST_LOST, Losing, MemoryService, Recording
 from tests.bookkeeper.meta.test_ledgers import NEW, ledgers_in
 
@@ -71,6 +78,25 @@ async def test_a_deletion_of_unknown_outcome_leaves_its_mark(memory_service: Mem
     assert await ledgers.deleted.has(LedgerId(5))
     with pytest.raises(NoSuchLedgerError):
         await ledgers.read(LedgerId(5))
+
+
+@pytest.mark.rule("M6", "M8")
+async def test_a_deletion_that_was_lost_marks_what_another_has_deleted_meanwhile(memory_service: MemoryService) -> None:
+    """Apache's client leaves no mark: whoever cannot tell which of the two deletions it was leaves it."""
+    store, java = await memory_service.connect(), await memory_service.connect()
+    ledgers = ledgers_in(store)
+    await ledgers.create(NEW, LedgerId(5))
+    await store.create(ledgers.deleted.place(LedgerId(5)), b"", parents=True)
+    multi = store.multi
+
+    async def lost(operations: Sequence[Operation]) -> list[Version | None]:
+        store.multi = multi  # type: ignore[method-assign]
+        await java.delete(ledgers.path(LedgerId(5)), None)
+        raise MetadataUnavailableError("no answer")
+
+    store.multi = lost  # type: ignore[method-assign]
+    await ledgers.delete(LedgerId(5), Version(0))
+    assert await ledgers.deleted.has(LedgerId(5))
 
 
 @pytest.mark.rule("M6", "M8")

@@ -173,6 +173,7 @@ def test_rot_in_the_last_group_after_a_kill_is_corruption_and_the_entry_logs_giv
     for at in places:
         engine, workers = open_engine(RecordingDisk({**files, name: flipped(files[name], at, rng.randrange(8))}), ROOMY)
         assert engine.report.limbo_reason is not None and engine.report.torn_tail is None, at - last.offset
+        assert engine.durable_position[1] >= last.sequence, "no other group gets the number of one that was durable"
         assert {key: read(engine, workers, *key) for key in truth.sent} == truth.sent
         assert isinstance(read(engine, workers, 3, 1), DataUnknownError)
         assert engine.is_fenced(lid(1)) and engine.is_fenced(lid(9))
