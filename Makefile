@@ -40,9 +40,9 @@ check: $(STAMP) ## format, lint, strict types, import contracts
 	$(BIN)/mypy bookkeeper journal_manager spark_wal examples benchmarks tests
 	$(BIN)/lint-imports
 
-test: $(STAMP) ## everything that CI runs: the checks and all tests
+test: $(STAMP) ## everything that CI runs: the checks, and all tests, two processes at a time
 	$(MAKE) check
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n 2 --dist loadgroup
 
 demo: $(STAMP) ## a Spark stream survives a lost bookie and killed drivers [METADATA=zk|sqlite STATE_STORE=hdfs|rocksdb BOOKIES=ours|apache SABOTAGE=1]
 	@BK_DEMO_BEGAN=$(BEGAN) BK_DEMO_DOWNLOADED_MB=$$($(BIN)/python -m examples.flights.downloaded $(LOG)) \

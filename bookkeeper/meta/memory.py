@@ -165,10 +165,13 @@ class MemoryCluster:
             return Snapshot(dict(self._tree.nodes), self.transaction)
 
     def restore(self, backup: Snapshot) -> None:
-        """Lose everything since the backup (F10)."""
+        """Lose everything since the backup (F10). Sessions that are in touch look at it soon, as those of SQLite do:
+        before others' writes have come past what they have seen."""
         with self._lock:
             self._tree.load(backup.nodes)
             self.transaction = backup.transaction
+            for store in list(self._sessions.values()):
+                store.call(store.look_soon)
 
     def dump(self) -> dict[str, Node]:
         """Every node by path."""
@@ -425,6 +428,15 @@ class MemoryStore:
         if self._closed:
             raise ClientClosedError("the metadata store was closed")
         return fate
+
+    def look_soon(self) -> None:
+        """The service may be in an older state."""
+        self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        """Who is cut off, or lags, sees it later."""
+        if self._sessions.state is SessionState.CONNECTED and self._past is None:
+            self._saw(self._cluster.transaction)
 
     def _saw(self, transaction: int) -> None:
         if transaction < self.last_transaction and self._alarm is None:

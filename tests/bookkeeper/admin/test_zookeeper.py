@@ -56,7 +56,7 @@ def test_only_what_the_server_needs_is_on_its_class_path() -> None:
 
 def test_without_pyspark_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match="pyspark"):
+    with pytest.raises(ConfigError, match="PySpark"):
         class_path()
 
 
