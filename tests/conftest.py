@@ -18,9 +18,11 @@ settings.register_profile("long", parent=settings.get_profile("commit"), max_exa
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "commit"))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Side by side (``pytest -n``) a file's tests stay together, and all that start processes of their own or Java run
-    one after the other in one worker: they use every core by themselves."""
+    one after the other in one worker: they use every core by themselves. First, because what xdist does in this hook
+    reads the marks."""
     for item in items:
         outside = any(item.get_closest_marker(name) for name in OUTSIDE)
         item.add_marker(pytest.mark.xdist_group("outside" if outside else str(item.path)))
