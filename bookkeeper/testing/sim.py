@@ -10,7 +10,8 @@ A seed decides everything: the cluster and its users (:mod:`~bookkeeper.testing.
 (:mod:`~bookkeeper.testing.sim_faults`, :mod:`~bookkeeper.testing.sim_damage`), every delay and every torn write.
 Bookies and clients are the production code. What is checked: each step (:mod:`~bookkeeper.testing.sim_monitor`), what
 clients lived through (:mod:`~bookkeeper.testing.sim_history`), and that everything comes to its end and is there when
-the faults are over (:mod:`~bookkeeper.testing.sim_quiet`).
+the faults are over (:mod:`~bookkeeper.testing.sim_quiet`); or that nobody believes metadata that were put back to an
+older state (:mod:`~bookkeeper.testing.sim_rollback`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bookkeeper.meta.cluster import init_cluster_in
+from bookkeeper.meta.memory import Snapshot
 from bookkeeper.testing import sim_plan
 from bookkeeper.testing.sim_actors import MAKERS, Actor
 from bookkeeper.testing.sim_bugs import BUGS, planted
@@ -38,6 +40,7 @@ from bookkeeper.testing.sim_faults import Nemesis
 from bookkeeper.testing.sim_history import check_history
 from bookkeeper.testing.sim_plan import Plan
 from bookkeeper.testing.sim_quiet import quiet_phase
+from bookkeeper.testing.sim_rollback import PutBack
 
 WITHIN_S = 1200.0
 """Virtual seconds after which a world is taken to be stuck (V6)."""
@@ -117,12 +120,21 @@ async def _simulate(cluster: SwarmCluster) -> None:
     for actor in actors:
         cluster.launch(actor.node, actor.program)
     nemesis = Nemesis(cluster)
+    backup = cluster.world.loop.create_task(_backup(cluster)) if size.rollback_after_s else None
     await nemesis.run()
     nemesis.heal()
+    if backup is not None:
+        await PutBack(cluster, actors, await backup).run()
+        return
     cluster.calm = True
     cluster.world.trace.add(cluster.world.loop.time(), "calm")
     if not cluster.monitor.problems:
         await quiet_phase(cluster, actors)
+
+
+async def _backup(cluster: SwarmCluster) -> Snapshot:
+    await asyncio.sleep(cluster.plan.rollback_after_s)
+    return cluster.store.snapshot()
 
 
 class _Errors(logging.Handler):

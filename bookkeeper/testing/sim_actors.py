@@ -46,6 +46,8 @@ class Actor:
         self.node: Node = cluster.world.node(name)
         self.rng = Random(f"{cluster.plan.seed}/{name}")
         self.handles = 0
+        self.client: BookKeeper | None = None
+        """Of the present life."""
         self.done = False
         """In the quiet phase: it has nothing left to do."""
 
@@ -59,7 +61,7 @@ class Actor:
         return f"{self.name}.{self.node.life}.{self.handles}"
 
     async def program(self, seams: Seams) -> None:
-        client = await self.cluster.new_client(self.cluster.plan.client, self.node)
+        self.client = client = await self.cluster.new_client(self.cluster.plan.client, self.node)
         while not self.cluster.calm:
             await self.work(client)
         await self.rest(client)

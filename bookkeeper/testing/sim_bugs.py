@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import bookkeeper.bookie.completion as completion
+import bookkeeper.bookie.lifecycle as lifecycle
 import bookkeeper.client.recover as recover_shell
 import bookkeeper.ledger.recovery as recovery_machine
 import bookkeeper.meta.ledgers as ledgers
@@ -22,7 +23,10 @@ import bookkeeper.storage.journal as journal
 import bookkeeper.storage.start as storage_start
 import bookkeeper.testing.sim_plan as sim_plan
 from bookkeeper.bookie.bookie import Bookie
+from bookkeeper.bookie.garbage_collector import GarbageCollector
 from bookkeeper.bookie.newcomer import Newcomer
+from bookkeeper.client.ledger_handle import WriteHandle
+from bookkeeper.client.read_handle import ReadHandle
 from bookkeeper.errors import (
     AddTimeoutError,
     BookieUnavailableError,
@@ -38,7 +42,9 @@ from bookkeeper.ledger.metadata import with_ensemble
 from bookkeeper.ledger.recovery import FindStandIns, LedgerRecovery, WriteBack
 from bookkeeper.ledger.recovery_parts import Reading
 from bookkeeper.ledger.writer import LedgerWriter
+from bookkeeper.meta.deleted import DeletedIds
 from bookkeeper.meta.memory import MemoryStore
+from bookkeeper.meta.rollback import Beacon, Present
 from bookkeeper.replication.fragment import FragmentCopy
 from bookkeeper.seams import File
 from bookkeeper.storage.engine import Engine
@@ -47,7 +53,7 @@ from bookkeeper.storage.ledger_state import Kind, apply_state, state_record
 from bookkeeper.storage.ledger_state import LedgerState as StoredLedger
 from bookkeeper.storage.reading import EntryReader
 from bookkeeper.testing.disk import SimDisk
-from bookkeeper.testing.sim_plan import FIRST_WITH_DAMAGE
+from bookkeeper.testing.sim_plan import FIRST_WITH_DAMAGE, FIRST_WITH_ROLLBACK
 
 Patch = Callable[[Any, str, Any], None]
 """(owner, name, what to put there)"""
@@ -597,3 +603,51 @@ def _whole_without_reading(patch: Patch) -> None:
         return []
 
     patch(completion, "gaps_of", none)
+
+
+# -- metadata that were put back --------------------------------------------------------------------------
+
+
+@_bug("rollback-ignored-by-writers", "M10", 20, FIRST_WITH_ROLLBACK)
+def _rollback_ignored_by_writers(patch: Patch) -> None:
+    """A writer goes on when its client has found the metadata older than they were."""
+    patch(WriteHandle, "give_up", lambda self, error: None)
+
+
+@_bug("rollback-ignored-by-readers", "M10", 20, FIRST_WITH_ROLLBACK)
+def _rollback_ignored_by_readers(patch: Patch) -> None:
+    """A reader goes on when its client has found the metadata older than they were."""
+    patch(ReadHandle, "give_up", lambda self, error: None)
+
+
+@_bug("rollback-ignored-by-collector", "M10 G1", 20, FIRST_WITH_ROLLBACK)
+def _rollback_ignored_by_collector(patch: Patch) -> None:
+    """Garbage passes believe metadata that are older than they were, and drop what those do not know."""
+
+    async def believed(self: object, *args: object) -> None:
+        return
+
+    patch(Present, "check_fresh", believed)
+    patch(Beacon, "count_up", believed)
+    patch(DeletedIds, "add", believed)
+
+
+@_bug("rollback-ignored-at-start", "M10", 40, FIRST_WITH_ROLLBACK)
+def _rollback_ignored_at_start(patch: Patch) -> None:
+    """A bookie starts with metadata that are older than it has seen."""
+
+    async def believed(*args: object) -> None:
+        return
+
+    patch(lifecycle, "check_metadata", believed)
+    patch(Beacon, "check", believed)
+
+
+@_bug("rollback-accepted-and-collected", "M10", 40, FIRST_WITH_ROLLBACK)
+def _rollback_accepted_and_collected(patch: Patch) -> None:
+    """After a loss was accepted garbage passes drop at once what the metadata do not know."""
+
+    async def at_once(self: GarbageCollector, absent: list[LedgerId]) -> list[LedgerId]:
+        return absent
+
+    patch(GarbageCollector, "_not_kept", at_once)

@@ -10,7 +10,7 @@ import asyncio
 import contextvars
 import re
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,8 +22,8 @@ from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.ledger_handle import WriteHandle
 from bookkeeper.errors import BookKeeperError, InvariantError
 from bookkeeper.ledger import LedgerMetadata
-from bookkeeper.meta import Metadata
-from bookkeeper.meta.memory import MemoryStore
+from bookkeeper.meta import Metadata, ledger_format
+from bookkeeper.meta.memory import MemoryStore, Snapshot
 from bookkeeper.seams import Seams
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.engine import Engine
@@ -45,8 +45,21 @@ class _WatchedStore(WitnessedStore):
         self._monitor = monitor
         self.paths: dict[int, str] = {}
         """Ledger -> where its metadata is."""
+        self.resting = False
+
+    def trust(self) -> None:
+        """What there is now is where every ledger goes on from."""
+        now = self.dump()
+        for path in list(self.seen):
+            if path in now:
+                self.seen[path] = ledger_format.decode(now[path].value)
+            else:
+                del self.seen[path]
+        self.resting = False
 
     def _witness(self, path: str) -> None:
+        if self.resting:
+            return
         old = self.seen.get(path)
         try:
             super()._witness(path)
@@ -133,8 +146,21 @@ class SwarmCluster(SimCluster):
 
     def revive(self, node: Node) -> None:
         """Start a process again, unless it runs or is gone for ever."""
-        if not node.alive and node.name not in self.monitor.lost:
+        begins_anew = self.history.resting and node.name not in self.names
+        if not node.alive and node.name not in self.monitor.lost and not begins_anew:
             node.restart()
+
+    def put_back(self, backup: Snapshot) -> None:
+        """The store shows an older state from now on. Until :meth:`trust` nothing is judged by it, and no user comes
+        who never saw the newer one."""
+        self.store.resting = self.monitor.resting = self.history.resting = True
+        self.store.restore(backup)
+
+    def trust(self, ledgers: Collection[int]) -> None:
+        """Somebody has accepted the older state; of these ledgers it is the same as the newer one was."""
+        self.store.trust()
+        self.history.trust(ledgers)
+        self.monitor.resting = False
 
     async def add_bookie(self, name: str) -> None:
         """A new bookie process; does not wait for it."""
@@ -151,6 +177,7 @@ class SwarmCluster(SimCluster):
             storage=StorageConfig(journal_dir="/data/journal", ledger_dir="/data/ledgers", **self.plan.storage),
             space_check_s=1.0,
             long_poll_max_s=2.0,
+            **self.plan.bookie,
         )
         server = _WatchedServer(name, self.monitor, config, seams, metadata)
         self.servers[name], self._life_of[name] = server, self.node(name).life

@@ -28,7 +28,8 @@ How the simulator works: [bookkeeper/testing/sim.py](../bookkeeper/testing/sim.p
 
 Each is a switch that exists only in the simulator (`bookkeeper/testing/sim_bugs.py`). *Within* says in how many
 seeds it must be found; they are tried from 0 on (younger kinds of faults begin at 100, repairers at 200), those with
-damaged files and metadata from 300 on. Replay one with `python -m bookkeeper.testing.sim --seed SEED --bug NAME`.
+damaged files and metadata from 300 on, and those with metadata that are put back to an older state from 2000 on (every
+second world is one of these). Replay one with `python -m bookkeeper.testing.sim --seed SEED --bug NAME`.
 
 | Bug | What it does | Breaks | Within | Found at seed | Seen as |
 |---|---|---|---|---|---|

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
@@ -109,13 +109,23 @@ class History:
 
     def __init__(self, now: Callable[[], float] = lambda: 0.0) -> None:
         self.events: list[Event] = []
+        self.meanwhile: list[Event] = []
+        """What is seen while the metadata are not what they were (sim_rollback.py): judged apart."""
+        self.resting = False
         self._now = now
 
     def add(
         self, kind: Kind, process: str, ledger: int, *, entry: int = -1, payload: bytes = b"", number: int = 0
     ) -> None:
         """Record one event, now."""
-        self.events.append(Event(self._now(), kind, process, ledger, entry, payload, number))
+        events = self.meanwhile if self.resting else self.events
+        events.append(Event(self._now(), kind, process, ledger, entry, payload, number))
+
+    def trust(self, ledgers: Collection[int]) -> None:
+        """What was promised of these meanwhile holds: their metadata are what they were."""
+        promises = (Kind.INVOKE, Kind.ACK, Kind.FAILED)
+        self.events += [event for event in self.meanwhile if event.ledger in ledgers and event.kind in promises]
+        self.resting = False
 
 
 def check_history(events: Iterable[Event]) -> list[Anomaly]:

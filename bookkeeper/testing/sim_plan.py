@@ -6,7 +6,7 @@ without it, and tiny files, because everything that rolls and wraps must do so o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
@@ -76,14 +76,19 @@ class Plan:
     """Processes that bring copies of ledgers to other bookies."""
     deferred: bool = False
     """Some ledgers are written with deferred sync, and forced now and then."""
+    rollback_after_s: float = 0.0
+    """If not 0: to the state of that moment of the chaos the metadata are put back when it is over."""
+    bookie: dict[str, Any] = field(default_factory=dict)
+    """Other options of every bookie."""
 
     def __str__(self) -> str:
         shapes = " ".join(f"{s.ensemble_size}/{s.write_quorum}/{s.ack_quorum}" for s in self.shapes)
         people = f"{self.writers} writers, {self.recoverers} recoverers, {self.tailers} tailers"
         people += f", {self.repairers} repairers" if self.repairers else ""
+        back = f"; metadata put back to {self.rollback_after_s:.1f} s" if self.rollback_after_s else ""
         return (
             f"{self.bookies} bookies, {people}, {shapes}, {self.client.protocol}, {self.chaos_s:.0f} s of "
-            f"{' '.join(self.faults)}; at most {self.down_max} down"
+            f"{' '.join(self.faults)}; at most {self.down_max} down{back}"
         )
 
 
@@ -118,6 +123,8 @@ def plan(seed: int) -> Plan:
         repairers=Random(f"plan/{seed}/repairers").choice([0, 0, 1, 2]) if seed >= FIRST_WITH_REPAIRERS else 0,
         deferred=client.protocol == "v3" and seed >= FIRST_OF_LATER and Random(f"plan/{seed}/deferred").random() < 0.4,
     )
+    if seed >= FIRST_WITH_ROLLBACK and seed % 2 == 0:
+        return _with_rollback(made)
     return made if seed < FIRST_WITH_DAMAGE else _with_damage(made)
 
 
@@ -138,6 +145,7 @@ def _storage(rng: Random) -> dict[str, Any]:
 FIRST_OF_LATER: Final = 100
 FIRST_WITH_REPAIRERS: Final = 200
 FIRST_WITH_DAMAGE: Final = 300
+FIRST_WITH_ROLLBACK: Final = 2000
 """Worlds of lower seeds, and what was found in them, stay as they are."""
 
 
@@ -176,6 +184,22 @@ def _with_damage(made: Plan) -> Plan:
         ),
         chaos_s=rng.uniform(8, 16),
         fault_pause_s=0.3,
+    )
+
+
+def _with_rollback(made: Plan) -> Plan:
+    """The same world, shorter, where no bookie is lost; then the metadata are put back (F10), while writers are at
+    work: every second seed from :data:`FIRST_WITH_ROLLBACK` on."""
+    rng = Random(f"plan/{made.seed}/rollback")
+    chaos_s = rng.uniform(6, 12)
+    return replace(
+        made,
+        faults=tuple(fault for fault in made.faults if fault not in ("lose_bookie", "reborn")) or ("crash",),
+        chaos_s=chaos_s,
+        ledger_bursts=rng.choice([20, 60, 200]),
+        append_pause_s=0.15,
+        rollback_after_s=rng.uniform(0.2, 0.95) * chaos_s,
+        bookie={"garbage_grace_s": 1.0},
     )
 
 

@@ -28,9 +28,7 @@ RECOVERY_TRIES: Final = 6
 async def quiet_phase(cluster: SwarmCluster, actors: Sequence[Actor]) -> None:
     """Wait for everything to end, read everything, compare. What is wrong goes to the monitor."""
     monitor = cluster.monitor
-    down = await _within(BOOKIES_S, lambda: [name for name in cluster.names if not _serves(cluster, name)])
-    if down:
-        monitor.problem("V5", f"{down} do not serve and register {BOOKIES_S:.0f} s after the last fault")
+    if not await until_bookies_serve(cluster):
         return
     people = [actor for actor in actors if not isinstance(actor, Tailer)]
     if late := await _within(PEOPLE_S, lambda: [actor.name for actor in people if not actor.done]):
@@ -38,7 +36,7 @@ async def quiet_phase(cluster: SwarmCluster, actors: Sequence[Actor]) -> None:
     client = await cluster.new_client(cluster.plan.client)
     auditor = Recoverer(cluster, "client")
     for ledger in list(cluster.ledgers):
-        await _recover(cluster, client, auditor, ledger)
+        await recover_whole(cluster, client, auditor, ledger)
     unknown = any(map(monitor.may_be_unknown, cluster.ledgers))
     if late := await _within(PEOPLE_S, lambda: [] if unknown else [actor.name for actor in actors if not actor.done]):
         monitor.problem("V7", f"{late} have not reached the ends of closed ledgers after {PEOPLE_S:.0f} s")
@@ -46,6 +44,14 @@ async def quiet_phase(cluster: SwarmCluster, actors: Sequence[Actor]) -> None:
     for name in list(cluster.names):
         await _check_bookie(cluster, name)
     await client.close()
+
+
+async def until_bookies_serve(cluster: SwarmCluster) -> bool:
+    """V5; False if they do not."""
+    down = await _within(BOOKIES_S, lambda: [name for name in cluster.names if not _serves(cluster, name)])
+    if down:
+        cluster.monitor.problem("V5", f"{down} do not serve and register {BOOKIES_S:.0f} s after the last fault")
+    return not down
 
 
 async def _within(limit_s: float, remaining: Callable[[], list[Any]]) -> list[Any]:
@@ -62,7 +68,7 @@ def _serves(cluster: SwarmCluster, name: str) -> bool:
     return available is not None and cluster.is_up(name)
 
 
-async def _recover(cluster: SwarmCluster, client: BookKeeper, auditor: Recoverer, ledger: int) -> None:
+async def recover_whole(cluster: SwarmCluster, client: BookKeeper, auditor: Recoverer, ledger: int) -> None:
     """V2, and a read of the whole ledger."""
     for _ in range(RECOVERY_TRIES):
         if await auditor.recover(client, ledger, whole=True):

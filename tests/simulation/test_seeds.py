@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.testing.sim import run_seed
-from bookkeeper.testing.sim_plan import FIRST_OF_LATER, FIRST_WITH_DAMAGE, FIRST_WITH_REPAIRERS
+from bookkeeper.testing.sim_plan import FIRST_OF_LATER, FIRST_WITH_DAMAGE, FIRST_WITH_REPAIRERS, FIRST_WITH_ROLLBACK
 
 CHUNK = 4
 SEEDS = 64
@@ -35,6 +35,15 @@ KEPT = [
 def test_nothing_is_found(first: int) -> None:
     for seed in range(first, first + CHUNK):
         result = run_seed(seed)
+        assert not result.problems, result.report()
+
+
+@pytest.mark.rule("M10", "M6", "G1")
+@pytest.mark.parametrize("first", range(FIRST_WITH_ROLLBACK, FIRST_WITH_ROLLBACK + 16, CHUNK))
+def test_nothing_is_found_where_metadata_are_put_back(first: int) -> None:
+    for seed in range(first, first + CHUNK, 2):
+        result = run_seed(seed)
+        assert result.counts["metadata put back"] == 1
         assert not result.problems, result.report()
 
 

@@ -46,3 +46,19 @@ def test_a_payload_knows_whether_it_is_whole() -> None:
     history = History(lambda: 7.0)
     history.add(Kind.ACK, "w", 3, entry=1, payload=payload)
     assert history.events[0].time == 7.0
+
+
+def test_what_is_seen_while_metadata_are_put_back_is_judged_apart_and_promises_of_survivors_hold() -> None:
+    history = History()
+    for ledger in (1, 2):
+        history.add(Kind.INVOKE, "w", ledger, payload=b"before")
+    history.resting = True
+    for ledger in (1, 2):
+        history.add(Kind.ACK, "w", ledger, entry=0, payload=b"before")
+        history.add(Kind.MISSING, "r", ledger, entry=0)
+    assert check_history(history.events) == []
+    assert len(history.meanwhile) == 4
+    history.trust([1])
+    assert [(e.kind, e.ledger) for e in history.events] == [(Kind.INVOKE, 1), (Kind.INVOKE, 2), (Kind.ACK, 1)]
+    history.add(Kind.CLOSED, "r", 1, entry=-1)
+    assert [anomaly.what for anomaly in check_history(history.events)] == ["end before an acked entry"]

@@ -178,3 +178,16 @@ def test_only_where_every_copy_may_be_hurt_a_ledger_may_be_unknown() -> None:
     assert not monitor.may_be_unknown(LEDGER)
     monitor.hurt.add("b2")
     assert monitor.may_be_unknown(LEDGER)
+
+
+def test_nothing_is_judged_by_metadata_while_they_are_not_what_they_were() -> None:
+    monitor = Monitor(lambda ledger: OPEN)
+    monitor.resting = True
+    monitor.on_ack(LEDGER, 0, OPEN)
+    assert monitor.problems == []
+    monitor.durable["b1"].add((LEDGER, 0))
+    assert answered(monitor, "b1", wire.ReadEntry(LEDGER, EntryId(0)), Status.NO_ENTRY) == ["B5"], "what a bookie has"
+    monitor.problems.clear()
+    monitor.resting = False
+    monitor.on_ack(LEDGER, 0, OPEN)
+    assert [problem.split(":")[0] for problem in monitor.problems] == ["W1"]

@@ -7,6 +7,7 @@ from bookkeeper.testing.sim_plan import (
     FAULTS,
     FIRST_OF_LATER,
     FIRST_WITH_DAMAGE,
+    FIRST_WITH_ROLLBACK,
     LATER_FAULTS,
     SHAPES,
     plan,
@@ -48,3 +49,14 @@ def test_damage_comes_late_and_alone() -> None:
     assert not any({"reborn", "lose_bookie"} & set(made.faults) for made in later)
     for kind in DAMAGES:
         assert 25 < sum(kind in made.faults for made in later) < 75
+
+
+def test_metadata_are_put_back_in_every_second_world_of_high_seeds_to_a_moment_of_the_chaos() -> None:
+    assert not any(plan(seed).rollback_after_s for seed in range(0, FIRST_WITH_ROLLBACK, 7))
+    later = [plan(seed) for seed in range(FIRST_WITH_ROLLBACK, FIRST_WITH_ROLLBACK + 100)]
+    put_back = [made for made in later if made.rollback_after_s]
+    assert len(put_back) == 50
+    assert all(made.rollback_after_s < made.chaos_s for made in put_back)
+    assert not any({"reborn", "lose_bookie", *DAMAGES} & set(made.faults) for made in put_back)
+    assert "put back to" in str(put_back[0])
+    assert all(set(DAMAGES) & set(made.faults) for made in later if made not in put_back), "damage as before"
