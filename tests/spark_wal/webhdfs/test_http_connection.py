@@ -282,6 +282,13 @@ class Line(asyncio.Transport):
     def resume_reading(self) -> None: ...
 
 
+def tracebacks(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the gateway, the HTTP library or the loop printed one for. Other libraries of this process may at any time:
+    py4j does, when it collects what was left of a Spark that has ended."""
+    ours = ("spark_wal", "bookkeeper", "aiohttp", "asyncio")
+    return [str(found.exc_info) for found in caplog.records if found.exc_info and found.name.split(".")[0] in ours]
+
+
 def on_a_line(take: Handler) -> tuple[HttpConnection, Line]:
     """A connection that is there, whose requests ``take`` answers."""
     connections = HttpConnections(take, ConnectionLimits(), SystemClock(), lambda number: None, access_log=None)
@@ -345,7 +352,7 @@ async def test_a_client_that_goes_away_at_any_moment_leaves_no_traceback(
     gc.collect()
     assert taken == [], "half a body is none"
     assert said == []
-    assert "Traceback" not in caplog.text
+    assert tracebacks(caplog) == []
     assert [name for task in asyncio.all_tasks() if "RequestHandler" in (name := repr(task))] == [], "somebody waits"
 
 
@@ -429,7 +436,7 @@ async def test_a_chunk_of_which_there_is_no_more_than_its_length_has_begun(
         async with connected(server.address) as other:
             listing = await other.request("GET", "/webhdfs/v1/?op=LISTSTATUS")
         assert listing.json()["FileStatuses"]["FileStatus"] == [], "S2"
-    assert "Traceback" not in caplog.text
+    assert tracebacks(caplog) == []
 
 
 @pytest.mark.rule("X58")
@@ -454,7 +461,7 @@ async def test_a_request_that_is_none_is_neither_logged_nor_sent_back(
     assert answer.startswith(b"HTTP/1.0 400 "), answer
     assert SECRET.encode() not in answer
     assert SECRET not in caplog.text
-    assert "Traceback" not in caplog.text
+    assert tracebacks(caplog) == []
 
 
 @pytest.mark.rule("X38")
