@@ -92,6 +92,22 @@ def _whose(disk: Disk, current: str) -> str:
         return ""
 
 
+def refuse_strangers(disk: Disk, cookie: Cookie, directories: Sequence[str]) -> None:
+    """Asks the disk alone, so it comes before what metadata say is believed or doubted: another cluster's are no older
+    state of this one's.
+
+    Raises:
+        CookieError: a directory belongs to another bookie or cluster.
+    """
+    for directory in directories:
+        found = _read(disk, directory, COOKIE)
+        if found is not None and found != cookie:
+            raise CookieError(
+                f"{directory} is not this bookie's: {_difference(found, cookie)}; "
+                "start each bookie with its own directories and its own id"
+            )
+
+
 async def settle_cookie(
     disk: Disk,
     cookies: Cookies,
@@ -119,12 +135,7 @@ async def settle_cookie(
     """
     final = {directory: _read(disk, directory, COOKIE) for directory in directories}
     pending = {directory: _read(disk, directory, PENDING) for directory in directories}
-    for directory, found in final.items():
-        if found is not None and found != cookie:
-            raise CookieError(
-                f"{directory} is not this bookie's: {_difference(found, cookie)}; "
-                "start each bookie with its own directories and its own id"
-            )
+    refuse_strangers(disk, cookie, directories)
     try:
         found_cookie = await cookies.read(cookie.bookie_id)
         stored, made = _absolute(found_cookie.value), found_cookie.transaction

@@ -38,6 +38,7 @@ from bookkeeper.bookie.identity import (
     Identity,
     read_identity,
     refuse_java,
+    refuse_strangers,
     remove_files,
     settle_cookie,
     undo_first_start,
@@ -195,6 +196,7 @@ class BookieServer:
         identity = read_identity(disk, config.directory)
         await self._bind(identity)
         chosen = self._identify(identity)
+        refuse_strangers(disk, self._cookie, self._directories)
         await check_metadata(self._metadata, disk, config.directory)
         beacon = new_beacon(self._metadata, disk, config, self.bookie_id)
         await beacon.check()
