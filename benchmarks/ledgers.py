@@ -16,7 +16,7 @@ from benchmarks.calibration import Calibration
 from benchmarks.processes import ROOT, Cluster, resident_mb
 from benchmarks.report import Aim, Figure, Report
 
-PURE = {"BK_RUNS": "pure"}
+PURE = {"BK_CODEC": "pure"}
 
 
 def measure(report: Report, calibration: Calibration, directory: Path) -> None:

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bookkeeper import errors
     from bookkeeper.auth.config import AuthConfig
-    from bookkeeper.client.advanced_handle import AdvancedHandle
     from bookkeeper.client.bookkeeper import BookKeeper
     from bookkeeper.client.config import ClientConfig
     from bookkeeper.client.entry import LedgerEntry
-    from bookkeeper.client.ledger_handle import WriteHandle
     from bookkeeper.client.operators import Operator
-    from bookkeeper.client.read_handle import ReadHandle
+    from bookkeeper.client.read.read_handle import ReadHandle
+    from bookkeeper.client.write.advanced_handle import AdvancedHandle
+    from bookkeeper.client.write.write_handle import WriteHandle
     from bookkeeper.errors import BookKeeperError
     from bookkeeper.ids import NO_ENTRY, BookieId, EntryId, LedgerId
     from bookkeeper.ledger import DigestType, LedgerMetadata, LedgerState, QuorumSpec
@@ -60,7 +60,7 @@ __all__ = [
 _HOME = {
     "NO_ENTRY": "bookkeeper.ids",
     "AuthConfig": "bookkeeper.auth.config",
-    "AdvancedHandle": "bookkeeper.client.advanced_handle",
+    "AdvancedHandle": "bookkeeper.client.write.advanced_handle",
     "BookKeeper": "bookkeeper.client.bookkeeper",
     "BookKeeperError": "bookkeeper.errors",
     "BookieId": "bookkeeper.ids",
@@ -74,10 +74,10 @@ _HOME = {
     "MetadataStore": "bookkeeper.meta.store",
     "Operator": "bookkeeper.client.operators",
     "QuorumSpec": "bookkeeper.ledger",
-    "ReadHandle": "bookkeeper.client.read_handle",
+    "ReadHandle": "bookkeeper.client.read.read_handle",
     "Seams": "bookkeeper.seams",
     "TlsConfig": "bookkeeper.net.tls",
-    "WriteHandle": "bookkeeper.client.ledger_handle",
+    "WriteHandle": "bookkeeper.client.write.write_handle",
 }
 """Exported name -> the module it lives in."""
 

@@ -24,15 +24,15 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, overload
 
-from bookkeeper.client.advanced_handle import AdvancedHandle as AsyncAdvancedHandle
 from bookkeeper.client.bookkeeper import BookKeeper as AsyncBookKeeper
 from bookkeeper.client.bookkeeper import WhenShortName
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.entry import LedgerEntry
-from bookkeeper.client.ledger_handle import WriteHandle as AsyncWriteHandle
 from bookkeeper.client.operators import BookieInfo
 from bookkeeper.client.operators import Operator as AsyncOperator
-from bookkeeper.client.read_handle import ReadHandle as AsyncReadHandle
+from bookkeeper.client.read.read_handle import ReadHandle as AsyncReadHandle
+from bookkeeper.client.write.advanced_handle import AdvancedHandle as AsyncAdvancedHandle
+from bookkeeper.client.write.write_handle import WriteHandle as AsyncWriteHandle
 from bookkeeper.errors import BookKeeperError, IllegalOperationError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import Fragment, LedgerMetadata
@@ -273,7 +273,7 @@ class BookKeeper:
 
 
 class WriteHandle:
-    """The only writer of a ledger, for threads. See :class:`bookkeeper.client.ledger_handle.WriteHandle`."""
+    """The only writer of a ledger, for threads. See :class:`bookkeeper.client.write.write_handle.WriteHandle`."""
 
     def __init__(self, handle: AsyncWriteHandle) -> None:
         self._handle = handle
@@ -358,7 +358,7 @@ class WriteHandle:
 class AdvancedHandle(WriteHandle):
     """The only writer of a ledger whose ids its caller chooses, for threads.
 
-    See :class:`bookkeeper.client.advanced_handle.AdvancedHandle`; append() and its sisters are refused here, too.
+    See :class:`bookkeeper.client.write.advanced_handle.AdvancedHandle`; append() and its sisters are refused here, too.
     """
 
     def __init__(self, handle: AsyncAdvancedHandle) -> None:
@@ -386,7 +386,7 @@ class AdvancedHandle(WriteHandle):
 
 
 class ReadHandle:
-    """A ledger opened for reading, for threads. See :class:`bookkeeper.client.read_handle.ReadHandle`."""
+    """A ledger opened for reading, for threads. See :class:`bookkeeper.client.read.read_handle.ReadHandle`."""
 
     def __init__(self, handle: AsyncReadHandle) -> None:
         self._handle = handle

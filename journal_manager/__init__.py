@@ -22,6 +22,7 @@ from journal_manager.backend import (
     SegmentWriter,
 )
 from journal_manager.edit_log import EditLog, EditLogConfig
+from journal_manager.edit_reader import read_ops
 from journal_manager.errors import (
     JournalClosedError,
     JournalConfigError,
@@ -44,10 +45,9 @@ from journal_manager.errors import (
     UnknownSchemeError,
     UnsupportedLayoutError,
 )
-from journal_manager.fencing import FencingToken
-from journal_manager.opening import format_journal, has_data, open_reader, open_snapshots, open_writer
+from journal_manager.fencing_token import FencingToken
+from journal_manager.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
 from journal_manager.ops import Batch, Op
-from journal_manager.reading import read_ops
 from journal_manager.registry import JournalURI, backend_for, installed_backends, parse_uri
 from journal_manager.retention import RetentionPlan, RetentionPolicy, plan_retention
 from journal_manager.segment import SegmentInfo, SegmentState

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
 from journal_manager.errors import NamespaceMismatchError
-from journal_manager.fencing import FencingToken
+from journal_manager.fencing_token import FencingToken
 from journal_manager.ops import Batch
 from journal_manager.segment import SegmentInfo
 from journal_manager.txid import TxId

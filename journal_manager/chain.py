@@ -24,7 +24,7 @@ from journal_manager.errors import (
     UnsupportedLayoutError,
     check,
 )
-from journal_manager.fencing import FencingToken
+from journal_manager.fencing_token import FencingToken
 from journal_manager.segment import SegmentInfo
 from journal_manager.txid import NOTHING, TxId, is_txid
 

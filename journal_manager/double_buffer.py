@@ -23,7 +23,7 @@ W = TypeVar("W")
 
 
 @dataclass(frozen=True, slots=True)
-class Group(Generic[W]):
+class EditGroup(Generic[W]):
     """Edits logged together, and who waits for them."""
 
     batch: Batch
@@ -40,13 +40,13 @@ class DoubleBuffer(Generic[W]):
         """Every edit up to here is durable."""
         self.pending_bytes = 0
         """Of frames in both halves."""
-        self._filling: deque[Group[W]] = deque()
-        self._syncing: list[Group[W]] = []
+        self._filling: deque[EditGroup[W]] = deque()
+        self._syncing: list[EditGroup[W]] = []
 
     def add(self, batch: Batch, waiter: W) -> None:
         """Put a group behind the others; it must begin at ``next_txid``."""
         check(batch.first == self.next_txid and batch.count > 0, "C7", (batch.first, self.next_txid))
-        self._filling.append(Group(batch, waiter))
+        self._filling.append(EditGroup(batch, waiter))
         self.next_txid = TxId(batch.last + 1)
         self.pending_bytes += len(batch.frames)
 
@@ -61,7 +61,7 @@ class DoubleBuffer(Generic[W]):
             self._syncing.append(self._filling.popleft())
         return join([group.batch for group in self._syncing]) if self._syncing else None
 
-    def synced(self) -> list[Group[W]]:
+    def synced(self) -> list[EditGroup[W]]:
         """What was taken is durable now."""
         done, self._syncing = self._syncing, []
         if done:
@@ -69,7 +69,7 @@ class DoubleBuffer(Generic[W]):
             self.pending_bytes -= sum(len(group.batch.frames) for group in done)
         return done
 
-    def drop(self) -> list[Group[W]]:
+    def drop(self) -> list[EditGroup[W]]:
         """Forget everything that is not durable; returned in order."""
         dropped = [*self._syncing, *self._filling]
         self._syncing, self.pending_bytes = [], 0

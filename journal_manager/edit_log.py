@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from journal_manager.backend import JournalWriter, NamespaceInfo, RecoveryReport, SegmentWriter
 from journal_manager.double_buffer import DoubleBuffer
+from journal_manager.edit_reader import read_ops
 from journal_manager.errors import (
     JournalClosedError,
     JournalError,
@@ -29,10 +30,9 @@ from journal_manager.errors import (
     JournalOverloadedError,
     OpTooLargeError,
 )
-from journal_manager.fencing import FencingToken, fenced
-from journal_manager.opening import open_writer
+from journal_manager.fencing_token import FencingToken, fenced
+from journal_manager.open_journal import open_writer
 from journal_manager.ops import Batch, Op, encode_batch
-from journal_manager.reading import read_ops
 from journal_manager.segment import SegmentInfo
 from journal_manager.txid import TxId
 

@@ -11,7 +11,7 @@ from journal_manager.txid import TxId
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class MissingEdits:
     """``wanted`` is in no segment; the next edits there are begin at ``next_available`` (None: nothing follows)."""
 
     wanted: TxId
@@ -29,7 +29,7 @@ class Selection:
     """What to read, in order; then ``gap``, if one comes before the wanted end."""
 
     segments: tuple[SegmentInfo, ...]
-    gap: Gap | None = None
+    gap: MissingEdits | None = None
 
 
 def in_order(segments: Iterable[SegmentInfo]) -> tuple[SegmentInfo, ...]:
@@ -57,10 +57,10 @@ def select(
         if end is not None and wanted > end:
             break
         if segment.first > wanted:
-            return Selection(tuple(chosen), Gap(wanted, segment.first))
+            return Selection(tuple(chosen), MissingEdits(wanted, segment.first))
         chosen.append(segment)
         if segment.last is None:
             return Selection(tuple(chosen))
         wanted = TxId(segment.last + 1)
     missing = end is not None and wanted <= end
-    return Selection(tuple(chosen), Gap(wanted, None) if missing else None)
+    return Selection(tuple(chosen), MissingEdits(wanted, None) if missing else None)

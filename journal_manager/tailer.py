@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from journal_manager.backend import JournalReader
+from journal_manager.edit_reader import read_ops
 from journal_manager.ops import Op
-from journal_manager.reading import read_ops
 from journal_manager.txid import TxId
 
 

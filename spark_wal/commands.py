@@ -19,7 +19,7 @@ from bookkeeper.real import append_private, read_private, read_secret, run, syst
 from journal_manager import JournalError
 
 if TYPE_CHECKING:
-    from spark_wal.webhdfs.tls import TlsFiles
+    from bookkeeper.gateways.server_tls import ServerTlsFiles
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -145,12 +145,12 @@ def webhdfs(
     who they are: by --client-ca, by --token-file, or by both. SIGHUP makes it look for changed files at once. How
     bookies are reached by TLS, the environment says (BK_TLS_CA, BK_TLS_CERT, BK_TLS_KEY).
     """
-    from spark_wal.webhdfs.access import AccessConfig
-    from spark_wal.webhdfs.connection_limits import ConnectionLimits
-    from spark_wal.webhdfs.gateway import GatewayConfig
-    from spark_wal.webhdfs.owner import OwnerConfig
-    from spark_wal.webhdfs.serving import ServingConfig, WebHdfsService
-    from spark_wal.webhdfs.uploads import UploadLimits
+    from bookkeeper.gateways.connection_limits import ConnectionLimits
+    from spark_wal.webhdfs.access.access_control import AccessConfig
+    from spark_wal.webhdfs.contents.uploads import UploadLimits
+    from spark_wal.webhdfs.ownership.gateway import GatewayConfig
+    from spark_wal.webhdfs.ownership.namespace_owner import OwnerConfig
+    from spark_wal.webhdfs.service import ServingConfig, WebHdfsService
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
@@ -224,15 +224,15 @@ def _raise_descriptors(connections: int) -> None:
 
 def _tls_files(
     cert: str | None, key: str | None, client_ca: str | None, client_certificates: str, crl: str | None
-) -> TlsFiles | None:
-    from spark_wal.webhdfs.tls import TlsFiles
+) -> ServerTlsFiles | None:
+    from bookkeeper.gateways.server_tls import ServerTlsFiles
 
     if cert is None and key is None:
         given = "--client-ca" if client_ca is not None else "--tls-crl" if crl is not None else None
         if given is not None:
             raise ConfigError(f"{given} needs TLS: give --tls-cert and --tls-key")
         return None
-    return TlsFiles(
+    return ServerTlsFiles(
         certificate=cert or "",
         key=key or "",
         client_ca=client_ca,
@@ -251,7 +251,7 @@ def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
     Gateways that run notice it by themselves. To revoke a token, remove its line. NAME is what files that are made
     with it belong to, and the client id for OAuth2.
     """
-    from spark_wal.webhdfs.tokens import TokenBook, new_token, signing_key_line, token_line
+    from bookkeeper.gateways.tokens import TokenBook, new_token, signing_key_line, token_line
 
     made = new_token()
     try:

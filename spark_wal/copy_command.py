@@ -55,15 +55,15 @@ def copy(
     Not copied: the output of file sinks. Their _spark_metadata names full addresses, and a sink that is moved begins
     anew.
     """
-    from spark_wal.copying.copier import Copier, CopyRefusedError
-    from spark_wal.copying.places import PlaceError, open_place
+    from spark_wal.checkpoint_copy.copier import CheckpointCopier, CopyRefusedError
+    from spark_wal.checkpoint_copy.stores import CheckpointStoreError, open_place
     from spark_wal.spark_access import GatewayAccess
 
     try:
         token = None if token_file is None else read_secret(token_file)
         access = GatewayAccess(ca=ca, certificate=cert, key=key, token=token)
         with closing(open_place(source, access)) as old, closing(open_place(target, access)) as new:
-            copier = Copier(old, new, resume=resume, keep_addresses=keep_addresses)
+            copier = CheckpointCopier(old, new, resume=resume, keep_addresses=keep_addresses)
             copier.prepare()
             with _bar(copier.size) as progress:
                 copied = copier.run(progress)
@@ -71,7 +71,7 @@ def copy(
             before = f", {copied.already} of them there already" if copied.already else ""
             click.echo(f"copied and verified: {told}{before}")
             click.echo(f"checkpointLocation={new.uri}")
-    except (ConfigError, CopyRefusedError, PlaceError, OSError) as error:
+    except (ConfigError, CopyRefusedError, CheckpointStoreError, OSError) as error:
         raise click.ClickException(in_words(error)) from error
 
 

@@ -230,7 +230,7 @@ def _xml(settings: Mapping[str, str]) -> bytes:
 
 def _require_protected(token: Secret | None, address: Address, tls: bool) -> None:
     """X28: a token that crosses a network in clear is everybody's."""
-    from spark_wal.webhdfs.access import is_loopback
+    from spark_wal.webhdfs.access.access_control import is_loopback
 
     if token is not None and not tls and not is_loopback(address.host):
         raise ConfigError(f"a token is not sent to another host in clear: give the address as https://{address}")

@@ -19,14 +19,15 @@ from kazoo.exceptions import NoNodeError
 
 from benchmarks.apache.surroundings import Forwarder, Surroundings
 from benchmarks.processes import ROOT
-from bookkeeper.admin.zookeeper import free_port, tied_to_parent
 from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.ids import Address
-from bookkeeper.meta import init_cluster, service_info
+from bookkeeper.launchers.apache.bookie import ApacheBookie
+from bookkeeper.launchers.apache.process import RELEASE
+from bookkeeper.launchers.apache.settings import QUICK_ADDS, java_uri
+from bookkeeper.launchers.zookeeper import free_port, tied_to_parent
+from bookkeeper.meta import init_cluster
+from bookkeeper.meta.records import service_info
 from bookkeeper.real import run, system_seams
-from bookkeeper.testing.apache.bookie import ApacheBookie
-from bookkeeper.testing.apache.process import RELEASE
-from bookkeeper.testing.apache.settings import QUICK_ADDS, java_uri
 from bookkeeper.testing.certificates import Authority, Certificate
 
 BOOKIES: Final = 3

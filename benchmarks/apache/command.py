@@ -25,9 +25,9 @@ from benchmarks.apache.rows import Row
 from benchmarks.apache.runner import Bench, Progress, Results, Stage, start_drivers
 from benchmarks.apache.surroundings import PLAIN, Surroundings
 from benchmarks.calibration import calibrate
-from bookkeeper.admin.zookeeper import ZooKeeperServer
 from bookkeeper.errors import BookKeeperError, ConfigError
-from bookkeeper.testing.apache.jars import jars
+from bookkeeper.launchers.apache.jars import jars
+from bookkeeper.launchers.zookeeper import ZooKeeperServer
 
 FREE_GB: Final = {False: 25, True: 6}
 """What a whole run, or a quick one, may need on the disk."""

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.processes import ROOT
-from bookkeeper.admin.zookeeper import tied_to_parent
 from bookkeeper.errors import BookKeeperError, ConfigError
-from bookkeeper.testing.apache.jars import jars
-from bookkeeper.testing.apache.process import RELEASE, java_command
+from bookkeeper.launchers.apache.jars import jars
+from bookkeeper.launchers.apache.process import RELEASE, java_command
+from bookkeeper.launchers.zookeeper import tied_to_parent
 
 SOURCE: Final = Path(__file__).with_name("Load.java")
 

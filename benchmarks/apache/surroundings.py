@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from bookkeeper.admin.zookeeper import tied_to_parent
 from bookkeeper.errors import ConfigError
+from bookkeeper.launchers.zookeeper import tied_to_parent
 
 _HERE: Final = Path(__file__).parent
 

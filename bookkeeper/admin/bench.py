@@ -21,10 +21,10 @@ import click
 from bookkeeper.admin.interruption import Interruption, note
 from bookkeeper.admin.options import connected, finish, ledger_argument, metadata_option, password_option, print_json
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.client.ledger_handle import WriteHandle
-from bookkeeper.client.read_handle import ReadHandle
+from bookkeeper.client.read.read_handle import ReadHandle
+from bookkeeper.client.write.write_handle import WriteHandle
+from bookkeeper.codec import IMPLEMENTATION
 from bookkeeper.errors import BookKeeperError, ConfigError
-from bookkeeper.runs import IMPLEMENTATION
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
@@ -216,7 +216,7 @@ async def _append_runs(
     spans = array("d")
     left = count
 
-    async def lane() -> None:
+    async def in_flight() -> None:
         nonlocal left
         while left > 0 and not asked:
             size = min(many, left)
@@ -225,7 +225,7 @@ async def _append_runs(
             await writer.append_many([payload] * size)
             spans.extend([time.perf_counter() - began] * size)
 
-    await asyncio.gather(*(lane() for _ in range(max(1, window // many))))
+    await asyncio.gather(*(in_flight() for _ in range(max(1, window // many))))
     return spans
 
 
@@ -243,14 +243,14 @@ async def _singles(reader: ReadHandle, last: int, window: int, rounds: int) -> t
     size = 0
     numbers = iter([entry for _ in range(rounds) for entry in range(last + 1)])
 
-    async def lane() -> None:
+    async def in_flight() -> None:
         nonlocal size
         for entry in numbers:
             began = time.perf_counter()
             size += len(await reader.read_entry(entry))
             spans.append(time.perf_counter() - began)
 
-    await asyncio.gather(*(lane() for _ in range(window)))
+    await asyncio.gather(*(in_flight() for _ in range(window)))
     return len(spans), size, spans
 
 

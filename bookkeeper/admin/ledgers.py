@@ -1,6 +1,6 @@
 """``bk ledger``: append, read, tail, show, list, entries, recover, delete.
 
-``append`` is in :mod:`bookkeeper.admin.appending`, ``entries`` in :mod:`bookkeeper.admin.operations`.
+``append`` is in :mod:`bookkeeper.admin.append`, ``entries`` in :mod:`bookkeeper.admin.operations`.
 ``read``, ``tail`` and ``show`` never fence; ``recover`` does, and says what it found (D17).
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from bookkeeper.admin.appending import append
+from bookkeeper.admin.append import append
 from bookkeeper.admin.operations import entries
 from bookkeeper.admin.options import (
     connected,
@@ -183,7 +183,7 @@ def recover(metadata: str, password: str, as_json: bool, ledger_id: int, as_oper
                 return int(reader.last_add_confirmed)
 
     # The last attempt's reason is the error; those before it would only say the same.
-    logging.getLogger("bookkeeper.client.recover").setLevel(logging.ERROR)
+    logging.getLogger("bookkeeper.client.ledgers.ledger_recovery").setLevel(logging.ERROR)
     last = finish(work(), changes=True)
     if as_json:
         print_json({"ledger": ledger_id, "last_entry": None if last < 0 else last})

@@ -18,11 +18,11 @@ from bookkeeper.embedded import EmbeddedUri
 from bookkeeper.errors import ConfigError, NoClusterError, SessionsLiveError
 from bookkeeper.ids import Address, BookieId, bookie_id
 from bookkeeper.meta import Metadata, service_uri
-from bookkeeper.meta.access import AccessStore, audit
-from bookkeeper.meta.copying import Copying, Place, Report
-from bookkeeper.meta.paths import Paths
+from bookkeeper.meta.records.paths import Paths
+from bookkeeper.meta.store_copy import ClusterLocation, CopyReport, StoreCopy
+from bookkeeper.meta.stores.access_list import AccessStore, audit
 from bookkeeper.real import system_seams
-from bookkeeper.replication.rollback import KEEP_S, Held, accept, look
+from bookkeeper.replication.rollback import KEEP_S, HeldLedgers, accept, look
 from bookkeeper.seams import Lock, Seams
 
 
@@ -53,11 +53,11 @@ def copy(source: str, target: str, resume: bool, as_json: bool) -> None:
     began = time.monotonic()
     bar = _Bar(quiet=as_json)
 
-    async def work() -> Report:
+    async def work() -> CopyReport:
         seams = system_seams()
         async with _place(source, seams, new=False) as here, _place(target, seams, new=True) as there:
             name = f"{seams.rng.getrandbits(64):016x}"
-            return await Copying(here, there, new_id=name, progress=bar.show).run(resume=resume)
+            return await StoreCopy(here, there, new_id=name, progress=bar.show).run(resume=resume)
 
     with bar:
         report = finish(work())
@@ -89,7 +89,7 @@ def copy(source: str, target: str, resume: bool, as_json: bool) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _place(uri: str, seams: Seams, *, new: bool) -> AsyncIterator[Place]:
+async def _place(uri: str, seams: Seams, *, new: bool) -> AsyncIterator[ClusterLocation]:
     """The store behind an address, and nobody else's: an embedded cluster's directory is locked meanwhile."""
     lock: Lock | None = None
     name = uri
@@ -109,7 +109,7 @@ async def _place(uri: str, seams: Seams, *, new: bool) -> AsyncIterator[Place]:
             raise ConfigError(f"{uri}: the layout of the ledgers is copied, so the address has none")
         store = await service_uri.open_store(parsed, seams)
         try:
-            yield Place(store, Paths(parsed.root), uri)
+            yield ClusterLocation(store, Paths(parsed.root), uri)
         finally:
             await store.close()
     finally:
@@ -189,11 +189,11 @@ def accept_rollback(
         raise click.UsageError("--json asks nothing: give --yes, too")
     addresses = dict(_place_of(text) for text in places)
 
-    async def asked() -> Held:
+    async def asked() -> HeldLedgers:
         async with _metadata_only(metadata) as client:
             return await look(client, addresses)
 
-    async def accepted() -> tuple[Held, int]:
+    async def accepted() -> tuple[HeldLedgers, int]:
         async with _metadata_only(metadata) as client:
             held = await look(client, addresses)
             return held, await accept(client, held, keep_s=int(keep_h * 3600), without=frozenset(without))
@@ -211,7 +211,7 @@ def accept_rollback(
     click.echo(f"accepted: the next ledger id is {first} or above; start every bookie, gateway and client again")
 
 
-def _show(held: Held) -> None:
+def _show(held: HeldLedgers) -> None:
     for bookie, count in sorted(held.asked.items()):
         click.echo(f"{bookie} holds {counted(count, 'ledger')}")
     for bookie, reason in sorted(held.away.items()):

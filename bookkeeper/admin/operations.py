@@ -25,7 +25,14 @@ from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
 
 if TYPE_CHECKING:
     from bookkeeper.client.operators import Operator
-    from bookkeeper.replication import DrainConfig, DrainProgress, DrainReport, Forgotten, Share, Stuck
+    from bookkeeper.replication import (
+        DrainConfig,
+        DrainProgress,
+        DrainReport,
+        ForgottenBookies,
+        LedgerShare,
+        StuckLedger,
+    )
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _RUNS_SHOWN = 8
@@ -194,7 +201,7 @@ def drain(
 def _dry_run(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json: bool) -> None:
     """What a drain would do now: also what it would refuse, and what would be stuck."""
 
-    async def work() -> tuple[list[Share], list[Stuck], list[Stuck], list[str]]:
+    async def work() -> tuple[list[LedgerShare], list[StuckLedger], list[StuckLedger], list[str]]:
         from bookkeeper.replication import cannot_move, shares_of
 
         async with connected(metadata) as bk:
@@ -244,7 +251,7 @@ def _dry_run(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json
     _refuse_stuck(stuck, unreadable)
 
 
-def _refuse_stuck(stuck: Sequence[Stuck], unreadable: Sequence[Stuck]) -> None:
+def _refuse_stuck(stuck: Sequence[StuckLedger], unreadable: Sequence[StuckLedger]) -> None:
     """The status that the drain would have."""
     if stuck or unreadable:
         sys.exit(1)
@@ -331,7 +338,7 @@ def forget(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
       bk bookies forget b1 b2
     """
 
-    async def work() -> Forgotten:
+    async def work() -> ForgottenBookies:
         from bookkeeper.replication import forget as forget_them
 
         async with connected(metadata) as bk:

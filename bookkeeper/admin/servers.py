@@ -25,7 +25,7 @@ def zookeeper(directory: Path, port: int) -> None:
 
     For a cluster that matters, run an ensemble of three: https://zookeeper.apache.org
     """
-    from bookkeeper.admin.zookeeper import ZooKeeperServer
+    from bookkeeper.launchers.zookeeper import ZooKeeperServer
 
     server = ZooKeeperServer(directory, port=port)
     try:
@@ -73,11 +73,11 @@ def standalone(bookies: int, directory: Path | None, webhdfs_port: int, **tls: s
     again on the same directory it goes on where it was. Status 0: all were up when it was told to stop.
     """
     from bookkeeper.admin.cli import COMMAND_GROUP
-    from bookkeeper.admin.standalone import Plan, Standalone
+    from bookkeeper.admin.standalone import Standalone, StandalonePlan
 
     home = (directory or Path(tempfile.mkdtemp(prefix="bk-"))).resolve()
     given = click.get_current_context().get_parameter_source("webhdfs_port")
-    plan = Plan(
+    plan = StandalonePlan(
         home,
         bookies=bookies,
         webhdfs_port=webhdfs_port or None,

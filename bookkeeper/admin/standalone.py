@@ -39,7 +39,7 @@ from bookkeeper.meta import init_cluster
 from bookkeeper.seams import Lock
 
 _PR_SET_PDEATHSIG: Final = 1
-_SHARED: Final = ("bookkeeper.bookie.process", "bookkeeper.meta.sqlite")
+_SHARED: Final = ("bookkeeper.bookie.process", "bookkeeper.meta.stores.sqlite")
 """What every bookie loads: once for all, before they are forked."""
 _STOP_S: Final = 15.0
 """How long children may take to stop before they are killed."""
@@ -65,7 +65,7 @@ files are kept as fill up between two checkpoints, so that under load they are r
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StandalonePlan:
     """What to run. ``webhdfs_port`` None: no gateway."""
 
     directory: Path
@@ -117,9 +117,9 @@ class _Child:
 
 
 class Standalone:
-    """Runs a :class:`Plan` until SIGINT or SIGTERM."""
+    """Runs a :class:`StandalonePlan` until SIGINT or SIGTERM."""
 
-    def __init__(self, plan: Plan, *, pause_s: float = 1.0) -> None:
+    def __init__(self, plan: StandalonePlan, *, pause_s: float = 1.0) -> None:
         self._plan = plan
         self._pause_s = pause_s
         self._children: list[_Child] = []

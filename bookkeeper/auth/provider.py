@@ -37,7 +37,7 @@ class Peer:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ExchangeResult:
     """What a server's exchange says to a token."""
 
     payload: bytes = b""
@@ -49,7 +49,7 @@ class Answer:
 class ServerExchange(Protocol):
     """The server's side of one connection's exchange."""
 
-    async def answer(self, payload: bytes) -> Answer:
+    async def answer(self, payload: bytes) -> ExchangeResult:
         """The answer to the client's token.
 
         Raises:

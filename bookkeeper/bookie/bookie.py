@@ -19,7 +19,8 @@ from struct import Struct
 from typing import Final, Protocol
 
 from bookkeeper import wire
-from bookkeeper.bookie.newcomer import Newcomer
+from bookkeeper.bookie.identity.stale_adds import StaleAdds
+from bookkeeper.codec import ENTRY_HEADER, Adds, Run
 from bookkeeper.errors import (
     BookKeeperError,
     InvariantError,
@@ -28,7 +29,6 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
 )
 from bookkeeper.ids import NO_ENTRY, EntryId, IdRanges, LedgerId
-from bookkeeper.runs import ENTRY_HEADER, Adds, Run
 from bookkeeper.storage.engine import AvailabilityRun, Engine, PackedEntries
 from bookkeeper.wire import Status
 
@@ -71,7 +71,7 @@ class Bookie:
         self.engine = engine
         self.read_only = read_only
         """By order; what the disk says comes on top."""
-        self.newcomer: Newcomer | None = None
+        self.stale_adds: StaleAdds | None = None
         """Of a bookie with ledgers older than its disk: whom regular adds have to ask first (W10a)."""
         self.long_polls = 0
         """Readers waiting now."""
@@ -90,7 +90,7 @@ class Bookie:
         """Take a run of plain adds. OK: answer it when :meth:`Engine.when_durable` says so, or, if it is deferred, now
         (W11), and call :meth:`Engine.start_writing` after the last one of a chunk. Else answer this now.
 
-        If there is a :attr:`newcomer`, it has been asked about the ledger."""
+        If there is a :attr:`stale_adds`, it has been asked about the ledger."""
         if self.read_only:
             return Status.READ_ONLY
         try:
@@ -101,7 +101,7 @@ class Bookie:
 
     # -- everything else ----------------------------------------------------------------------------------
 
-    def handle(self, header: wire.Header, request: wire.Request, reply: Reply) -> None:
+    def handle(self, header: wire.RequestHeader, request: wire.Request, reply: Reply) -> None:
         """Do what ``request`` asks; ``reply`` is called exactly once, now or later (B13)."""
         try:
             match request:
@@ -135,8 +135,8 @@ class Bookie:
         if self.read_only and not request.recovery:
             reply(wire.failure(request, Status.READ_ONLY))
             return
-        newcomer = self.newcomer
-        if newcomer is None or request.recovery or not newcomer.must_ask(request.ledger_id):
+        stale_adds = self.stale_adds
+        if stale_adds is None or request.recovery or not stale_adds.must_ask(request.ledger_id):
             self._store(request, reply)
             return
 
@@ -149,7 +149,7 @@ class Bookie:
             except Exception as error:
                 reply(wire.failure(request, self._status_of(error)))
 
-        newcomer.ask(request.ledger_id, judged)
+        stale_adds.ask(request.ledger_id, judged)
 
     def _store(self, request: wire.AddEntry, reply: Reply) -> None:
         self.engine.append_entry(request.ledger_id, request.master_key, request.entry, recovery=request.recovery)

@@ -24,11 +24,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bookkeeper.auth.config import NONE, TLS, AuthConfig
+from bookkeeper.codec import FRAME_MAX, RECORD_MAX
 from bookkeeper.errors import ConfigError, require
 from bookkeeper.ids import Address, bookie_id
-from bookkeeper.meta import credentials, service_uri
+from bookkeeper.meta import service_uri
+from bookkeeper.meta.stores import credentials
 from bookkeeper.net.tls import ServerTls
-from bookkeeper.runs import FRAME_MAX, RECORD_MAX
 from bookkeeper.settings import structure
 from bookkeeper.storage.config import StorageConfig
 
@@ -55,7 +56,7 @@ class BookieConfig:
     listen: str = "127.0.0.1:0"
     """HOST:PORT. Port 0 chooses a free one with the first start; it is kept in ``directory`` from then on (D18).
     An address other than loopback needs ``[tls]`` with client certificates (or ``[auth]``), and, where the metadata
-    are in ZooKeeper, an identity there (:mod:`bookkeeper.meta.credentials`); or ``insecure`` (X1)."""
+    are in ZooKeeper, an identity there (:mod:`bookkeeper.meta.stores.credentials`); or ``insecure`` (X1)."""
 
     advertise: str | None = None
     """HOST:PORT under which clients reach this bookie; default: where it listens."""

@@ -22,20 +22,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from bookkeeper.auth.config import TLS
-from bookkeeper.auth.loading import server_provider
-from bookkeeper.bookie.admission import Admission
-from bookkeeper.bookie.birth import BIRTH, NO_LEDGER, Birth, newest, read_birth, survey, write_birth
+from bookkeeper.auth.provider_loader import server_provider
 from bookkeeper.bookie.bookie import Bookie
-from bookkeeper.bookie.completion import Completion
-from bookkeeper.bookie.condition import Condition, health, liveness, readiness
 from bookkeeper.bookie.config import BookieConfig
-from bookkeeper.bookie.garbage_collector import GarbageCollector, check_metadata, new_beacon
-from bookkeeper.bookie.gate import Gate
-from bookkeeper.bookie.http import HttpServer
-from bookkeeper.bookie.identity import (
+from bookkeeper.bookie.connections.admission import Admission
+from bookkeeper.bookie.connections.early_listener import EarlyListener
+from bookkeeper.bookie.connections.server import Connections
+from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector, check_metadata, new_beacon
+from bookkeeper.bookie.health.health import BookieHealth, health, liveness, readiness
+from bookkeeper.bookie.health.health_server import HealthServer
+from bookkeeper.bookie.identity.bookie_identity import (
     IDENTITY,
     PENDING,
-    Identity,
+    BookieIdentity,
     read_identity,
     refuse_java,
     refuse_strangers,
@@ -44,10 +43,19 @@ from bookkeeper.bookie.identity import (
     undo_first_start,
     write_identity,
 )
-from bookkeeper.bookie.limbo import LimboWatch
-from bookkeeper.bookie.newcomer import Newcomer
-from bookkeeper.bookie.publisher import Publisher
-from bookkeeper.bookie.server import Connections
+from bookkeeper.bookie.identity.completion import Completion
+from bookkeeper.bookie.identity.disk_identity import (
+    BIRTH,
+    NO_LEDGER,
+    DiskIdentity,
+    newest,
+    read_disk_identity,
+    survey,
+    write_disk_identity,
+)
+from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
+from bookkeeper.bookie.identity.stale_adds import StaleAdds
+from bookkeeper.bookie.identity.suspect_ledgers import SuspectLedgers
 from bookkeeper.errors import (
     BookKeeperError,
     CookieError,
@@ -60,20 +68,20 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import Address, BookieId, LedgerId, bookie_id
 from bookkeeper.meta import Metadata, Registration, ServiceInfo
-from bookkeeper.meta.bookies import FOREIGN_WAIT_S
-from bookkeeper.meta.cookies import Cookie
-from bookkeeper.meta.disks import DiskRecord
+from bookkeeper.meta.records.bookies import FOREIGN_WAIT_S
+from bookkeeper.meta.records.cookies import Cookie
+from bookkeeper.meta.records.disks import DiskRecord
 from bookkeeper.meta.rollback import RollbackWatch
 from bookkeeper.meta.store import SessionState, Watch, settled_create, update
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Lock, Seams
-from bookkeeper.storage.belonging import ForeignDirectoryError, is_unused
-from bookkeeper.storage.durable import replace_file
+from bookkeeper.storage.directory_id import ForeignDirectoryError, is_unused
+from bookkeeper.storage.durable_file import replace_file
 from bookkeeper.storage.engine import Engine, EngineState
 
 if TYPE_CHECKING:
-    from bookkeeper.bookie.guard import Guard
-    from bookkeeper.bookie.http_pages import Health
+    from bookkeeper.bookie.connections.connection_security import ConnectionSecurity
+    from bookkeeper.bookie.health.health_pages import Health
 
 log = logging.getLogger(__name__)
 
@@ -101,21 +109,21 @@ class BookieServer:
         self._metadata = metadata
         self._admission = Admission(config.in_progress_bytes, config.reserved_bytes)
         self._connections: Connections | None = None
-        self._gate: Gate | None = None
-        self._guard: Guard | None = None
+        self._early_listener: EarlyListener | None = None
+        self._security: ConnectionSecurity | None = None
         """Only where connections are encrypted or clients authenticated."""
         self._address: Address | None = None
         self._registration: Registration | None = None
-        self._http: HttpServer | None = None
+        self._http: HealthServer | None = None
         self._lock: Lock | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._state_changed = asyncio.Event()
         self._failure: asyncio.Future[str] | None = None
         self._garbage: GarbageCollector | None = None
-        self._birth: Birth | None = None
-        self._newcomer: Newcomer | None = None
+        self._disk_identity: DiskIdentity | None = None
+        self._stale_adds: StaleAdds | None = None
         self._completion: Completion | None = None
-        self._publisher: Publisher | None = None
+        self._publisher: ProgressPublisher | None = None
         self._running = False
         self._chose_identity = False
         """This start wrote down whose directory it is."""
@@ -192,7 +200,7 @@ class BookieServer:
             self._lock = disk.lock(os.path.join(config.directory, "bookie.lock"))
         except BlockingIOError as error:
             raise DirectoryLockedError(f"another process uses {config.directory}") from error
-        self._guard = self._new_guard()
+        self._security = self._new_security()
         identity = read_identity(disk, config.directory)
         await self._bind(identity)
         chosen = self._identify(identity)
@@ -201,16 +209,16 @@ class BookieServer:
         beacon = new_beacon(self._metadata, disk, config, self.bookie_id)
         await beacon.check()
         self.first_start = await self._settle_cookie(chosen)
-        self._publisher = Publisher(self._metadata, self.bookie_id, self._seams.rng)
+        self._publisher = ProgressPublisher(self._metadata, self.bookie_id, self._seams.rng)
         await self._publisher.look()
         served_before = await self._last_start() > 0
         self.boot = await self._next_boot()  # first: from now on nobody names it for what it held before (A2b)
-        self._birth = await self._settle_birth(served_before)
+        self._disk_identity = await self._settle_disk_identity(served_before)
         self._engine = await self._open_engine()
         self._start_http()  # the last thing that may be refused: nobody was served before
-        await self._publisher.opened(self.engine, (self._birth or Birth()).highest)
+        await self._publisher.opened(self.engine, (self._disk_identity or DiskIdentity()).highest)
         self._serve()
-        encrypts = self._guard is not None and self._guard.mode != "off"
+        encrypts = self._security is not None and self._security.mode != "off"
         info = ServiceInfo.bookie(self.address, tls=encrypts, http=self.http_address)
         read_only = self._wants_read_only()
         self._registration = await self._metadata.bookies.register(
@@ -224,47 +232,49 @@ class BookieServer:
         self._session_watch = self._metadata.store.on_session(self._on_session)
         self._on_session(self._metadata.store.session)
         self._garbage = GarbageCollector(self.engine, self._metadata, config, self._seams, self.metrics, beacon)
-        newcomer, completion = self._newcomer, self._completion
-        assert newcomer is not None and completion is not None, "it serves"
-        limbo = LimboWatch(
-            self.engine, self._metadata, self.bookie_id, self._state_changed.set, newcomer.cover, completion
+        stale_adds, completion = self._stale_adds, self._completion
+        assert stale_adds is not None and completion is not None, "it serves"
+        limbo = SuspectLedgers(
+            self.engine, self._metadata, self.bookie_id, self._state_changed.set, stale_adds.cover, completion
         )
         present = RollbackWatch(self._metadata.store, self._metadata.present, self._on_rollback)
-        tell = self._publisher.run(self.engine, lambda: newcomer.highest, self._superseded)
-        works = (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), newcomer.run())
+        tell = self._publisher.run(self.engine, lambda: stale_adds.highest, self._superseded)
+        works = (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), stale_adds.run())
         for work in (*works, tell, present.run(), beacon.run(self._garbage.remember)):
             self._tasks.append(asyncio.create_task(work))
-        if self._guard is not None:
-            self._tasks.append(asyncio.create_task(self._guard.run(self._seams.clock.wall_ms)))
+        if self._security is not None:
+            self._tasks.append(asyncio.create_task(self._security.run(self._seams.clock.wall_ms)))
         log.info("bookie %s serves at %s, boot %d", self.bookie_id, self.address, self.boot)
 
-    def _new_guard(self) -> Guard | None:
+    def _new_security(self) -> ConnectionSecurity | None:
         """Raises: ConfigError: a file or a provider that cannot be used, by name."""
         config, seams = self.config, self._seams
         provider = server_provider(config.auth)
         if config.tls.mode == "off" and provider is None:
             return None
-        from bookkeeper.bookie.guard import Guard  # most bookies neither encrypt nor authenticate
+        from bookkeeper.bookie.connections.connection_security import (
+            ConnectionSecurity,  # most bookies neither encrypt nor authenticate
+        )
 
         asks_tls = config.auth_provider == TLS
-        return Guard(seams.net, config.tls, provider, self.metrics, seams.rng, asks_tls=asks_tls)
+        return ConnectionSecurity(seams.net, config.tls, provider, self.metrics, seams.rng, asks_tls=asks_tls)
 
-    async def _bind(self, identity: Identity | None) -> None:
+    async def _bind(self, identity: BookieIdentity | None) -> None:
         """Take the port; until the bookie serves, whoever connects is sent away."""
         wanted = Address.parse(self.config.listen)
         if wanted.port == 0 and identity is not None:
             wanted = Address(wanted.host, identity.port)
-        self._gate = gate = Gate()
-        gate.listener = await self._seams.net.listen(wanted, gate.accept)
-        self._address = gate.listener.address
+        self._early_listener = early_listener = EarlyListener()
+        early_listener.listener = await self._seams.net.listen(wanted, early_listener.accept)
+        self._address = early_listener.listener.address
 
-    def _identify(self, identity: Identity | None) -> Identity:
+    def _identify(self, identity: BookieIdentity | None) -> BookieIdentity:
         """Who this is; of a first start not kept yet, for it may be refused."""
         config = self.config
         assert self._address is not None
         if identity is None:
             name = config.bookie_id or str(self.address)
-            identity = Identity(bookie_id(name), self._address.port)
+            identity = BookieIdentity(bookie_id(name), self._address.port)
         elif config.bookie_id is not None and config.bookie_id != identity.bookie_id:
             raise CookieError(
                 f"{config.directory} belongs to bookie {identity.bookie_id}, not to {config.bookie_id}; "
@@ -273,12 +283,12 @@ class BookieServer:
         self.bookie_id = identity.bookie_id
         return identity
 
-    def _keep_identity(self, identity: Identity) -> None:
+    def _keep_identity(self, identity: BookieIdentity) -> None:
         if read_identity(self._seams.disk, self.config.directory) is None:
             self._chose_identity = True
             write_identity(self._seams.disk, self.config.directory, identity)
 
-    async def _settle_cookie(self, identity: Identity) -> bool:
+    async def _settle_cookie(self, identity: BookieIdentity) -> bool:
         """Make or check the cookie; the identity is on disk before it is, and only if nothing forbids it."""
         disk = self._seams.disk
         for directory in self._directories:
@@ -308,31 +318,31 @@ class BookieServer:
             instance_id=self._metadata.instance_id,
         )
 
-    async def _settle_birth(self, served_before: bool) -> Birth | None:
+    async def _settle_disk_identity(self, served_before: bool) -> DiskIdentity | None:
         """On empty storage, or if what was seen then is gone, look at the ledgers there are (W10a); else that."""
         disk, directory = self._seams.disk, self.config.directory
         seen, which = self._known_disk.highest if self._known_disk is not None else NO_LEDGER, "an empty disk"
         if disk.exists(os.path.join(directory, OPENED)):
             self._refuse_emptied()
-            birth, doubt = self._remembered_birth()
+            disk_identity, doubt = self._remembered_disk_identity()
             if doubt is None:
-                return birth
+                return disk_identity
             log.error("bookie %s looks at all ledgers again, for %s", self.bookie_id, doubt)
-            seen, which = max(seen, (birth or Birth()).highest), "a disk that is not as it was left"
-        birth = await survey(self._metadata, self.bookie_id, served_before=served_before)
-        birth = birth.with_highest(LedgerId(seen))
-        if birth == Birth() and not disk.exists(os.path.join(directory, BIRTH)):
+            seen, which = max(seen, (disk_identity or DiskIdentity()).highest), "a disk that is not as it was left"
+        disk_identity = await survey(self._metadata, self.bookie_id, served_before=served_before)
+        disk_identity = disk_identity.with_highest(LedgerId(seen))
+        if disk_identity == DiskIdentity() and not disk.exists(os.path.join(directory, BIRTH)):
             return None
-        write_birth(disk, directory, birth, self.bookie_id)
-        if birth.suspects:
+        write_disk_identity(disk, directory, disk_identity, self.bookie_id)
+        if disk_identity.suspects:
             log.error(
                 "bookie %s starts on %s, but %d ledgers name it: what it had of them is lost, and it answers "
                 "'unknown' about it until they are closed and whole here again",
                 self.bookie_id,
                 which,
-                len(birth.suspects),
+                len(disk_identity.suspects),
             )
-        return birth
+        return disk_identity
 
     async def _doubt_rebuilt(self, engine: Engine) -> None:
         """An index that was built anew from the logs may have forgotten that a ledger is deleted (M6): once its logs
@@ -342,26 +352,29 @@ class BookieServer:
         finds a whole index, and cannot tell how it was made.
         """
         highest = await newest(self._metadata, max(engine.ledgers(), default=NO_LEDGER))
-        self._birth = (self._birth or Birth()).with_highest(highest)
-        write_birth(self._seams.disk, self.config.directory, self._birth, self.bookie_id)
+        self._disk_identity = (self._disk_identity or DiskIdentity()).with_highest(highest)
+        write_disk_identity(self._seams.disk, self.config.directory, self._disk_identity, self.bookie_id)
 
     def _refuse_emptied(self) -> None:
         """Before anything is written: a later start would take what this one makes for the bookie's."""
         if is_unused(self._seams.disk, self.config.storage):
             raise CookieError(f"{self.config.storage.ledger_dir} is empty, but {self.bookie_id} is no new bookie")
 
-    def _remembered_birth(self) -> tuple[Birth | None, str | None]:
+    def _remembered_disk_identity(self) -> tuple[DiskIdentity | None, str | None]:
         """What ``birth.json`` says, and why it cannot be all."""
         disk, directory, known = self._seams.disk, self.config.directory, self._known_disk
         try:
-            birth = read_birth(disk, directory, self.bookie_id)
+            disk_identity = read_disk_identity(disk, directory, self.bookie_id)
         except CookieError as error:
             return None, str(error)
         if known is not None and self._opened() < known.boot:
-            return birth, f"{directory} was put back from an older copy, or its file {OPENED!r} is missing or damaged"
-        if known is not None and (birth or Birth()).highest < known.highest:
-            return birth, f"{os.path.join(directory, BIRTH)} is missing or was put back from an older copy"
-        return birth, None
+            return (
+                disk_identity,
+                f"{directory} was put back from an older copy, or its file {OPENED!r} is missing or damaged",
+            )
+        if known is not None and (disk_identity or DiskIdentity()).highest < known.highest:
+            return disk_identity, f"{os.path.join(directory, BIRTH)} is missing or was put back from an older copy"
+        return disk_identity, None
 
     def _opened(self) -> int:
         """The number of the last start that had the disk open, by the directory; 0 if it does not say."""
@@ -457,8 +470,8 @@ class BookieServer:
         config, disk = self.config, self._seams.disk
         loop = asyncio.get_running_loop()
         self._completion = Completion(self.engine, self._metadata, self.bookie_id, config, self._seams, self.metrics)
-        self._newcomer = Newcomer(
-            self.engine, self._metadata, self.bookie_id, disk, config.directory, self._birth, self._completion
+        self._stale_adds = StaleAdds(
+            self.engine, self._metadata, self.bookie_id, disk, config.directory, self._disk_identity, self._completion
         )
         bookie = Bookie(
             self.engine,
@@ -470,8 +483,8 @@ class BookieServer:
             long_polls_max=config.long_polls_max,
             long_poll_max_s=config.long_poll_max_s,
         )
-        if self._birth is not None or self.engine.in_limbo:
-            bookie.newcomer = self._newcomer
+        if self._disk_identity is not None or self.engine.in_limbo:
+            bookie.stale_adds = self._stale_adds
         self._connections = Connections(
             bookie,
             self._admission,
@@ -484,9 +497,11 @@ class BookieServer:
             give_back=self.give_back_memory,
         )
         self._connections.begin()
-        assert self._gate is not None
-        connections, guard = self._connections, self._guard
-        self._gate.accepting = connections.connection if guard is None else lambda: guard.connection(connections)
+        assert self._early_listener is not None
+        connections, security = self._connections, self._security
+        self._early_listener.accepting = (
+            connections.connection if security is None else lambda: security.connection(connections)
+        )
 
     def _start_http(self) -> None:
         if not self.config.http_listen:
@@ -499,7 +514,7 @@ class BookieServer:
             "/readyz": lambda: readiness(self.condition()),
         }
         try:
-            self._http = HttpServer.start(wanted, pages, self.metrics, self._refresh_metrics, worker)
+            self._http = HealthServer.start(wanted, pages, self.metrics, self._refresh_metrics, worker)
         except OSError as error:
             text = f"cannot listen at {wanted} for health and metrics: {in_words(error)}; choose another --http"
             raise OSError(error.errno, text) from error
@@ -508,19 +523,19 @@ class BookieServer:
 
     def reload(self) -> None:
         """Look for changed certificates now (X6)."""
-        if self._guard is not None:
-            self._guard.refresh()
+        if self._security is not None:
+            self._security.refresh()
 
     async def run_until_failure(self) -> str:
         """Wait until the disk fails; why it did. Cancel it to go on to :meth:`stop`."""
         assert self._failure is not None, "not started"
         return await asyncio.shield(self._failure)
 
-    def condition(self) -> Condition:
+    def condition(self) -> BookieHealth:
         """How this bookie is; from any thread."""
         engine = self.engine
         lost_at = self._contact_lost_at
-        return Condition(
+        return BookieHealth(
             bookie_id=self.bookie_id,
             boot=self.boot,
             running=self._running,
@@ -531,7 +546,7 @@ class BookieServer:
             metadata=self._metadata.store.session.value,
             without_metadata_s=None if lost_at is None else self._seams.clock.monotonic() - lost_at,
             limbo=engine.report.limbo_reason if engine.in_limbo else None,
-            ledgers_lost_before=self._newcomer.suspects if self._newcomer is not None else 0,
+            ledgers_lost_before=self._stale_adds.suspects if self._stale_adds is not None else 0,
             garbage_age_s=self._garbage.age_s if self._garbage is not None else None,
             doing=self._completion.sentences() if self._completion is not None else (),
             nothing_is_collected=self._garbage.refused if self._garbage is not None else None,
@@ -612,9 +627,9 @@ class BookieServer:
         gauge("paused_connections", "Times a connection was not read for want of room.").value = admission.pauses
         gauge("refused_requests", "Requests refused for want of room.").value = admission.refused
         gauge("insecure", "1 if open to a network without authentication.").value = 1 if self.config.insecure else 0
-        if self._newcomer is not None:
+        if self._stale_adds is not None:
             text = "Ledgers of which an earlier disk of this bookie may have had entries."
-            gauge("suspect_ledgers", text).value = self._newcomer.suspects
+            gauge("suspect_ledgers", text).value = self._stale_adds.suspects
         if self._garbage is not None and (age := self._garbage.age_s) is not None:
             gauge("garbage_pass_age_seconds", "Since the last garbage pass that came to its end.").value = age
 
@@ -629,16 +644,16 @@ class BookieServer:
         if self._completion is not None:
             await self._completion.close()
         assert self._connections is not None
-        assert self._gate is not None
+        assert self._early_listener is not None
         if self._garbage is not None:
             with contextlib.suppress(OSError):  # what was noted last stands
                 self._garbage.remember()
         if self._registration is not None:
             await self._registration.unregister()
-        self._gate.close()
+        self._early_listener.close()
         self._connections.bookie.end_polls()
-        if self._newcomer is not None and self._metadata.store.session is not SessionState.CONNECTED:
-            self._newcomer.close()  # adds that wait for metadata that are not to be had
+        if self._stale_adds is not None and self._metadata.store.session is not SessionState.CONNECTED:
+            self._stale_adds.close()  # adds that wait for metadata that are not to be had
         if drain:
             await self._drain()
         try:
@@ -649,8 +664,8 @@ class BookieServer:
 
     async def _close_engine(self) -> None:
         await self._close_disk()
-        if self._publisher is not None and self._newcomer is not None:
-            await self._publisher.stopped(self.engine, self._newcomer.highest)
+        if self._publisher is not None and self._stale_adds is not None:
+            await self._publisher.stopped(self.engine, self._stale_adds.highest)
 
     async def _close_disk(self) -> None:
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -692,18 +707,18 @@ class BookieServer:
     async def _abandon(self) -> None:
         """Let go of everything but the disk."""
         await self._end_tasks()
-        if self._newcomer is not None:
-            self._newcomer.close()
+        if self._stale_adds is not None:
+            self._stale_adds.close()
         if self._session_watch is not None:
             self._session_watch.close()
         if self._registration is not None:
             await self._registration.unregister()
-        if self._gate is not None:
-            self._gate.close()
+        if self._early_listener is not None:
+            self._early_listener.close()
         if self._connections is not None:
             await self._hang_up(self._connections)
-        if self._guard is not None:
-            self._guard.close()
+        if self._security is not None:
+            self._security.close()
         if self._http is not None:
             self._http.close()
             self._http = None

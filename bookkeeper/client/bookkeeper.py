@@ -13,20 +13,20 @@ from types import TracebackType
 from typing import Any, Literal, overload
 
 from bookkeeper.client import openers
-from bookkeeper.client.advanced_handle import AdvancedHandle
-from bookkeeper.client.belonging import require_loop
-from bookkeeper.client.bookie_pool import BookiePool
-from bookkeeper.client.bookie_watcher import BookieWatcher
-from bookkeeper.client.callers import fresh
+from bookkeeper.client.bookies.bookie_pool import BookiePool
+from bookkeeper.client.bookies.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.client.creating import Wanted, create
-from bookkeeper.client.deleting import delete
-from bookkeeper.client.ledger_handle import WriteHandle
-from bookkeeper.client.ledger_record import LedgerRecord
-from bookkeeper.client.read_handle import ReadHandle
-from bookkeeper.client.recover import recover
-from bookkeeper.client.services import Services
+from bookkeeper.client.ledgers.ledger_creation import LedgerSpec, create
+from bookkeeper.client.ledgers.ledger_deletion import delete
+from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledgers.ledger_recovery import recover
+from bookkeeper.client.loop_affinity import require_loop
+from bookkeeper.client.read.read_handle import ReadHandle
+from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
+from bookkeeper.client.write.advanced_handle import AdvancedHandle
+from bookkeeper.client.write.append_futures import fresh
+from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import (
     BookKeeperError,
     ClientClosedError,
@@ -92,7 +92,7 @@ class BookKeeper:
         self._loop = asyncio.get_running_loop()
         self._closing: asyncio.Task[None] | None = None
         metadata = cluster.metadata
-        self._services = Services(
+        self._services = ClientServices(
             seams=seams,
             config=config,
             metadata=metadata,
@@ -145,7 +145,7 @@ class BookKeeper:
         return self._services.metrics
 
     @property
-    def services(self) -> Services:
+    def services(self) -> ClientServices:
         """The parts of this client, for tools on higher floors."""
         return self._services
 
@@ -219,7 +219,7 @@ class BookKeeper:
             MetadataUnavailableError: the store is away; nobody else knows of the ledger if it was made.
         """
         self._require_open()
-        wanted = Wanted(
+        wanted = LedgerSpec(
             ensemble=ensemble,
             write_quorum=write_quorum,
             ack_quorum=ack_quorum,

@@ -21,11 +21,11 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bookkeeper.client.asking import ask, failure_of
-from bookkeeper.client.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_request import ask, failure_of
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.read_handle import ReadHandle
-from bookkeeper.client.services import Services
+from bookkeeper.client.read.read_handle import ReadHandle
+from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, MalformedFrameError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
@@ -50,7 +50,7 @@ class Operator:
 
     def __init__(self, client: BookKeeper) -> None:
         self._client = client
-        self._services: Services = client.services
+        self._services: ClientServices = client.services
 
     @property
     def client(self) -> BookKeeper:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bookkeeper.client.bookie_pool import BookiePool
-from bookkeeper.client.bookie_watcher import BookieWatcher
+from bookkeeper.client.bookies.bookie_pool import BookiePool
+from bookkeeper.client.bookies.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.ledger.placement import PlacementPolicy, RandomChoice
 from bookkeeper.meta import Metadata
@@ -15,7 +15,7 @@ from bookkeeper.seams import Seams
 
 
 @dataclass(slots=True, kw_only=True)
-class Services:
+class ClientServices:
     """The client's parts, handed to its handles."""
 
     seams: Seams

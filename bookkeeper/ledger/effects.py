@@ -12,6 +12,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class WakeAt:
-    """Call ``on_tick`` at ``time`` (seconds of the clock that ``now`` came from). Replaces an earlier wish."""
+    """Call ``on_tick`` at ``time`` (seconds of the clock that ``now`` came from). Replaces an earlier one."""
 
     time: float

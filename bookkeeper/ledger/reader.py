@@ -39,9 +39,9 @@ from bookkeeper.ledger.metadata import LedgerMetadata
 __all__ = [
     "AskBookie",
     "Effect",
-    "EntryReader",
+    "EntriesFound",
     "FailRead",
-    "Found",
+    "FragmentReader",
     "ReadConfig",
     "RefreshMetadata",
     "ReportCorrupt",
@@ -76,7 +76,7 @@ class AskBookie:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class EntriesFound:
     """Hand the entries that ``bookie`` gave to the caller: ``first .. first + count - 1``."""
 
     bookie: BookieId
@@ -105,7 +105,7 @@ class FailRead:
     error: BookKeeperError
 
 
-Effect = AskBookie | Found | ReportCorrupt | RefreshMetadata | FailRead | WakeAt
+Effect = AskBookie | EntriesFound | ReportCorrupt | RefreshMetadata | FailRead | WakeAt
 
 
 class _Step(Enum):
@@ -115,7 +115,7 @@ class _Step(Enum):
     DONE = "done"
 
 
-class EntryReader:
+class FragmentReader:
     """Reads one run of one fragment. ``order``: the ensemble, nearest or least loaded first (a preference).
 
     Ends with ``Found`` of the last entry, or with ``FailRead``.
@@ -182,7 +182,7 @@ class EntryReader:
         if self._step is not _Step.ASKING or first != self.first or bookie not in self._asked:
             return []  # another bookie was faster
         count = min(count, self.end - first)
-        effects: list[Effect] = [Found(bookie, self.first, count)]
+        effects: list[Effect] = [EntriesFound(bookie, self.first, count)]
         self.first = EntryId(first + count)
         if self.first == self.end:
             self._step = _Step.DONE

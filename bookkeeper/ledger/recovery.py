@@ -37,14 +37,14 @@ from bookkeeper.ledger.recovery_effects import (
     Effect,
     FenceRead,
     FindStandIns,
-    Forget,
-    ReadEntry,
+    ForgetPayloads,
     Recovered,
     RecoveryConfig,
     RecoveryFailed,
+    RecoveryRead,
     WriteBack,
 )
-from bookkeeper.ledger.recovery_parts import Reading, Writing, reasons
+from bookkeeper.ledger.recovery_parts import EntryRead, EntryWriteBack, reasons
 
 __all__ = [
     "BeginRecovery",
@@ -52,12 +52,12 @@ __all__ = [
     "Effect",
     "FenceRead",
     "FindStandIns",
-    "Forget",
+    "ForgetPayloads",
     "LedgerRecovery",
-    "ReadEntry",
     "Recovered",
     "RecoveryConfig",
     "RecoveryFailed",
+    "RecoveryRead",
     "RecoveryState",
     "WakeAt",
     "WriteBack",
@@ -179,9 +179,9 @@ class LedgerRecovery:
     def _begin_reading(self, now: float) -> list[Effect]:
         assert self.metadata is not None
         self.state = RecoveryState.READING
-        self._readings: dict[int, Reading] = {}
+        self._readings: dict[int, EntryRead] = {}
         self._found: dict[int, int] = {}  # entry id -> length, read and not yet sent back
-        self._writings: dict[int, Writing] = {}  # in id order
+        self._writings: dict[int, EntryWriteBack] = {}  # in id order
         self._next_read = self._next_write = self.lac + 1
         self._written = int(self.lac)
         """Highest entry that it and all before are known to be on an ack quorum."""
@@ -200,19 +200,19 @@ class LedgerRecovery:
         effects: list[Effect] = []
         if self._length is None:
             fence = self.lac >= self.metadata.last_fragment.first_entry
-            self._read(Reading(self.lac, self.metadata.write_set(self.lac), fence), now, effects)
+            self._read(EntryRead(self.lac, self.metadata.write_set(self.lac), fence), now, effects)
         return self._go_on(now, effects)
 
-    def _read(self, reading: Reading, now: float, effects: list[Effect]) -> None:
+    def _read(self, reading: EntryRead, now: float, effects: list[Effect]) -> None:
         """Ask the first of the write set; the others when that is no answer, or takes too long."""
         self._readings[reading.entry_id] = reading
         self._ask(reading, reading.write_set[:1], effects)
         reading.due = now + self.config.hedge_ms / 1000
 
-    def _ask(self, reading: Reading, bookies: tuple[BookieId, ...] | list[BookieId], effects: list[Effect]) -> None:
+    def _ask(self, reading: EntryRead, bookies: tuple[BookieId, ...] | list[BookieId], effects: list[Effect]) -> None:
         for bookie in bookies:
             reading.asked.add(bookie)
-            effects.append(ReadEntry(bookie, EntryId(reading.entry_id), reading.fence))
+            effects.append(RecoveryRead(bookie, EntryId(reading.entry_id), reading.fence))
 
     def on_read_answer(
         self,
@@ -242,7 +242,7 @@ class LedgerRecovery:
             self._on_not_found(reading, now, effects)
         return self._go_on(now, effects)
 
-    def _on_found(self, reading: Reading, length: int) -> None:
+    def _on_found(self, reading: EntryRead, length: int) -> None:
         del self._readings[reading.entry_id]
         if reading.entry_id <= self.lac:
             if self._written == self.lac:  # else a later entry's is known already
@@ -251,7 +251,7 @@ class LedgerRecovery:
         self._found[reading.entry_id] = length
         self._window = min(self._window * 2, self.config.window_entries)
 
-    def _on_not_found(self, reading: Reading, now: float, effects: list[Effect]) -> None:
+    def _on_not_found(self, reading: EntryRead, now: float, effects: list[Effect]) -> None:
         if reading.entry_id > self.lac and self.spec.proves_absence(len(reading.negative)):
             self._end = reading.entry_id
             self._readings = {e: r for e, r in self._readings.items() if e < self._end}
@@ -262,7 +262,7 @@ class LedgerRecovery:
         elif not reading.asked:
             reading.due = now + self.config.retry_ms / 1000
 
-    def _on_reading_due(self, reading: Reading, now: float, effects: list[Effect]) -> None:
+    def _on_reading_due(self, reading: EntryRead, now: float, effects: list[Effect]) -> None:
         reading.due = None
         if unasked := reading.unasked():
             self._ask(reading, unasked, effects)
@@ -275,7 +275,7 @@ class LedgerRecovery:
         elif not reading.asked:
             self._give_up(reading, effects)
 
-    def _give_up(self, reading: Reading, effects: list[Effect]) -> None:
+    def _give_up(self, reading: EntryRead, effects: list[Effect]) -> None:
         """Neither present nor provably absent (R6): stop, and never close on it."""
         del self._readings[reading.entry_id]
         no = f"entry {reading.entry_id} can neither be read nor proved absent"
@@ -297,7 +297,7 @@ class LedgerRecovery:
         self._advance(effects)
         while self._end is None and self._next_read <= self._written + self._window:
             assert self.metadata is not None
-            self._read(Reading(self._next_read, self.metadata.write_set(self._next_read), True), now, effects)
+            self._read(EntryRead(self._next_read, self.metadata.write_set(self._next_read), True), now, effects)
             self._next_read += 1
         if self._end is not None and self._written + 1 == self._end:
             self._close(effects)
@@ -308,10 +308,10 @@ class LedgerRecovery:
         return self.spec.write_set(entry_id, self._fragments[-1].ensemble)
 
     def _write(self, entry_id: int, length: int, effects: list[Effect]) -> None:
-        writing = self._writings[entry_id] = Writing(entry_id, length)
+        writing = self._writings[entry_id] = EntryWriteBack(entry_id, length)
         self._send(writing, self._write_set(entry_id), effects)
 
-    def _send(self, writing: Writing, bookies: tuple[BookieId, ...], effects: list[Effect]) -> None:
+    def _send(self, writing: EntryWriteBack, bookies: tuple[BookieId, ...], effects: list[Effect]) -> None:
         writing.due = None
         for bookie in bookies:
             writing.sent.add(bookie)
@@ -330,7 +330,7 @@ class LedgerRecovery:
         self._retry_when_all_answered(writing, now)
         return self._go_on(now, [])
 
-    def _retry_when_all_answered(self, writing: Writing, now: float) -> None:
+    def _retry_when_all_answered(self, writing: EntryWriteBack, now: float) -> None:
         if not writing.sent and writing.failed:
             writing.due = now + self.config.retry_ms / 1000
 
@@ -341,7 +341,7 @@ class LedgerRecovery:
             self._length = writing.length
             del self._writings[self._written]
         if self._written > before:
-            effects.append(Forget(EntryId(self._written)))
+            effects.append(ForgetPayloads(EntryId(self._written)))
 
     def on_write_failed(self, bookie: BookieId, entry_id: int, error: BookKeeperError, now: float) -> list[Effect]:
         """``bookie`` did not store an entry: it is replaced, privately, if a stand-in is found."""
@@ -384,7 +384,7 @@ class LedgerRecovery:
         return self._go_on(now, effects)
 
     def _reseat(
-        self, writing: Writing, old: tuple[BookieId, ...], new: tuple[BookieId, ...], effects: list[Effect]
+        self, writing: EntryWriteBack, old: tuple[BookieId, ...], new: tuple[BookieId, ...], effects: list[Effect]
     ) -> None:
         """Count an entry without those who left; send it to those who came."""
         gone, came = set(old) - set(new), set(new) - set(old)
@@ -396,7 +396,7 @@ class LedgerRecovery:
         if newcomers := tuple(b for b in write_set if b in came):
             self._send(writing, newcomers, effects)
 
-    def _on_writing_due(self, writing: Writing, effects: list[Effect]) -> None:
+    def _on_writing_due(self, writing: EntryWriteBack, effects: list[Effect]) -> None:
         writing.due = None
         if writing.rounds >= self.config.rounds_max:
             no = f"entry {writing.entry_id} found no ack quorum to be written back to"

@@ -52,7 +52,7 @@ class FenceRead:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadEntry:
+class RecoveryRead:
     """Read an entry from ``bookie``: high priority, the fence flag and the master key if ``fence`` (R3).
 
     Report ``on_read_answer``.
@@ -90,7 +90,7 @@ class FindStandIns:
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
+class ForgetPayloads:
     """Payloads of entries up to and including ``upto`` are not needed any more."""
 
     upto: EntryId
@@ -127,10 +127,10 @@ class RecoveryFailed:
 Effect = (
     BeginRecovery
     | FenceRead
-    | ReadEntry
+    | RecoveryRead
     | WriteBack
     | FindStandIns
-    | Forget
+    | ForgetPayloads
     | CloseRecovered
     | Recovered
     | RecoveryFailed

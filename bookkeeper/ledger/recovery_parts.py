@@ -10,7 +10,7 @@ from bookkeeper.ids import BookieId
 
 
 @dataclass(slots=True)
-class Reading:
+class EntryRead:
     """One entry that is being looked for. Every answer is to a fencing read (R3) of the bookie's *present* question."""
 
     entry_id: int
@@ -31,7 +31,7 @@ class Reading:
 
 
 @dataclass(slots=True)
-class Writing:
+class EntryWriteBack:
     """One entry that is being written back (R7)."""
 
     entry_id: int

@@ -23,8 +23,8 @@ Rules
     W10b A bookie whose connection was lost counts again only after the ledger was seen OPEN with it in the last
          fragment.
     W11  With deferred sync an ack moves ``last_acknowledged`` only; ``last_add_confirmed`` follows with ``force``
-         (:mod:`bookkeeper.ledger.forcing`). There is no ensemble change: a bookie that fails ends the handle, for what
-         it acknowledged may be lost. One that lags holds up the callers instead of failing.
+         (:mod:`bookkeeper.ledger.force_rounds`). There is no ensemble change: a bookie that fails ends the handle, for
+         what it acknowledged may be lost. One that lags holds up the callers instead of failing.
     W12  ``must_wait`` bounds what is pending.
     R13  Closing fails what is pending first, and closes only from OPEN; with deferred sync it forces in between.
     D11  Without a spare appends go on; only the deadline of an append ends the handle.
@@ -47,7 +47,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger.effects import WakeAt
-from bookkeeper.ledger.forcing import Forcing
+from bookkeeper.ledger.force_rounds import ForceRounds
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.writer_effects import (
     ChangeEnsemble,
@@ -60,17 +60,17 @@ from bookkeeper.ledger.writer_effects import (
     FailAdds,
     Forced,
     ForceFailed,
-    ForceLedger,
     MoreRoom,
     NoteMissing,
     PublishLac,
     Release,
     SendAdds,
-    WatchLife,
+    SendForce,
+    WatchIncarnation,
     WriterConfig,
 )
 from bookkeeper.ledger.writer_ensemble import EnsembleKeeper
-from bookkeeper.ledger.writer_parts import Run, WriterState
+from bookkeeper.ledger.writer_parts import PendingAdds, WriterState
 
 __all__ = [
     "ChangeEnsemble",
@@ -82,7 +82,6 @@ __all__ = [
     "Encode",
     "FailAdds",
     "ForceFailed",
-    "ForceLedger",
     "Forced",
     "LedgerWriter",
     "MoreRoom",
@@ -90,8 +89,9 @@ __all__ = [
     "PublishLac",
     "Release",
     "SendAdds",
+    "SendForce",
     "WakeAt",
-    "WatchLife",
+    "WatchIncarnation",
     "WriterConfig",
     "WriterState",
 ]
@@ -106,15 +106,15 @@ class LedgerWriter(EnsembleKeeper):
         """Payload bytes appended and not acknowledged (W12)."""
         self.error: BookKeeperError | None = None
         """Why nothing can be appended any more; None while something can."""
-        self._pending: deque[Run] = deque()
+        self._pending: deque[PendingAdds] = deque()
         self._lac_told: EntryId = NO_ENTRY
-        self._forcing = Forcing(self.config.force_timeout_ms)
+        self._forcing = ForceRounds(self.config.force_timeout_ms)
         self._may_close = True
 
     def __repr__(self) -> str:
-        seats = " ".join(f"{s.bookie}{'' if s.live else '!'}{s.acks}" for s in self._seats)
+        members = " ".join(f"{s.bookie}{'' if s.live else '!'}{s.acks}" for s in self._members)
         held = ", changing" if self._change else ""
-        return f"<{self.state.value}{held}, lac={self.last_add_confirmed}, next={self.next_entry}, {seats}>"
+        return f"<{self.state.value}{held}, lac={self.last_add_confirmed}, next={self.next_entry}, {members}>"
 
     @property
     def confirmed_length(self) -> int:
@@ -152,30 +152,30 @@ class LedgerWriter(EnsembleKeeper):
         first, count = self.next_entry, len(sizes)
         if not count:
             return first, []
-        run = Run(first, sizes, now + self.config.add_timeout_ms / 1000)
+        run = PendingAdds(first, sizes, now + self.config.add_timeout_ms / 1000)
         lac = self.last_add_confirmed
         effects: list[Effect] = [Encode(first, count, lac, self.acknowledged_length + self.pending_bytes)]
         self._pending.append(run)
         self.pending_bytes += run.bytes
         self.next_entry = EntryId(first + count)
         self._lac_told = max(self._lac_told, lac)
-        for seat in self._seats:
-            if seat.live:
-                if seat.acks.mark >= first:
-                    seat.progress_at = now
-                self._send(seat, first, effects)
-        self._wake_by(min(run.deadline, now + self._laggards.stall_ms / 1000), effects)
+        for member in self._members:
+            if member.live:
+                if member.acks.mark >= first:
+                    member.progress_at = now
+                self._send(member, first, effects)
+        self._wake_by(min(run.deadline, now + self._slow_bookies.stall_ms / 1000), effects)
         return first, effects
 
     def on_acks(self, bookie: BookieId, first: int, count: int, now: float) -> list[Effect]:
         """``bookie`` has stored every entry of ``first .. first + count - 1`` that it holds."""
-        seat = self._by_bookie.get(bookie)
-        if (self.state is not WriterState.OPEN and not self._forcing.active) or seat is None or not seat.live:
+        member = self._by_bookie.get(bookie)
+        if (self.state is not WriterState.OPEN and not self._forcing.active) or member is None or not member.live:
             return []  # too late (W6), replaced (W4), or its life is in doubt (W10b)
-        if not seat.acks.add(first, min(first + count, self.next_entry)):
+        if not member.acks.add(first, min(first + count, self.next_entry)):
             return []
-        seat.progress_at = now
-        seat.suspected_at = None
+        member.progress_at = now
+        member.suspected_at = None
         effects = self._confirm(now)
         if self._forcing.active or self._held_up:
             effects += self._go_on_after_ack(now)
@@ -194,7 +194,7 @@ class LedgerWriter(EnsembleKeeper):
             return []
         first = end = self.last_acknowledged + 1
         while end < self.next_entry:
-            reached = self.spec.acknowledged_below(end, [seat.acks.end_from(end) for seat in self._seats])
+            reached = self.spec.acknowledged_below(end, [member.acks.end_from(end) for member in self._members])
             if reached <= end:
                 break
             end = min(reached, self.next_entry)
@@ -208,7 +208,7 @@ class LedgerWriter(EnsembleKeeper):
         effects: list[Effect] = [Confirm(EntryId(first), end - first), self._release_acknowledged()]
         if not self._pending:
             effects.append(PublishLac(self.last_add_confirmed, self._lac_readers()))
-        if self.acknowledged_length >= self._laggards.next_step:
+        if self.acknowledged_length >= self._slow_bookies.next_step:
             self._fail_those_who_trail(now, effects)
         return effects
 
@@ -216,7 +216,9 @@ class LedgerWriter(EnsembleKeeper):
         """What was acknowledged is not sent again; with deferred sync, what everybody has acknowledged: what one bookie
         has refused it must still get, or nothing could ever be forced (W11)."""
         end = self.last_acknowledged + 1
-        return Release(EntryId((min(end, *(seat.acks.mark for seat in self._seats)) if self._deferred else end) - 1))
+        return Release(
+            EntryId((min(end, *(member.acks.mark for member in self._members)) if self._deferred else end) - 1)
+        )
 
     def _drop_pending(self, end: int) -> None:
         """Count the pending entries below ``end`` as acknowledged bytes."""
@@ -256,7 +258,7 @@ class LedgerWriter(EnsembleKeeper):
 
     def _go_on_forcing(self, now: float) -> list[Effect]:
         forcing = self._forcing
-        effects = forcing.proceed(self._seats, self.last_acknowledged, self.acknowledged_length)
+        effects = forcing.proceed(self._members, self.last_acknowledged, self.acknowledged_length)
         if self._deferred and forcing.forced > self.last_add_confirmed:
             self.last_add_confirmed = forcing.forced
             if self.state is WriterState.OPEN and not self._pending:
@@ -283,7 +285,7 @@ class LedgerWriter(EnsembleKeeper):
 
     def _go_on_after_ack(self, now: float) -> list[Effect]:
         effects = self._go_on_forcing(now)
-        if self._held_up and not self._laggards.trailing(self._seats):
+        if self._held_up and not self._slow_bookies.trailing(self._members):
             self._held_up = False
             effects.append(MoreRoom())
         return effects
@@ -375,9 +377,9 @@ class LedgerWriter(EnsembleKeeper):
 
     def _close_metadata(self) -> list[Effect]:
         effects: list[Effect] = []
-        for seat in self._seats:
-            if not seat.live:
-                self._note_missing(seat, effects)
+        for member in self._members:
+            if not member.live:
+                self._note_missing(member, effects)
         return [*effects, CloseMetadata(self.last_add_confirmed, self.confirmed_length)]
 
     def on_closed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
@@ -403,7 +405,7 @@ class LedgerWriter(EnsembleKeeper):
     def on_tick(self, now: float) -> list[Effect]:
         """Time has passed: deadlines, hung bookies, retries."""
         self._wake_at = None
-        effects = self._forcing.on_tick(now, self._seats, self.last_acknowledged, self.acknowledged_length)
+        effects = self._forcing.on_tick(now, self._members, self.last_acknowledged, self.acknowledged_length)
         if effects or self._forcing.active:
             effects = self._after_force_failed(effects, now)
         if self.state is not WriterState.OPEN:
@@ -414,13 +416,13 @@ class LedgerWriter(EnsembleKeeper):
             return effects
         if self._retry_at is not None and now >= self._retry_at:
             self._change_ensemble(now, effects)
-        wishes = [self._retry_at] if self._retry_at is not None else []
+        times = [self._retry_at] if self._retry_at is not None else []
         if self._pending:
-            wishes.append(self._pending[0].deadline)
-        if any(seat.live and seat.acks.mark < self.next_entry for seat in self._seats):
-            wishes.append(now + self._laggards.stall_ms / 4000)
-        if wishes:
-            self._wake_by(min(wishes), effects)
+            times.append(self._pending[0].deadline)
+        if any(member.live and member.acks.mark < self.next_entry for member in self._members):
+            times.append(now + self._slow_bookies.stall_ms / 4000)
+        if times:
+            self._wake_by(min(times), effects)
         return effects
 
     def _timeout_error(self) -> AddTimeoutError:

@@ -131,7 +131,7 @@ class ChangeFailure(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class WatchLife:
+class WatchIncarnation:
     """Drop what connects this ledger to ``bookie``; report no reply to anything that was sent so far.
 
     Watch for it to answer again, under a new connection or the old one. Then re-read the metadata, after a sync of
@@ -160,7 +160,7 @@ class CloseMetadata:
 
 
 @dataclass(frozen=True, slots=True)
-class ForceLedger:
+class SendForce:
     """Ask ``bookie`` to make durable what it has of this ledger, on the connection on which it acknowledged it.
 
     Report ``on_forced`` or ``on_force_failed`` with the same ``number``.
@@ -214,11 +214,11 @@ Effect = (
     | FailAdds
     | Release
     | ChangeEnsemble
-    | WatchLife
+    | WatchIncarnation
     | PublishLac
     | CloseMetadata
     | NoteMissing
-    | ForceLedger
+    | SendForce
     | Forced
     | ForceFailed
     | CloseFailed

@@ -28,18 +28,18 @@ from bookkeeper.errors import (
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger.acks import Acks
 from bookkeeper.ledger.effects import WakeAt
-from bookkeeper.ledger.laggards import Laggards
 from bookkeeper.ledger.metadata import LedgerMetadata, LedgerState
+from bookkeeper.ledger.slow_bookies import SlowBookies
 from bookkeeper.ledger.writer_effects import (
     ChangeEnsemble,
     ChangeFailure,
     Effect,
     NoteMissing,
     SendAdds,
-    WatchLife,
+    WatchIncarnation,
     WriterConfig,
 )
-from bookkeeper.ledger.writer_parts import Seat, WriterState
+from bookkeeper.ledger.writer_parts import EnsembleMember, WriterState
 
 _CHANGES_AT_ONCE: Final = 3
 """Ensemble changes that may follow each other without an entry confirmed in between, before there is a pause:
@@ -65,8 +65,8 @@ class EnsembleKeeper(ABC):
         """The highest id that its caller was told of: the last add confirmed, or with deferred sync beyond it (W11)."""
         self._deferred = config.deferred_sync
         self._striped = self.spec.is_striped
-        self._seats = self._seat_all(metadata.last_fragment.ensemble, 0, 0.0)
-        self._by_bookie = {seat.bookie: seat for seat in self._seats}
+        self._members = self._seat_all(metadata.last_fragment.ensemble, 0, 0.0)
+        self._by_bookie = {member.bookie: member for member in self._members}
         self._change: ChangeEnsemble | None = None
         self._attempts = 0
         self._changes_here = 0
@@ -74,7 +74,9 @@ class EnsembleKeeper(ABC):
         self._no_change_before = 0.0
         self._retry_at: float | None = None
         self._wake_at: float | None = None
-        self._laggards = Laggards(config.add_timeout_ms if self._deferred else config.stall_ms, config.trail_bytes_max)
+        self._slow_bookies = SlowBookies(
+            config.add_timeout_ms if self._deferred else config.stall_ms, config.trail_bytes_max
+        )
         self._held_up = False
         """Callers wait for a bookie that trails (W11)."""
         self._closes_when_forced = False
@@ -105,18 +107,18 @@ class EnsembleKeeper(ABC):
 
     # -- the members ------------------------------------------------------------------------------------
 
-    def _seat_all(self, ensemble: Sequence[BookieId], start: int, now: float) -> list[Seat]:
-        return [Seat(b, p, Acks(self.spec, p, start), now) for p, b in enumerate(ensemble)]
+    def _seat_all(self, ensemble: Sequence[BookieId], start: int, now: float) -> list[EnsembleMember]:
+        return [EnsembleMember(b, p, Acks(self.spec, p, start), now) for p, b in enumerate(ensemble)]
 
     @property
     def failed_bookies(self) -> tuple[BookieId, ...]:
         """Members of the ensemble that are sent nothing now."""
-        return tuple(seat.bookie for seat in self._seats if not seat.live)
+        return tuple(member.bookie for member in self._members if not member.live)
 
     def _why_failed(self) -> str:
         """The same with the reason of each, for people."""
-        failed = [seat for seat in self._seats if not seat.live]
-        return ", ".join(f"{seat.bookie} ({seat.failure or 'no reason is known'})" for seat in failed) or "none"
+        failed = [member for member in self._members if not member.live]
+        return ", ".join(f"{member.bookie} ({member.failure or 'no reason is known'})" for member in failed) or "none"
 
     @property
     def is_changing(self) -> bool:
@@ -124,13 +126,13 @@ class EnsembleKeeper(ABC):
         return self._change is not None
 
     def _lac_readers(self) -> tuple[BookieId, ...]:
-        return tuple(seat.bookie for seat in self._seats if seat.live)
+        return tuple(member.bookie for member in self._members if member.live)
 
-    def _send(self, seat: Seat, first: int, effects: list[Effect]) -> None:
+    def _send(self, member: EnsembleMember, first: int, effects: list[Effect]) -> None:
         """Send a seat what it holds of everything from ``first`` on."""
         count = self.next_entry - first
-        if count > 0 and (not self._striped or self.spec.stripe_size(seat.position, first, count)):
-            effects.append(SendAdds(seat.bookie, EntryId(first), count, seat.position))
+        if count > 0 and (not self._striped or self.spec.stripe_size(member.position, first, count)):
+            effects.append(SendAdds(member.bookie, EntryId(first), count, member.position))
 
     def send_again(self, bookie: BookieId, first: int, count: int, kept_from: int) -> list[Effect]:
         """``bookie`` had no room for these entries a while ago. It has not failed by that: D13 decides.
@@ -138,28 +140,28 @@ class EnsembleKeeper(ABC):
         Args:
             kept_from: packets below this entry were released; those the bookie will never have (D12).
         """
-        seat = self._by_bookie.get(bookie)
-        if (self.state is not WriterState.OPEN and not self._closes_when_forced) or seat is None or not seat.live:
+        member = self._by_bookie.get(bookie)
+        if (self.state is not WriterState.OPEN and not self._closes_when_forced) or member is None or not member.live:
             return []
         known = self.next_entry if self.state is WriterState.OPEN else self.last_acknowledged + 1  # R13
         end, effects = min(first + count, known), list[Effect]()
         if first < kept_from:
             gone = min(end, kept_from)
             check(gone <= self.last_add_confirmed + 1, "W8", f"entry {gone - 1} is pending and its packet is gone")
-            for low, last in seat.acks.missing(first, gone - 1):
-                if self.spec.stripe_size(seat.position, low, last - low + 1):
+            for low, last in member.acks.missing(first, gone - 1):
+                if self.spec.stripe_size(member.position, low, last - low + 1):
                     effects.append(NoteMissing(bookie, EntryId(low), EntryId(last)))
-            seat.acks.add(first, gone)  # below the line acks decide nothing any more; the mark must not stand here
+            member.acks.add(first, gone)  # below the line acks decide nothing any more; the mark must not stand here
             first = gone
-        if first < end and (not self._striped or self.spec.stripe_size(seat.position, first, end - first)):
-            effects.append(SendAdds(bookie, EntryId(first), end - first, seat.position))
+        if first < end and (not self._striped or self.spec.stripe_size(member.position, first, end - first)):
+            effects.append(SendAdds(bookie, EntryId(first), end - first, member.position))
         return effects
 
-    def _note_missing(self, seat: Seat, effects: list[Effect]) -> None:
+    def _note_missing(self, member: EnsembleMember, effects: list[Effect]) -> None:
         """Record the confirmed entries that a seat never acknowledged (D12)."""
-        for first, last in seat.acks.missing(0, self.last_add_confirmed):
-            if self.spec.stripe_size(seat.position, first, last - first + 1):
-                effects.append(NoteMissing(seat.bookie, EntryId(first), EntryId(last)))
+        for first, last in member.acks.missing(0, self.last_add_confirmed):
+            if self.spec.stripe_size(member.position, first, last - first + 1):
+                effects.append(NoteMissing(member.bookie, EntryId(first), EntryId(last)))
 
     def _wake_by(self, time: float, effects: list[Effect]) -> None:
         if self._wake_at is None or time < self._wake_at:
@@ -173,14 +175,14 @@ class EnsembleKeeper(ABC):
 
         A fenced or unauthorised reply ends the handle; anything else is this bookie's failure.
         """
-        seat = self._by_bookie.get(bookie)
-        if seat is not None and self._closes_when_forced:
+        member = self._by_bookie.get(bookie)
+        if member is not None and self._closes_when_forced:
             if isinstance(error, LedgerFencedError):
                 error = LedgerFencedError("another client recovers this ledger")
             elif not isinstance(error, UnauthorizedError):
                 error = _lost(bookie, error)
             return self._fail_force(error, now)
-        if self.state is not WriterState.OPEN or seat is None:
+        if self.state is not WriterState.OPEN or member is None:
             return []
         if isinstance(error, LedgerFencedError):
             return self._fail(LedgerFencedError("another client recovers this ledger"))
@@ -189,46 +191,46 @@ class EnsembleKeeper(ABC):
         if self._deferred:
             return self._fail(_lost(bookie, error))
         effects: list[Effect] = []
-        if not seat.live:
-            self._last_failure = seat.failure = error
-            if seat.returned:  # it came back and was lost again while a change is in flight
-                seat.returned = False
-                effects.append(WatchLife(bookie))
+        if not member.live:
+            self._last_failure = member.failure = error
+            if member.returned:  # it came back and was lost again while a change is in flight
+                member.returned = False
+                effects.append(WatchIncarnation(bookie))
             return effects
-        self._drop(seat, error, effects)
+        self._drop(member, error, effects)
         self._change_ensemble(now, effects)
         return effects
 
-    def _drop(self, seat: Seat, error: BookKeeperError, effects: list[Effect]) -> None:
-        self._last_failure = seat.failure = error
-        seat.live = False
-        seat.returned = False
-        seat.suspected_at = None
-        effects.append(WatchLife(seat.bookie))
+    def _drop(self, member: EnsembleMember, error: BookKeeperError, effects: list[Effect]) -> None:
+        self._last_failure = member.failure = error
+        member.live = False
+        member.returned = False
+        member.suspected_at = None
+        effects.append(WatchIncarnation(member.bookie))
 
     def on_bookie_returned(self, bookie: BookieId, metadata: LedgerMetadata, now: float) -> list[Effect]:
         """``bookie`` answers again; ``metadata`` was read after that, after a sync (W10b)."""
-        seat = self._by_bookie.get(bookie)
-        if self.state is not WriterState.OPEN or seat is None or seat.live:
+        member = self._by_bookie.get(bookie)
+        if self.state is not WriterState.OPEN or member is None or member.live:
             return []
         if metadata.state is not LedgerState.OPEN:
             return self._end_of_ledger(metadata)
         if bookie not in metadata.last_fragment.ensemble:
-            return [] if self._change else [WatchLife(bookie)]
+            return [] if self._change else [WatchIncarnation(bookie)]
         effects: list[Effect] = []
         if self._change is not None:
-            seat.returned = True
+            member.returned = True
         else:
-            self._revive(seat, now, effects)
+            self._revive(member, now, effects)
         return effects + self._go_on(now)
 
-    def _revive(self, seat: Seat, now: float, effects: list[Effect]) -> None:
+    def _revive(self, member: EnsembleMember, now: float, effects: list[Effect]) -> None:
         """Count on a bookie again, from the first unconfirmed entry on: that and all later ones are sent anew."""
-        self._note_missing(seat, effects)
+        self._note_missing(member, effects)
         start = self.last_add_confirmed + 1
-        seat.acks = Acks(self.spec, seat.position, start)
-        seat.live, seat.returned, seat.progress_at = True, False, now
-        self._send(seat, start, effects)
+        member.acks = Acks(self.spec, member.position, start)
+        member.live, member.returned, member.progress_at = True, False, now
+        self._send(member, start, effects)
         self._wake_by(now + self.config.stall_ms / 1000, effects)
 
     # -- those who lag (D13) -------------------------------------------------------------------------
@@ -238,27 +240,27 @@ class EnsembleKeeper(ABC):
 
         True: that ended the handle (W11).
         """
-        hanging = self._laggards.hanging(self._seats, self.next_entry, now, held_up=self._held_up)
-        for seat in hanging:
-            stall = RequestTimedOutError(f"{seat.bookie} stood still for {self._laggards.stall_ms} ms")
+        hanging = self._slow_bookies.hanging(self._members, self.next_entry, now, held_up=self._held_up)
+        for member in hanging:
+            stall = RequestTimedOutError(f"{member.bookie} stood still for {self._slow_bookies.stall_ms} ms")
             if self._deferred:
-                effects += self._fail(_lost(seat.bookie, stall))
+                effects += self._fail(_lost(member.bookie, stall))
                 return True
-            self._drop(seat, stall, effects)
+            self._drop(member, stall, effects)
         if hanging:
             self._change_ensemble(now, effects)
         return False
 
     def _fail_those_who_trail(self, now: float, effects: list[Effect]) -> None:
         """A live bookie behind which ``trail_bytes_max`` have piled up (D13); with deferred sync callers wait (W11)."""
-        self._laggards.step(self.acknowledged_length, self.last_acknowledged)
-        trailing = self._laggards.trailing(self._seats)
+        self._slow_bookies.step(self.acknowledged_length, self.last_acknowledged)
+        trailing = self._slow_bookies.trailing(self._members)
         if self._deferred:
             self._held_up = bool(trailing)
             return
-        for seat in trailing:
-            trails = RequestTimedOutError(f"{seat.bookie} trails by {self.config.trail_bytes_max} bytes")
-            self._drop(seat, trails, effects)
+        for member in trailing:
+            trails = RequestTimedOutError(f"{member.bookie} trails by {self.config.trail_bytes_max} bytes")
+            self._drop(member, trails, effects)
         if trailing:
             self._change_ensemble(now, effects)
 
@@ -274,7 +276,7 @@ class EnsembleKeeper(ABC):
             self._retry_at = self._no_change_before
             self._wake_by(self._retry_at, effects)
             return
-        keep = tuple(seat.bookie for seat in self._seats if seat.live)
+        keep = tuple(member.bookie for member in self._members if member.live)
         self._attempts += 1
         self._change = ChangeEnsemble(failed, keep, EntryId(self.last_add_confirmed + 1), self._attempts)
         effects.append(self._change)
@@ -293,9 +295,9 @@ class EnsembleKeeper(ABC):
         self._changes_here += 1
         if self._changes_here >= _CHANGES_AT_ONCE:
             self._no_change_before = now + self.config.change_retry_ms / 1000
-        for seat in self._seats:
-            if seat.returned:
-                self._revive(seat, now, effects)
+        for member in self._members:
+            if member.returned:
+                self._revive(member, now, effects)
         if set(self.failed_bookies) - set(change.failed):
             self._change_ensemble(now, effects)
         elif self.failed_bookies:
@@ -308,21 +310,21 @@ class EnsembleKeeper(ABC):
         """Take the ensemble from committed metadata: who stays keeps seat and acks, who came is sent all pending."""
         start = self.last_add_confirmed + 1
         last = metadata.last_fragment
-        stays = last.ensemble == tuple(seat.bookie for seat in self._seats)
+        stays = last.ensemble == tuple(member.bookie for member in self._members)
         fits = last.first_entry == start or (stays and last.first_entry < start)
         check(fits, "W5", f"fragment {last} is committed, the first unconfirmed entry is {start}")
         self.metadata = metadata
         effects: list[Effect] = []
-        seats = self._seat_all(last.ensemble, start, now)
-        for position, (old, new) in enumerate(zip(self._seats, seats, strict=True)):
+        members = self._seat_all(last.ensemble, start, now)
+        for position, (old, new) in enumerate(zip(self._members, members, strict=True)):
             if old.bookie == new.bookie:
-                seats[position] = old
+                members[position] = old
             else:
                 self._note_missing(old, effects)
                 if self.state is WriterState.OPEN:
                     self._send(new, start, effects)
-        self._seats = seats
-        self._by_bookie = {seat.bookie: seat for seat in seats}
+        self._members = members
+        self._by_bookie = {member.bookie: member for member in members}
         return effects
 
     def on_change_failed(self, reason: ChangeFailure, now: float) -> list[Effect]:
@@ -341,9 +343,9 @@ class EnsembleKeeper(ABC):
                 return self._fail(NoSuchLedgerError("the ledger was deleted"))
             case ChangeFailure.NO_SPARE | ChangeFailure.STORE_AWAY:
                 effects: list[Effect] = []
-                for seat in self._seats:
-                    if seat.returned:
-                        self._revive(seat, now, effects)
+                for member in self._members:
+                    if member.returned:
+                        self._revive(member, now, effects)
                 if self.failed_bookies:
                     self._retry_later(now, effects)
                 return effects + self._go_on(now)

@@ -20,7 +20,7 @@ class WriterState(Enum):
     FAILED = "failed"
 
 
-class Run:
+class PendingAdds:
     """A run of pending adds."""
 
     __slots__ = ("bytes", "deadline", "end", "first", "sizes")
@@ -42,7 +42,7 @@ class Run:
         return dropped
 
 
-class Seat:
+class EnsembleMember:
     """A member of the ensemble."""
 
     __slots__ = ("acks", "bookie", "failure", "live", "position", "progress_at", "returned", "suspected_at")

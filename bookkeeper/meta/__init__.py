@@ -6,11 +6,11 @@ everybody else works with). Bytes and paths are those of Apache BookKeeper: the 
 
 from __future__ import annotations
 
-from bookkeeper.meta.bookies import Bookies, Registration
 from bookkeeper.meta.cluster import Metadata, init_cluster, init_cluster_in
-from bookkeeper.meta.cookies import Cookie, Cookies
-from bookkeeper.meta.ledgers import Ledgers
-from bookkeeper.meta.service_info import Endpoint, ServiceInfo
+from bookkeeper.meta.records.bookies import Bookies, Registration
+from bookkeeper.meta.records.cookies import Cookie, Cookies
+from bookkeeper.meta.records.ledgers import Ledgers
+from bookkeeper.meta.records.service_info import Endpoint, ServiceInfo
 from bookkeeper.meta.service_uri import open_store
 from bookkeeper.meta.store import MetadataStore, SessionState, Version, Versioned, Watch
 

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from bookkeeper.errors import IllegalOperationError, KeyExistsError, MetadataConflictError, NoSuchKeyError
-from bookkeeper.meta import lineage as lineages
 from bookkeeper.meta.cluster import Metadata
-from bookkeeper.meta.copying import BATCH_OPERATIONS, BURNT_MAX, probe, settle
-from bookkeeper.meta.layout import SHORT_MAX, Layout
-from bookkeeper.meta.lineage import COPIED, Copy, Lineage, Loss
+from bookkeeper.meta.records import lineage as lineages
+from bookkeeper.meta.records.layout import SHORT_MAX, Layout
+from bookkeeper.meta.records.lineage import COPIED, AcceptedLoss, Lineage, StoreMove
 from bookkeeper.meta.store import Create, Delete, Operation, settled_create, settled_set
+from bookkeeper.meta.store_copy import BATCH_OPERATIONS, BURNT_MAX, probe, settle
 
 HIGH_MAX: Final = (1 << 31) - 1
 UNSEEN: Final = 1024
@@ -47,7 +47,7 @@ async def accept(metadata: Metadata, *, new_id: str, used: Sequence[int], keep_s
     came = await lineages.read(store, paths)
     highest = max(used, default=-1)
     first = await _raise_ids(metadata, highest, unasked=unasked)
-    loss = Copy(new_id, store.last_transaction, Loss(highest, keep_s))
+    loss = StoreMove(new_id, store.last_transaction, AcceptedLoss(highest, keep_s))
     value, path = Lineage((*came.copies, loss)).encode(), paths.own(COPIED)
     try:
         found = await store.get(path)

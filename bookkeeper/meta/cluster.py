@@ -14,18 +14,19 @@ from bookkeeper.errors import (
     NoSuchKeyError,
 )
 from bookkeeper.ids import LedgerId
-from bookkeeper.meta import access, service_uri
-from bookkeeper.meta import layout as layouts
-from bookkeeper.meta import lineage as lineages
-from bookkeeper.meta.bookies import Bookies
-from bookkeeper.meta.cookies import Cookies
-from bookkeeper.meta.disks import Disks
-from bookkeeper.meta.layout import Layout
-from bookkeeper.meta.ledgers import Ledgers
-from bookkeeper.meta.lineage import Lineage
-from bookkeeper.meta.paths import DEFAULT_ROOT, Paths
-from bookkeeper.meta.rollback import Present
+from bookkeeper.meta import service_uri
+from bookkeeper.meta.records import layout as layouts
+from bookkeeper.meta.records import lineage as lineages
+from bookkeeper.meta.records.bookies import Bookies
+from bookkeeper.meta.records.cookies import Cookies
+from bookkeeper.meta.records.disks import Disks
+from bookkeeper.meta.records.layout import Layout
+from bookkeeper.meta.records.ledgers import Ledgers
+from bookkeeper.meta.records.lineage import Lineage
+from bookkeeper.meta.records.paths import DEFAULT_ROOT, Paths
+from bookkeeper.meta.rollback import RollbackCheck
 from bookkeeper.meta.store import Create, MetadataStore, parent_of, settled_create
+from bookkeeper.meta.stores import access_list
 from bookkeeper.seams import Seams
 
 
@@ -42,7 +43,7 @@ class Metadata:
         self.bookies = Bookies(store, paths, self.cookies)
         self.disks = Disks(store, paths)
         self.ledgers = Ledgers(store, paths, layout, seams.rng)
-        self.present = Present(store, paths)
+        self.present = RollbackCheck(store, paths)
         """Whether these metadata are still those that this process began with, or later ones (M10)."""
         self.repairs: dict[LedgerId, str] = {}
         """Ledgers that this client is repairing, and as whom: a session has many repairs, and a lock only a session."""
@@ -89,7 +90,7 @@ class Metadata:
             instance_id = (await store.get(paths.instance_id)).value.decode()
         except NoSuchKeyError as error:
             raise NoClusterError(f"there is no cluster at {root}; `bk init` makes one") from error
-        await access.warn_if_open(store, paths)
+        await access_list.warn_if_open(store, paths)
         found = await _recorded_layout(store, paths, layout or Layout.HIERARCHICAL)
         if layout is not None and layout is not found:
             raise ConfigError(

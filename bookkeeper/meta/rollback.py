@@ -6,7 +6,7 @@ numbers begin a new epoch with every leader. So besides
 
 * the record of where the contents come from (lineage.py) is read again: who lets a cluster go on from an older state
   (``bk metadata accept-rollback``) leaves a sign there, and whoever was connected before it ends;
-* a :class:`Beacon` is a number that one process alone counts up: a store that shows a lower one has lost it;
+* a :class:`RollbackCounter` is a number that one process alone counts up: a store that shows a lower one has lost it;
 * after the session was in doubt, whoever holds a ledger looks at its metadata again, and ends if they are older.
 """
 
@@ -26,9 +26,9 @@ from bookkeeper.errors import (
     MetadataRolledBackError,
     NoSuchKeyError,
 )
-from bookkeeper.meta import lineage as lineages
-from bookkeeper.meta.lineage import Lineage
-from bookkeeper.meta.paths import Paths
+from bookkeeper.meta.records import lineage as lineages
+from bookkeeper.meta.records.lineage import Lineage
+from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore, SessionState, once_more, settled_create, settled_set
 
 LOOK_S: Final = 2.0
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 _log.addHandler(logging.NullHandler())
 
 
-class Present:
+class RollbackCheck:
     """Are the metadata what they were, or later?"""
 
     def __init__(self, store: MetadataStore, paths: Paths) -> None:
@@ -54,7 +54,7 @@ class Present:
         """The moves from store to store, and the accepted losses, that led to what this process saw at its start."""
         self.alarm: MetadataError | None = None
         """Once found, it stays: whoever reads or writes here believes nothing any more."""
-        self.beacon: Beacon | None = None
+        self.beacon: RollbackCounter | None = None
         """This process's own count, if it has one."""
 
     async def check(self) -> None:
@@ -92,10 +92,10 @@ class Present:
             await self.beacon.check()
 
 
-class Beacon:
+class RollbackCounter:
     """A number in the store that one owner counts up. Whoever counts may miss one; a lower one was never there."""
 
-    def __init__(self, store: MetadataStore, path: str, present: Present) -> None:
+    def __init__(self, store: MetadataStore, path: str, present: RollbackCheck) -> None:
         self._store = store
         self._path = path
         self._present = present
@@ -162,7 +162,7 @@ class RollbackWatch:
     def __init__(
         self,
         store: MetadataStore,
-        present: Present,
+        present: RollbackCheck,
         found: Callable[[MetadataError], None],
         doubted: Callable[[], None] = lambda: None,
     ) -> None:

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bookkeeper.errors import ConfigError
-from bookkeeper.meta import credentials
-from bookkeeper.meta.layout import BY_URI_NAME
-from bookkeeper.meta.paths import DEFAULT_ROOT
+from bookkeeper.meta.records.layout import BY_URI_NAME
+from bookkeeper.meta.records.paths import DEFAULT_ROOT
 from bookkeeper.meta.store import MetadataStore, check_path
+from bookkeeper.meta.stores import credentials
 from bookkeeper.seams import Seams
 
 if TYPE_CHECKING:
-    from bookkeeper.meta.memory import MemoryCluster
+    from bookkeeper.meta.stores.memory import MemoryCluster
 
 
 SESSION_S: Final = 10.0
@@ -128,7 +128,7 @@ def may_exist(address: ServiceUri, seams: Seams) -> bool:
 
 def memory_cluster(name: str, seams: Seams) -> MemoryCluster:
     """The service behind ``memory:NAME``, made at its first use."""
-    from bookkeeper.meta.memory import MemoryCluster  # only who uses it pays for it
+    from bookkeeper.meta.stores.memory import MemoryCluster  # only who uses it pays for it
 
     if name not in _MEMORY:
         _MEMORY[name] = MemoryCluster(seams.clock.wall_ms)
@@ -140,13 +140,13 @@ async def _open_memory(address: ServiceUri, seams: Seams) -> MetadataStore:
 
 
 async def _open_sqlite(address: ServiceUri, seams: Seams) -> MetadataStore:
-    from bookkeeper.meta.sqlite import SqliteStore  # only who uses it pays for it
+    from bookkeeper.meta.stores.sqlite import SqliteStore  # only who uses it pays for it
 
     return await SqliteStore.open(address.target, seams, lease_s=address.session_s)
 
 
 async def _open_zookeeper(address: ServiceUri, seams: Seams) -> MetadataStore:
-    from bookkeeper.meta.zookeeper import ZooKeeperStore  # only who uses it pays for it
+    from bookkeeper.meta.stores.zookeeper import ZooKeeperStore  # only who uses it pays for it
 
     return await ZooKeeperStore.open(
         address.target, seams, credentials=credentials.from_environment(), session_timeout_s=address.session_s

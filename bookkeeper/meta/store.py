@@ -48,7 +48,7 @@ class Versioned(Generic[T]):
     """When the value was created, by the store's wall clock (milliseconds since 1970). For people."""
     transaction: int = field(default=0, compare=False)
     """Store-wide number of the write that made this version (ZooKeeper: mzxid). Only grows (M10)."""
-    born: int = field(default=0, compare=False)
+    created_txn: int = field(default=0, compare=False)
     """Store-wide number of the write that created the value (ZooKeeper: czxid): versions begin anew with every life of
     a path, this does not. 0: not known."""
 
@@ -158,7 +158,7 @@ class MetadataStore(Protocol):
             MetadataError: the parent is ephemeral.
         """
 
-    async def set(self, path: str, value: bytes, expected: Version | None, *, born: int = 0) -> Version:
+    async def set(self, path: str, value: bytes, expected: Version | None, *, created_txn: int = 0) -> Version:
         """Replace a value; with ``born`` only in the life that began with that write.
 
         ZooKeeper cannot compare that within a write. There it is read immediately before, after a sync: to slip in
@@ -216,7 +216,9 @@ def _lost_too_often(path: str, size: int) -> MetadataUnavailableError:
     )
 
 
-async def settled_set(store: MetadataStore, path: str, value: bytes, expected: Version, *, born: int = 0) -> Version:
+async def settled_set(
+    store: MetadataStore, path: str, value: bytes, expected: Version, *, created_txn: int = 0
+) -> Version:
     """Replace a value and know whether it was done (M8).
 
     After a lost reply the value is read again: present in the expected version it is written again, present
@@ -229,11 +231,11 @@ async def settled_set(store: MetadataStore, path: str, value: bytes, expected: V
     """
     for _ in range(LOST_MAX):
         try:
-            return await store.set(path, value, expected, born=born)
+            return await store.set(path, value, expected, created_txn=created_txn)
         except MetadataUnavailableError:
             await store.sync(path)
             found = await store.get(path)
-        check_life(path, found.born, born)
+        check_creation(path, found.created_txn, created_txn)
         if found.version == expected:
             continue
         if found.version == expected + 1 and found.value == value:
@@ -249,7 +251,7 @@ async def settled_set_if(
     expected: Version,
     conditions: Sequence[Check],
     *,
-    born: int = 0,
+    created_txn: int = 0,
 ) -> Version:
     """As :func:`settled_set`, in one write that is done only if ``conditions`` hold, too. ``born`` is looked at right
     before the write and right after it.
@@ -261,18 +263,20 @@ async def settled_set_if(
     """
     for _ in range(LOST_MAX):
         await store.sync(path)
-        check_life(path, (await store.get(path)).born, born)
+        check_creation(path, (await store.get(path)).created_txn, created_txn)
         try:
             version = (await store.multi([*conditions, Set(path, value, expected)]))[-1]
             assert version is not None
         except NoSuchKeyError as error:
             await store.sync(path)
-            check_life(path, (await store.get(path)).born, born)  # raises if it is this one that is gone
+            check_creation(
+                path, (await store.get(path)).created_txn, created_txn
+            )  # raises if it is this one that is gone
             raise MetadataConflictError(f"{path}: what the write depends on is gone: {error}") from error
         except MetadataUnavailableError:
             await store.sync(path)
             found = await store.get(path)
-            check_life(path, found.born, born)
+            check_creation(path, found.created_txn, created_txn)
             if found.version == expected:
                 continue
             if found.version == expected + 1 and found.value == value:
@@ -281,7 +285,7 @@ async def settled_set_if(
                 f"{path}: wrote over version {expected}, lost the reply, found {found.version}"
             ) from None
         try:
-            check_life(path, (await store.get(path)).born, born)
+            check_creation(path, (await store.get(path)).created_txn, created_txn)
         except NoSuchKeyError as error:
             raise MetadataError(
                 f"{error}, at the moment of the write, which may have been done in the new one"
@@ -361,7 +365,7 @@ def once_more(error: E) -> E:
     return type(error)(*error.args)
 
 
-def check_life(path: str, found: int, expected: int) -> None:
+def check_creation(path: str, found: int, expected: int) -> None:
     """Raises: NoSuchKeyError: the value was created by another write than ``expected`` (0: whichever)."""
     if expected and found != expected:
         raise NoSuchKeyError(f"{path}: it was deleted, and created anew (by write {found}, not {expected})")

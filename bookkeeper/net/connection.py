@@ -25,13 +25,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Final, Protocol, TypeAlias
 
-from bookkeeper import runs, wire
+from bookkeeper import codec, wire
+from bookkeeper.codec import FRAME_MAX, NO_LAC, STREAM_SHIFT, ReadReplies, ReplyRun
 from bookkeeper.errors import BookieError, BookieUnavailableError, RequestTimedOutError, SecureConnectionError
 from bookkeeper.ids import Address, EntryId, LedgerId
-from bookkeeper.net.protocol import FrameProtocol
-from bookkeeper.runs import FRAME_MAX, NO_LAC, STREAM_SHIFT, ReadReplies, ReplyRun
+from bookkeeper.net.frame_protocol import FrameProtocol
 from bookkeeper.seams import Buffer, Net
-from bookkeeper.wire import Dialect, Op, Status
+from bookkeeper.wire import Dialect, Operation, Status
 
 TICK_S: Final = 0.1
 """Seconds between two looks at time limits."""
@@ -51,7 +51,7 @@ _HOW: Final = "ClientConfig.tls and .auth, --tls-ca, --tls-cert, --tls-key"
 
 _AT_ONCE: Final = f"right after the TLS handshake: it does not take the certificate we show, or wants one: {_HOW}"
 
-Key: TypeAlias = tuple[Op, int, int]
+Key: TypeAlias = tuple[Operation, int, int]
 """(operation, ledger or request id, entry id): what v2 replies are matched by."""
 Callback: TypeAlias = Callable[["wire.Reply | BookieError"], None]
 """Gets the reply, whatever its status, or why there will be none. The body of a batch read's reply is a view of the
@@ -257,17 +257,17 @@ class BookieConnection(FrameProtocol):
         if deadline < self._timer_at:
             self._arm(deadline)
         if entry_ids:
-            self.write_alone(runs.encode_reads(self.dialect, ledger_id, entry_ids, txn))
+            self.write_alone(codec.encode_reads(self.dialect, ledger_id, entry_ids, txn))
 
     def _expect_by_key(self, reads: _Reads) -> list[int]:
         """Replies of v2 are expected for them; which may be sent now. Behind a fencing read of the same entry one waits
         (R3): it goes by itself."""
         sent = []
         for entry_id in reads.entry_ids:
-            key = (Op.READ, reads.ledger_id, entry_id)
+            key = (Operation.READ, reads.ledger_id, entry_id)
             waiting = self._by_key.get(key)
             if key in self._held or (waiting and waiting[0].fence):
-                frame = runs.encode_reads(self.dialect, reads.ledger_id, [entry_id], 0)
+                frame = codec.encode_reads(self.dialect, reads.ledger_id, [entry_id], 0)
                 alone = _Pending(key, False, frame, reads.deadline, partial(self._answered, reads, entry_id))
                 self._count += 1
                 self._send_by_key(alone)
@@ -340,7 +340,7 @@ class BookieConnection(FrameProtocol):
         at = self._on_read_replies(buffer, start, end) if self._count else start
         if at == end or self._is_closed():
             return at - start
-        replies = runs.split_add_replies(buffer, at, end, self.frame_max)
+        replies = codec.split_add_replies(buffer, at, end, self.frame_max)
         if replies.runs:
             self._on_add_replies(replies.runs)
         for frame_start, frame_end in replies.slow:
@@ -377,7 +377,7 @@ class BookieConnection(FrameProtocol):
 
     def _match_single_adds(self, ledger_id: LedgerId, first: int, count: int, status: Status) -> tuple[int, int]:
         """Adds made as requests (recovery's) take their replies out of the run; what remains is a stream's."""
-        while count and isinstance(pending := self._take((Op.ADD, ledger_id, first)), _Pending):
+        while count and isinstance(pending := self._take((Operation.ADD, ledger_id, first)), _Pending):
             self._finish(pending, wire.AddReply(status, ledger_id, EntryId(first)))
             first, count = first + 1, count - 1
         return first, count
@@ -385,14 +385,14 @@ class BookieConnection(FrameProtocol):
     def _on_read_replies(self, buffer: bytearray, start: int, end: int) -> int:
         """The replies that hold an entry with which the bytes begin; where those begin that are left."""
         v2 = self.dialect is Dialect.V2
-        replies = runs.split_read_replies(buffer, start, end, self.frame_max, v2)
+        replies = codec.split_read_replies(buffer, start, end, self.frame_max, v2)
         current: _Reads | None = None
         picked: list[int] = []
         entries: list[int] = []
         for i, txn in enumerate(replies.txns):
             entry_id = replies.entry_ids[i]
             if v2:
-                pending = self._take((Op.READ, LedgerId(replies.ledger_ids[i]), entry_id))
+                pending = self._take((Operation.READ, LedgerId(replies.ledger_ids[i]), entry_id))
             else:
                 pending = self._by_txn.get(txn)
             if not isinstance(pending, _Reads):
@@ -427,7 +427,7 @@ class BookieConnection(FrameProtocol):
         self, pending: _Pending | _Reads | None, replies: ReadReplies, i: int, buffer: bytearray
     ) -> None:
         """Reply ``i`` to a read that is a request like others."""
-        if not isinstance(pending, _Pending) or pending.key[0] is not Op.READ:
+        if not isinstance(pending, _Pending) or pending.key[0] is not Operation.READ:
             return
         if self.dialect is Dialect.V3:
             del self._by_txn[replies.txns[i]]
@@ -435,12 +435,16 @@ class BookieConnection(FrameProtocol):
 
     def _on_frame(self, body: memoryview) -> None:
         header, reply = wire.decode_reply(body, self.dialect)
-        if isinstance(reply, wire.BareReply) and reply.status is Status.UNAUTHORIZED and header.op is not Op.AUTH:
+        if (
+            isinstance(reply, wire.BareReply)
+            and reply.status is Status.UNAUTHORIZED
+            and header.op is not Operation.AUTH
+        ):
             self.close(SecureConnectionError(f"{self.address} serves only who is encrypted, or authenticated: {_HOW}"))
             return
         if self.dialect is Dialect.V3:
             pending = self._by_txn.get(header.txn_id)
-            if pending is not None and header.op is (Op.READ if isinstance(pending, _Reads) else pending.key[0]):
+            if pending is not None and header.op is (Operation.READ if isinstance(pending, _Reads) else pending.key[0]):
                 del self._by_txn[header.txn_id]  # replies are matched by transaction id and operation
             else:
                 pending = None
@@ -450,10 +454,10 @@ class BookieConnection(FrameProtocol):
             self._finish(pending, reply)
         elif pending is not None:
             self._answered(pending, _entry_of(pending, header.txn_id, reply, self.dialect), reply)
-        elif header.op is Op.ADD:
+        elif header.op is Operation.ADD:
             self._on_single_add(header, reply)  # else nobody waits for it any more
 
-    def _on_single_add(self, header: wire.Header, reply: wire.Reply) -> None:
+    def _on_single_add(self, header: wire.RequestHeader, reply: wire.Reply) -> None:
         """A stream's reply in another shape than ``runs`` knows: fields in another order or more of them, or an error
         without ids. What says that an entry is stored names its ledger and itself."""
         v2 = self.dialect is Dialect.V2
@@ -594,17 +598,17 @@ def read_reply(replies: ReadReplies, i: int, buffer: Buffer) -> wire.ReadReply:
 
 # -- what a reply is matched by ------------------------------------------------------------------------------
 
-_OPS: Final[dict[type, Op]] = {
-    wire.AddEntry: Op.ADD,
-    wire.ReadEntry: Op.READ,
-    wire.BatchRead: Op.BATCH_READ,
-    wire.ReadLac: Op.READ_LAC,
-    wire.WriteLac: Op.WRITE_LAC,
-    wire.ForceLedger: Op.FORCE_LEDGER,
-    wire.GetBookieInfo: Op.BOOKIE_INFO,
-    wire.ListEntries: Op.LIST_ENTRIES,
-    wire.Auth: Op.AUTH,
-    wire.StartTls: Op.START_TLS,
+_OPS: Final[dict[type, Operation]] = {
+    wire.AddEntry: Operation.ADD,
+    wire.ReadEntry: Operation.READ,
+    wire.BatchRead: Operation.BATCH_READ,
+    wire.ReadLac: Operation.READ_LAC,
+    wire.WriteLac: Operation.WRITE_LAC,
+    wire.ForceLedger: Operation.FORCE_LEDGER,
+    wire.GetBookieInfo: Operation.BOOKIE_INFO,
+    wire.ListEntries: Operation.LIST_ENTRIES,
+    wire.Auth: Operation.AUTH,
+    wire.StartTls: Operation.START_TLS,
 }
 
 
@@ -619,7 +623,7 @@ def _key_of_request(request: wire.Request) -> Key:
             return (op, 0, 0)
 
 
-def _key_of_reply(op: Op, reply: wire.Reply) -> Key:
+def _key_of_reply(op: Operation, reply: wire.Reply) -> Key:
     match reply:
         case wire.AddReply() | wire.ReadReply():
             return (op, reply.ledger_id, reply.entry_id)
@@ -631,4 +635,4 @@ def _key_of_reply(op: Op, reply: wire.Reply) -> Key:
 
 def _entry_of(reads: _Reads, txn: int, reply: wire.Reply, dialect: Dialect) -> int:
     """The entry that a reply to one of several reads is about."""
-    return reads.entry_ids[txn - reads.first_txn] if dialect is Dialect.V3 else _key_of_reply(Op.READ, reply)[2]
+    return reads.entry_ids[txn - reads.first_txn] if dialect is Dialect.V3 else _key_of_reply(Operation.READ, reply)[2]

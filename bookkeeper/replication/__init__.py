@@ -29,30 +29,30 @@ from bookkeeper.replication.drain import (
     DrainConfig,
     DrainProgress,
     DrainReport,
-    Moved,
-    Share,
-    Stuck,
+    LedgerShare,
+    MovedCopy,
+    StuckLedger,
     cannot_move,
     drain,
     shares_of,
 )
-from bookkeeper.replication.forget import Forgotten, forget
-from bookkeeper.replication.fragment import CopyConfig, Outcome
-from bookkeeper.replication.repair import Brought
+from bookkeeper.replication.forget import ForgottenBookies, forget
+from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
+from bookkeeper.replication.repair import RepairResult
 from bookkeeper.replication.replace import replicate_fragment
 from bookkeeper.replication.tidy import TidiedMark
 
 __all__ = [
-    "Brought",
     "CopyConfig",
+    "CopyOutcome",
     "DrainConfig",
     "DrainProgress",
     "DrainReport",
-    "Forgotten",
-    "Moved",
-    "Outcome",
-    "Share",
-    "Stuck",
+    "ForgottenBookies",
+    "LedgerShare",
+    "MovedCopy",
+    "RepairResult",
+    "StuckLedger",
     "TidiedMark",
     "cannot_move",
     "drain",

@@ -8,18 +8,18 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledgers.ledger_record import LedgerRecord
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.replication.copies import Copy, copies_of
-from bookkeeper.replication.repair import Workshop, held_by
+from bookkeeper.replication.repair import RepairContext, held_by
 from bookkeeper.wire.availability import HeldEntries
 
 
 @dataclass(frozen=True, slots=True)
-class Incomplete:
+class IncompleteCopy:
     """One copy that is not whole, or of which it is not known."""
 
     copy: Copy
@@ -36,7 +36,7 @@ class Incomplete:
         return f"{self.copy}: {self.missing} are missing"
 
 
-async def incomplete_copies(shop: Workshop, record: LedgerRecord) -> list[Incomplete]:
+async def incomplete_copies(shop: RepairContext, record: LedgerRecord) -> list[IncompleteCopy]:
     """Every copy of the ledger, as ``record`` has it, that is not proved to be whole. Empty: the ledger is whole.
 
     The last fragment of a ledger that is not closed has no end: its copies count as not proved.
@@ -53,19 +53,21 @@ async def incomplete_copies(shop: Workshop, record: LedgerRecord) -> list[Incomp
     return [each for each in found if each is not None]
 
 
-async def _held(shop: Workshop, tasks: Tasks, bookie: BookieId, record: LedgerRecord) -> HeldEntries | BookKeeperError:
+async def _held(
+    shop: RepairContext, tasks: Tasks, bookie: BookieId, record: LedgerRecord
+) -> HeldEntries | BookKeeperError:
     try:
         return await held_by(shop.services, tasks, bookie, record)
     except BookKeeperError as error:
         return error
 
 
-def _judge(metadata: LedgerMetadata, copy: Copy, held: HeldEntries | BookKeeperError) -> Incomplete | None:
+def _judge(metadata: LedgerMetadata, copy: Copy, held: HeldEntries | BookKeeperError) -> IncompleteCopy | None:
     if not copy.is_decided:
-        return Incomplete(copy, 0)
+        return IncompleteCopy(copy, 0)
     if copy.held(metadata.spec) == 0:
         return None
     if isinstance(held, BookKeeperError):
-        return Incomplete(copy, 0, held)
+        return IncompleteCopy(copy, 0, held)
     missing = sum(entry not in held for run in copy.runs(metadata.spec, 4096) for entry in run)
-    return Incomplete(copy, missing) if missing else None
+    return IncompleteCopy(copy, missing) if missing else None

@@ -68,13 +68,13 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Copy):
+class PartialCopy(Copy):
     """Some entries of a copy: the rest is known to be there."""
 
     entries: tuple[range, ...]
 
     @classmethod
-    def of(cls, copy: Copy, entries: tuple[range, ...]) -> Part:
+    def of(cls, copy: Copy, entries: tuple[range, ...]) -> PartialCopy:
         """``entries``, which rise, of ``copy``."""
         return cls(copy.first_entry, copy.end, copy.position, copy.bookie, entries)
 

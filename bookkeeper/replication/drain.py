@@ -22,16 +22,16 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledgers.ledger_recovery import recover
 from bookkeeper.client.operators import Operator
-from bookkeeper.client.recover import recover
 from bookkeeper.errors import BookKeeperError, IllegalOperationError, NoSuchLedgerError, require
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.replication.copies import Copy, copies_of
-from bookkeeper.replication.fragment import CopyConfig, Outcome
+from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
 from bookkeeper.replication.marks import repair_lock
-from bookkeeper.replication.repair import Workshop, digest_of
+from bookkeeper.replication.repair import RepairContext, digest_of
 from bookkeeper.replication.replace import replace_copy
 from bookkeeper.replication.throttle import Throttle
 from bookkeeper.replication.tidy import TidiedMark, tidy_marks
@@ -68,7 +68,7 @@ class DrainConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedCopy:
     """One copy that has another bookie now."""
 
     ledger_id: LedgerId
@@ -81,7 +81,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Stuck:
+class StuckLedger:
     """One ledger, or one copy of it, that could not be moved, and why."""
 
     ledger_id: LedgerId
@@ -98,10 +98,10 @@ class DrainReport:
     """What became of it."""
 
     bookies: tuple[BookieId, ...]
-    moved: list[Moved] = field(default_factory=list)
+    moved: list[MovedCopy] = field(default_factory=list)
     recovered: list[LedgerId] = field(default_factory=list)
     """Ledgers that were closed on the way (``recover_open``)."""
-    stuck: list[Stuck] = field(default_factory=list)
+    stuck: list[StuckLedger] = field(default_factory=list)
     """What still names the bookies after the last pass."""
     marks: list[TidiedMark] = field(default_factory=list)
     """Marks of under-replicated ledgers that concerned the bookies, or ledgers that were moved."""
@@ -127,7 +127,7 @@ class DrainProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class LedgerShare:
     """What a drained bookie holds of one ledger, by metadata."""
 
     ledger_id: LedgerId
@@ -145,27 +145,27 @@ class Share:
         return self.metadata.length * self.entries // every if every else 0
 
 
-async def shares_of(client: BookKeeper, bookies: Sequence[str]) -> tuple[list[Share], list[Stuck]]:
+async def shares_of(client: BookKeeper, bookies: Sequence[str]) -> tuple[list[LedgerShare], list[StuckLedger]]:
     """What there is to move now, and the ledgers of which it cannot be told.
 
     Raises: MetadataError.
     """
-    shares: list[Share] = []
-    unreadable: list[Stuck] = []
+    shares: list[LedgerShare] = []
+    unreadable: list[StuckLedger] = []
     names = [BookieId(bookie) for bookie in bookies]
     async for ledger_id, found in Operator(client).all_metadata():
         if isinstance(found, BookKeeperError):
-            unreadable.append(Stuck(ledger_id, f"its metadata cannot be read: {found}"))
+            unreadable.append(StuckLedger(ledger_id, f"its metadata cannot be read: {found}"))
             continue
         copies = [copy for bookie in names for copy in copies_of(found, bookie)]
         if copies:
-            shares.append(Share(ledger_id, found, tuple(copies)))
+            shares.append(LedgerShare(ledger_id, found, tuple(copies)))
     return shares, unreadable
 
 
 async def cannot_move(
-    client: BookKeeper, bookies: Sequence[str], shares: Sequence[Share], config: DrainConfig
-) -> list[Stuck]:
+    client: BookKeeper, bookies: Sequence[str], shares: Sequence[LedgerShare], config: DrainConfig
+) -> list[StuckLedger]:
     """The decided copies among ``shares`` whose place nobody can take, by the bookies that are writable now.
 
     Raises:
@@ -177,7 +177,7 @@ async def cannot_move(
     only = set(map(BookieId, config.targets))
     takers = {taker for taker in await Operator(client).writable_bookies() if taker not in names}
     takers = takers & only if only else takers
-    stuck: list[Stuck] = []
+    stuck: list[StuckLedger] = []
     for share in shares:
         taken: Counter[EntryId] = Counter()
         for copy in (copy for copy in share.copies if copy.is_decided):
@@ -189,7 +189,7 @@ async def cannot_move(
                 reason = (
                     f"nobody can take its place: writable and allowed are {able}, of {', '.join(ensemble)} it consists"
                 )
-                stuck.append(Stuck(share.ledger_id, reason, copy))
+                stuck.append(StuckLedger(share.ledger_id, reason, copy))
     return stuck
 
 
@@ -247,7 +247,7 @@ class _Drain:
         self._config = config
         self._on_progress = on_progress
         self._progress = DrainProgress()
-        self._shop = Workshop(
+        self._shop = RepairContext(
             services=client.services,
             config=config.copy,
             throttle=Throttle(config.bytes_per_s),
@@ -342,7 +342,7 @@ class _Drain:
             self._stick(ledger_id, _reason(error))
 
     def _stick(self, ledger_id: LedgerId, reason: str, copy: Copy | None = None) -> None:
-        self._report.stuck.append(Stuck(ledger_id, reason, copy))
+        self._report.stuck.append(StuckLedger(ledger_id, reason, copy))
 
     async def _move(self, ledger_id: LedgerId) -> None:
         ledgers = self._services.metadata.ledgers
@@ -352,7 +352,7 @@ class _Drain:
             for copy in copies_of(record.metadata, name):
                 if not copy.is_decided:
                     self._stick(ledger_id, self._why_undecided(record.metadata), copy)
-                elif await self._replace(record, copy) is Outcome.GONE:
+                elif await self._replace(record, copy) is CopyOutcome.GONE:
                     return
 
     async def _decide(self, record: LedgerRecord) -> None:
@@ -374,23 +374,23 @@ class _Drain:
             return f"it is {state}, and its grace is not over"
         return f"it is {state}: its writer moves on by itself with its next append; otherwise it has to be recovered"
 
-    async def _replace(self, record: LedgerRecord, copy: Copy) -> Outcome:
+    async def _replace(self, record: LedgerRecord, copy: Copy) -> CopyOutcome:
         only = tuple(map(BookieId, self._config.targets))
         try:
             brought = await replace_copy(self._shop, record, copy, self._names, only)
         except NoSuchLedgerError:
-            return Outcome.GONE
+            return CopyOutcome.GONE
         except BookKeeperError as error:
             self._stick(record.ledger_id, _reason(error), copy)
-            return Outcome.FAILED
+            return CopyOutcome.FAILED
         self._progress.entries_done += brought.found
         match brought.outcome:
-            case Outcome.FAILED:
+            case CopyOutcome.FAILED:
                 assert brought.error is not None
                 self._stick(record.ledger_id, _reason(brought.error), copy)
-            case Outcome.SWAPPED:
+            case CopyOutcome.SWAPPED:
                 self._report.moved.append(
-                    Moved(
+                    MovedCopy(
                         record.ledger_id, copy.first_entry, copy.bookie, brought.target, brought.entries, brought.size
                     )
                 )

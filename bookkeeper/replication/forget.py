@@ -35,7 +35,7 @@ SHOWN: Final = 10
 
 
 @dataclass(slots=True)
-class Forgotten:
+class ForgottenBookies:
     """What :func:`forget` did."""
 
     bookies: tuple[BookieId, ...]
@@ -46,7 +46,7 @@ class Forgotten:
 
 async def forget(
     client: BookKeeper, bookies: Sequence[str], on_progress: Callable[[int], None] = lambda ledgers: None
-) -> Forgotten:
+) -> ForgottenBookies:
     """Remove the cookies of drained bookies (A11). Either all of them may be forgotten, or none is.
 
     Args:
@@ -58,7 +58,7 @@ async def forget(
             which bookies were forgotten before, which is none unless one of them was just started.
         MetadataError: the ledgers cannot be listed, or (MetadataUnavailableError) the store does not answer.
     """
-    done = Forgotten(tuple(dict.fromkeys(BookieId(bookie) for bookie in bookies)))
+    done = ForgottenBookies(tuple(dict.fromkeys(BookieId(bookie) for bookie in bookies)))
     if not done.bookies:
         raise IllegalOperationError("no bookie was named")
     versions = {bookie: await _cookie_of(client, bookie) for bookie in done.bookies}
@@ -127,7 +127,7 @@ async def _refuse_registered(client: BookKeeper, bookies: Sequence[BookieId]) ->
                 )
 
 
-async def _refuse_named(client: BookKeeper, done: Forgotten, on_progress: Callable[[int], None]) -> None:
+async def _refuse_named(client: BookKeeper, done: ForgottenBookies, on_progress: Callable[[int], None]) -> None:
     """Look at every ledger's metadata, as of a sync at the start."""
     naming: dict[BookieId, list[LedgerId]] = {}
     async for ledger_id, found in Operator(client).all_metadata():

@@ -53,12 +53,12 @@ from bookkeeper.replication.throttle import Throttle
 
 __all__ = [
     "CopyConfig",
+    "CopyFinished",
+    "CopyOutcome",
     "Effect",
-    "Finished",
     "FragmentCopy",
-    "Outcome",
     "ReadRun",
-    "Survey",
+    "SurveyTarget",
     "SwapBookie",
     "VerifyRun",
     "WakeAt",
@@ -101,7 +101,7 @@ class CopyConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class SurveyTarget:
     """Ask ``target`` which entries of the ledger it holds; report ``on_surveyed`` (None: it does not tell)."""
 
     target: BookieId
@@ -145,7 +145,7 @@ class SwapBookie:
     new: BookieId
 
 
-class Outcome(Enum):
+class CopyOutcome(Enum):
     """How it ended."""
 
     SWAPPED = "swapped"
@@ -160,16 +160,16 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class CopyFinished:
     """The end. ``error`` is set when it FAILED."""
 
-    outcome: Outcome
+    outcome: CopyOutcome
     error: BookKeeperError | None = None
     target_at_fault: bool = False
     """Another target may do better."""
 
 
-Effect = Survey | ReadRun | WriteRun | VerifyRun | SwapBookie | WakeAt | Finished
+Effect = SurveyTarget | ReadRun | WriteRun | VerifyRun | SwapBookie | WakeAt | CopyFinished
 
 
 class _Step(Enum):
@@ -180,7 +180,7 @@ class _Step(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class _Run:
+class _CopiedRun:
     entries: Sequence[int]
     step: _Step = _Step.WAITING
     next_step: _Step = _Step.READING
@@ -193,7 +193,7 @@ class _Run:
 
 
 class FragmentCopy:
-    """Brings ``copy`` of a ledger to ``target``. Ends with :class:`Finished`.
+    """Brings ``copy`` of a ledger to ``target``. Ends with :class:`CopyFinished`.
 
     Args:
         metadata: as stored; the copy was found in it.
@@ -217,18 +217,18 @@ class FragmentCopy:
         """Written to the target and acknowledged."""
         self.copied_bytes = 0
         self.verified_entries = 0
-        self.finished: Finished | None = None
+        self.finished: CopyFinished | None = None
         self._metadata = metadata
         self._throttle = throttle or Throttle()
         self._entry_bytes = max(1, entry_bytes)
         self._held: Container[int] = ()
         self._surveyed = False
         self._rest: Iterator[Sequence[int]] | None = None
-        self._runs: dict[int, _Run] = {}
+        self._runs: dict[int, _CopiedRun] = {}
         """By their first entry: those begun and not verified."""
         self._brought = False
         """Is there no run that was not begun?"""
-        self._again: deque[_Run] = deque()
+        self._again: deque[_CopiedRun] = deque()
         """Those that wait for their next try."""
         self._swapping = False
         self._lives = 1
@@ -245,19 +245,19 @@ class FragmentCopy:
         if problem is not None:
             return [problem]
         if self.target == self.copy.bookie:
-            return [Survey(self.target)]
+            return [SurveyTarget(self.target)]
         return self.on_surveyed(None, now)
 
-    def _refusal(self, metadata: LedgerMetadata) -> Finished | None:
+    def _refusal(self, metadata: LedgerMetadata) -> CopyFinished | None:
         """Why nothing may be done, or need be, by metadata as they are stored."""
         copy = self.copy
         now = copy_at(metadata, copy.first_entry, copy.position)
         if now is None:
             return self._fail(IllegalOperationError(f"the ledger has no fragment that begins at {copy.first_entry}"))
         if now.bookie == self.target != copy.bookie:
-            return self._finish(Finished(Outcome.SWAPPED))
+            return self._finish(CopyFinished(CopyOutcome.SWAPPED))
         if now.bookie != copy.bookie:
-            return self._finish(Finished(Outcome.OVERTAKEN))
+            return self._finish(CopyFinished(CopyOutcome.OVERTAKEN))
         if not now.is_decided:
             return self._fail(
                 LedgerFencedError(
@@ -295,7 +295,7 @@ class FragmentCopy:
             else:
                 self._again.append(run)
         while self._may_read(now) and not self._again and (entries := self._next()):
-            run = _Run(entries, size=len(entries) * self._entry_bytes)
+            run = _CopiedRun(entries, size=len(entries) * self._entry_bytes)
             if all(entry in self._held for entry in entries):
                 run.next_step = _Step.VERIFYING
             self._runs[entries[0]] = run
@@ -320,7 +320,7 @@ class FragmentCopy:
             return False
         return sum(run.size for run in self._runs.values() if run.step is not _Step.WAITING) < self.config.window_bytes
 
-    def _begin(self, run: _Run, effects: list[Effect], now: float) -> None:
+    def _begin(self, run: _CopiedRun, effects: list[Effect], now: float) -> None:
         run.step = run.next_step
         match run.step:
             case _Step.READING:
@@ -340,7 +340,7 @@ class FragmentCopy:
         if due:
             effects.append(WakeAt(max(min(due), now + 0.001)))
 
-    def _run(self, first: int, step: _Step) -> _Run | None:
+    def _run(self, first: int, step: _Step) -> _CopiedRun | None:
         run = self._runs.get(first)
         return run if run is not None and run.step is step and not self.finished else None
 
@@ -355,7 +355,7 @@ class FragmentCopy:
         run.entries = run.entries[: len(run.entries) - len(rest)]
         self._entry_bytes = max(1, size // len(run.entries))
         if rest:
-            later = _Run(rest, due=now, size=len(rest) * self._entry_bytes)
+            later = _CopiedRun(rest, due=now, size=len(rest) * self._entry_bytes)
             self._runs[rest[0]] = later
             self._again.append(later)
         effects: list[Effect] = []
@@ -414,7 +414,7 @@ class FragmentCopy:
 
     def _try_again(
         self,
-        run: _Run,
+        run: _CopiedRun,
         step: _Step,
         error: BookKeeperError,
         now: float,
@@ -442,7 +442,7 @@ class FragmentCopy:
         if self._swapping:
             return []
         if self.target == self.copy.bookie:
-            return [self._finish(Finished(Outcome.COMPLETED))]
+            return [self._finish(CopyFinished(CopyOutcome.COMPLETED))]
         self._swapping = True
         return [SwapBookie(self._metadata, self.copy.first_entry, self.copy.bookie, self.target)]
 
@@ -473,7 +473,7 @@ class FragmentCopy:
 
     def on_gone(self, now: float) -> list[Effect]:
         """The ledger was deleted: there is nothing to repair any more."""
-        return [] if self.finished else [self._finish(Finished(Outcome.GONE))]
+        return [] if self.finished else [self._finish(CopyFinished(CopyOutcome.GONE))]
 
     def on_store_failed(self, error: BookKeeperError, now: float) -> list[Effect]:
         """The store does not say what is stored: the swap may have been done; whoever looks again will see."""
@@ -481,10 +481,10 @@ class FragmentCopy:
 
     # -- the end ------------------------------------------------------------------------------------------
 
-    def _fail(self, error: BookKeeperError, *, target_at_fault: bool = False) -> Finished:
-        return self._finish(Finished(Outcome.FAILED, error, target_at_fault))
+    def _fail(self, error: BookKeeperError, *, target_at_fault: bool = False) -> CopyFinished:
+        return self._finish(CopyFinished(CopyOutcome.FAILED, error, target_at_fault))
 
-    def _finish(self, end: Finished) -> Finished:
+    def _finish(self, end: CopyFinished) -> CopyFinished:
         self.finished = end
         self._runs.clear()
         self._again.clear()

@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from bookkeeper.client.underreplicated import mark_path, marked_bookies
+from bookkeeper.client.write.under_replication import mark_path, marked_bookies
 from bookkeeper.errors import (
     ClientClosedError,
     KeyExistsError,
@@ -39,7 +39,7 @@ _LEVELS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class UnderReplicationMark:
     """A ledger's entry in the list, as it was read."""
 
     ledger_id: LedgerId
@@ -53,7 +53,7 @@ def lock_path(root: str, ledger_id: LedgerId) -> str:
     return f"{root}/underreplication/locks/urL{ledger_id:010d}"
 
 
-async def read_mark(metadata: Metadata, ledger_id: LedgerId) -> Mark | None:
+async def read_mark(metadata: Metadata, ledger_id: LedgerId) -> UnderReplicationMark | None:
     """The ledger's mark, read now; None if it has none. Raises: MetadataError."""
     path = mark_path(metadata.paths.root, ledger_id)
     await metadata.store.sync(path)
@@ -61,10 +61,10 @@ async def read_mark(metadata: Metadata, ledger_id: LedgerId) -> Mark | None:
         found = await metadata.store.get(path)
     except NoSuchKeyError:
         return None
-    return Mark(ledger_id, tuple(marked_bookies(found.value)), found.version)
+    return UnderReplicationMark(ledger_id, tuple(marked_bookies(found.value)), found.version)
 
 
-async def remove_mark(metadata: Metadata, mark: Mark) -> bool:
+async def remove_mark(metadata: Metadata, mark: UnderReplicationMark) -> bool:
     """Remove it, unless it was written anew since it was read (A7). Was it removed? Raises: MetadataError."""
     path = mark_path(metadata.paths.root, mark.ledger_id)
     try:

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, assert_never
 
-from bookkeeper import runs
-from bookkeeper.client.asking import ask, entry_of, failure_of
-from bookkeeper.client.bookie_pool import Use
-from bookkeeper.client.ensemble_change import RETRY_S, STORE_AWAY
-from bookkeeper.client.ledger_record import LedgerRecord
-from bookkeeper.client.reading import EntrySource
-from bookkeeper.client.services import Services
+from bookkeeper import codec
+from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_request import ask, entry_of, failure_of
+from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.read.entry_source import EntrySource
+from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
+from bookkeeper.client.write.ensemble_change import RETRY_S, STORE_AWAY
 from bookkeeper.errors import (
     BookKeeperError,
     DigestMismatchError,
@@ -32,10 +32,10 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import Answer, DigestScheme, DigestType, LedgerMetadata, classify
-from bookkeeper.meta.bookies import Life
-from bookkeeper.replication import fragment as wish
+from bookkeeper.meta.records.bookies import Incarnation
+from bookkeeper.replication import fragment as fragment_machine
 from bookkeeper.replication.copies import Copy
-from bookkeeper.replication.fragment import CopyConfig, Finished, FragmentCopy, Outcome
+from bookkeeper.replication.fragment import CopyConfig, CopyFinished, CopyOutcome, FragmentCopy
 from bookkeeper.replication.marks import holds_lock
 from bookkeeper.replication.throttle import Throttle
 from bookkeeper.wire import AddEntry, BatchRead, BatchReply, ListEntries, ListReply, ReadEntry, Reply, Request
@@ -48,10 +48,10 @@ _SINGLES: Final = 64
 
 
 @dataclass(slots=True, kw_only=True)
-class Workshop:
+class RepairContext:
     """What all repairs of one caller share."""
 
-    services: Services
+    services: ClientServices
     config: CopyConfig = field(default_factory=CopyConfig)
     throttle: Throttle = field(default_factory=Throttle)
     on_copied: Callable[[int, int], None] = lambda entries, size: None
@@ -64,12 +64,12 @@ class Workshop:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class RepairResult:
     """How the repair of one copy ended."""
 
     copy: Copy
     target: BookieId
-    outcome: Outcome
+    outcome: CopyOutcome
     entries: int
     """Sent to the target."""
     size: int
@@ -87,7 +87,7 @@ def digest_of(metadata: LedgerMetadata) -> DigestScheme:
     return DigestScheme(metadata.digest_type or DigestType.CRC32, metadata.password or b"")
 
 
-async def held_by(services: Services, tasks: Tasks, bookie: BookieId, record: LedgerRecord) -> HeldEntries:
+async def held_by(services: ClientServices, tasks: Tasks, bookie: BookieId, record: LedgerRecord) -> HeldEntries:
     """Which entries of a ledger a bookie holds.
 
     Raises: BookKeeperError: it does not tell, which proves nothing (A4).
@@ -104,17 +104,17 @@ async def held_by(services: Services, tasks: Tasks, bookie: BookieId, record: Le
     return decode_availability(reply.availability)
 
 
-async def bring(shop: Workshop, record: LedgerRecord, copy: Copy, target: BookieId) -> Brought:
+async def bring(shop: RepairContext, record: LedgerRecord, copy: Copy, target: BookieId) -> RepairResult:
     """Bring ``copy`` to ``target`` and swap it in; with ``target`` already in place, complete it there.
 
-    Never raises for what was foreseen: see :class:`Brought`. The last fragment of a ledger that is not closed FAILED
-    with LedgerFencedError (A3).
+    Never raises for what was foreseen: see :class:`RepairResult`. The last fragment of a ledger that is not closed
+    FAILED with LedgerFencedError (A3).
     """
     return await _RepairShell(shop, record, copy, target).run()
 
 
 def _asked(
-    services: Services, tasks: Tasks, bookie: BookieId, request: Request, use: Use
+    services: ClientServices, tasks: Tasks, bookie: BookieId, request: Request, use: Use
 ) -> asyncio.Future[Reply | BookKeeperError]:
     """The reply, or why there is none: never raises."""
     answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
@@ -130,12 +130,12 @@ def _asked(
 class _RepairShell:
     """One attempt."""
 
-    def __init__(self, shop: Workshop, record: LedgerRecord, copy: Copy, target: BookieId) -> None:
+    def __init__(self, shop: RepairContext, record: LedgerRecord, copy: Copy, target: BookieId) -> None:
         metadata = record.metadata
         self._shop = shop
         self._services = shop.services
         self._record = record
-        self._planned = record.stored
+        self._planned = record.versioned
         """What the machine was told last: a swap names its version."""
         self._digest = digest_of(metadata)
         self._loop = asyncio.get_running_loop()
@@ -143,7 +143,7 @@ class _RepairShell:
         self._source = EntrySource(self._services, record, self._digest, self._tasks, lambda lac: None)
         self._source.last_resort = frozenset([copy.bookie])
         entries = metadata.last_entry + 1
-        self._life: Life | None = None
+        self._incarnation: Incarnation | None = None
         """The target's, when the copy was begun (A2b)."""
         self._machine = FragmentCopy(
             metadata,
@@ -156,9 +156,9 @@ class _RepairShell:
         self._entries: dict[int, list[bytes]] = {}
         """First entry of a run -> its entries, as they were read."""
         self._timer: asyncio.TimerHandle | None = None
-        self._done: asyncio.Future[Finished] = self._loop.create_future()
+        self._done: asyncio.Future[CopyFinished] = self._loop.create_future()
 
-    async def run(self) -> Brought:
+    async def run(self) -> RepairResult:
         try:
             end = await self._bring()
         except GeneratorExit:  # its loop has gone: nothing can be awaited
@@ -168,7 +168,7 @@ class _RepairShell:
             raise
         await self._close()
         machine = self._machine
-        return Brought(
+        return RepairResult(
             machine.copy,
             machine.target,
             end.outcome,
@@ -179,11 +179,11 @@ class _RepairShell:
             end.target_at_fault,
         )
 
-    async def _bring(self) -> Finished:
+    async def _bring(self) -> CopyFinished:
         try:
-            self._life = await self._services.metadata.bookies.life(self._machine.target)
+            self._incarnation = await self._services.metadata.bookies.incarnation(self._machine.target)
         except BookKeeperError as error:
-            return Finished(Outcome.FAILED, error)
+            return CopyFinished(CopyOutcome.FAILED, error)
         self._perform(self._machine.start(self._loop.time()))
         return await self._done
 
@@ -198,25 +198,25 @@ class _RepairShell:
 
     # -- effects ------------------------------------------------------------------------------------------
 
-    def _perform(self, effects: Iterable[wish.Effect]) -> None:
+    def _perform(self, effects: Iterable[fragment_machine.Effect]) -> None:
         for effect in effects:
             match effect:
-                case wish.Survey():
+                case fragment_machine.SurveyTarget():
                     self._tasks.start(self._survey(effect.target), "survey")
-                case wish.ReadRun(entries):
+                case fragment_machine.ReadRun(entries):
                     self._step(partial(self._read, entries), entries, self._machine.on_read_failed)
-                case wish.WriteRun(target, entries):
+                case fragment_machine.WriteRun(target, entries):
                     self._step(partial(self._write, target, entries), entries, self._machine.on_write_failed)
-                case wish.VerifyRun(target, entries):
+                case fragment_machine.VerifyRun(target, entries):
                     self._entries.pop(entries[0], None)
                     self._step(partial(self._verify, target, entries), entries, self._machine.on_verify_failed)
-                case wish.SwapBookie():
+                case fragment_machine.SwapBookie():
                     self._tasks.start(self._swap(effect), "swap")
-                case wish.WakeAt():
+                case fragment_machine.WakeAt():
                     if self._timer is not None:
                         self._timer.cancel()
                     self._timer = self._loop.call_at(effect.time, self._on_time)
-                case wish.Finished():
+                case fragment_machine.CopyFinished():
                     if not self._done.done():
                         self._done.set_result(effect)
                 case _:
@@ -228,9 +228,9 @@ class _RepairShell:
 
     def _step(
         self,
-        work: Callable[[], Coroutine[Any, Any, list[wish.Effect]]],
+        work: Callable[[], Coroutine[Any, Any, list[fragment_machine.Effect]]],
         entries: Sequence[int],
-        failed: Callable[[int, BookKeeperError, float], list[wish.Effect]],
+        failed: Callable[[int, BookKeeperError, float], list[fragment_machine.Effect]],
     ) -> None:
         """One step of a run: what comes of it goes to the machine."""
 
@@ -257,7 +257,7 @@ class _RepairShell:
 
     # -- one run ------------------------------------------------------------------------------------------
 
-    async def _read(self, entries: Sequence[int]) -> list[wish.Effect]:
+    async def _read(self, entries: Sequence[int]) -> list[fragment_machine.Effect]:
         first, most = entries[0], 2 * self._shop.config.run_bytes
         if isinstance(entries, range) and self._source.reads_batches(self._record.metadata.fragment_of(first).ensemble):
             found = await self._source.read(first, len(entries), whole=True, bytes_max=most)
@@ -271,7 +271,7 @@ class _RepairShell:
         self._entries[first] = found
         return self._machine.on_read(first, sum(map(len, found)), self._loop.time(), len(found))
 
-    async def _write(self, target: BookieId, entries: Sequence[int]) -> list[wish.Effect]:
+    async def _write(self, target: BookieId, entries: Sequence[int]) -> list[fragment_machine.Effect]:
         """Recovery adds without priority: what they rebuild is not more urgent than what is written now."""
         first, ledger_id = entries[0], self._record.ledger_id
         key = self._digest.master_key
@@ -287,7 +287,7 @@ class _RepairShell:
         self._shop.on_copied(len(adds), sum(map(len, packets)))
         return self._machine.on_written(first, self._loop.time())
 
-    async def _verify(self, target: BookieId, entries: Sequence[int]) -> list[wish.Effect]:
+    async def _verify(self, target: BookieId, entries: Sequence[int]) -> list[fragment_machine.Effect]:
         at = 0
         while at < len(entries):
             batch = isinstance(entries, range) and len(entries) - at > 1 and self._source.reads_batches([target])
@@ -310,7 +310,7 @@ class _RepairShell:
             raise MalformedFrameError(f"{what}: a {type(reply).__name__}")
         self._source.on_batch_answered(target)
         digest, body = self._digest, reply.body
-        found = runs.split_entries(body, 0, len(body), ledger_id, first, digest.digest_type, digest.mac_key)
+        found = codec.split_entries(body, 0, len(body), ledger_id, first, digest.digest_type, digest.mac_key)
         if not found.payloads:
             raise DigestMismatchError(f"{what}: digest or ids differ")
         return len(found.payloads)
@@ -328,7 +328,7 @@ class _RepairShell:
 
     # -- the swap -----------------------------------------------------------------------------------------
 
-    async def _swap(self, swap: wish.SwapBookie) -> None:
+    async def _swap(self, swap: fragment_machine.SwapBookie) -> None:
         """By compare-and-set (A2), in the life of the ledger that was copied (A2a) and in that of the target to which
         it was copied (A2b); whatever comes of it, what is stored then decides (M8)."""
         assert self._planned.value is swap.over, "the machine plans over what it was told last"
@@ -336,13 +336,13 @@ class _RepairShell:
             try:
                 if self._shop.locked and not await holds_lock(self._services.metadata, self._record.ledger_id):
                     raise MetadataError(f"the lock of ledger {self._record.ledger_id}'s repair is lost: begin again")
-                life = await self._services.metadata.bookies.life(swap.new)
-                if life != self._life:
-                    self._life = life
+                incarnation = await self._services.metadata.bookies.incarnation(swap.new)
+                if incarnation != self._incarnation:
+                    self._incarnation = incarnation
                     self._perform(self._machine.on_target_reborn(self._loop.time()))
                     return
                 new = swap.over.swap_bookie(swap.first_entry, swap.old, swap.new)
-                await self._record.write(new, self._planned, same_life=True, only_if=life.conditions)
+                await self._record.write(new, self._planned, same_creation=True, only_if=incarnation.conditions)
             except MetadataConflictError:
                 await self._record.refresh()
             except STORE_AWAY:
@@ -352,7 +352,7 @@ class _RepairShell:
         except BookKeeperError as error:
             effects = self._machine.on_store_failed(error, self._loop.time())
         else:
-            self._planned = self._record.stored
+            self._planned = self._record.versioned
             effects = self._machine.on_stored(self._planned.value, self._loop.time())
         self._perform(effects)
 

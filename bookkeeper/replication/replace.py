@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledgers.ledger_record import LedgerRecord
 from bookkeeper.errors import IllegalOperationError, MetadataConflictError, NotEnoughBookiesError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.replication.copies import Copy, copies_of
-from bookkeeper.replication.fragment import CopyConfig, Outcome
+from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
 from bookkeeper.replication.marks import repair_lock
-from bookkeeper.replication.repair import Brought, Workshop, bring
+from bookkeeper.replication.repair import RepairContext, RepairResult, bring
 from bookkeeper.replication.throttle import Throttle
 
 _log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ async def replicate_fragment(
     config: CopyConfig | None = None,
     on_copied: Callable[[int, int], None] = lambda entries, size: None,
     owner: str = "bookkeeper-py",
-) -> Brought:
+) -> RepairResult:
     """Bring one fragment's share of ``bookie`` to another bookie, and put that one into its place (A1-A6).
 
     Works while ``bookie`` is up, and when it is gone for good, as long as one good copy of each entry can be read.
@@ -94,11 +94,11 @@ async def replicate_unlocked(
     config: CopyConfig | None = None,
     on_copied: Callable[[int, int], None] = lambda entries, size: None,
     locked: bool = False,
-) -> Brought:
+) -> RepairResult:
     """The same without taking the lock: where all bookies are of this package, for they drop no surplus copies (A2);
     or ``locked``: the caller holds it."""
     services = client.services
-    shop = Workshop(
+    shop = RepairContext(
         services=services,
         config=config or CopyConfig(),
         throttle=Throttle(bytes_per_s),
@@ -122,12 +122,12 @@ async def replicate_unlocked(
 
 
 async def replace_copy(
-    shop: Workshop,
+    shop: RepairContext,
     record: LedgerRecord,
     copy: Copy,
     exclude: Collection[BookieId] = (),
     only: Collection[BookieId] = (),
-) -> Brought:
+) -> RepairResult:
     """Bring ``copy`` to somebody (of ``only``, if that is given), the next one if a target fails; how the last
     attempt ended.
 
@@ -137,7 +137,7 @@ async def replace_copy(
     for _ in range(TARGETS_MAX):
         target = await _choose(shop, record, copy, tried, only)
         brought = await bring(shop, record, copy, target)
-        if brought.outcome is not Outcome.FAILED or not brought.target_at_fault:
+        if brought.outcome is not CopyOutcome.FAILED or not brought.target_at_fault:
             return brought
         _log.warning("ledger %d: %s cannot take %s: %s", record.ledger_id, target, copy, brought.error)
         shop.services.watcher.quarantine(target)
@@ -147,7 +147,7 @@ async def replace_copy(
 
 
 async def _choose(
-    shop: Workshop, record: LedgerRecord, copy: Copy, exclude: Collection[BookieId], only: Collection[BookieId]
+    shop: RepairContext, record: LedgerRecord, copy: Copy, exclude: Collection[BookieId], only: Collection[BookieId]
 ) -> BookieId:
     watcher, metadata = shop.services.watcher, record.metadata
     ensemble = metadata.fragment_of(copy.first_entry).ensemble

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from bookkeeper.client.asking import ask, failure_of
-from bookkeeper.client.bookie_pool import BookiePool, Use
+from bookkeeper.client.bookies.bookie_pool import BookiePool, Use
+from bookkeeper.client.bookies.bookie_request import ask, failure_of
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.services import Services
+from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookieUnavailableError, BookKeeperError, IllegalOperationError, MalformedFrameError
 from bookkeeper.ids import Address, BookieId, IdRanges, LedgerId
@@ -31,7 +31,7 @@ START_MAX: Final = 1 << 62
 
 
 @dataclass(slots=True)
-class Held:
+class HeldLedgers:
     """What the bookies said."""
 
     asked: dict[BookieId, int] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Held:
     """Ids that must not be given out again."""
 
 
-async def look(client: BookKeeper, addresses: Mapping[BookieId, Address] | None = None) -> Held:
+async def look(client: BookKeeper, addresses: Mapping[BookieId, Address] | None = None) -> HeldLedgers:
     """Ask every known bookie. Changes nothing.
 
     Args:
@@ -69,7 +69,7 @@ async def look(client: BookKeeper, addresses: Mapping[BookieId, Address] | None 
                     f"{bookie} is not registered: where it listens is told by --bookie {bookie}=HOST:PORT"
                 ) from None
 
-    found = Held()
+    found = HeldLedgers()
     listed = IdRanges()
     async for ledger_id in metadata.ledgers.list():
         listed.add(ledger_id)
@@ -87,7 +87,9 @@ async def look(client: BookKeeper, addresses: Mapping[BookieId, Address] | None 
     return found
 
 
-async def accept(client: BookKeeper, held: Held, *, keep_s: int = KEEP_S, without: frozenset[str] = frozenset()) -> int:
+async def accept(
+    client: BookKeeper, held: HeldLedgers, *, keep_s: int = KEEP_S, without: frozenset[str] = frozenset()
+) -> int:
     """Go on from what the metadata show; the lowest id that can be given out from now on.
 
     Raises:
@@ -108,7 +110,7 @@ async def accept(client: BookKeeper, held: Held, *, keep_s: int = KEEP_S, withou
     )
 
 
-async def _ask_one(services: Services, bookie: BookieId, listed: IdRanges, found: Held) -> None:
+async def _ask_one(services: ClientServices, bookie: BookieId, listed: IdRanges, found: HeldLedgers) -> None:
     try:
         held = await _list(services, bookie, ledgers_held)
         dropped = await _list(services, bookie, ledgers_dropped)
@@ -124,7 +126,7 @@ async def _ask_one(services: Services, bookie: BookieId, listed: IdRanges, found
                 found.unknown.setdefault(LedgerId(ledger_id), []).append(bookie)
 
 
-async def _list(services: Services, bookie: BookieId, which: Callable[[int], LedgerId]) -> list[tuple[int, int]]:
+async def _list(services: ClientServices, bookie: BookieId, which: Callable[[int], LedgerId]) -> list[tuple[int, int]]:
     """Ranges of ledger ids, page by page."""
     found: list[tuple[int, int]] = []
     start = 0
@@ -134,7 +136,7 @@ async def _list(services: Services, bookie: BookieId, which: Callable[[int], Led
     return found
 
 
-async def _page(services: Services, bookie: BookieId, which: LedgerId) -> list[tuple[int, int]]:
+async def _page(services: ClientServices, bookie: BookieId, which: LedgerId) -> list[tuple[int, int]]:
     answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
     what = f"ledgers of {bookie}"
     tasks = Tasks(what)

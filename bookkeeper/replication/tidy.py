@@ -12,12 +12,12 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledgers.ledger_record import LedgerRecord
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
-from bookkeeper.replication.check import Incomplete, incomplete_copies
-from bookkeeper.replication.marks import Mark, marked_ledgers, read_mark, remove_mark, repair_lock
-from bookkeeper.replication.repair import Workshop, bring
+from bookkeeper.replication.check import IncompleteCopy, incomplete_copies
+from bookkeeper.replication.marks import UnderReplicationMark, marked_ledgers, read_mark, remove_mark, repair_lock
+from bookkeeper.replication.repair import RepairContext, bring
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class TidiedMark:
 
 
 async def tidy_marks(
-    shop: Workshop, bookies: Collection[BookieId], ledgers: Collection[LedgerId], owner: str
+    shop: RepairContext, bookies: Collection[BookieId], ledgers: Collection[LedgerId], owner: str
 ) -> list[TidiedMark]:
     """Look at the marks that name one of ``bookies``, and at those of ``ledgers``. One that cannot be dealt with does
     not hold up the others (A8).
@@ -57,7 +57,7 @@ async def tidy_marks(
     return found
 
 
-async def tidy_mark(shop: Workshop, mark: Mark) -> TidiedMark:
+async def tidy_mark(shop: RepairContext, mark: UnderReplicationMark) -> TidiedMark:
     """Verify the ledger, complete what can be completed, remove the mark if the ledger is whole (A7).
 
     Raises: BookKeeperError: nothing can be said now; the mark stays.
@@ -77,15 +77,15 @@ async def tidy_mark(shop: Workshop, mark: Mark) -> TidiedMark:
         lacking = await incomplete_copies(shop, record)
     if lacking:
         return TidiedMark(ledger_id, False, "; ".join(map(str, lacking)))
-    verified = record.stored.version
+    verified = record.versioned.version
     await record.refresh()
-    if record.stored.version != verified:
+    if record.versioned.version != verified:
         return TidiedMark(ledger_id, False, "its metadata changed while it was verified")
     removed = await remove_mark(services.metadata, mark)
     return TidiedMark(ledger_id, removed, "every copy is whole" if removed else "it was marked again meanwhile")
 
 
-async def _complete(shop: Workshop, record: LedgerRecord, lacking: Incomplete) -> None:
+async def _complete(shop: RepairContext, record: LedgerRecord, lacking: IncompleteCopy) -> None:
     """Bring a bookie what it lacks of its own share, where it is."""
     brought = await bring(shop, record, lacking.copy, lacking.copy.bookie)
     if brought.error is not None:

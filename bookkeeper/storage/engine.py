@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from struct import Struct
 
+from bookkeeper.codec import ENTRY_HEADER, RECORD_HEADER, Adds, Answers, Reads, Run, record
 from bookkeeper.errors import (
     BadRequestError,
     BookieFailedError,
@@ -34,28 +35,33 @@ from bookkeeper.errors import (
     check,
 )
 from bookkeeper.ids import EntryId, IdRanges, LedgerId
-from bookkeeper.runs import ENTRY_HEADER, RECORD_HEADER, Adds, Answers, Reads, Run, record
 from bookkeeper.seams import Buffer, Disk, File, Space, Workers
-from bookkeeper.storage.at_hand import ReadsAtHand
+from bookkeeper.storage.checkpoint.checkpointer import Checkpointer, StorageWorkers, give_up_reserve
 from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable import NO_SPACE
-from bookkeeper.storage.entry_index import PageCache
-from bookkeeper.storage.entry_log import EntryLogWriter
-from bookkeeper.storage.group_commit import GroupCommit, Hooks
-from bookkeeper.storage.housekeeping import Housekeeping, WorkerHub, give_up_reserve
-from bookkeeper.storage.ledger_state import Kind, LedgerState, explicit_lac_body, same_payload, state_record
-from bookkeeper.storage.reading import EntryReader
-from bookkeeper.storage.shapes import (
+from bookkeeper.storage.durable_file import NO_SPACE
+from bookkeeper.storage.entry_log.entry_log_file import EntryLogWriter
+from bookkeeper.storage.index.entry_index import PageCache
+from bookkeeper.storage.journal.group_commit import GroupCommit, Hooks
+from bookkeeper.storage.ledger_descriptor import (
+    LedgerDescriptor,
+    StateRecordKind,
+    explicit_lac_body,
+    same_payload,
+    state_record,
+)
+from bookkeeper.storage.reads.cached_reads import CachedReads
+from bookkeeper.storage.reads.entry_reader import EntryReader
+from bookkeeper.storage.results import (
     NOTHING_KNOWN,
     AvailabilityRun,
     Done,
     EngineState,
     EngineStats,
-    Known,
     OpenReport,
     PackedEntries,
+    PublishedProgress,
 )
-from bookkeeper.storage.start import Started, start
+from bookkeeper.storage.start.replay import ReplayedDisk, start
 
 __all__ = ["AvailabilityRun", "Done", "Engine", "EngineState", "EngineStats", "OpenReport", "PackedEntries"]
 
@@ -74,14 +80,14 @@ class Engine:
         config: StorageConfig,
         disk: Disk,
         workers: Workers,
-        began: Started,
+        began: ReplayedDisk,
         boot: int,
         monotonic: Callable[[], float] | None,
         call_later: Callable[[float, Callable[[], None]], object] | None,
     ) -> None:
         self._config, self._disk = config, disk
         self._states, self._dropped = began.states, began.dropped
-        self._dirty: dict[int, LedgerState] = {}
+        self._dirty: dict[int, LedgerDescriptor] = {}
         """Changed since the last checkpoint."""
         self._complete: set[int] = set()
         """Ledgers out of limbo."""
@@ -95,8 +101,8 @@ class Engine:
         self._resume: Callable[[], None] = _nothing
         self._state_callback: Callable[[EngineState, str], None] | None = None
         self.report, self.stats, self.state = began.report, EngineStats(), EngineState.WRITABLE
-        manifest, hub = began.manifest, WorkerHub(workers)
-        self._hub = hub
+        manifest, storage_workers = began.manifest, StorageWorkers(workers)
+        self._storage_workers = storage_workers
         hooks = Hooks(
             created_log=self._created_log,
             covered=lambda group: self._house.group_covered(group),
@@ -105,14 +111,14 @@ class Engine:
             pressure=lambda on: self._pause() if on else self._resume(),
         )
         logs = EntryLogWriter(disk, config.ledger_dir, manifest.directory_id, boot)
-        self._books = began.books
+        self._books = began.entry_logs
         self._commit = GroupCommit(
             config=config,
             journal=began.journal,
             logs=logs,
-            books=began.books,
-            worker=lambda: hub.get("journal"),
-            log_worker=lambda: hub.get("log"),
+            entry_logs=began.entry_logs,
+            worker=lambda: storage_workers.get("journal"),
+            log_worker=lambda: storage_workers.get("log"),
             hooks=hooks,
             stats=self.stats,
             sequence=manifest.sequence,
@@ -125,21 +131,21 @@ class Engine:
         self._reader = EntryReader(
             disk=disk,
             directory=config.ledger_dir,
-            books=began.books,
+            entry_logs=began.entry_logs,
             pages=PageCache(config.page_cache_pages),
             stats=self.stats,
-            worker=lambda: hub.get("read"),
+            worker=lambda: storage_workers.get("read"),
             commit=self._commit,
             index_damaged=lambda error: self._house.index_damaged(error),
         )
-        self._at_hand = ReadsAtHand(self._reader)
-        self._house = Housekeeping(
+        self._at_hand = CachedReads(self._reader)
+        self._house = Checkpointer(
             config=config,
             disk=disk,
-            hub=hub,
+            storage_workers=storage_workers,
             commit=self._commit,
             reader=self._reader,
-            books=began.books,
+            entry_logs=began.entry_logs,
             journal=began.journal,
             states=self._states,
             dropped=self._dropped,
@@ -161,7 +167,7 @@ class Engine:
         workers: Workers,
         *,
         boot: int = 0,
-        known: Known = NOTHING_KNOWN,
+        known: PublishedProgress = NOTHING_KNOWN,
         monotonic: Callable[[], float] | None = None,
         call_later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> Engine:
@@ -270,10 +276,10 @@ class Engine:
             if state is None or not state.fenced:
                 self._refuse_if_stopped()
                 if state is None:
-                    state = self._states[ledger_id] = LedgerState(ledger_id, master_key)
+                    state = self._states[ledger_id] = LedgerDescriptor(ledger_id, master_key)
                 state.fenced = True
                 self._dirty[ledger_id] = state
-                self._commit.add_record(ledger_id, state_record(ledger_id, Kind.FENCED, master_key))
+                self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.FENCED, master_key))
         self._commit.when_durable(callback)
 
     def set_explicit_lac(self, ledger_id: LedgerId, master_key: bytes, lac: int, blob: Buffer, callback: Done) -> None:
@@ -288,7 +294,7 @@ class Engine:
         if lac >= state.explicit_lac:
             rises = lac > state.lac
             body = explicit_lac_body(master_key, bytes(blob))
-            self._commit.add_record(ledger_id, state_record(ledger_id, Kind.EXPLICIT_LAC, body, lac))
+            self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.EXPLICIT_LAC, body, lac))
             state.raise_explicit_lac(lac, bytes(blob))
             self._dirty[ledger_id] = state
             if rises:
@@ -445,7 +451,7 @@ class Engine:
         is_dead = dead if callable(dead) else dead.__contains__
         for ledger_id in [key for key in self._states if is_dead(LedgerId(key))]:
             self._refuse_if_stopped()
-            self._commit.add_record(ledger_id, state_record(ledger_id, Kind.DROPPED))
+            self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.DROPPED))
             del self._states[ledger_id]
             self._dirty.pop(ledger_id, None)
             self._dropped.add(ledger_id)
@@ -521,7 +527,7 @@ class Engine:
     def close_blocking(self) -> None:
         """The same on this thread, for programs without a loop: only when no worker has anything in hand."""
         check(not self._commit.busy and not self._house.running, "P3", "a worker is at work")
-        self._hub.inline = True
+        self._storage_workers.inline = True
         errors: list[BaseException | None] = []
         self.close(errors.append)
         if errors and errors[0] is not None:
@@ -551,19 +557,21 @@ class Engine:
             return False
         return self._suspects is None or ledger_id in self._suspects
 
-    def _known(self, ledger_id: int, key: bytes) -> LedgerState | None:
+    def _known(self, ledger_id: int, key: bytes) -> LedgerDescriptor | None:
         """The ledger's state, if there is one; its key is compared (B4), or set if none is known."""
         state = self._states.get(ledger_id)
         if state is not None:
             if state.key is None:
                 state.key = key
                 self._dirty[ledger_id] = state
-                self._commit.add_record(ledger_id, state_record(ledger_id, Kind.KEY, key))
+                self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.KEY, key))
             else:
                 state.check_key(key)
         return state
 
-    def _admit(self, ledger_id: int, key: bytes, recovery: bool, *, fenced_too: bool = False) -> LedgerState | None:
+    def _admit(
+        self, ledger_id: int, key: bytes, recovery: bool, *, fenced_too: bool = False
+    ) -> LedgerDescriptor | None:
         """Whether something may be added to a ledger; its state, if there is one."""
         if self.state is not EngineState.WRITABLE or self._closing:
             self._refuse_if_stopped()
@@ -578,13 +586,13 @@ class Engine:
             raise LedgerFencedError(f"ledger {ledger_id} is fenced")
         return state
 
-    def _begin_ledger(self, ledger_id: int, key: bytes) -> LedgerState:
+    def _begin_ledger(self, ledger_id: int, key: bytes) -> LedgerDescriptor:
         """A ledger is met for the first time: its key goes ahead of its entries (B4, K19)."""
-        state = self._states[ledger_id] = self._dirty[ledger_id] = LedgerState(LedgerId(ledger_id), key)
-        self._commit.add_record(ledger_id, state_record(ledger_id, Kind.KEY, key))
+        state = self._states[ledger_id] = self._dirty[ledger_id] = LedgerDescriptor(LedgerId(ledger_id), key)
+        self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.KEY, key))
         return state
 
-    def _check_repeats(self, state: LedgerState, adds: Adds, i0: int, i1: int, begin: int) -> None:
+    def _check_repeats(self, state: LedgerDescriptor, adds: Adds, i0: int, i1: int, begin: int) -> None:
         """B6: an id that is taken may come again with the same payload only (as far as that is at hand)."""
         view = memoryview(adds.records)
         for at in range(i0, i1):
@@ -595,7 +603,7 @@ class Engine:
                     raise DuplicateEntryError(f"entry {entry_id} of ledger {state.ledger_id} has another payload")
             begin = end
 
-    def _found(self, ledger_id: int) -> LedgerState:
+    def _found(self, ledger_id: int) -> LedgerDescriptor:
         if (state := self._states.get(ledger_id)) is not None:
             return state
         if self._unknown(ledger_id) and ledger_id not in self._dropped:

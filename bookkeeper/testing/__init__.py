@@ -7,13 +7,12 @@ from bookkeeper.testing.disk import Fault, NodeCrashed, SimDisk
 from bookkeeper.testing.loop import SimDeadlockError, SimLoop
 from bookkeeper.testing.network import SimNetwork, Weather
 from bookkeeper.testing.trace import Trace
-from bookkeeper.testing.world import Node, Pace, SimClock, SimWorker, World
+from bookkeeper.testing.world import Node, SimClock, SimWorker, WorkerPace, World
 
 __all__ = [
     "Fault",
     "Node",
     "NodeCrashed",
-    "Pace",
     "SimClock",
     "SimDeadlockError",
     "SimDisk",
@@ -22,5 +21,6 @@ __all__ = [
     "SimWorker",
     "Trace",
     "Weather",
+    "WorkerPace",
     "World",
 ]

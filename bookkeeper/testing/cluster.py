@@ -35,10 +35,11 @@ from bookkeeper.errors import MetadataError, check
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.ledger.metadata import broken_rule
-from bookkeeper.meta import Metadata, ledger_format
+from bookkeeper.meta import Metadata
 from bookkeeper.meta.cluster import init_cluster_in
-from bookkeeper.meta.memory import MemoryCluster, MemoryStore
-from bookkeeper.meta.tree import Transaction
+from bookkeeper.meta.records import ledger_format
+from bookkeeper.meta.stores.memory import MemoryCluster, MemoryStore
+from bookkeeper.meta.stores.tree import Transaction
 from bookkeeper.seams import Net, Seams
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.testing.disk import SimDisk

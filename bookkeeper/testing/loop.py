@@ -22,7 +22,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class Owner(Protocol):
+class CallbackOwner(Protocol):
     """Whose callbacks these are."""
 
     alive: bool
@@ -31,7 +31,7 @@ class Owner(Protocol):
     tasks: list[asyncio.Task[Any]]
 
 
-OWNER: contextvars.ContextVar[Owner | None] = contextvars.ContextVar("owner", default=None)
+OWNER: contextvars.ContextVar[CallbackOwner | None] = contextvars.ContextVar("owner", default=None)
 """The node on whose behalf the running code runs; None is the test itself."""
 
 
@@ -45,7 +45,7 @@ class SimDeadlockError(RuntimeError):
 
 def _suppressed(handle: asyncio.Handle) -> bool:
     """True if the handle's owner is dead (it never runs) or frozen (it runs after the thaw)."""
-    owner: Owner | None = handle._context.get(OWNER)  # type: ignore[attr-defined]
+    owner: CallbackOwner | None = handle._context.get(OWNER)  # type: ignore[attr-defined]
     if owner is None:
         return False
     if not owner.alive:
@@ -185,7 +185,7 @@ class SimLoop(asyncio.BaseEventLoop):
             owner.tasks.append(task)
         return task
 
-    def thaw(self, owner: Owner) -> None:
+    def thaw(self, owner: CallbackOwner) -> None:
         """Everything held back for ``owner`` becomes ready, in its order."""
         held, owner.held = owner.held, []
         self._ready.extend(held)  # type: ignore[attr-defined]

@@ -31,14 +31,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bookkeeper.meta.cluster import init_cluster_in
-from bookkeeper.meta.memory import Snapshot
+from bookkeeper.meta.stores.memory import MemorySnapshot
 from bookkeeper.testing import sim_plan
 from bookkeeper.testing.sim_actors import MAKERS, Actor
 from bookkeeper.testing.sim_bugs import BUGS, planted
 from bookkeeper.testing.sim_cluster import SwarmCluster
 from bookkeeper.testing.sim_faults import Nemesis
 from bookkeeper.testing.sim_history import check_history
-from bookkeeper.testing.sim_plan import Plan
+from bookkeeper.testing.sim_plan import WorldPlan
 from bookkeeper.testing.sim_quiet import quiet_phase
 from bookkeeper.testing.sim_rollback import PutBack
 
@@ -51,7 +51,7 @@ class Result:
     """What one seed gave."""
 
     seed: int
-    plan: Plan
+    plan: WorldPlan
     bug: str | None = None
     problems: list[str] = field(default_factory=list)
     digest: str = ""
@@ -132,7 +132,7 @@ async def _simulate(cluster: SwarmCluster) -> None:
         await quiet_phase(cluster, actors)
 
 
-async def _backup(cluster: SwarmCluster) -> Snapshot:
+async def _backup(cluster: SwarmCluster) -> MemorySnapshot:
     await asyncio.sleep(cluster.plan.rollback_after_s)
     return cluster.store.snapshot()
 

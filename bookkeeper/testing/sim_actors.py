@@ -13,8 +13,8 @@ from random import Random
 from typing import Any, Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_handle import WriteHandle
-from bookkeeper.client.read_handle import ReadHandle
+from bookkeeper.client.read.read_handle import ReadHandle
+from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import (
     BookKeeperError,
     DataMissingError,
@@ -27,7 +27,7 @@ from bookkeeper.replication.copies import copies_of
 from bookkeeper.replication.replace import replicate_unlocked
 from bookkeeper.seams import Seams
 from bookkeeper.testing.sim_cluster import SwarmCluster
-from bookkeeper.testing.sim_history import Kind, make_payload
+from bookkeeper.testing.sim_history import EventKind, make_payload
 from bookkeeper.testing.world import Node
 
 PASSWORD: Final = b"sim"
@@ -90,12 +90,12 @@ class Actor:
     def note_lac(self, process: str, reader: ReadHandle) -> None:
         """What a reader believes, beside what the writer had confirmed (L3)."""
         confirmed = -2 if reader.closed else self.cluster.handles[reader.id].last_add_confirmed
-        self.history.add(Kind.LAC, process, reader.id, entry=reader.last_add_confirmed, number=confirmed)
+        self.history.add(EventKind.LAC, process, reader.id, entry=reader.last_add_confirmed, number=confirmed)
 
     def note_end(self, process: str, reader: ReadHandle) -> None:
         if reader.closed:
             self.history.add(
-                Kind.CLOSED, process, reader.id, entry=reader.last_add_confirmed, number=reader.metadata.length
+                EventKind.CLOSED, process, reader.id, entry=reader.last_add_confirmed, number=reader.metadata.length
             )
 
     async def read_range(self, process: str, reader: ReadHandle, first: int, last: int) -> bool:
@@ -103,10 +103,10 @@ class Actor:
         at = first
         try:
             async for entry in reader.read(first, last):
-                self.history.add(Kind.READ, process, reader.id, entry=entry.entry_id, payload=entry.payload)
+                self.history.add(EventKind.READ, process, reader.id, entry=entry.entry_id, payload=entry.payload)
                 at = entry.entry_id + 1
         except (DataMissingError, NoSuchEntryError):
-            self.history.add(Kind.MISSING, process, reader.id, entry=at)
+            self.history.add(EventKind.MISSING, process, reader.id, entry=at)
             return False
         except BookKeeperError:
             return False
@@ -166,7 +166,7 @@ class _WriterOf:
     def next_payload(self) -> bytes:
         size = self.rng.choice([0, 1, 20, 20, 100, 100, 600, 3000])
         payload = make_payload(self.handle.id, self.number, self.rng, size)
-        self.cluster.history.add(Kind.INVOKE, self.process, self.handle.id, payload=payload, number=self.number)
+        self.cluster.history.add(EventKind.INVOKE, self.process, self.handle.id, payload=payload, number=self.number)
         self.number += 1
         return payload
 
@@ -207,13 +207,13 @@ class _WriterOf:
         cluster, ledger = self.cluster, self.handle.id
         path = cluster.ledger_path(ledger)
         for payload, entry in zip(payloads, entries, strict=True):
-            cluster.history.add(Kind.ACK, self.process, ledger, entry=entry, payload=payload)
+            cluster.history.add(EventKind.ACK, self.process, ledger, entry=entry, payload=payload)
             cluster.monitor.on_ack(ledger, entry, cluster.store.seen[path])
 
     def note_error(self, error: BaseException) -> None:
         self.cluster.monitor.count(f"appends ended by {type(error).__name__}")
         if isinstance(error, BookKeeperError) and not isinstance(error, TooManyRequestsError):
-            self.cluster.history.add(Kind.FAILED, self.process, self.handle.id)
+            self.cluster.history.add(EventKind.FAILED, self.process, self.handle.id)
 
     async def end(self) -> None:
         """Close the ledger, let go of it, or just stop."""
@@ -225,7 +225,7 @@ class _WriterOf:
                 last, length = self.handle.last_add_confirmed, self.handle.length
                 await self.handle.close()
                 if self.handle.metadata.is_closed and last == self.handle.metadata.last_entry:
-                    self.cluster.history.add(Kind.CLOSED, self.process, self.handle.id, entry=last, number=length)
+                    self.cluster.history.add(EventKind.CLOSED, self.process, self.handle.id, entry=last, number=length)
                 self.cluster.monitor.count("closes")
             elif way < 0.8:
                 await self.handle.abandon()
@@ -318,7 +318,7 @@ class Recoverer(Actor):
         first = 0 if whole else self.rng.randint(0, last + 1)
         complete = await self.read_range(process, reader, first, last)
         if complete and whole:
-            self.history.add(Kind.SCANNED, process, ledger, entry=last)
+            self.history.add(EventKind.SCANNED, process, ledger, entry=last)
         await reader.close()
         return complete
 
@@ -360,10 +360,10 @@ class Tailer(Actor):
         try:
             async for entry in reader.tail(at):
                 self.note_lac(process, reader)
-                self.history.add(Kind.READ, process, reader.id, entry=entry.entry_id, payload=entry.payload)
+                self.history.add(EventKind.READ, process, reader.id, entry=entry.entry_id, payload=entry.payload)
                 at = entry.entry_id + 1
         except (DataMissingError, NoSuchEntryError):
-            self.history.add(Kind.MISSING, process, reader.id, entry=at)
+            self.history.add(EventKind.MISSING, process, reader.id, entry=at)
             raise
         except NoSuchLedgerError:
             return

@@ -12,21 +12,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import bookkeeper.bookie.completion as completion
+import bookkeeper.bookie.identity.completion as completion
 import bookkeeper.bookie.lifecycle as lifecycle
-import bookkeeper.client.recover as recover_shell
+import bookkeeper.client.ledgers.ledger_recovery as recover_shell
 import bookkeeper.ledger.recovery as recovery_machine
-import bookkeeper.meta.ledgers as ledgers
-import bookkeeper.storage.checkpoint as checkpoint
-import bookkeeper.storage.durable as durable
-import bookkeeper.storage.journal as journal
-import bookkeeper.storage.start as storage_start
+import bookkeeper.meta.records.ledgers as ledgers
+import bookkeeper.storage.checkpoint.checkpoint as checkpoint
+import bookkeeper.storage.durable_file as durable
+import bookkeeper.storage.journal.group_writer as journal
+import bookkeeper.storage.start.replay as storage_start
 import bookkeeper.testing.sim_plan as sim_plan
 from bookkeeper.bookie.bookie import Bookie
-from bookkeeper.bookie.garbage_collector import GarbageCollector
-from bookkeeper.bookie.newcomer import Newcomer
-from bookkeeper.client.ledger_handle import WriteHandle
-from bookkeeper.client.read_handle import ReadHandle
+from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
+from bookkeeper.bookie.identity.stale_adds import StaleAdds
+from bookkeeper.client.read.read_handle import ReadHandle
+from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import (
     AddTimeoutError,
     BookieUnavailableError,
@@ -40,18 +40,18 @@ from bookkeeper.ledger import LedgerMetadata, LedgerState, classify
 from bookkeeper.ledger.answer import Answer
 from bookkeeper.ledger.metadata import with_ensemble
 from bookkeeper.ledger.recovery import FindStandIns, LedgerRecovery, WriteBack
-from bookkeeper.ledger.recovery_parts import Reading
+from bookkeeper.ledger.recovery_parts import EntryRead
 from bookkeeper.ledger.writer import LedgerWriter
-from bookkeeper.meta.deleted import DeletedIds
-from bookkeeper.meta.memory import MemoryStore
-from bookkeeper.meta.rollback import Beacon, Present
+from bookkeeper.meta.records.deleted_ids import DeletedIds
+from bookkeeper.meta.rollback import RollbackCheck, RollbackCounter
+from bookkeeper.meta.stores.memory import MemoryStore
 from bookkeeper.replication.fragment import FragmentCopy
 from bookkeeper.seams import File
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.entry_index import LOG_SHIFT, OFFSET_MASK
-from bookkeeper.storage.ledger_state import Kind, apply_state, state_record
-from bookkeeper.storage.ledger_state import LedgerState as StoredLedger
-from bookkeeper.storage.reading import EntryReader
+from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK
+from bookkeeper.storage.ledger_descriptor import LedgerDescriptor as StoredLedger
+from bookkeeper.storage.ledger_descriptor import StateRecordKind, apply_state, state_record
+from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.testing.disk import SimDisk
 from bookkeeper.testing.sim_plan import FIRST_WITH_DAMAGE, FIRST_WITH_ROLLBACK
 
@@ -118,10 +118,10 @@ def _bug(
 def _unfenced_reads(patch: Patch) -> None:
     """Recovery reads without the fence flag."""
 
-    def unfenced(entry_id: int, write_set: tuple[BookieId, ...], fence: bool) -> Reading:
-        return Reading(entry_id, write_set, False)
+    def unfenced(entry_id: int, write_set: tuple[BookieId, ...], fence: bool) -> EntryRead:
+        return EntryRead(entry_id, write_set, False)
 
-    patch(recovery_machine, "Reading", unfenced)
+    patch(recovery_machine, "EntryRead", unfenced)
 
 
 @_bug("negative-before-durable", "R3 B2", 1000)
@@ -211,7 +211,7 @@ def _ensemble_committed_early(patch: Patch) -> None:
             fragments = with_ensemble(begun.value.fragments, self._machine._written + 1, ensemble)
             with contextlib.suppress(BookKeeperError):
                 await self._record.write(replace(begun.value, fragments=fragments), begun)
-                self._begun = self._record.stored
+                self._begun = self._record.versioned
             self._perform(self._machine.on_stand_ins(stand_ins, self._loop.time()))
 
         self._tasks.start(commit(), "early")
@@ -306,9 +306,9 @@ def _replaced_still_counts(patch: Patch) -> None:
     seat_committed = LedgerWriter._seat_committed
 
     def seated(self: LedgerWriter, metadata: LedgerMetadata, now: float) -> Any:
-        before = self._seats
+        before = self._members
         effects = seat_committed(self, metadata, now)
-        for old, new in zip(before, self._seats, strict=True):
+        for old, new in zip(before, self._members, strict=True):
             new.acks = old.acks
         return effects
 
@@ -320,11 +320,11 @@ def _returned_without_asking(patch: Patch) -> None:
     """A bookie that was lost counts again as if it had never been away: what it missed is not sent anew."""
     revive = LedgerWriter._revive
 
-    def revived(self: LedgerWriter, seat: Any, now: float, effects: list[Any]) -> None:
-        acks = seat.acks
+    def revived(self: LedgerWriter, member: Any, now: float, effects: list[Any]) -> None:
+        acks = member.acks
         acks.add(acks.mark, self.next_entry)
-        revive(self, seat, now, [])
-        seat.acks = acks
+        revive(self, member, now, [])
+        member.acks = acks
 
     patch(LedgerWriter, "_revive", revived)
 
@@ -395,11 +395,11 @@ def _fence_without_key(patch: Patch) -> None:
             return
         state = self._states[ledger_id] = StoredLedger(ledger_id, master_key)
         state.fenced = True
-        self._commit.add_record(ledger_id, state_record(ledger_id, Kind.FENCED, b"?"))
+        self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.FENCED, b"?"))
         self._commit.when_durable(callback)
 
     def skipping(state: StoredLedger, kind: int, entry: Any) -> None:
-        if not (kind == Kind.FENCED and bytes(entry[-1:]) == b"?"):
+        if not (kind == StateRecordKind.FENCED and bytes(entry[-1:]) == b"?"):
             apply_state(state, kind, entry)
 
     patch(Engine, "fence", keyless)
@@ -464,7 +464,7 @@ def _fence_ignored(patch: Patch) -> None:
 @_bug("empty-disk-trusted", "W10a B5", 500)
 def _empty_disk_trusted(patch: Patch) -> None:
     """A bookie that starts on an empty disk takes itself for a new one, whatever its id was before."""
-    patch(Newcomer, "must_ask", lambda self, ledger_id: False)
+    patch(StaleAdds, "must_ask", lambda self, ledger_id: False)
     patch(Engine, "doubt", lambda self, ledgers: None)
 
 
@@ -518,7 +518,7 @@ def _swap_before_acknowledged(patch: Patch) -> None:
 @_bug("missing-log-is-empty", "K18 B5", 100, FIRST_WITH_DAMAGE)
 def _missing_log_is_empty(patch: Patch) -> None:
     """An entry log that is missing or too short is no loss, and what it should hold was never there."""
-    open_logs, found = storage_start._Starter._open_logs, EntryReader.find
+    open_logs, found = storage_start._Replay._open_logs, EntryReader.find
 
     def opened(self: Any) -> None:
         before = list(self.lost)
@@ -527,10 +527,10 @@ def _missing_log_is_empty(patch: Patch) -> None:
 
     def known(self: EntryReader, state: Any, entry_id: int, *held: Any) -> int:
         place = found(self, state, entry_id, *held)
-        log = self.books.logs.get(place >> LOG_SHIFT)
+        log = self.entry_logs.logs.get(place >> LOG_SHIFT)
         return place if log is not None and log.end > place & OFFSET_MASK else 0
 
-    patch(storage_start._Starter, "_open_logs", opened)
+    patch(storage_start._Replay, "_open_logs", opened)
     patch(EntryReader, "find", known)
 
 
@@ -547,24 +547,24 @@ def _damage_is_denied(patch: Patch) -> None:
 @_bug("damaged-index-is-empty", "K19 B5", 100, FIRST_WITH_DAMAGE)
 def _damaged_index_is_empty(patch: Patch) -> None:
     """An index segment that is damaged or missing is left out, and not made anew from the entry logs."""
-    load = storage_start._Starter._load_segments
+    load = storage_start._Replay._load_segments
 
     def loaded(self: Any) -> bool:
         load(self)
         return True
 
-    patch(storage_start._Starter, "_load_segments", loaded)
+    patch(storage_start._Replay, "_load_segments", loaded)
 
 
 @_bug("older-copy-believed", "K32", 100, FIRST_WITH_DAMAGE)
 def _older_copy_believed(patch: Patch) -> None:
     """A start does not compare what its directory knows with what is known elsewhere."""
-    init = storage_start._Starter.__init__
+    init = storage_start._Replay.__init__
 
     def begun(self: Any, config: Any, disk: Any, boot: int, known: Any, locks: Any) -> None:
         init(self, config, disk, boot, replace(known, boot=0, sequence=0), locks)
 
-    patch(storage_start._Starter, "__init__", begun)
+    patch(storage_start._Replay, "__init__", begun)
 
 
 @_bug("files-of-others-taken", "K32", 100, FIRST_WITH_DAMAGE)
@@ -592,7 +592,7 @@ def _limbo_takes_adds(patch: Patch) -> None:
             self._house.limbo = limbo
 
     patch(Engine, "_admit", admitted)
-    patch(Newcomer, "must_ask", lambda self, ledger_id: False)
+    patch(StaleAdds, "must_ask", lambda self, ledger_id: False)
 
 
 @_bug("whole-without-reading", "B9", 100, FIRST_WITH_DAMAGE)
@@ -627,8 +627,8 @@ def _rollback_ignored_by_collector(patch: Patch) -> None:
     async def believed(self: object, *args: object) -> None:
         return
 
-    patch(Present, "check_fresh", believed)
-    patch(Beacon, "count_up", believed)
+    patch(RollbackCheck, "check_fresh", believed)
+    patch(RollbackCounter, "count_up", believed)
     patch(DeletedIds, "add", believed)
 
 
@@ -640,7 +640,7 @@ def _rollback_ignored_at_start(patch: Patch) -> None:
         return
 
     patch(lifecycle, "check_metadata", believed)
-    patch(Beacon, "check", believed)
+    patch(RollbackCounter, "check", believed)
 
 
 @_bug("rollback-accepted-and-collected", "M10", 40, FIRST_WITH_ROLLBACK)

@@ -19,18 +19,19 @@ from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.client.ledger_handle import WriteHandle
+from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import BookKeeperError, InvariantError
 from bookkeeper.ledger import LedgerMetadata
-from bookkeeper.meta import Metadata, ledger_format
-from bookkeeper.meta.memory import MemoryStore, Snapshot
+from bookkeeper.meta import Metadata
+from bookkeeper.meta.records import ledger_format
+from bookkeeper.meta.stores.memory import MemorySnapshot, MemoryStore
 from bookkeeper.seams import Seams
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.cluster import CLIENT, SESSION_TIMEOUT_S, SimCluster, WitnessedStore, _Session, bookie_config
 from bookkeeper.testing.sim_history import History
 from bookkeeper.testing.sim_monitor import Monitor
-from bookkeeper.testing.sim_plan import Plan
+from bookkeeper.testing.sim_plan import WorldPlan
 from bookkeeper.testing.world import Node
 
 RESTART_S: Final = 1.0
@@ -99,7 +100,7 @@ class _WatchedServer(BookieServer):
 class SwarmCluster(SimCluster):
     """See the module; made from a plan."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WorldPlan) -> None:
         super().__init__(plan.seed, plan.bookies)
         self.plan = plan
         self.monitor = Monitor(self.committed)
@@ -150,7 +151,7 @@ class SwarmCluster(SimCluster):
         if not node.alive and node.name not in self.monitor.lost and not begins_anew:
             node.restart()
 
-    def put_back(self, backup: Snapshot) -> None:
+    def put_back(self, backup: MemorySnapshot) -> None:
         """The store shows an older state from now on. Until :meth:`trust` nothing is judged by it, and no user comes
         who never saw the newer one."""
         self.store.resting = self.monitor.resting = self.history.resting = True

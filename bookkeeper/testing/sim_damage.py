@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from bookkeeper.storage.journal_format import GROUP_HEADER
+from bookkeeper.storage.journal.journal_format import GROUP_HEADER
 from bookkeeper.testing.disk import SECTOR, SimDisk
 
 Files = dict[str, bytes]
@@ -32,7 +32,7 @@ FIRST_RECORD: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class LastGroup:
     """The last group that a bookie made durable."""
 
     path: str
@@ -51,7 +51,7 @@ class Tail:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class DirectoryBackup:
     """A bookie's directory as it was."""
 
     files: Files
@@ -60,7 +60,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Dealt:
+class DamageReport:
     """What was done, and how an operator undoes it where the bookie refuses to start."""
 
     what: str
@@ -82,7 +82,7 @@ class Damage:
         copy: how its files were some time ago.
     """
 
-    def __init__(self, rng: Random, disk: SimDisk, tail: Tail | None, copy: Copy | None) -> None:
+    def __init__(self, rng: Random, disk: SimDisk, tail: LastGroup | None, copy: DirectoryBackup | None) -> None:
         self._rng = rng
         self._disk = disk
         self._tail = tail
@@ -90,7 +90,7 @@ class Damage:
         self._before = files_of(disk)
         self._witness = tail is not None and tail.has_witness(self._before)
 
-    def rot(self) -> Dealt | None:
+    def rot(self) -> DamageReport | None:
         """A few bits are flipped, or a sector is as it was before, in one file; often in the last group of the journal,
         if that leaves a witness."""
         tail = self._tail
@@ -111,7 +111,7 @@ class Damage:
             return None
         return self._write({path: bytes(data)}, f"{what} of {path}")
 
-    def thin(self) -> Dealt | None:
+    def thin(self) -> DamageReport | None:
         """A file is gone, or as it was some time ago."""
         path = self._some_file()
         if path is None or (self._tail is not None and path == self._tail.path and not self._witness):
@@ -120,7 +120,7 @@ class Damage:
             return self._write({path: self._copy.files[path]}, f"{path} is an older one")
         return self._write({path: None}, f"{path} is gone")
 
-    def older_copy(self) -> Dealt | None:
+    def older_copy(self) -> DamageReport | None:
         """The directory is put back from an older copy, of an earlier life."""
         if self._copy is None:
             return None
@@ -143,7 +143,7 @@ class Damage:
         tail = self._tail
         return tail is not None and path == tail.path and place // SECTOR >= tail.offset // SECTOR
 
-    def _rot_in_tail(self, tail: Tail) -> Dealt | None:
+    def _rot_in_tail(self, tail: LastGroup) -> DamageReport | None:
         data = bytearray(self._before[tail.path])
         if bytes(data[tail.offset : tail.end]) != tail.data:
             return None  # it has been recycled
@@ -170,14 +170,14 @@ class Damage:
         data[begin:end] = old[begin:end].ljust(end - begin, b"\0")
         return f"an older sector at {begin}"
 
-    def _write(self, changes: dict[str, bytes | None], what: str) -> Dealt:
+    def _write(self, changes: dict[str, bytes | None], what: str) -> DamageReport:
         disk, before = self._disk, {path: self._before.get(path) for path in changes}
         disk.replace(changes)
         may_refuse = len(changes) == 1 and not any(_has_id(path) or path.endswith("birth.json") for path in changes)
-        return Dealt(what, lambda: disk.replace(before), may_refuse)
+        return DamageReport(what, lambda: disk.replace(before), may_refuse)
 
 
-def exchange(rng: Random, one: SimDisk, other: SimDisk) -> Dealt | None:
+def exchange(rng: Random, one: SimDisk, other: SimDisk) -> DamageReport | None:
     """Data files of two bookies change places; cookies and what else says who a bookie is stay."""
     mine, theirs = _data_of(one), _data_of(other)
     way = rng.random()
@@ -201,7 +201,7 @@ def exchange(rng: Random, one: SimDisk, other: SimDisk) -> Dealt | None:
 
     one.replace(to_one)
     other.replace(to_other)
-    return Dealt(f"{len(mine_gone)} and {len(theirs_gone)} files exchanged", undo, True)
+    return DamageReport(f"{len(mine_gone)} and {len(theirs_gone)} files exchanged", undo, True)
 
 
 def _data_of(disk: SimDisk) -> Files:

@@ -13,12 +13,12 @@ from random import Random
 from typing import Final
 
 from bookkeeper.errors import MetadataError, NoSuchKeyError
-from bookkeeper.meta.memory import Fate
+from bookkeeper.meta.stores.memory import Fate
 from bookkeeper.testing.cluster import SESSION_TIMEOUT_S
 from bookkeeper.testing.disk import Fault
 from bookkeeper.testing.network import Weather
 from bookkeeper.testing.sim_cluster import SwarmCluster
-from bookkeeper.testing.sim_damage import Copy, Damage, Dealt, exchange, files_of
+from bookkeeper.testing.sim_damage import Damage, DamageReport, DirectoryBackup, exchange, files_of
 from bookkeeper.testing.world import Node
 
 DAY_MS: Final = 86_400_000
@@ -37,7 +37,7 @@ class Nemesis:
         self._lost = False
         self._hurt = ""
         """The bookie whose files may be damaged."""
-        self._copy: Copy | None = None
+        self._copy: DirectoryBackup | None = None
         """Its files, some time ago."""
         cluster.store.interference = Distance(Random(0))
 
@@ -341,7 +341,7 @@ class Nemesis:
             return False
         boot = self.cluster.servers[node.name].boot
         if self._copy is None:
-            self._copy = Copy(files_of(node.disk), boot)
+            self._copy = DirectoryBackup(files_of(node.disk), boot)
         if self._copy.boot >= boot:
             node.crash()
             self._restart_later(node)
@@ -378,7 +378,7 @@ class Nemesis:
         return node
 
     def _damage(
-        self, deal: Callable[[Damage], Dealt | None], node: Node | None = None, *, power: bool | None = None
+        self, deal: Callable[[Damage], DamageReport | None], node: Node | None = None, *, power: bool | None = None
     ) -> bool:
         node = node or self._the_one()
         if node is None:
@@ -392,7 +392,7 @@ class Nemesis:
         self._start_damaged(node, dealt, [node])
         return dealt is not None
 
-    def _start_damaged(self, node: Node, dealt: Dealt | None, nodes: list[Node]) -> None:
+    def _start_damaged(self, node: Node, dealt: DamageReport | None, nodes: list[Node]) -> None:
         def undo() -> None:
             self.cluster.revive(node)
             if dealt is not None and dealt.may_refuse:
@@ -403,7 +403,7 @@ class Nemesis:
 
         self._for_a_while(undo, 0.05, 3)
 
-    async def _operator(self, dealt: Dealt, nodes: list[Node]) -> None:
+    async def _operator(self, dealt: DamageReport, nodes: list[Node]) -> None:
         """Where a bookie refuses to start, what was done is undone after a while."""
         cluster = self.cluster
         for _ in range(6):

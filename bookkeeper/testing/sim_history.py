@@ -18,7 +18,7 @@ from typing import Final
 _CRC: Final = 4
 
 
-class Kind(Enum):
+class EventKind(Enum):
     """Kinds of events."""
 
     INVOKE = "invoke"
@@ -42,11 +42,11 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ClientEvent:
     """Something that a client saw. ``process`` names one handle of one life of one client."""
 
     time: float
-    kind: Kind
+    kind: EventKind
     process: str
     ledger: int
     entry: int = -1
@@ -60,7 +60,7 @@ class Anomaly:
 
     what: str
     ledger: int
-    witness: tuple[Event, ...]
+    witness: tuple[ClientEvent, ...]
 
     def __str__(self) -> str:
         lines = [
@@ -108,29 +108,29 @@ class History:
     """Events in the order in which they happened."""
 
     def __init__(self, now: Callable[[], float] = lambda: 0.0) -> None:
-        self.events: list[Event] = []
-        self.meanwhile: list[Event] = []
+        self.events: list[ClientEvent] = []
+        self.meanwhile: list[ClientEvent] = []
         """What is seen while the metadata are not what they were (sim_rollback.py): judged apart."""
         self.resting = False
         self._now = now
 
     def add(
-        self, kind: Kind, process: str, ledger: int, *, entry: int = -1, payload: bytes = b"", number: int = 0
+        self, kind: EventKind, process: str, ledger: int, *, entry: int = -1, payload: bytes = b"", number: int = 0
     ) -> None:
         """Record one event, now."""
         events = self.meanwhile if self.resting else self.events
-        events.append(Event(self._now(), kind, process, ledger, entry, payload, number))
+        events.append(ClientEvent(self._now(), kind, process, ledger, entry, payload, number))
 
     def trust(self, ledgers: Collection[int]) -> None:
         """What was promised of these meanwhile holds: their metadata are what they were."""
-        promises = (Kind.INVOKE, Kind.ACK, Kind.FAILED)
+        promises = (EventKind.INVOKE, EventKind.ACK, EventKind.FAILED)
         self.events += [event for event in self.meanwhile if event.ledger in ledgers and event.kind in promises]
         self.resting = False
 
 
-def check_history(events: Iterable[Event]) -> list[Anomaly]:
+def check_history(events: Iterable[ClientEvent]) -> list[Anomaly]:
     """Everything that is wrong, by ledger; [] for a legal history."""
-    by_ledger: dict[int, list[Event]] = defaultdict(list)
+    by_ledger: dict[int, list[ClientEvent]] = defaultdict(list)
     for event in events:
         by_ledger[event.ledger].append(event)
     return [anomaly for ledger in sorted(by_ledger) for anomaly in _Ledger(ledger, by_ledger[ledger]).check()]
@@ -141,7 +141,7 @@ class _Ledger:
     """One ledger's events, and what is known of each id."""
 
     ledger: int
-    events: Sequence[Event]
+    events: Sequence[ClientEvent]
     found: list[Anomaly] = field(default_factory=list)
 
     def check(self) -> list[Anomaly]:
@@ -152,19 +152,19 @@ class _Ledger:
         self._scans()
         return self.found
 
-    def _of(self, *kinds: Kind) -> list[Event]:
+    def _of(self, *kinds: EventKind) -> list[ClientEvent]:
         return [event for event in self.events if event.kind in kinds]
 
-    def _anomaly(self, what: str, *witness: Event) -> None:
+    def _anomaly(self, what: str, *witness: ClientEvent) -> None:
         assert what in ANOMALIES, what
         if not any(known.what == what for known in self.found):  # the first of a kind says it
             self.found.append(Anomaly(what, self.ledger, witness))
 
     def _acks(self) -> None:
         """Ids follow the order of the appends; nothing is acknowledged after the writer was told of its end."""
-        number_of = {event.payload: event for event in self._of(Kind.INVOKE)}
-        acks = self._of(Kind.ACK)
-        by_id: dict[int, Event] = {}
+        number_of = {event.payload: event for event in self._of(EventKind.INVOKE)}
+        acks = self._of(EventKind.ACK)
+        by_id: dict[int, ClientEvent] = {}
         for ack in acks:
             other = by_id.setdefault(ack.entry, ack)
             if other.payload != ack.payload:
@@ -176,31 +176,31 @@ class _Ledger:
         for (before, one), (after, other) in itertools.pairwise(ordered):
             if after < before:
                 self._anomaly("order inversion", one, other)
-        ended: dict[str, Event] = {}
+        ended: dict[str, ClientEvent] = {}
         for event in self.events:
-            if event.kind is Kind.FAILED:
+            if event.kind is EventKind.FAILED:
                 ended.setdefault(event.process, event)
-            elif event.kind is Kind.ACK and event.process in ended:
+            elif event.kind is EventKind.ACK and event.process in ended:
                 self._anomaly("ack after failure", ended[event.process], event)
-            elif event.kind is Kind.CLOSED or event.kind is Kind.DELETED:
+            elif event.kind is EventKind.CLOSED or event.kind is EventKind.DELETED:
                 ended.setdefault("", event)
-            elif event.kind is Kind.INVOKE and "" in ended:
+            elif event.kind is EventKind.INVOKE and "" in ended:
                 ended.setdefault(f"late {event.payload!r}", event)
-            if event.kind is Kind.ACK and f"late {event.payload!r}" in ended:
+            if event.kind is EventKind.ACK and f"late {event.payload!r}" in ended:
                 self._anomaly("ack after close", ended[""], event)
 
     def _bytes(self) -> None:
         """What is read was appended, to this ledger, and is the same for everyone, for ever."""
-        sent = {event.payload for event in self._of(Kind.INVOKE)}
-        acked = {event.entry: event for event in self._of(Kind.ACK)}
-        seen: dict[int, Event] = {}
-        own: dict[tuple[str, int], Event] = {}
-        gone: Event | None = None
-        for event in self._of(Kind.READ, Kind.MISSING, Kind.DELETED):
-            if event.kind is Kind.DELETED:
+        sent = {event.payload for event in self._of(EventKind.INVOKE)}
+        acked = {event.entry: event for event in self._of(EventKind.ACK)}
+        seen: dict[int, ClientEvent] = {}
+        own: dict[tuple[str, int], ClientEvent] = {}
+        gone: ClientEvent | None = None
+        for event in self._of(EventKind.READ, EventKind.MISSING, EventKind.DELETED):
+            if event.kind is EventKind.DELETED:
                 gone = event
                 continue
-            if event.kind is Kind.MISSING:
+            if event.kind is EventKind.MISSING:
                 if gone is None:
                     self._anomaly("wrong negative", event)
                 continue
@@ -216,8 +216,8 @@ class _Ledger:
                     self._anomaly("two payloads for one id", other, event)
 
     def _last_add_confirmed(self) -> None:
-        lacs: dict[str, Event] = {}
-        for event in self._of(Kind.LAC):
+        lacs: dict[str, ClientEvent] = {}
+        for event in self._of(EventKind.LAC):
             before = lacs.get(event.process, event)
             if event.entry < before.entry:
                 self._anomaly("LAC went back", before, event)
@@ -227,28 +227,28 @@ class _Ledger:
 
     def _end(self) -> None:
         """A closed ledger's end never changes, and lies behind everything acknowledged or read."""
-        closed = self._of(Kind.CLOSED)
+        closed = self._of(EventKind.CLOSED)
         if not closed:
             return
         end = closed[0]
         for other in closed:
             if (other.entry, other.number) != (end.entry, end.number):
                 self._anomaly("closed end changed", end, other)
-        for event in self._of(Kind.ACK, Kind.READ, Kind.LAC):
+        for event in self._of(EventKind.ACK, EventKind.READ, EventKind.LAC):
             if event.entry > end.entry:
-                if event.kind is Kind.ACK:
+                if event.kind is EventKind.ACK:
                     self._anomaly("end before an acked entry", event, end)
-                elif event.time > end.time and event.kind is Kind.READ:
+                elif event.time > end.time and event.kind is EventKind.READ:
                     self._anomaly("read past end", end, event)
                 else:
                     self._anomaly("end before a read entry", event, end)
 
     def _scans(self) -> None:
         """A whole ledger has no holes, every acknowledged entry, and its length."""
-        closed = self._of(Kind.CLOSED)
-        for scan in self._of(Kind.SCANNED):
-            read = {e.entry: e for e in self.events if e.kind is Kind.READ and e.process == scan.process}
-            for ack in self._of(Kind.ACK):
+        closed = self._of(EventKind.CLOSED)
+        for scan in self._of(EventKind.SCANNED):
+            read = {e.entry: e for e in self.events if e.kind is EventKind.READ and e.process == scan.process}
+            for ack in self._of(EventKind.ACK):
                 if ack.entry not in read:
                     self._anomaly("lost ack", ack, scan)
             if sorted(read) != list(range(scan.entry + 1)):

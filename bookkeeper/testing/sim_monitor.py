@@ -23,13 +23,13 @@ from typing import Any
 
 from bookkeeper import wire
 from bookkeeper.bookie.bookie import Bookie
+from bookkeeper.codec import Adds, Run, scan_records
 from bookkeeper.errors import BookKeeperError, CorruptionError, DataUnknownError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
-from bookkeeper.runs import Adds, Run, scan_records
 from bookkeeper.storage.engine import AvailabilityRun, Engine
-from bookkeeper.storage.ledger_state import Kind
-from bookkeeper.testing.sim_damage import Tail
+from bookkeeper.storage.ledger_descriptor import StateRecordKind
+from bookkeeper.testing.sim_damage import LastGroup
 from bookkeeper.wire import Status
 
 _NEGATIVE = (Status.NO_ENTRY, Status.NO_LEDGER)
@@ -56,7 +56,7 @@ class Monitor:
         self.hurt: set[str] = set()
         """Bookies whose files were damaged (sim_damage.py): what they had may be missing, but neither be denied nor
         forgotten (B5, B9, B3)."""
-        self.tails: dict[str, Tail] = {}
+        self.tails: dict[str, LastGroup] = {}
         """Bookie -> the last group that it has made durable."""
         self.deferred: dict[str, set[tuple[int, int]]] = defaultdict(set)
         """Bookie -> entries it has acknowledged in this life without a promise (W11)."""
@@ -125,11 +125,11 @@ class Monitor:
             make_durable(group, durable_below)  # when it returns, the group is on stable storage, whatever it holds
             scan = scan_records(group.data, 0, len(group.data), len(group.data))
             file = commit.journal._file
-            self.tails[name] = Tail(file.path, group.file_offset, bytes(group.header) + bytes(group.data))
+            self.tails[name] = LastGroup(file.path, group.file_offset, bytes(group.header) + bytes(group.data))
             for ledger, entry in zip(scan.ledger_ids, scan.entry_ids, strict=True):
                 if entry >= 0:
                     self.durable[name].add((ledger, entry))
-                elif entry == Kind.FENCED:
+                elif entry == StateRecordKind.FENCED:
                     self.fences[name].add(ledger)
                     self.count("fences")
 
@@ -172,7 +172,7 @@ class Monitor:
     def watch_bookie(self, name: str, bookie: Bookie) -> None:
         handle = bookie.handle
 
-        def watched(header: wire.Header, request: wire.Request, reply: Callable[[wire.Reply], None]) -> None:
+        def watched(header: wire.RequestHeader, request: wire.Request, reply: Callable[[wire.Reply], None]) -> None:
             self._judge_place(name, request)
             written = set(self.deferred[name]) if isinstance(request, wire.ForceLedger) else set()
 

@@ -47,7 +47,7 @@ DAMAGES: Final = ("rot", "thin", "older_copy", "exchanged", "lag")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class WorldPlan:
     """Drawn from a seed, and nothing but the seed."""
 
     seed: int
@@ -92,7 +92,7 @@ class Plan:
         )
 
 
-def plan(seed: int) -> Plan:
+def plan(seed: int) -> WorldPlan:
     """The plan of a seed."""
     rng = Random(f"plan/{seed}")
     bookies = rng.choice([3, 3, 4, 4, 5])
@@ -104,7 +104,7 @@ def plan(seed: int) -> Plan:
         QuorumSpec(ensemble_size=e, write_quorum=w, ack_quorum=a)
         for e, w, a in rng.sample(fitting, min(len(fitting), rng.randint(1, 3)))
     )
-    made = Plan(
+    made = WorldPlan(
         seed=seed,
         bookies=bookies,
         writers=rng.randint(1, 3),
@@ -164,7 +164,7 @@ def _later_faults(seed: int, faults: tuple[str, ...], shapes: tuple[QuorumSpec, 
     return tuple(fault for fault in LATER_FAULTS if rng.random() < 0.4)
 
 
-def _with_damage(made: Plan) -> Plan:
+def _with_damage(made: WorldPlan) -> WorldPlan:
     """The same world, shorter and with fewer people, on disks and stores that are damaged. One bookie's copies at most
     (F3): no bookie is lost besides."""
     rng = Random(f"plan/{made.seed}/damage")
@@ -187,7 +187,7 @@ def _with_damage(made: Plan) -> Plan:
     )
 
 
-def _with_rollback(made: Plan) -> Plan:
+def _with_rollback(made: WorldPlan) -> WorldPlan:
     """The same world, shorter, where no bookie is lost; then the metadata are put back (F10), while writers are at
     work: every second seed from :data:`FIRST_WITH_ROLLBACK` on."""
     rng = Random(f"plan/{made.seed}/rollback")

@@ -17,7 +17,7 @@ from bookkeeper.errors import BookKeeperError, DigestMismatchError, NoSuchEntryE
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.testing.sim_actors import Actor, Recoverer, Tailer
 from bookkeeper.testing.sim_cluster import SwarmCluster
-from bookkeeper.testing.sim_history import Kind
+from bookkeeper.testing.sim_history import EventKind
 
 BOOKIES_S: Final = 40.0
 """Longest time for all bookies to serve and be registered: restarts, and other sessions' leftovers."""
@@ -94,7 +94,7 @@ async def _check_bookie(cluster: SwarmCluster, name: str) -> None:
     monitor.check_memory(name, engine)
     written: dict[tuple[int, int], bytes] = {}
     for event in cluster.history.events:
-        if event.kind in (Kind.READ, Kind.ACK):
+        if event.kind in (EventKind.READ, EventKind.ACK):
             written[event.ledger, event.entry] = event.payload
     gone = monitor.gone(name, engine)
     for ledger, entry in sorted(monitor.durable[name] - gone):

@@ -15,16 +15,16 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-from bookkeeper.client.ledger_handle import WriteHandle
-from bookkeeper.client.read_handle import ReadHandle
+from bookkeeper.client.read.read_handle import ReadHandle
+from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId
-from bookkeeper.meta.memory import MemoryStore, Snapshot
+from bookkeeper.meta.stores.memory import MemorySnapshot, MemoryStore
 from bookkeeper.replication.rollback import accept, look
 from bookkeeper.testing.cluster import SESSION_TIMEOUT_S
 from bookkeeper.testing.sim_actors import Actor, Recoverer
 from bookkeeper.testing.sim_cluster import SwarmCluster
-from bookkeeper.testing.sim_history import Kind
+from bookkeeper.testing.sim_history import EventKind
 from bookkeeper.testing.sim_quiet import recover_whole, until_bookies_serve
 
 NOTICED_S: Final = 10.0
@@ -53,7 +53,7 @@ class PutBack:
         backup: the state of some moment before.
     """
 
-    def __init__(self, cluster: SwarmCluster, actors: Sequence[Actor], backup: Snapshot) -> None:
+    def __init__(self, cluster: SwarmCluster, actors: Sequence[Actor], backup: MemorySnapshot) -> None:
         self.cluster = cluster
         self.actors = [actor for actor in actors if actor.node.alive]
         self.backup = backup
@@ -186,7 +186,7 @@ class PutBack:
     def _judge_events(self, since: float) -> None:
         late = [event for event in self.cluster.history.meanwhile if event.time > since]
         for event in late:
-            if event.kind in (Kind.ACK, Kind.READ, Kind.CLOSED):
+            if event.kind in (EventKind.ACK, EventKind.READ, EventKind.CLOSED):
                 self.cluster.monitor.problem(
                     "M10",
                     f"{event.process} was told {event.kind.value} {event.entry} of ledger {event.ledger} "

@@ -50,7 +50,7 @@ class SimClock:
 
 
 @dataclass(slots=True, kw_only=True)
-class Pace:
+class WorkerPace:
     """How long workers take to begin; what they do takes as long as the disk says."""
 
     delay_s: float = 0.00005
@@ -163,7 +163,7 @@ class Node:
     name: str
     rng: Random
     disk: SimDisk
-    pace: Pace = field(default_factory=Pace)
+    pace: WorkerPace = field(default_factory=WorkerPace)
     alive: bool = True
     frozen: bool = False
     held: list[asyncio.Handle] = field(default_factory=list)

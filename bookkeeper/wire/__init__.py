@@ -1,14 +1,14 @@
 """Frames of both dialects to requests and replies, and back. Pure: bytes in, values out.
 
-Server: one :class:`Detector` per connection (``detector.decode(body)``), then ``encode_reply(header, reply)``.
+Server: one :class:`DialectDetector` per connection (``detector.decode(body)``), then ``encode_reply(header, reply)``.
 Client: ``encode_request(request, dialect, txn_id)`` and ``decode_reply(body, dialect)``.
-Plain adds, plain reads, and their replies go through :mod:`bookkeeper.runs` instead.
+Plain adds, plain reads, and their replies go through :mod:`bookkeeper.codec` instead.
 """
 
 from __future__ import annotations
 
-from bookkeeper.runs.shapes import FRAME_MAX, Dialect
-from bookkeeper.wire.dialect import Detector, decode_reply, encode_reply, encode_request
+from bookkeeper.codec.shapes import FRAME_MAX, Dialect
+from bookkeeper.wire.dialect import DialectDetector, decode_reply, encode_reply, encode_request
 from bookkeeper.wire.framing import Framer, frame
 from bookkeeper.wire.requests import (
     HIGH_PRIORITY,
@@ -23,18 +23,18 @@ from bookkeeper.wire.requests import (
     ForceLedger,
     ForceReply,
     GetBookieInfo,
-    Header,
     InfoReply,
     LacReply,
     ListEntries,
     ListReply,
-    Op,
+    Operation,
     ReadEntry,
     ReadLac,
     ReadReply,
-    Refused,
+    RefusedFrame,
     Reply,
     Request,
+    RequestHeader,
     StartTls,
     StartTlsReply,
     WriteLac,
@@ -57,24 +57,24 @@ __all__ = [
     "BatchRead",
     "BatchReply",
     "Context",
-    "Detector",
     "Dialect",
+    "DialectDetector",
     "ForceLedger",
     "ForceReply",
     "Framer",
     "GetBookieInfo",
-    "Header",
     "InfoReply",
     "LacReply",
     "ListEntries",
     "ListReply",
-    "Op",
+    "Operation",
     "ReadEntry",
     "ReadLac",
     "ReadReply",
-    "Refused",
+    "RefusedFrame",
     "Reply",
     "Request",
+    "RequestHeader",
     "StartTls",
     "StartTlsReply",
     "Status",

@@ -22,7 +22,7 @@ HEADER: Final = Struct(">ii56x")
 GROUP: Final = Struct(">qqii")
 
 
-class Group(NamedTuple):
+class SequenceGroup(NamedTuple):
     """Sequences of entries at equal distances."""
 
     first_start: int
@@ -39,7 +39,7 @@ class Group(NamedTuple):
 class HeldEntries:
     """The entries that one bookie says it holds of one ledger. ``entry_id in held``; iterating gives runs."""
 
-    def __init__(self, groups: Iterable[Group] = ()) -> None:
+    def __init__(self, groups: Iterable[SequenceGroup] = ()) -> None:
         self.groups: Final = tuple(groups)
         self._starts = [group.first_start for group in self.groups]
 
@@ -90,7 +90,7 @@ def decode_availability(body: bytes) -> HeldEntries:
     version, count = HEADER.unpack_from(body)
     if version != 0 or count < 0 or len(body) != HEADER.size + count * GROUP.size:
         raise MalformedFrameError(f"a list of entries: version {version}, {count} groups in {len(body)} bytes")
-    groups = [Group(*GROUP.unpack_from(body, HEADER.size + i * GROUP.size)) for i in range(count)]
+    groups = [SequenceGroup(*GROUP.unpack_from(body, HEADER.size + i * GROUP.size)) for i in range(count)]
     behind = -1
     for group in groups:
         single = group.period == 0 and group.first_start == group.last_start

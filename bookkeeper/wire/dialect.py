@@ -6,13 +6,13 @@ TLS with v2 is that very change: START_TLS is v3, everything after it v2.
 
 from __future__ import annotations
 
-from bookkeeper.runs.shapes import Dialect
+from bookkeeper.codec.shapes import Dialect
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import v2, v3
-from bookkeeper.wire.requests import Header, Refused, Reply, Request, StartTls
+from bookkeeper.wire.requests import RefusedFrame, Reply, Request, RequestHeader, StartTls
 
 
-class Detector:
+class DialectDetector:
     """The server's side of one connection.
 
     ``v2`` is true once the connection has spoken v2; hand it to ``runs.split_adds`` and set it from ``Adds.v2``.
@@ -23,7 +23,7 @@ class Detector:
     def __init__(self, v2: bool = False) -> None:
         self.v2 = v2
 
-    def decode(self, body: Buffer) -> tuple[Header, Request] | Refused:
+    def decode(self, body: Buffer) -> tuple[RequestHeader, Request] | RefusedFrame:
         """The request in a frame body; or what to answer instead.
 
         Raises:
@@ -48,7 +48,7 @@ def encode_request(request: Request, dialect: Dialect, txn_id: int = 0) -> bytes
     return v2.encode_request(request)
 
 
-def encode_reply(header: Header, reply: Reply) -> bytes:
+def encode_reply(header: RequestHeader, reply: Reply) -> bytes:
     """The whole frame (with its length) of the reply to the request that came under ``header``.
 
     Raises:
@@ -59,7 +59,7 @@ def encode_reply(header: Header, reply: Reply) -> bytes:
     return v2.encode_reply(header, reply)
 
 
-def decode_reply(body: Buffer, dialect: Dialect) -> tuple[Header, Reply]:
+def decode_reply(body: Buffer, dialect: Dialect) -> tuple[RequestHeader, Reply]:
     """The reply in a frame body. v3: match by ``header.txn_id`` and ``header.op``; v2: by op and ids.
 
     Raises:

@@ -12,12 +12,12 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
+from bookkeeper.codec.shapes import KEY_SIZE, Dialect
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.runs.shapes import KEY_SIZE, Dialect
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import bookkeeper_pb2 as pb
 from bookkeeper.wire import v2, v3
-from bookkeeper.wire.requests import AddReply, BareReply, Header, Op, ReadReply
+from bookkeeper.wire.requests import AddReply, BareReply, Operation, ReadReply, RequestHeader
 from bookkeeper.wire.status import Status
 
 HEAD: Final = 128
@@ -26,10 +26,10 @@ HEAD: Final = 128
 _HEADER_TAG: Final = 0x0A
 _WORD: Final = Struct(">BBH")
 _IDS: Final = Struct(">qq")
-_V2_OPS: Final = {1: Op.ADD, 2: Op.READ, 3: Op.AUTH, 7: Op.BATCH_READ}
+_V2_OPS: Final = {1: Operation.ADD, 2: Operation.READ, 3: Operation.AUTH, 7: Operation.BATCH_READ}
 
 
-def header_of(head: Buffer, *, v2_only: bool = False) -> Header | None:
+def header_of(head: Buffer, *, v2_only: bool = False) -> RequestHeader | None:
     """The envelope of the request that begins with ``head`` (its first ``HEAD`` bytes, or all); None if it has none
     that we know. ``v2_only``: the connection has spoken v2."""
     view = memoryview(head)
@@ -39,10 +39,10 @@ def header_of(head: Buffer, *, v2_only: bool = False) -> Header | None:
         return None
     version, opcode, flags = _WORD.unpack_from(view)
     op = _V2_OPS.get(flags & 0xFF if version == 0 else opcode)
-    return None if op is None or version > v2.VERSION else Header(Dialect.V2, op, version=version)
+    return None if op is None or version > v2.VERSION else RequestHeader(Dialect.V2, op, version=version)
 
 
-def _v3_header(view: memoryview) -> Header | None:
+def _v3_header(view: memoryview) -> RequestHeader | None:
     size = view[1]
     if size & 0x80 or len(view) < 2 + size:  # longer than any header there is
         return None
@@ -53,19 +53,19 @@ def _v3_header(view: memoryview) -> Header | None:
         return None
     if not header.IsInitialized():
         return None
-    return Header(Dialect.V3, Op(header.operation), header.txnId, header.version, header.priority)
+    return RequestHeader(Dialect.V3, Operation(header.operation), header.txnId, header.version, header.priority)
 
 
-def refusal(header: Header, head: Buffer) -> bytes | None:
+def refusal(header: RequestHeader, head: Buffer) -> bytes | None:
     """The frame that answers "not authorized" to the request; None where this dialect has no such answer, and closing
     the connection is all that can be said (as Apache's bookie does)."""
     if header.dialect is Dialect.V3:
         return v3.encode_reply(header, BareReply(Status.UNAUTHORIZED))
     try:
-        if header.op is Op.ADD:
+        if header.op is Operation.ADD:
             ledger, entry = _IDS.unpack_from(head, _WORD.size + KEY_SIZE)
             return v2.encode_reply(header, AddReply(Status.UNAUTHORIZED, LedgerId(ledger), EntryId(entry)))
-        if header.op is Op.READ:
+        if header.op is Operation.READ:
             ledger, entry = _IDS.unpack_from(head, _WORD.size)
             return v2.encode_reply(header, ReadReply(Status.UNAUTHORIZED, LedgerId(ledger), EntryId(entry)))
     except StructError:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from struct import Struct
 
+from bookkeeper.codec.shapes import FRAME_MAX
 from bookkeeper.errors import MalformedFrameError
-from bookkeeper.runs.shapes import FRAME_MAX
 from bookkeeper.seams import Buffer
 
 _LENGTH = Struct(">I")

@@ -1,7 +1,7 @@
 """What a client can ask and a bookie can answer, whatever the dialect.
 
-A request carries nothing of its frame; :class:`Header` does, and goes back into the reply. Decoders give
-``(Header, request)``; :class:`Refused` where the frame is understood well enough to be answered with an error and
+A request carries nothing of its frame; :class:`RequestHeader` does, and goes back into the reply. Decoders give
+``(Header, request)``; :class:`RefusedFrame` where the frame is understood well enough to be answered with an error and
 the connection goes on; and :exc:`~bookkeeper.errors.MalformedFrameError` where the connection must be closed.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from bookkeeper.codec.shapes import Dialect
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.runs.shapes import Dialect
 from bookkeeper.seams import Buffer
 from bookkeeper.wire.status import Status
 
@@ -20,7 +20,7 @@ HIGH_PRIORITY: Final = 100
 """What Apache's clients put into the priority field; in v2 any priority above 0 is one flag."""
 
 
-class Op(IntEnum):
+class Operation(IntEnum):
     """Operations, by their v3 numbers."""
 
     READ = 1
@@ -48,11 +48,11 @@ CONTEXT_TEXT: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class RequestHeader:
     """The envelope of a request, which its reply repeats."""
 
     dialect: Dialect
-    op: Op
+    op: Operation
     txn_id: int = 0
     """v3; 0 in v2, where replies are matched by operation and ids."""
     version: int = 2
@@ -293,10 +293,10 @@ Reply = (
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedFrame:
     """A frame the codec itself refuses: send ``frame`` (a whole reply frame) and go on with the connection."""
 
-    header: Header
+    header: RequestHeader
     status: Status
     frame: bytes
 

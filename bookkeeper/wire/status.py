@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
+from bookkeeper.codec.shapes import V3_STATUS
 from bookkeeper.errors import (
     BadRequestError,
     BookieFailedError,
@@ -26,7 +27,6 @@ from bookkeeper.errors import (
     TooManyRequestsError,
     UnauthorizedError,
 )
-from bookkeeper.runs.shapes import V3_STATUS
 
 
 class Status(IntEnum):

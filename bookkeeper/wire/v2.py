@@ -18,7 +18,7 @@
      BATCH     ... | request id: i64 | [length: u32 | entry] ...
 
 Decoding is total: any bytes give a request, a refusal or MalformedFrameError. What Apache's bookie answers with an
-error is a :class:`Refused`; what makes it close the connection is the exception. Stricter than Apache's: an entry
+error is a :class:`RefusedFrame`; what makes it close the connection is the exception. Stricter than Apache's: an entry
 of 16 to 31 bytes, negative ids in an add, and a batch from entry -1 are bad requests.
 """
 
@@ -30,9 +30,9 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
+from bookkeeper.codec.shapes import ENTRY_HEADER, KEY_SIZE, Dialect
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.runs.shapes import ENTRY_HEADER, KEY_SIZE, Dialect
 from bookkeeper.seams import Buffer
 from bookkeeper.wire.bookkeeper_pb2 import AuthMessage
 from bookkeeper.wire.requests import (
@@ -43,13 +43,13 @@ from bookkeeper.wire.requests import (
     AuthReply,
     BatchRead,
     BatchReply,
-    Header,
-    Op,
+    Operation,
     ReadEntry,
     ReadReply,
-    Refused,
+    RefusedFrame,
     Reply,
     Request,
+    RequestHeader,
     failure,
 )
 from bookkeeper.wire.status import FROM_V2, TO_V2, Status
@@ -60,7 +60,7 @@ FENCE: Final = 0x1
 RECOVERY: Final = 0x2
 PRIORITY: Final = 0x4
 
-_OPS: Final = {1: Op.ADD, 2: Op.READ, 3: Op.AUTH, 7: Op.BATCH_READ}
+_OPS: Final = {1: Operation.ADD, 2: Operation.READ, 3: Operation.AUTH, 7: Operation.BATCH_READ}
 _OPCODES: Final = {op: code for code, op in _OPS.items()}
 _LENGTH: Final = Struct(">I")
 _WORD: Final = Struct(">BBH")
@@ -84,25 +84,25 @@ def encode_request(request: Request) -> bytes:
             if request.deferred_sync or len(request.master_key) != KEY_SIZE:
                 raise ValueError("v2 has no deferred sync, and keys of 20 bytes")
             flags = RECOVERY * request.recovery | _priority(request.priority)
-            return _frame(Op.ADD, flags, request.master_key, request.entry)
+            return _frame(Operation.ADD, flags, request.master_key, request.entry)
         case ReadEntry():
             if request.piggyback or request.previous_lac is not None or request.timeout_ms is not None:
                 raise ValueError("v2 has no long polls")
             flags = FENCE * request.fence | _priority(request.priority)
             ids = _IDS.pack(request.ledger_id, request.entry_id)
-            return _frame(Op.READ, flags, ids, _optional_key(request))
+            return _frame(Operation.READ, flags, ids, _optional_key(request))
         case BatchRead():
             flags = FENCE * request.fence | _priority(request.priority)
             fixed = _BATCH.pack(
                 request.ledger_id, request.first_entry, request.request_id, request.count_max, request.size_max
             )
-            return _frame(Op.BATCH_READ, flags, fixed, _optional_key(request))
+            return _frame(Operation.BATCH_READ, flags, fixed, _optional_key(request))
         case Auth():
-            return _frame(Op.AUTH, 0, _auth_message(request))
+            return _frame(Operation.AUTH, 0, _auth_message(request))
     raise ValueError(f"v2 has no {type(request).__name__}")
 
 
-def decode_request(body: Buffer) -> tuple[Header, Request] | Refused:
+def decode_request(body: Buffer) -> tuple[RequestHeader, Request] | RefusedFrame:
     """The request in a frame body, or what to answer instead.
 
     Raises:
@@ -111,17 +111,17 @@ def decode_request(body: Buffer) -> tuple[Header, Request] | Refused:
     view = memoryview(body)
     try:
         version, op, flags = _decode_word(view)
-        header = Header(Dialect.V2, op, version=version)
-        if op is Op.AUTH:
+        header = RequestHeader(Dialect.V2, op, version=version)
+        if op is Operation.AUTH:
             return header, Auth(*_decode_auth(view[_WORD.size :]))
-        if op is Op.ADD:
+        if op is Operation.ADD:
             return _decode_add(header, flags, view)
         return _decode_read(header, flags, view)
     except StructError as exc:
         raise MalformedFrameError(f"a v2 request of {len(view)} bytes: {exc}") from exc
 
 
-def _decode_add(header: Header, flags: int, view: memoryview) -> tuple[Header, Request] | Refused:
+def _decode_add(header: RequestHeader, flags: int, view: memoryview) -> tuple[RequestHeader, Request] | RefusedFrame:
     at = _WORD.size + KEY_SIZE
     ledger_id, entry_id = _IDS.unpack_from(view, at)
     request = AddEntry(
@@ -139,15 +139,15 @@ def _decode_add(header: Header, flags: int, view: memoryview) -> tuple[Header, R
     return header, request
 
 
-def _decode_read(header: Header, flags: int, view: memoryview) -> tuple[Header, Request] | Refused:
-    at = _WORD.size + (_IDS if header.op is Op.READ else _BATCH).size
+def _decode_read(header: RequestHeader, flags: int, view: memoryview) -> tuple[RequestHeader, Request] | RefusedFrame:
+    at = _WORD.size + (_IDS if header.op is Operation.READ else _BATCH).size
     fence = bool(flags & FENCE)
     key = bytes(view[at : at + KEY_SIZE]) if len(view) >= at + KEY_SIZE else None
     if fence and header.version >= VERSION and key is None:
         raise MalformedFrameError("a fence without a key")
     priority = HIGH_PRIORITY if flags & PRIORITY else 0
     request: ReadEntry | BatchRead
-    if header.op is Op.READ:
+    if header.op is Operation.READ:
         ledger_id, entry_id = _IDS.unpack_from(view, _WORD.size)
         least = -1
         request = ReadEntry(LedgerId(ledger_id), EntryId(entry_id), key, fence, priority)
@@ -168,7 +168,7 @@ def _decode_read(header: Header, flags: int, view: memoryview) -> tuple[Header, 
     return header, request
 
 
-def _decode_word(view: memoryview) -> tuple[int, Op, int]:
+def _decode_word(view: memoryview) -> tuple[int, Operation, int]:
     version, opcode, flags = _WORD.unpack_from(view)
     if version == 0:
         opcode, flags = flags & 0xFF, 0
@@ -177,14 +177,14 @@ def _decode_word(view: memoryview) -> tuple[int, Op, int]:
     return version, _OPS[opcode], flags
 
 
-def _refuse(header: Header, request: Request, status: Status) -> Refused:
-    return Refused(header, status, encode_reply(header, failure(request, status)))
+def _refuse(header: RequestHeader, request: Request, status: Status) -> RefusedFrame:
+    return RefusedFrame(header, status, encode_reply(header, failure(request, status)))
 
 
 # -- replies ---------------------------------------------------------------------------------------------
 
 
-def encode_reply(header: Header, reply: Reply) -> bytes:
+def encode_reply(header: RequestHeader, reply: Reply) -> bytes:
     """The whole frame of a reply, under the version and opcode of its request.
 
     Raises:
@@ -193,19 +193,21 @@ def encode_reply(header: Header, reply: Reply) -> bytes:
     match reply:
         case AddReply():
             fields = _REPLY.pack(TO_V2[reply.status], reply.ledger_id, reply.entry_id)
-            return _reply_frame(header.version, Op.ADD, fields)
+            return _reply_frame(header.version, Operation.ADD, fields)
         case ReadReply():
             fields = _REPLY.pack(TO_V2[reply.status], reply.ledger_id, reply.entry_id)
-            return _reply_frame(header.version, Op.READ, fields, reply.entry or b"")
+            return _reply_frame(header.version, Operation.READ, fields, reply.entry or b"")
         case BatchReply():
             fields = _REPLY.pack(TO_V2[reply.status], reply.ledger_id, reply.entry_id)
-            return _reply_frame(header.version, Op.BATCH_READ, fields, _REQUEST_ID.pack(reply.request_id), reply.body)
+            return _reply_frame(
+                header.version, Operation.BATCH_READ, fields, _REQUEST_ID.pack(reply.request_id), reply.body
+            )
         case AuthReply() if reply.status is Status.OK:
-            return _reply_frame(VERSION, Op.AUTH, _auth_message(reply))
+            return _reply_frame(VERSION, Operation.AUTH, _auth_message(reply))
     raise ValueError(f"v2 has no {reply}")
 
 
-def decode_reply(body: Buffer) -> tuple[Header, Reply]:
+def decode_reply(body: Buffer) -> tuple[RequestHeader, Reply]:
     """The reply in a frame body. That of a batch read is not copied: it is a view of ``body``.
 
     Raises:
@@ -214,20 +216,20 @@ def decode_reply(body: Buffer) -> tuple[Header, Reply]:
     view = memoryview(body)
     try:
         version, op, _ = _decode_word(view)
-        header = Header(Dialect.V2, op, version=version)
-        if op is Op.AUTH:
+        header = RequestHeader(Dialect.V2, op, version=version)
+        if op is Operation.AUTH:
             return header, AuthReply(Status.OK, *_decode_auth(view[_WORD.size :]))
         number, ledger, entry = _REPLY.unpack_from(view, _WORD.size)
         if number not in FROM_V2:
             raise MalformedFrameError(f"v2 status {number}")
         status, ledger_id, entry_id = FROM_V2[number], LedgerId(ledger), EntryId(entry)
         rest = view[_WORD.size + _REPLY.size :]
-        if op is Op.BATCH_READ:
+        if op is Operation.BATCH_READ:
             (request_id,) = _REQUEST_ID.unpack_from(rest)
             return header, BatchReply(status, ledger_id, entry_id, request_id, rest[_REQUEST_ID.size :])
-        if rest and (op is Op.ADD or status is not Status.OK):
+        if rest and (op is Operation.ADD or status is not Status.OK):
             raise MalformedFrameError(f"{len(rest)} bytes after a reply without an entry")
-        if op is Op.ADD:
+        if op is Operation.ADD:
             return header, AddReply(status, ledger_id, entry_id)
         return header, ReadReply(status, ledger_id, entry_id, bytes(rest) if status is Status.OK else None)
     except StructError as exc:
@@ -264,11 +266,11 @@ def _decode_auth(data: memoryview) -> tuple[str, bytes]:
     return message.authPluginName.decode("utf-8", "surrogateescape"), message.payload
 
 
-def _frame(op: Op, flags: int, *parts: bytes) -> bytes:
+def _frame(op: Operation, flags: int, *parts: bytes) -> bytes:
     size = _WORD.size + sum(map(len, parts))
     return b"".join((_LENGTH.pack(size), _WORD.pack(VERSION, _OPCODES[op], flags), *parts))
 
 
-def _reply_frame(version: int, op: Op, *parts: Buffer) -> bytes:
+def _reply_frame(version: int, op: Operation, *parts: Buffer) -> bytes:
     word = _WORD.pack(version, _OPCODES[op], 0) if version else _LENGTH.pack(_OPCODES[op])
     return b"".join((_LENGTH.pack(len(word) + sum(map(len, parts))), word, *parts))

@@ -3,7 +3,7 @@
 Encoding is in ascending field order, as Apache's 4.17; decoding takes any order and skips unknown fields. A message
 with an unknown operation, version or status, or without a required field, is no v3 message at all.
 
-What Apache's bookie answers with an error before it looks at its data is a :class:`Refused`: another version,
+What Apache's bookie answers with an error before it looks at its data is a :class:`RefusedFrame`: another version,
 operations without a message, an add without one, a fence without a key, bodies too short for their ids. Stricter
 than Apache's: the ids of an add or an explicit LAC must be those in its body, and none may be negative.
 """
@@ -16,9 +16,9 @@ from typing import Any, Final, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from bookkeeper.codec.shapes import ENTRY_HEADER, Dialect
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.runs.shapes import ENTRY_HEADER, Dialect
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import bookkeeper_pb2 as pb
 from bookkeeper.wire.framing import frame
@@ -34,18 +34,18 @@ from bookkeeper.wire.requests import (
     ForceLedger,
     ForceReply,
     GetBookieInfo,
-    Header,
     InfoReply,
     LacReply,
     ListEntries,
     ListReply,
-    Op,
+    Operation,
     ReadEntry,
     ReadLac,
     ReadReply,
-    Refused,
+    RefusedFrame,
     Reply,
     Request,
+    RequestHeader,
     StartTls,
     StartTlsReply,
     WriteLac,
@@ -60,7 +60,7 @@ DEFERRED_SYNC: Final = 0x1
 _M = TypeVar("_M", bound=Message)
 _FIRST_TAG: Final = 8
 _IDS: Final = Struct(">qq")
-_NO_MESSAGE: Final = (Op.RANGE_READ, Op.RANGE_ADD, Op.BATCH_READ)
+_NO_MESSAGE: Final = (Operation.RANGE_READ, Operation.RANGE_ADD, Operation.BATCH_READ)
 
 
 # -- requests --------------------------------------------------------------------------------------------
@@ -75,16 +75,16 @@ def encode_request(request: Request, txn_id: int) -> bytes:
     priority = getattr(request, "priority", 0)
     match request:
         case AddEntry():
-            message = _request(Op.ADD, txn_id, priority)
+            message = _request(Operation.ADD, txn_id, priority)
             _fill_add(message.addRequest, request)
         case ReadEntry():
-            message = _request(Op.READ, txn_id, priority)
+            message = _request(Operation.READ, txn_id, priority)
             _fill_read(message.readRequest, request)
         case ReadLac():
-            message = _request(Op.READ_LAC, txn_id)
+            message = _request(Operation.READ_LAC, txn_id)
             message.readLacRequest.ledgerId = request.ledger_id
         case WriteLac():
-            message = _request(Op.WRITE_LAC, txn_id)
+            message = _request(Operation.WRITE_LAC, txn_id)
             to = message.writeLacRequest
             to.ledgerId, to.lac, to.masterKey, to.body = (
                 request.ledger_id,
@@ -93,33 +93,33 @@ def encode_request(request: Request, txn_id: int) -> bytes:
                 request.body,
             )
         case ForceLedger():
-            message = _request(Op.FORCE_LEDGER, txn_id)
+            message = _request(Operation.FORCE_LEDGER, txn_id)
             message.forceLedgerRequest.ledgerId = request.ledger_id
         case GetBookieInfo():
-            message = _request(Op.BOOKIE_INFO, txn_id)
+            message = _request(Operation.BOOKIE_INFO, txn_id)
             message.getBookieInfoRequest.requested = request.requested
         case ListEntries():
-            message = _request(Op.LIST_ENTRIES, txn_id)
+            message = _request(Operation.LIST_ENTRIES, txn_id)
             message.getListOfEntriesOfLedgerRequest.ledgerId = request.ledger_id
         case Auth():
-            message = _request(Op.AUTH, txn_id)
+            message = _request(Operation.AUTH, txn_id)
             message.authRequest.authPluginName = _plugin(request.plugin)
             message.authRequest.payload = request.payload
         case StartTls():
-            message = _request(Op.START_TLS, txn_id)
+            message = _request(Operation.START_TLS, txn_id)
             message.startTLSRequest.SetInParent()
         case _:
             raise ValueError(f"v3 has no {type(request).__name__}")
     return frame(message.SerializeToString())
 
 
-def _request(op: Op, txn_id: int, priority: int = 0) -> pb.Request:
+def _request(op: Operation, txn_id: int, priority: int = 0) -> pb.Request:
     message = pb.Request()
     _fill_header(message.header, VERSION, op, txn_id, priority)
     return message
 
 
-def _fill_header(header: pb.BKPacketHeader, version: int, op: Op, txn_id: int, priority: int) -> None:
+def _fill_header(header: pb.BKPacketHeader, version: int, op: Operation, txn_id: int, priority: int) -> None:
     header.version = version  # type: ignore[assignment]
     header.operation = op.value  # type: ignore[assignment]
     header.txnId = txn_id
@@ -152,18 +152,18 @@ def _fill_read(to: pb.ReadRequest, request: ReadEntry) -> None:
         to.flag = pb.ReadRequest.ENTRY_PIGGYBACK
 
 
-def decode_request(body: Buffer) -> tuple[Header, Request] | Refused | None:
+def decode_request(body: Buffer) -> tuple[RequestHeader, Request] | RefusedFrame | None:
     """The request in a frame body, or what to answer instead; None if it is no v3 request (then it is v2)."""
     message = _parse(pb.Request(), body)
     if message is None:
         return None
-    op = Op(message.header.operation)
+    op = Operation(message.header.operation)
     sent = message.header
-    header = Header(Dialect.V3, op, sent.txnId, sent.version, sent.priority, _context(message))
+    header = RequestHeader(Dialect.V3, op, sent.txnId, sent.version, sent.priority, _context(message))
     if op in _NO_MESSAGE:
         return _refuse(header, BareReply(Status.BAD_REQUEST))
     request, bad = _REQUESTS[op](message)
-    if header.version != VERSION and op not in (Op.AUTH, Op.START_TLS):
+    if header.version != VERSION and op not in (Operation.AUTH, Operation.START_TLS):
         return _refuse(header, failure(request, Status.BAD_VERSION))
     return (header, request) if bad is None else _refuse(header, failure(request, bad))
 
@@ -175,9 +175,9 @@ def _context(message: pb.Request) -> Context:
     return tuple((pair.key[:CONTEXT_TEXT], pair.value[:CONTEXT_TEXT]) for pair in pairs)
 
 
-def _refuse(header: Header, reply: Reply) -> Refused:
+def _refuse(header: RequestHeader, reply: Reply) -> RefusedFrame:
     status: Status = reply.status
-    return Refused(header, status, encode_reply(header, reply))
+    return RefusedFrame(header, status, encode_reply(header, reply))
 
 
 _Decoded = tuple[Request, Status | None]
@@ -257,23 +257,23 @@ def _decode_start_tls(message: pb.Request) -> _Decoded:
     return StartTls(), None
 
 
-_REQUESTS: Final[dict[Op, Callable[[pb.Request], _Decoded]]] = {
-    Op.READ: _decode_read,
-    Op.ADD: _decode_add,
-    Op.AUTH: _decode_auth,
-    Op.WRITE_LAC: _decode_write_lac,
-    Op.READ_LAC: _decode_read_lac,
-    Op.BOOKIE_INFO: _decode_info,
-    Op.START_TLS: _decode_start_tls,
-    Op.FORCE_LEDGER: _decode_force,
-    Op.LIST_ENTRIES: _decode_list,
+_REQUESTS: Final[dict[Operation, Callable[[pb.Request], _Decoded]]] = {
+    Operation.READ: _decode_read,
+    Operation.ADD: _decode_add,
+    Operation.AUTH: _decode_auth,
+    Operation.WRITE_LAC: _decode_write_lac,
+    Operation.READ_LAC: _decode_read_lac,
+    Operation.BOOKIE_INFO: _decode_info,
+    Operation.START_TLS: _decode_start_tls,
+    Operation.FORCE_LEDGER: _decode_force,
+    Operation.LIST_ENTRIES: _decode_list,
 }
 
 
 # -- replies ---------------------------------------------------------------------------------------------
 
 
-def encode_reply(header: Header, reply: Reply) -> bytes:
+def encode_reply(header: RequestHeader, reply: Reply) -> bytes:
     """The whole frame of a reply: version 3, operation and transaction id of its request; inner status = outer.
 
     A :class:`BareReply` repeats the request's header as it was, priority included.
@@ -336,7 +336,7 @@ def _fill(to: Any, status: int, **fields: int | bytes | None) -> None:
             setattr(to, name, value)
 
 
-def decode_reply(body: Buffer) -> tuple[Header, Reply]:
+def decode_reply(body: Buffer) -> tuple[RequestHeader, Reply]:
     """The reply in a frame body; its status is the outer one unless that is OK, then the inner one.
 
     Raises:
@@ -346,8 +346,8 @@ def decode_reply(body: Buffer) -> tuple[Header, Reply]:
     if message is None:
         raise MalformedFrameError(f"no v3 reply, {len(body)} bytes")
     sent = message.header
-    op = Op(sent.operation)
-    header = Header(Dialect.V3, op, sent.txnId, sent.version, sent.priority)
+    op = Operation(sent.operation)
+    header = RequestHeader(Dialect.V3, op, sent.txnId, sent.version, sent.priority)
     inner = _INNER.get(op)
     if inner is None or not message.HasField(inner):
         return header, BareReply(FROM_V3[message.status])
@@ -362,20 +362,20 @@ def _optional(message: Any, name: str) -> Any:
     return getattr(message, name) if message.HasField(name) else None
 
 
-_INNER: Final[dict[Op, str]] = {
-    Op.READ: "readResponse",
-    Op.ADD: "addResponse",
-    Op.AUTH: "authResponse",
-    Op.WRITE_LAC: "writeLacResponse",
-    Op.READ_LAC: "readLacResponse",
-    Op.BOOKIE_INFO: "getBookieInfoResponse",
-    Op.START_TLS: "startTLSResponse",
-    Op.FORCE_LEDGER: "forceLedgerResponse",
-    Op.LIST_ENTRIES: "getListOfEntriesOfLedgerResponse",
+_INNER: Final[dict[Operation, str]] = {
+    Operation.READ: "readResponse",
+    Operation.ADD: "addResponse",
+    Operation.AUTH: "authResponse",
+    Operation.WRITE_LAC: "writeLacResponse",
+    Operation.READ_LAC: "readLacResponse",
+    Operation.BOOKIE_INFO: "getBookieInfoResponse",
+    Operation.START_TLS: "startTLSResponse",
+    Operation.FORCE_LEDGER: "forceLedgerResponse",
+    Operation.LIST_ENTRIES: "getListOfEntriesOfLedgerResponse",
 }
 
-_REPLIES: Final[dict[Op, Callable[[Any, int], Reply]]] = {
-    Op.READ: lambda m, outer: ReadReply(
+_REPLIES: Final[dict[Operation, Callable[[Any, int], Reply]]] = {
+    Operation.READ: lambda m, outer: ReadReply(
         _status(outer, m.status),
         LedgerId(m.ledgerId),
         EntryId(m.entryId),
@@ -383,18 +383,20 @@ _REPLIES: Final[dict[Op, Callable[[Any, int], Reply]]] = {
         _optional(m, "maxLAC"),
         _optional(m, "lacUpdateTimestamp"),
     ),
-    Op.ADD: lambda m, outer: AddReply(_status(outer, m.status), LedgerId(m.ledgerId), EntryId(m.entryId)),
-    Op.AUTH: lambda m, outer: AuthReply(FROM_V3[outer], m.authPluginName.decode("utf-8", "surrogateescape"), m.payload),
-    Op.WRITE_LAC: lambda m, outer: WriteLacReply(_status(outer, m.status), LedgerId(m.ledgerId)),
-    Op.READ_LAC: lambda m, outer: LacReply(
+    Operation.ADD: lambda m, outer: AddReply(_status(outer, m.status), LedgerId(m.ledgerId), EntryId(m.entryId)),
+    Operation.AUTH: lambda m, outer: AuthReply(
+        FROM_V3[outer], m.authPluginName.decode("utf-8", "surrogateescape"), m.payload
+    ),
+    Operation.WRITE_LAC: lambda m, outer: WriteLacReply(_status(outer, m.status), LedgerId(m.ledgerId)),
+    Operation.READ_LAC: lambda m, outer: LacReply(
         _status(outer, m.status), LedgerId(m.ledgerId), _optional(m, "lacBody"), _optional(m, "lastEntryBody")
     ),
-    Op.BOOKIE_INFO: lambda m, outer: InfoReply(
+    Operation.BOOKIE_INFO: lambda m, outer: InfoReply(
         _status(outer, m.status), _optional(m, "totalDiskCapacity"), _optional(m, "freeDiskSpace")
     ),
-    Op.START_TLS: lambda m, outer: StartTlsReply(FROM_V3[outer]),
-    Op.FORCE_LEDGER: lambda m, outer: ForceReply(_status(outer, m.status), LedgerId(m.ledgerId)),
-    Op.LIST_ENTRIES: lambda m, outer: ListReply(
+    Operation.START_TLS: lambda m, outer: StartTlsReply(FROM_V3[outer]),
+    Operation.FORCE_LEDGER: lambda m, outer: ForceReply(_status(outer, m.status), LedgerId(m.ledgerId)),
+    Operation.LIST_ENTRIES: lambda m, outer: ListReply(
         _status(outer, m.status), LedgerId(m.ledgerId), _optional(m, "availabilityOfEntriesOfLedger")
     ),
 }

@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from bookkeeper.admin.zookeeper import free_port
 from bookkeeper.errors import ConfigError
+from bookkeeper.launchers.zookeeper import free_port
 from examples.flights.events import Feed, Watch
 from examples.flights.processes import Child, Children
 from examples.flights.verdict import Verdict
@@ -146,7 +146,7 @@ class Story:
 
     async def _start_apache(self, name: str) -> Child:
         """A Java bookie, up to where it answers; registered is not enough there."""
-        from bookkeeper.testing.apache import QUICK_ADDS, ApacheBookie
+        from bookkeeper.launchers.apache import QUICK_ADDS, ApacheBookie
 
         settings = {**QUICK_ADDS, "bookieId": name}
         try:
@@ -248,7 +248,7 @@ class Story:
         return driver
 
     def _driver_environment(self, home: Path) -> dict[str, str]:
-        from bookkeeper.admin.java import find_java
+        from bookkeeper.launchers.java import find_java
 
         return {
             "PYTHONPATH": str(ROOT),

@@ -21,10 +21,10 @@ from journal_manager.backend import (
     SegmentWriter,
 )
 from journal_manager.backends import file_format as form
-from journal_manager.backends.file_place import STATE, FilePlace, SegmentFile
+from journal_manager.backends.blocking_steps import BlockingSteps
+from journal_manager.backends.file_directory import STATE, JournalDirectory, SegmentFile
 from journal_manager.backends.file_snapshots import FileSnapshots
 from journal_manager.backends.files import Files, OpenFile, SystemFiles
-from journal_manager.backends.steps import Steps
 from journal_manager.errors import (
     JournalClosedError,
     JournalConfigError,
@@ -34,7 +34,7 @@ from journal_manager.errors import (
     SegmentMismatchError,
     SegmentNotFoundError,
 )
-from journal_manager.fencing import FencingToken
+from journal_manager.fencing_token import FencingToken
 from journal_manager.ops import Batch
 from journal_manager.registry import JournalURI, parse_options
 from journal_manager.segment import SegmentInfo
@@ -60,7 +60,7 @@ class FileOptions:
 class FileReader(JournalReader):
     """Reads a directory. Writes nothing, takes no lock."""
 
-    def __init__(self, place: FilePlace, steps: Steps) -> None:
+    def __init__(self, place: JournalDirectory, steps: BlockingSteps) -> None:
         self._place, self._steps = place, steps
         self._seen: tuple[object, ...] = ()
         self._places_read: dict[tuple[str, int], tuple[TxId, int]] = {}
@@ -160,7 +160,7 @@ def _damaged(segment: SegmentInfo, first_missing: TxId) -> JournalCorruptionErro
 class FileSegmentWriter(SegmentWriter):
     """Appends records in the writer's thread."""
 
-    def __init__(self, segment: SegmentFile, steps: Steps) -> None:
+    def __init__(self, segment: SegmentFile, steps: BlockingSteps) -> None:
         self.segment, self._steps = segment, steps
         self.closed = False
 
@@ -187,7 +187,7 @@ class FileSegmentWriter(SegmentWriter):
 class FileWriter(FileReader, JournalWriter):
     """The one writer of a directory."""
 
-    def __init__(self, place: FilePlace, steps: Steps, recovery: RecoveryReport) -> None:
+    def __init__(self, place: JournalDirectory, steps: BlockingSteps, recovery: RecoveryReport) -> None:
         super().__init__(place, steps)
         self._recovery = recovery
         self._segment: FileSegmentWriter | None = None
@@ -302,10 +302,10 @@ class FileBackend(Backend):
         return FileSnapshots(place.files, place.directory, steps)
 
 
-def _open(uri: JournalURI, options: Options) -> tuple[FilePlace, Steps]:
+def _open(uri: JournalURI, options: Options) -> tuple[JournalDirectory, BlockingSteps]:
     parsed = parse_options(FileOptions, uri, options)
     if uri.authority or not uri.path.startswith("/"):
         raise JournalConfigError(f"expected file:///DIRECTORY, got {uri}")
     directory = uri.path.rstrip("/") or "/"
-    place = FilePlace(parsed.files or SystemFiles(), directory, lock_timeout_s=parsed.lock_timeout_s)
-    return place, Steps(parsed.threads)
+    place = JournalDirectory(parsed.files or SystemFiles(), directory, lock_timeout_s=parsed.lock_timeout_s)
+    return place, BlockingSteps(parsed.threads)

@@ -36,14 +36,14 @@ _IN_PROGRESS: Final = re.compile(r"edits_inprogress_(\d{19})")
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class SegmentHeader:
     layout_version: int
     epoch: int
     first: TxId
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class SegmentScan:
     """The whole records at the beginning of some bytes."""
 
     batches: tuple[Batch, ...]
@@ -72,12 +72,12 @@ def parse_name(name: str) -> tuple[TxId, TxId | None] | None:
     return None
 
 
-def encode_header(header: Header) -> bytes:
+def encode_header(header: SegmentHeader) -> bytes:
     data = _HEADER.pack(_MAGIC, FORMAT, header.layout_version, header.epoch, header.first)
     return data + _CRC.pack(zlib.crc32(data))
 
 
-def decode_header(data: bytes, name: str) -> Header | None:
+def decode_header(data: bytes, name: str) -> SegmentHeader | None:
     """The header at the beginning of a file's bytes; None if the file never got one (a crash at its creation).
 
     Raises:
@@ -88,7 +88,7 @@ def decode_header(data: bytes, name: str) -> Header | None:
         if _CRC.unpack_from(data, _HEADER.size)[0] == zlib.crc32(data[: _HEADER.size]) and magic == _MAGIC:
             if version != FORMAT:
                 raise UnsupportedLayoutError(f"{name} has format {version}; this program reads {FORMAT}")
-            return Header(layout, epoch, TxId(first))
+            return SegmentHeader(layout, epoch, TxId(first))
     if len(data) > HEADER_BYTES:
         raise JournalCorruptionError(f"the header of {name} is damaged", location=name)
     return None
@@ -100,7 +100,7 @@ def encode_record(batch: Batch) -> bytes:
     return _RECORD.pack(_RECORD_MAGIC, length, crc) + batch.frames
 
 
-def scan(data: bytes, start: int = 0) -> Scan:
+def scan(data: bytes, start: int = 0) -> SegmentScan:
     """The whole, undamaged records from ``start`` on; ends at the first that is not."""
     batches: list[Batch] = []
     ends: list[int] = []
@@ -111,7 +111,7 @@ def scan(data: bytes, start: int = 0) -> Scan:
             break
         batches.append(batch)
         ends.append(offset)
-    return Scan(tuple(batches), tuple(ends))
+    return SegmentScan(tuple(batches), tuple(ends))
 
 
 def record_after(data: bytes, start: int) -> Batch | None:

@@ -13,8 +13,8 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
+from journal_manager.backends.blocking_steps import BlockingSteps
 from journal_manager.backends.files import Files
-from journal_manager.backends.steps import Steps
 from journal_manager.errors import JournalCorruptionError, SnapshotNotFoundError
 from journal_manager.snapshots import SnapshotInfo, SnapshotStore
 from journal_manager.txid import TxId
@@ -47,7 +47,7 @@ def decode(data: bytes, at: TxId, name: str) -> bytes:
 class FileSnapshots(SnapshotStore):
     """The snapshots of one directory."""
 
-    def __init__(self, files: Files, directory: str, steps: Steps) -> None:
+    def __init__(self, files: Files, directory: str, steps: BlockingSteps) -> None:
         self._files, self._directory, self._steps = files, directory, steps
 
     async def save(self, at: TxId, chunks: Iterable[bytes]) -> SnapshotInfo:

@@ -29,7 +29,7 @@ from journal_manager.errors import (
     SegmentNotFoundError,
     SnapshotNotFoundError,
 )
-from journal_manager.fencing import FencingToken
+from journal_manager.fencing_token import FencingToken
 from journal_manager.ops import Batch
 from journal_manager.registry import JournalURI, parse_options
 from journal_manager.segment import SegmentInfo
@@ -40,7 +40,7 @@ MAX_BATCH_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
-class Place:
+class MemoryJournal:
     """One journal."""
 
     chain: Chain
@@ -63,9 +63,9 @@ class MemoryHub:
     """Journals by name."""
 
     def __init__(self) -> None:
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, MemoryJournal] = {}
 
-    def place(self, uri: JournalURI) -> Place:
+    def place(self, uri: JournalURI) -> MemoryJournal:
         """Raises JournalNotFormattedError."""
         if uri.name not in self.places:
             raise JournalNotFormattedError(f"there is no journal {uri}")
@@ -83,7 +83,7 @@ class MemoryOptions:
 class MemoryReader(JournalReader):
     """Reads a place."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: MemoryJournal) -> None:
         self._place = place
         self._closed = False
 
@@ -117,7 +117,7 @@ class MemoryReader(JournalReader):
 class MemorySegmentWriter(SegmentWriter):
     """Appends to a list, while the epoch is the place's."""
 
-    def __init__(self, place: Place, token: FencingToken, info: SegmentInfo) -> None:
+    def __init__(self, place: MemoryJournal, token: FencingToken, info: SegmentInfo) -> None:
         self._place, self._token, self._info = place, token, info
         self.closed = False
 
@@ -153,7 +153,7 @@ class MemorySegmentWriter(SegmentWriter):
 class MemoryWriter(MemoryReader, JournalWriter):
     """The one writer of a place."""
 
-    def __init__(self, place: Place, recovery: RecoveryReport) -> None:
+    def __init__(self, place: MemoryJournal, recovery: RecoveryReport) -> None:
         super().__init__(place)
         self._recovery = recovery
         self._segment: MemorySegmentWriter | None = None
@@ -219,7 +219,7 @@ class MemoryWriter(MemoryReader, JournalWriter):
             raise SegmentExistsError(f"segment {segment} is still being written")
 
 
-def recover(place: Place, token: FencingToken) -> RecoveryReport:
+def recover(place: MemoryJournal, token: FencingToken) -> RecoveryReport:
     """Finalize what an earlier writer left in progress, or drop it if nothing is in it (C8)."""
     segment = place.chain.open_segment
     finalized: tuple[SegmentInfo, ...] = ()
@@ -238,7 +238,7 @@ def recover(place: Place, token: FencingToken) -> RecoveryReport:
 class MemorySnapshots(SnapshotStore):
     """Snapshots in a place."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: MemoryJournal) -> None:
         self._place = place
 
     async def save(self, at: TxId, chunks: Iterable[bytes]) -> SnapshotInfo:
@@ -273,7 +273,7 @@ class MemoryBackend(Backend):
         if not force and await self.has_data(uri, options):
             raise JournalExistsError(f"there are edits in {uri}")
         if (old := hub.places.get(uri.name)) is None:
-            hub.places[uri.name] = Place(Chain(namespace))
+            hub.places[uri.name] = MemoryJournal(Chain(namespace))
             return
         old.chain = Chain(namespace, old.chain.claim("format").token)
         old.batches.clear()

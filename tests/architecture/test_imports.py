@@ -18,8 +18,8 @@ NEVER = frozenset(["aiohttp", "cryptography", "fsspec", "grpc", "numpy", "pandas
 SELDOM = frozenset(
     [
         "bookkeeper.auth.provider",
-        "bookkeeper.bookie.guard",
-        "bookkeeper.bookie.http_pages",
+        "bookkeeper.bookie.connections.connection_security",
+        "bookkeeper.bookie.health.health_pages",
         "crc32c",
         "http.server",
         "importlib.metadata",
@@ -72,13 +72,15 @@ assert status == 0, status
 
 def test_a_bookie_that_has_served_and_stopped_has_not_loaded_what_it_did_not_need(tmp_path: Path) -> None:
     loaded = loaded_by(BOOKIE, str(tmp_path))
-    assert {"bookkeeper.bookie.server", "bookkeeper.storage.engine", "sqlite3"} <= loaded, "it has not served"
+    assert {"bookkeeper.bookie.connections.server", "bookkeeper.storage.engine", "sqlite3"} <= loaded, (
+        "it has not served"
+    )
     assert sorted(loaded & (NEVER | SELDOM | OTHERS | {"kazoo", "puresasl"})) == []
 
 
 def test_who_only_reads_a_configuration_loads_no_server() -> None:
     loaded = loaded_by("import bookkeeper.bookie.config, bookkeeper.client.config")
-    rooms = {"bookkeeper.bookie.lifecycle", "bookkeeper.bookie.server", "bookkeeper.client.bookkeeper"}
+    rooms = {"bookkeeper.bookie.lifecycle", "bookkeeper.bookie.connections.server", "bookkeeper.client.bookkeeper"}
     other = {"bookkeeper.net.connection", "bookkeeper.storage.engine", "kazoo", "sqlite3", "tomllib"}
     assert sorted(loaded & (NEVER | rooms | other)) == []
 

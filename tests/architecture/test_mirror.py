@@ -12,13 +12,13 @@ _CODEC = "a part of the codec: test_adds, test_records and test_same ask its fro
 _MESSAGES = "every message in both dialects: test_round_trip; the bytes of official programs: test_vectors"
 
 WITHOUT: dict[str, str] = {
-    "bookkeeper/runs/checksums.py": _CODEC,
-    "bookkeeper/runs/frames.py": _CODEC,
-    "bookkeeper/runs/native.py": _CODEC,
-    "bookkeeper/runs/pure.py": _CODEC,
-    "bookkeeper/runs/shapes.py": _CODEC,
+    "bookkeeper/codec/checksums.py": _CODEC,
+    "bookkeeper/codec/frames.py": _CODEC,
+    "bookkeeper/codec/native.py": _CODEC,
+    "bookkeeper/codec/pure.py": _CODEC,
+    "bookkeeper/codec/shapes.py": _CODEC,
     "bookkeeper/seams.py": "protocols only; what keeps them is tested in real/ and testing/",
-    "bookkeeper/storage/shapes.py": "data without behaviour: what the engine hands out",
+    "bookkeeper/storage/results.py": "data without behaviour: what the engine hands out",
     "bookkeeper/wire/requests.py": _MESSAGES,
     "bookkeeper/wire/v2.py": _MESSAGES,
     "bookkeeper/wire/v3.py": _MESSAGES,

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bookkeeper.admin.java import find_java
+from bookkeeper.launchers.java import find_java
 from tests.clients.clients import python_clients
 from tests.clients.drive import Outcome, drive
 from tests.spark_wal.processes import GatewayProcess, conf

@@ -41,8 +41,8 @@ from journal_manager import (
     open_snapshots,
     open_writer,
 )
+from journal_manager.edit_reader import read_ops
 from journal_manager.ops import Batch, encode_batch
-from journal_manager.reading import read_ops
 from journal_manager.tailer import tail
 
 NAMESPACE = NamespaceInfo(namespace_id=7, cluster_id="c", pool_id="p")

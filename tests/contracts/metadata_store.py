@@ -115,22 +115,22 @@ class MetadataStoreContract:
     async def test_a_write_that_names_a_life_does_not_reach_the_next_one(self, store: MetadataStore) -> None:
         await store.create("/a", b"1")
         first = await store.get("/a")
-        assert first.born > 0 and await store.set("/a", b"2", Version(0), born=first.born) == 1
+        assert first.created_txn > 0 and await store.set("/a", b"2", Version(0), created_txn=first.created_txn) == 1
         seen = await store.get("/a")
-        assert (seen.version, seen.born) == (1, first.born)
+        assert (seen.version, seen.created_txn) == (1, first.created_txn)
         await store.delete("/a", None)
         with pytest.raises(NoSuchKeyError):
-            await store.set("/a", b"3", Version(1), born=first.born)
+            await store.set("/a", b"3", Version(1), created_txn=first.created_txn)
         await store.create("/a", b"other")
         await store.set("/a", b"other", Version(0))  # the same version again
         with pytest.raises(NoSuchKeyError, match="created anew"):
-            await store.set("/a", b"3", Version(1), born=first.born)
+            await store.set("/a", b"3", Version(1), created_txn=first.created_txn)
         with pytest.raises(NoSuchKeyError, match="created anew"):
-            await store.set("/a", b"3", None, born=first.born)
+            await store.set("/a", b"3", None, created_txn=first.created_txn)
         again = await store.get("/a")
-        assert (again.value, again.version) == (b"other", 1) and again.born > first.born
+        assert (again.value, again.version) == (b"other", 1) and again.created_txn > first.created_txn
         with pytest.raises(MetadataConflictError):
-            await store.set("/a", b"3", Version(0), born=again.born)
+            await store.set("/a", b"3", Version(0), created_txn=again.created_txn)
 
     async def test_create_refuses_what_exists(self, store: MetadataStore) -> None:
         await store.create("/a", b"1")
@@ -261,23 +261,23 @@ class MetadataStoreContract:
     async def test_settled_set_if_writes_only_where_everything_else_is_as_it_was(self, store: MetadataStore) -> None:
         for path in ("/a", "/b"):
             await store.create(path)
-        born = (await store.get("/a")).born
+        created_txn = (await store.get("/a")).created_txn
         as_it_was = [Check("/b", Version(0))]
-        assert await settled_set_if(store, "/a", b"1", Version(0), as_it_was, born=born) == 1
+        assert await settled_set_if(store, "/a", b"1", Version(0), as_it_was, created_txn=created_txn) == 1
         with pytest.raises(MetadataConflictError):
-            await settled_set_if(store, "/a", b"2", Version(0), as_it_was, born=born)
+            await settled_set_if(store, "/a", b"2", Version(0), as_it_was, created_txn=created_txn)
         await store.set("/b", b"other", None)
         with pytest.raises(MetadataConflictError):
-            await settled_set_if(store, "/a", b"2", Version(1), as_it_was, born=born)
+            await settled_set_if(store, "/a", b"2", Version(1), as_it_was, created_txn=created_txn)
         await store.delete("/b", None)
         with pytest.raises(MetadataConflictError, match="is gone"):
-            await settled_set_if(store, "/a", b"2", Version(1), as_it_was, born=born)
+            await settled_set_if(store, "/a", b"2", Version(1), as_it_was, created_txn=created_txn)
         assert (await store.get("/a")).value == b"1"
         await store.delete("/a", None)
         await store.create("/a")
         await store.create("/b")
         with pytest.raises(NoSuchKeyError):
-            await settled_set_if(store, "/a", b"2", Version(0), as_it_was, born=born)
+            await settled_set_if(store, "/a", b"2", Version(0), as_it_was, created_txn=created_txn)
         assert (await store.get("/a")).value == b""
 
     # -- watches -------------------------------------------------------------------------------------------

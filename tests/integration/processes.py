@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from bookkeeper.admin.zookeeper import free_port as free_port
+from bookkeeper.launchers.zookeeper import free_port as free_port
 from bookkeeper.real import run, system_seams
 
 T = TypeVar("T")

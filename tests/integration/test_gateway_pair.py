@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import spark_wal
+from bookkeeper.gateways.lease import NamespaceOwnedError
 from spark_wal.service import spark_conf
-from spark_wal.webhdfs.lease import NamespaceOwnedError
 from tests.integration.processes import Bookies, bookies, free_port, until
 from tests.integration.test_gateways import Gateway
 
@@ -105,7 +105,7 @@ def hadoop(settings: dict[str, str]) -> Iterator[tuple[Any, Any]]:
     """A JVM with PySpark's jars: (its classes, a configuration)."""
     from py4j.java_gateway import GatewayParameters, JavaGateway
 
-    from bookkeeper.admin.java import find_java
+    from bookkeeper.launchers.java import find_java
 
     assert pyspark is not None and pyspark.origin is not None
     jars = Path(pyspark.origin).parent / "jars"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bookkeeper import BookKeeper
-from bookkeeper.admin.zookeeper import ZooKeeperServer
 from bookkeeper.ids import LedgerId
+from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.real import run
 from journal_manager import EditLog
 from tests.integration.processes import Process, bk, bk_json, free_port, until

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper import runs, wire
+from bookkeeper import codec, wire
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.ids import Address, LedgerId
 from bookkeeper.testing.certificates import Authority, Certificate
@@ -70,7 +70,7 @@ class Knock:
 
     async def _ask(self, raw: Raw) -> str:
         """Append an entry."""
-        raw.send(runs.encode_adds(self.dialect, LEDGER, 0, [b"x"], -1, 0, KEY, 3, txn_base=0)[0])
+        raw.send(codec.encode_adds(self.dialect, LEDGER, 0, [b"x"], -1, 0, KEY, 3, txn_base=0)[0])
         frame = await raw.frame()
         if frame is None:
             return CLOSED

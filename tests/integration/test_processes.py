@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from bookkeeper import BookKeeper, ClientConfig
-from bookkeeper.admin.zookeeper import ZooKeeperServer
 from bookkeeper.errors import (
     AddTimeoutError,
     BookKeeperError,
@@ -24,6 +23,7 @@ from bookkeeper.errors import (
     NotEnoughBookiesError,
     Outcome,
 )
+from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from tests.integration.load import Load, check_all_there
 from tests.integration.processes import Bookies, bk, bk_json, bookies, until_async
 

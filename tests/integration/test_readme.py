@@ -125,7 +125,7 @@ def test_files_and_commands_that_are_named_exist() -> None:
 
 @pytest.mark.spark
 def test_the_spark_example_counts_and_a_second_run_finds_nothing_new(tmp_path: Path) -> None:
-    from bookkeeper.admin.java import find_java
+    from bookkeeper.launchers.java import find_java
 
     cluster = f"embedded://{tmp_path}/bk-notebook?bookies=3"
     port = free_port()

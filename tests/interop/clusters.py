@@ -10,11 +10,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
-from bookkeeper.admin.zookeeper import ZooKeeperServer, free_port
+from bookkeeper.launchers.apache import QUICK_ADDS, ApacheBookie, apache_init
+from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
 from bookkeeper.meta import init_cluster
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import run, system_seams
-from bookkeeper.testing.apache import QUICK_ADDS, ApacheBookie, apache_init
 from bookkeeper.testing.certificates import Authority, Certificate
 from tests.integration.processes import Process, until
 from tests.interop.clients import Client, OurClient

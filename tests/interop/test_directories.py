@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.admin.zookeeper import ZooKeeperServer, free_port
 from bookkeeper.errors import BookieUnavailableError
-from bookkeeper.testing.apache import ApacheBookie, apache_init, shell, whats_missing
+from bookkeeper.launchers.apache import ApacheBookie, apache_init, shell, whats_missing
+from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
 from tests.integration.processes import Process, bk
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]

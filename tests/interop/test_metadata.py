@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from bookkeeper import BookKeeper
-from bookkeeper.admin.zookeeper import ZooKeeperServer
 from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.launchers.apache import ApacheBookie, shell, whats_missing
+from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.meta import Metadata
-from bookkeeper.meta.layout import BY_URI_NAME, Layout
+from bookkeeper.meta.records.layout import BY_URI_NAME, Layout
 from bookkeeper.real import run, system_seams
-from bookkeeper.testing.apache import ApacheBookie, shell, whats_missing
 from tests.integration.processes import Process, bk, bk_json, free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.zookeeper, pytest.mark.timeout(240)]
@@ -187,7 +187,7 @@ async def init(uri: str) -> None:
 async def deviations(uri: str) -> dict[str, str]:
     from typing import cast
 
-    from bookkeeper.meta.access import AccessStore, audit
+    from bookkeeper.meta.stores.access_list import AccessStore, audit
 
     metadata = await Metadata.connect(uri, system_seams())
     store = cast(AccessStore, metadata.store)
@@ -218,10 +218,10 @@ def test_javas_switches_of_autorecovery_survive_us(zookeeper: ZooKeeperServer, t
 
 async def mark_and_delete(uri: str, ledgers: list[LedgerId]) -> None:
     """Mark the first as lacking a copy, delete the others."""
-    from bookkeeper.client.underreplicated import Missing, mark
+    from bookkeeper.client.write.under_replication import MissingCopies, mark
 
     metadata = await Metadata.connect(uri, system_seams())
-    missing = Missing()
+    missing = MissingCopies()
     missing.note(BookieId("192.0.2.1:3181"), 0, 0)
     await mark(metadata.store, metadata.paths.root, ledgers[0], missing, 1_700_000_000_000)
     for ledger in ledgers[1:]:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from bookkeeper.admin.zookeeper import ZooKeeperServer
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import AddTimeoutError
+from bookkeeper.launchers.apache import QUICK_ADDS, ApacheBookie, apache_init, whats_missing
+from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.sync import BookKeeper
-from bookkeeper.testing.apache import QUICK_ADDS, ApacheBookie, apache_init, whats_missing
 from bookkeeper.testing.certificates import Authority, Certificate
 from tests.integration.processes import Process
 from tests.interop.clients import Shape

@@ -24,7 +24,7 @@ from journal_manager import (
     SegmentWriter,
     TxId,
 )
-from journal_manager.fencing import fenced
+from journal_manager.fencing_token import fenced
 from journal_manager.ops import OVERHEAD
 
 TOKEN = FencingToken(3, "me")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journal_manager import JournalGapError, SegmentInfo, TxId
-from journal_manager.selection import Gap, Selection, in_order, select
+from journal_manager.selection import MissingEdits, Selection, in_order, select
 
 
 def segments(*ends: tuple[int, int | None]) -> list[SegmentInfo]:
@@ -61,7 +61,7 @@ def test_of_two_with_one_first_id_the_final_one_counts() -> None:
 
 
 def test_a_gap_is_named() -> None:
-    error = Gap(TxId(11), TxId(21)).error()
+    error = MissingEdits(TxId(11), TxId(21)).error()
     assert isinstance(error, JournalGapError) and "edit 11" in str(error) and "21" in str(error)
 
 

@@ -16,7 +16,7 @@ from random import Random
 from types import TracebackType
 from typing import Any, Final, Self
 
-from spark_wal.webhdfs.upload_log import CutUpload, cut
+from spark_wal.webhdfs.contents.upload_log import CutUpload, cut
 from tests.integration.processes import Bookies, Process, bookies, end_with_parent, free_port, until
 from tests.kills.prober import Prober
 from tests.kills.verdict import Cause, Kill, Verdict, cause_of
@@ -53,7 +53,7 @@ class Query:
         self.sink = home / f"{name}.sink"
         self.sink.touch()
         self._log = (home / f"{name}.log").open("ab")
-        java = importlib.import_module("bookkeeper.admin.java")
+        java = importlib.import_module("bookkeeper.launchers.java")
         job = {"location": location, "master": master, "out": str(self.sink), "conf": settings}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.kills.query", json.dumps(job)],

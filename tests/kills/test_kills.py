@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_wal.webhdfs.upload_log import CutUpload
+from spark_wal.webhdfs.contents.upload_log import CutUpload
 from tests.kills.harness import Trial
 from tests.kills.verdict import Cause, Kill, Verdict, cause_of
 from tests.spark_wal.streaming_job import expected
@@ -73,7 +73,7 @@ def test_a_gateway_that_is_killed_ten_times_ends_no_query_but_by_an_upload_that_
     """Acknowledged temporary files died with the gateway: of 69 kills four ended the query with
     RENAME_SRC_PATH_NOT_FOUND, since the rename came to a gateway that had never heard of the file."""
     pytest.importorskip("pyspark")
-    pytest.importorskip("bookkeeper.admin.java")
+    pytest.importorskip("bookkeeper.launchers.java")
     print(f"seed {SEED}")
     verdict = Trial(tmp_path, SEED, tell=print).run(10, ["local[2]", "local[4]"])
     told = "\n".join(verdict.lines())

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from spark_wal.webhdfs.upload_log import CutUpload
+from spark_wal.webhdfs.contents.upload_log import CutUpload
 from tests.spark_wal.streaming_job import expected
 
 _RENAME = ("RENAME_SRC_PATH_NOT_FOUND", "rename source", "Failed to rename temp file", "FAILED_RENAME")

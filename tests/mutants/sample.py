@@ -15,8 +15,8 @@ PLACES: Final[Mapping[str, int]] = {
     "bookkeeper.storage": 120,
     "bookkeeper.replication": 40,
     "bookkeeper.bookie": 40,
-    "spark_wal.webhdfs.lease": 15,
-    "spark_wal.webhdfs.namespace": 35,
+    "bookkeeper.gateways.lease": 15,
+    "spark_wal.webhdfs.files.namespace": 35,
 }
 """Package or module -> how many mutations."""
 

@@ -16,14 +16,14 @@ from array import array
 from types import ModuleType
 from typing import Any
 
-from bookkeeper.runs import pure
+from bookkeeper.codec import pure
 
 EDGES = (0, 1, 2, 3, 4, 7, 8, 0x0A, 0x10, 0x14, 0x18, 0x1A, 0x22, 0x7F, 0x80, 0xAA, 0xFE, 0xFF)
 CALLS = ("split_adds", "split_add_replies", "split_reads", "scan_records", "find_record", "chain_crcs")
 
 
 def load(path: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bookkeeper.runs.native", path)
+    spec = importlib.util.spec_from_file_location("bookkeeper.codec.native", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -50,7 +50,7 @@ def test_hostile_frames_stay_in_bounds(tmp_path: Path) -> None:
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc",
         "PYTHONPATH": str(ROOT),
-        "BK_RUNS": "pure",
+        "BK_CODEC": "pure",
     }
     command = [sys.executable, str(Path(__file__).with_name("hostile_frames.py")), str(extension), "300"]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bookkeeper.admin.zookeeper import free_port
+from bookkeeper.launchers.zookeeper import free_port
 from spark_wal.service import file_manager, spark_conf
 from tests.spark_wal.streaming_job import expected
 
@@ -118,7 +118,7 @@ class Driver:
 
     def __init__(self, location: str, out: Path, *, python: str = sys.executable, **job: Any) -> None:
         out.mkdir(exist_ok=True)
-        java = importlib.import_module("bookkeeper.admin.java")
+        java = importlib.import_module("bookkeeper.launchers.java")
         self.out = out
         environment = {
             **os.environ,

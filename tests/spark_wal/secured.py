@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from bookkeeper.gateways.tokens import new_token, signing_key_line, token_line
 from bookkeeper.testing.certificates import LOOPBACK, Authority
 from spark_wal.service import CheckpointService
 from spark_wal.spark_access import GatewayAccess
-from spark_wal.webhdfs.tokens import new_token, signing_key_line, token_line
 from tests.spark_wal.processes import GatewayProcess
 
 PROTECTIONS: Final = ("tls", "mutual tls", "tls and token", "mutual tls and token", "tls and oauth2")

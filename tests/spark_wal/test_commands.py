@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from bookkeeper.gateways.tokens import Principal, TokenBook
 from bookkeeper.real import PosixDisk
 from spark_wal import commands
 from spark_wal.commands import gateway
-from spark_wal.webhdfs import serving
-from spark_wal.webhdfs.serving import ServingConfig, WebHdfsService
-from spark_wal.webhdfs.tokens import Principal, TokenBook
+from spark_wal.webhdfs import service as service_module
+from spark_wal.webhdfs.service import ServingConfig, WebHdfsService
 
 
 def test_help_reads_well() -> None:
@@ -64,7 +64,7 @@ def test_how_long_temporary_files_stay_is_told_to_the_gateway(
         seen.append(config)
         raise OSError("enough")
 
-    monkeypatch.setattr(serving, "WebHdfsService", service)
+    monkeypatch.setattr(service_module, "WebHdfsService", service)
     assert CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", *given]).exit_code == 1
     assert [config.gateway.owner.temporary_keep_s for config in seen] == [kept_s]
     refused = CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", "--temporary-keep-s", "nan"])

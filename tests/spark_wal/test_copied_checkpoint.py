@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from spark_wal.checkpoint_copy.contents import note
 from spark_wal.copy_command import checkpoint
-from spark_wal.copying.contents import note
 from tests.spark_wal.processes import Driver, GatewayProcess, assert_exactly_once, conf
 
 pytest.importorskip("pyspark")
-pytest.importorskip("bookkeeper.admin.java")
+pytest.importorskip("bookkeeper.launchers.java")
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(400)]
 

@@ -12,7 +12,7 @@ import pytest
 
 import spark_wal
 
-java = pytest.importorskip("bookkeeper.admin.java")
+java = pytest.importorskip("bookkeeper.launchers.java")
 pyspark = importlib.util.find_spec("pyspark")
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.skipif(pyspark is None, reason="no PySpark")]

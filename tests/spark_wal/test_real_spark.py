@@ -19,7 +19,7 @@ from tests.spark_wal.processes import Driver, GatewayProcess, assert_exactly_onc
 from tests.spark_wal.streaming_job import expected
 
 pytest.importorskip("pyspark")
-pytest.importorskip("bookkeeper.admin.java")
+pytest.importorskip("bookkeeper.launchers.java")
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(400)]
 

@@ -13,7 +13,7 @@ from tests.spark_wal.processes import Driver, assert_exactly_once, until
 
 pytest.importorskip("pyspark")
 pytest.importorskip("cryptography")
-pytest.importorskip("bookkeeper.admin.java")
+pytest.importorskip("bookkeeper.launchers.java")
 
 from tests.spark_wal.secured import Secured
 

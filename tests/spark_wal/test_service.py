@@ -10,10 +10,10 @@ import pytest
 
 import spark_wal
 from bookkeeper.errors import ConfigError
+from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.testing.certificates import Authority
 from spark_wal.service import file_manager, spark_conf
-from spark_wal.webhdfs.access import AccessConfig
-from spark_wal.webhdfs.tls import TlsFiles
+from spark_wal.webhdfs.access.access_control import AccessConfig
 from tests.spark_wal.processes import until
 
 
@@ -129,7 +129,7 @@ def test_the_front_door_has_nothing_else() -> None:
 def test_a_protected_service_is_reached_with_what_it_is_told(tmp_path: Path) -> None:
     authority = Authority(tmp_path / "ca")
     shown = authority.server("gateway")
-    protection = AccessConfig(tls=TlsFiles(certificate=shown.cert, key=shown.key))
+    protection = AccessConfig(tls=ServerTlsFiles(certificate=shown.cert, key=shown.key))
     access = spark_wal.GatewayAccess(ca=authority.ca)
     uri = f"file://{tmp_path}/place"
     with spark_wal.checkpoint_service(uri, listen="127.0.0.1:0", protection=protection, access=access) as wal:

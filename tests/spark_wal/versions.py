@@ -23,11 +23,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from bookkeeper.admin import java
 from bookkeeper.errors import ConfigError
+from bookkeeper.gateways.tokens import new_token
+from bookkeeper.launchers import java
 from bookkeeper.testing.certificates import LOOPBACK, Authority
 from spark_wal.spark_access import GatewayAccess
-from spark_wal.webhdfs.tokens import new_token
 from tests.spark_wal.processes import Driver, GatewayProcess, assert_exactly_once, until
 from tests.spark_wal.secured import PROTECTIONS, Secured
 

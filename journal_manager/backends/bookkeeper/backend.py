@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Literal
 
 from bookkeeper import BookKeeper
 from journal_manager.backend import Backend, JournalReader, JournalWriter, NamespaceInfo, Options
-from journal_manager.backends.bookkeeper.reader import Connection, LedgerReader
-from journal_manager.backends.bookkeeper.record import Record
+from journal_manager.backends.bookkeeper.error_translation import worded
+from journal_manager.backends.bookkeeper.journal_record import JournalRecord
+from journal_manager.backends.bookkeeper.reader import LedgerJournalReader, SharedClient
 from journal_manager.backends.bookkeeper.snapshots import LedgerSnapshots
-from journal_manager.backends.bookkeeper.words import worded
 from journal_manager.backends.bookkeeper.writer import (
-    LedgerWriter,
+    LedgerJournalWriter,
     NewLedger,
-    Owner,
+    OwnedRecord,
     claim_nonce,
     delete_quietly,
     recover,
@@ -46,15 +46,15 @@ class BookKeeperOptions:
     max_batch_bytes: int = 4 << 20
     """The largest entry; the client's ``entry_size_max`` must be as large."""
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> SharedClient:
         """The client. Raises JournalConfigError, JournalUnavailableError."""
         if (self.client is None) == (self.metadata is None):
             raise JournalConfigError("a bk: journal needs either client=BookKeeper or metadata=URI")
         if self.client is not None:
-            return Connection(self.client, ours=False)
+            return SharedClient(self.client, ours=False)
         assert self.metadata is not None
         with worded(f"connecting to {self.metadata}"):
-            return Connection(await BookKeeper.connect(self.metadata), ours=True)
+            return SharedClient(await BookKeeper.connect(self.metadata), ours=True)
 
     def ledger_maker(self, client: BookKeeper) -> NewLedger:
         async def new_ledger(tags: dict[str, bytes]) -> WriteHandle:
@@ -96,7 +96,7 @@ class BookKeeperBackend(Backend):
         finally:
             await connection.close()
 
-    async def _has_data(self, record: Record, connection: Connection, parsed: BookKeeperOptions) -> bool:
+    async def _has_data(self, record: JournalRecord, connection: SharedClient, parsed: BookKeeperOptions) -> bool:
         with worded(f"looking at journal {record.name}"):
             try:
                 chain, _ = await record.read()
@@ -113,7 +113,7 @@ class BookKeeperBackend(Backend):
                 chain, _ = await record.read()
             if namespace is not None:
                 namespace.ensure_same(chain.namespace)
-            return LedgerReader(connection, record, parsed.password)
+            return LedgerJournalReader(connection, record, parsed.password)
         except BaseException:
             await connection.close()
             raise
@@ -128,9 +128,9 @@ class BookKeeperBackend(Backend):
             if create:
                 with worded(f"making journal {uri}"):
                     await record.create_if_absent(namespace or NamespaceInfo())
-            claimed = await Owner.claim(record, owner, claim_nonce(client), namespace)
+            claimed = await OwnedRecord.claim(record, owner, claim_nonce(client), namespace)
             report = await recover(claimed, client, parsed.password)
-            return LedgerWriter(
+            return LedgerJournalWriter(
                 connection,
                 claimed,
                 report,
@@ -155,11 +155,11 @@ class BookKeeperBackend(Backend):
             raise
 
 
-async def _format(record: Record, client: BookKeeper, password: bytes, namespace: NamespaceInfo) -> None:
+async def _format(record: JournalRecord, client: BookKeeper, password: bytes, namespace: NamespaceInfo) -> None:
     """Fence whoever writes, then empty the record, then delete the ledgers (C6)."""
     with worded(f"formatting journal {record.name}"):
         await record.create_if_absent(namespace)
-    claimed = await Owner.claim(record, "format", claim_nonce(client), None)
+    claimed = await OwnedRecord.claim(record, "format", claim_nonce(client), None)
     await recover(claimed, client, password)
     gone = claimed.chain.segments
     await claimed.step(lambda chain: chain.cleared(claimed.token, namespace))
@@ -167,12 +167,12 @@ async def _format(record: Record, client: BookKeeper, password: bytes, namespace
         await delete_quietly(client, segment.location)
 
 
-def _record(uri: JournalURI, connection: Connection) -> Record:
+def _record(uri: JournalURI, connection: SharedClient) -> JournalRecord:
     if not uri.name:
         raise JournalConfigError(f"{uri} names no journal: expected bk:NAME")
-    return Record(connection.client.metadata_store, uri.name)
+    return JournalRecord(connection.client.metadata_store, uri.name)
 
 
-def _snapshots(record: Record, connection: Connection, parsed: BookKeeperOptions) -> LedgerSnapshots:
+def _snapshots(record: JournalRecord, connection: SharedClient, parsed: BookKeeperOptions) -> LedgerSnapshots:
     maker = parsed.ledger_maker(connection.client)
     return LedgerSnapshots(connection, record.path, parsed.password, maker)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import NO_ENTRY
 from journal_manager.backend import JournalReader
-from journal_manager.backends.bookkeeper.record import Record
-from journal_manager.backends.bookkeeper.words import journal_error, worded
+from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
+from journal_manager.backends.bookkeeper.journal_record import JournalRecord
 from journal_manager.errors import JournalClosedError, OpFormatError, check
 from journal_manager.ops import Batch
 from journal_manager.segment import SegmentInfo
@@ -24,7 +24,7 @@ POLL_S: Final = 0.1
 """How often an open ledger is asked for news. (The record is watched.)"""
 
 
-class Connection:
+class SharedClient:
     """A client, closed with the journal if it was made for it."""
 
     def __init__(self, client: BookKeeper, *, ours: bool) -> None:
@@ -36,10 +36,10 @@ class Connection:
             await self.client.close()
 
 
-class LedgerReader(JournalReader):
+class LedgerJournalReader(JournalReader):
     """Reads. Opens ledgers without recovery only (C8)."""
 
-    def __init__(self, connection: Connection, record: Record, password: bytes) -> None:
+    def __init__(self, connection: SharedClient, record: JournalRecord, password: bytes) -> None:
         self._connection, self._record, self._password = connection, record, password
         self._client = connection.client
         self._tail: ReadHandle | None = None

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from bookkeeper.errors import BookKeeperError, KeyExistsError, MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta.store import Version, settled_create, settled_set
-from journal_manager.backends.bookkeeper.reader import Connection
-from journal_manager.backends.bookkeeper.words import journal_error, worded
+from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
+from journal_manager.backends.bookkeeper.reader import SharedClient
 from journal_manager.backends.bookkeeper.writer import NewLedger, delete_quietly
 from journal_manager.errors import (
     JournalCorruptionError,
@@ -35,7 +35,7 @@ _AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SnapshotLine:
     """A line of the record."""
 
     at: int
@@ -47,17 +47,17 @@ class Kept:
         return SnapshotInfo(TxId(self.at), self.size, f"ledger {self.ledger}")
 
 
-def encode_index(kept: Sequence[Kept]) -> bytes:
+def encode_index(kept: Sequence[SnapshotLine]) -> bytes:
     return json.dumps({"format": FORMAT, "snapshots": [asdict(each) for each in kept]}).encode()
 
 
-def decode_index(data: bytes) -> tuple[Kept, ...]:
+def decode_index(data: bytes) -> tuple[SnapshotLine, ...]:
     """Raises JournalCorruptionError, UnsupportedLayoutError."""
     try:
         value = json.loads(data)
         if value["format"] > FORMAT:
             raise UnsupportedLayoutError(f"a list of snapshots of format {value['format']}")
-        return tuple(Kept(**each) for each in value["snapshots"])
+        return tuple(SnapshotLine(**each) for each in value["snapshots"])
     except (ValueError, KeyError, TypeError) as error:
         raise JournalCorruptionError(f"not a list of snapshots: {data[:80]!r}") from error
 
@@ -65,7 +65,7 @@ def decode_index(data: bytes) -> tuple[Kept, ...]:
 class LedgerSnapshots(SnapshotStore):
     """The snapshots of one journal."""
 
-    def __init__(self, connection: Connection, journal_path: str, password: bytes, new_ledger: NewLedger) -> None:
+    def __init__(self, connection: SharedClient, journal_path: str, password: bytes, new_ledger: NewLedger) -> None:
         self._connection, self._client = connection, connection.client
         self._store: MetadataStore = connection.client.metadata_store.store
         self._path = f"{journal_path}/snapshots"
@@ -79,7 +79,7 @@ class LedgerSnapshots(SnapshotStore):
                 pieces = [content[i : i + _CHUNK] for i in range(0, len(content), _CHUNK)]
                 for i in range(0, len(pieces), _AT_ONCE):
                     await ledger.append_many(pieces[i : i + _AT_ONCE])
-            kept = Kept(at, ledger.id, len(content), hashlib.sha256(content).hexdigest())
+            kept = SnapshotLine(at, ledger.id, len(content), hashlib.sha256(content).hexdigest())
             await self._replace(at, kept)
         return kept.info()
 
@@ -109,7 +109,7 @@ class LedgerSnapshots(SnapshotStore):
     async def close(self) -> None:
         await self._connection.close()
 
-    async def _content(self, kept: Kept) -> bytes:
+    async def _content(self, kept: SnapshotLine) -> bytes:
         try:
             async with await self._client.open_ledger(kept.ledger, self._password, recovery=False) as handle:
                 parts: list[bytes] = []
@@ -125,7 +125,7 @@ class LedgerSnapshots(SnapshotStore):
             raise JournalCorruptionError(f"the snapshot at {kept.at} is damaged", location=str(kept.ledger))
         return content
 
-    async def _read(self) -> tuple[tuple[Kept, ...], Version | None]:
+    async def _read(self) -> tuple[tuple[SnapshotLine, ...], Version | None]:
         await self._store.sync(self._path)
         try:
             found = await self._store.get(self._path)
@@ -133,7 +133,7 @@ class LedgerSnapshots(SnapshotStore):
             return (), None
         return decode_index(found.value), found.version
 
-    async def _replace(self, at: int, new: Kept | None) -> None:
+    async def _replace(self, at: int, new: SnapshotLine | None) -> None:
         """The line of ``at`` becomes ``new``; then the old one's ledger goes."""
         while True:
             kept, version = await self._read()

@@ -17,9 +17,9 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
 )
 from journal_manager.backend import JournalWriter, NamespaceInfo, RecoveryReport, SegmentWriter
-from journal_manager.backends.bookkeeper.reader import Connection, LedgerReader, last_txid
-from journal_manager.backends.bookkeeper.record import Record
-from journal_manager.backends.bookkeeper.words import journal_error, worded
+from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
+from journal_manager.backends.bookkeeper.journal_record import JournalRecord
+from journal_manager.backends.bookkeeper.reader import LedgerJournalReader, SharedClient, last_txid
 from journal_manager.chain import Chain
 from journal_manager.errors import (
     JournalClosedError,
@@ -31,7 +31,7 @@ from journal_manager.errors import (
     SegmentMismatchError,
     SegmentNotFoundError,
 )
-from journal_manager.fencing import FencingToken, fenced
+from journal_manager.fencing_token import FencingToken, fenced
 from journal_manager.ops import Batch
 from journal_manager.segment import SegmentInfo
 from journal_manager.txid import TxId
@@ -47,16 +47,16 @@ NewLedger = Callable[[dict[str, bytes]], Awaitable["WriteHandle"]]
 """Makes a ledger with this custom metadata, by the journal's options."""
 
 
-class Owner:
+class OwnedRecord:
     """The record in the hands of the one who claimed it: remembers it, and steps it forward."""
 
-    def __init__(self, record: Record, token: FencingToken, chain: Chain, version: Version) -> None:
+    def __init__(self, record: JournalRecord, token: FencingToken, chain: Chain, version: Version) -> None:
         self.record, self.token, self.chain = record, token, chain
         self._version: Version | None = version
         """None after a step whose outcome is not known."""
 
     @classmethod
-    async def claim(cls, record: Record, owner: str, nonce: str, namespace: NamespaceInfo | None) -> Owner:
+    async def claim(cls, record: JournalRecord, owner: str, nonce: str, namespace: NamespaceInfo | None) -> OwnedRecord:
         """Take the next epoch. Each lost race means that someone else got one; then the next.
 
         Raises:
@@ -106,7 +106,7 @@ class Owner:
         return JournalUnavailableError(f"someone closed or deleted the open ledger of {self.record.name}: {error!r}")
 
 
-async def recover(owner: Owner, client: BookKeeper, password: bytes) -> RecoveryReport:
+async def recover(owner: OwnedRecord, client: BookKeeper, password: bytes) -> RecoveryReport:
     """Close what an earlier writer left open (C2): fence its ledger, read its end, fix it in the record.
 
     Raises:
@@ -128,7 +128,7 @@ async def recover(owner: Owner, client: BookKeeper, password: bytes) -> Recovery
     return RecoveryReport(owner.token, finalized, removed, owner.chain.last_txid)
 
 
-async def _recovered_end(owner: Owner, client: BookKeeper, password: bytes, segment: SegmentInfo) -> TxId | None:
+async def _recovered_end(owner: OwnedRecord, client: BookKeeper, password: bytes, segment: SegmentInfo) -> TxId | None:
     try:
         handle: ReadHandle = await client.open_ledger(int(segment.location), password, recovery=True)
     except NoSuchLedgerError as error:
@@ -160,7 +160,7 @@ async def delete_quietly(client: BookKeeper, ledger: str) -> None:
 class LedgerSegmentWriter(SegmentWriter):
     """One ledger; one entry per batch."""
 
-    def __init__(self, handle: WriteHandle, owner: Owner, info: SegmentInfo) -> None:
+    def __init__(self, handle: WriteHandle, owner: OwnedRecord, info: SegmentInfo) -> None:
         self.handle, self._owner, self._info = handle, owner, info
         self.last = TxId(info.first - 1)
         """The last durable edit."""
@@ -209,13 +209,13 @@ class LedgerSegmentWriter(SegmentWriter):
             _log.warning("letting go of ledger %s: %r", self._info.location, error)
 
 
-class LedgerWriter(LedgerReader, JournalWriter):
+class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
     """The one writer of a journal on ledgers."""
 
     def __init__(
         self,
-        connection: Connection,
-        owner: Owner,
+        connection: SharedClient,
+        owner: OwnedRecord,
         recovery: RecoveryReport,
         *,
         password: bytes,

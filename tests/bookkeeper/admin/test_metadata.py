@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper import BookKeeper
-from bookkeeper.admin.zookeeper import ZooKeeperServer
+from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.meta import Metadata
 from bookkeeper.real import run, system_seams
 from tests.bookkeeper.admin.commands import bk

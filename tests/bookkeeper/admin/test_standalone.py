@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.admin.standalone import Plan, Standalone
+from bookkeeper.admin.standalone import Standalone, StandalonePlan
 from bookkeeper.errors import ConfigError, DirectoryLockedError
 from bookkeeper.real import system_seams
 from tests.integration.processes import end_with_parent
@@ -81,7 +81,7 @@ class Parent:
 
 
 def test_the_plan_says_where_the_metadata_are() -> None:
-    plan = Plan(Path("/data"), bookies=3, webhdfs_port=None, command_group="g")
+    plan = StandalonePlan(Path("/data"), bookies=3, webhdfs_port=None, command_group="g")
     assert plan.metadata == "sqlite:///data/metadata.db"
 
 
@@ -166,7 +166,7 @@ def test_a_port_that_is_taken_is_refused_before_anything_is_made(tmp_path: Path)
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        plan = Plan(tmp_path / "new", bookies=1, webhdfs_port=port, command_group="g")
+        plan = StandalonePlan(tmp_path / "new", bookies=1, webhdfs_port=port, command_group="g")
         with pytest.raises(ConfigError, match=rf"port {port} of 127\.0\.0\.1.*--webhdfs-port"):
             Standalone(plan).run()
     assert not (tmp_path / "new").exists()
@@ -174,7 +174,7 @@ def test_a_port_that_is_taken_is_refused_before_anything_is_made(tmp_path: Path)
 
 def test_a_directory_is_for_one_at_a_time(tmp_path: Path) -> None:
     lock = system_seams().disk.lock(str(tmp_path / "standalone.lock"))
-    plan = Plan(tmp_path, bookies=1, webhdfs_port=None, command_group="g")
+    plan = StandalonePlan(tmp_path, bookies=1, webhdfs_port=None, command_group="g")
     with pytest.raises(DirectoryLockedError, match=f"another bk standalone runs on {tmp_path}"):
         Standalone(plan).run()
     lock.release()

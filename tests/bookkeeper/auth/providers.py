@@ -7,7 +7,7 @@ import hmac
 from collections.abc import Mapping
 from typing import Any
 
-from bookkeeper.auth.provider import Answer, Peer
+from bookkeeper.auth.provider import ExchangeResult, Peer
 from bookkeeper.errors import AuthenticationError
 
 PLUGIN = "gv-test-plugin"
@@ -16,9 +16,11 @@ PLUGIN = "gv-test-plugin"
 class _Server:
     def __init__(self, peer: Peer, expected: bytes) -> None:
         self.peer = peer
-        self._steps = iter([(expected, Answer(b"challenge")), (b"response", Answer(b"welcome", principal="tester"))])
+        self._steps = iter(
+            [(expected, ExchangeResult(b"challenge")), (b"response", ExchangeResult(b"welcome", principal="tester"))]
+        )
 
-    async def answer(self, payload: bytes) -> Answer:
+    async def answer(self, payload: bytes) -> ExchangeResult:
         if payload == b"for ever":
             await asyncio.Event().wait()
         if payload == b"trip":

@@ -13,8 +13,8 @@ from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.ids import Address, BookieId
 from bookkeeper.meta import Metadata, init_cluster_in
-from bookkeeper.meta.memory import MemoryCluster, MemoryStore, Snapshot
 from bookkeeper.meta.store import Version, Versioned
+from bookkeeper.meta.stores.memory import MemoryCluster, MemorySnapshot, MemoryStore
 from bookkeeper.net.connection import connect_bookie
 from bookkeeper.seams import Seams
 from bookkeeper.testing import World
@@ -106,9 +106,9 @@ class Follower:
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
-        self._view: Snapshot | None = None
+        self._view: MemorySnapshot | None = None
 
-    def falls_behind(self, view: Snapshot) -> None:
+    def falls_behind(self, view: MemorySnapshot) -> None:
         self._view = view
 
     async def sync(self, path: str) -> None:

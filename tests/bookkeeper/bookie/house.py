@@ -6,9 +6,9 @@ import asyncio
 import struct
 from typing import Any
 
-from bookkeeper.bookie.admission import Admission
 from bookkeeper.bookie.bookie import Bookie
-from bookkeeper.bookie.server import Connections
+from bookkeeper.bookie.connections.admission import Admission
+from bookkeeper.bookie.connections.server import Connections
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 from bookkeeper.net.connection import BookieConnection, connect_bookie

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper import runs, wire
+from bookkeeper import codec, wire
 from bookkeeper.bookie.bookie import encode_availability
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import EntryId, LedgerId
@@ -25,7 +25,7 @@ LAC_1 = (7).to_bytes(8, "big") + (1).to_bytes(8, "big")
 
 
 def entry(entry_id: int, *, ledger: int = 7, lac: int = -1, payload: bytes = b"p") -> bytes:
-    frames, _ = runs.encode_adds(2, ledger, entry_id, [payload], lac, 0, KEY, 3)
+    frames, _ = codec.encode_adds(2, ledger, entry_id, [payload], lac, 0, KEY, 3)
     return frames[4 + 4 + 20 :]
 
 
@@ -49,7 +49,7 @@ async def status(connection: BookieConnection, request: wire.Request) -> Status:
 async def stream_adds(connection: BookieConnection, first: int, count: int, *, key: bytes = KEY) -> list[AddRun]:
     got: list[AddRun] = []
     stream = connection.open_stream(first + 1, L, got.extend, lambda error: None)
-    frames, _ = runs.encode_adds(
+    frames, _ = codec.encode_adds(
         connection.dialect, L, first, [b"p"] * count, first - 1, 0, key, 3, txn_base=stream.txn_base
     )
     stream.send(frames)
@@ -68,7 +68,7 @@ def test_no_add_is_answered_before_it_is_durable() -> None:
         connection.request_nowait(add(1), 100, replies.append)
         got: list[AddRun] = []
         stream = connection.open_stream(1, L, got.extend, lambda error: None)
-        stream.send(runs.encode_adds(3, L, 2, [b"p"] * 5, 0, 0, KEY, 3, txn_base=stream.txn_base)[0])
+        stream.send(codec.encode_adds(3, L, 2, [b"p"] * 5, 0, 0, KEY, 3, txn_base=stream.txn_base)[0])
         await asyncio.sleep(10)
         assert (replies, got) == ([], [])
         assert (await ask(connection, read(6))).entry is not None, "it is visible at once (D8)"
@@ -124,7 +124,7 @@ def test_of_a_chunk_deferred_runs_are_answered_at_once_and_plain_ones_when_they_
 
         def frames(ledger: int, first: int, *, deferred: bool) -> bytes:
             base = streams[ledger].txn_base
-            return runs.encode_adds(3, ledger, first, [b"p"] * 4, -1, 0, KEY, 3, b"", base, deferred)[0]
+            return codec.encode_adds(3, ledger, first, [b"p"] * 4, -1, 0, KEY, 3, b"", base, deferred)[0]
 
         house.node.freeze()
         plain = frames(1, 0, deferred=False) + frames(4, 0, deferred=False)
@@ -263,7 +263,7 @@ def test_of_a_chunk_only_the_runs_that_break_a_rule_are_refused(dialect: Dialect
         for ledger in (1, 2, 3):
             got[ledger] = []
             stream = connection.open_stream(ledger, LedgerId(ledger), got[ledger].extend, lambda error: None)
-            frames += runs.encode_adds(dialect, ledger, 0, [b"p"] * 4, -1, 0, KEY, 3, txn_base=stream.txn_base)[0]
+            frames += codec.encode_adds(dialect, ledger, 0, [b"p"] * 4, -1, 0, KEY, 3, txn_base=stream.txn_base)[0]
         connection.write(frames)
         await asyncio.sleep(1)
         assert got == {1: [(0, 4, Status.OK)], 2: [(0, 4, Status.FENCED)], 3: [(0, 4, Status.OK)]}
@@ -279,11 +279,11 @@ def test_the_order_of_one_connection_is_kept_between_adds_and_a_fence() -> None:
         stream = connection.open_stream(1, L, got.extend, lambda error: None)
         replies: list[Any] = []
         for first in (0, 3):
-            stream.send(runs.encode_adds(3, L, first, [b"p"] * 3, -1, 0, KEY, 3, txn_base=stream.txn_base)[0])
+            stream.send(codec.encode_adds(3, L, first, [b"p"] * 3, -1, 0, KEY, 3, txn_base=stream.txn_base)[0])
             connection.request_nowait(read(-1, fence=True, master_key=KEY), 100, replies.append)
         await asyncio.sleep(1)
         assert sorted(got) == [(0, 3, Status.OK), (3, 3, Status.FENCED)]
-        assert [runs.read_record(runs.record(r.entry), 0, 7, 2) is not None for r in replies] == [True, True]
+        assert [codec.read_record(codec.record(r.entry), 0, 7, 2) is not None for r in replies] == [True, True]
 
     run(main)
 

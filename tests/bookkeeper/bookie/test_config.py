@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.bookie.config import BookieConfig, config_from, load_config
+from bookkeeper.codec import RECORD_MAX
 from bookkeeper.errors import ConfigError
-from bookkeeper.runs import RECORD_MAX
 
 LEAST = {"metadata_uri": "memory://x", "directory": "/d"}
 

@@ -22,7 +22,7 @@ from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.testing.disk import SimDisk
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
-from tests.bookkeeper.bookie.test_limbo import KEY, add, change, named, status
+from tests.bookkeeper.bookie.identity.test_suspect_ledgers import KEY, add, change, named, status
 
 Files = dict[str, bytes]
 DIRECTORIES = ("/data", "/data/journal", "/data/ledgers")
@@ -132,7 +132,7 @@ KINDS: dict[str, Callable[[str], bool]] = {
     "dirty markers": ending("dirty"),
     "dirty markers and journal": ending("dirty", ".journal"),
     "spares": ending(".spare"),
-    "birth": ending("birth.json"),
+    "disk_identity": ending("birth.json"),
     "boot": ending("/boot"),
     "boot and birth": ending("/boot", "birth.json"),
     "seen transaction": ending("metadata-transaction"),
@@ -160,7 +160,7 @@ MISSING = {
     "dirty markers": NORMAL,
     "dirty markers and journal": LIMBO,
     "spares": NORMAL,
-    "birth": DOUBT,
+    "disk_identity": DOUBT,
     "boot": DOUBT,
     "boot and birth": DOUBT,
     "seen transaction": NORMAL,
@@ -185,7 +185,7 @@ EARLIER = {
     "dirty markers": NORMAL,
     "dirty markers and journal": LIMBO,
     "spares": NORMAL,
-    "birth": NORMAL,
+    "disk_identity": NORMAL,
     "boot": DOUBT,
     "boot and birth": DOUBT,
     "seen transaction": NORMAL,
@@ -210,7 +210,7 @@ FOREIGN = {
     "dirty markers": NORMAL,
     "dirty markers and journal": REFUSED,
     "spares": NORMAL,
-    "birth": DOUBT,
+    "disk_identity": DOUBT,
     "boot": NORMAL,
     "boot and birth": DOUBT,
     "seen transaction": NORMAL,
@@ -225,7 +225,7 @@ DAMAGED = {
     "index": NORMAL,
     "journal": LIMBO,
     "dirty markers": NORMAL,
-    "birth": DOUBT,
+    "disk_identity": DOUBT,
     "boot": DOUBT,
     "seen transaction": REFUSED,
     "counted in metadata": REFUSED,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper import runs, wire
+from bookkeeper import codec, wire
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.ids import Address, EntryId, LedgerId
 from bookkeeper.testing import Fault
@@ -85,7 +85,7 @@ ELSEWHERE: dict[int, str] = {
 
 
 def entry(entry_id: int, *, ledger: int = L, lac: int = -1, payload: bytes = b"p") -> bytes:
-    return runs.encode_adds(2, ledger, entry_id, [payload], lac, 0, KEY, 3)[0][28:]
+    return codec.encode_adds(2, ledger, entry_id, [payload], lac, 0, KEY, 3)[0][28:]
 
 
 def add(entry_id: int, *, ledger: LedgerId = L, key: bytes = KEY, lac: int = -1, **more: Any) -> wire.AddEntry:
@@ -469,4 +469,4 @@ def test_the_test_that_keeps_another_corner_exists(number: int) -> None:
 def test_no_frame_is_shorter_than_its_packet() -> None:
     for body in (b"", b"\2\2\0", b"\2\2\0\0" + bytes(15), b"\2\2\0\1" + bytes(16)):
         with pytest.raises(MalformedFrameError):
-            wire.Detector(v2=True).decode(body)
+            wire.DialectDetector(v2=True).decode(body)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bookkeeper import runs, wire
-from bookkeeper.bookie.condition import liveness, readiness
+from bookkeeper import codec, wire
 from bookkeeper.bookie.config import config_from
+from bookkeeper.bookie.health.health import liveness, readiness
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.errors import (
     BookieError,
@@ -20,9 +20,9 @@ from bookkeeper.errors import (
     KeyExistsError,
 )
 from bookkeeper.ids import Address, EntryId, LedgerId
-from bookkeeper.meta.bookies import Bookies
+from bookkeeper.meta.records.bookies import Bookies
 from bookkeeper.net.connection import AddRun, connect_bookie
-from bookkeeper.storage.shapes import EngineState
+from bookkeeper.storage.results import EngineState
 from bookkeeper.testing import Fault
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
@@ -32,7 +32,7 @@ L = LedgerId(7)
 
 
 def entry(entry_id: int, payload: bytes) -> bytes:
-    return runs.encode_adds(2, L, entry_id, [payload], -1, 0, KEY, 3)[0][28:]
+    return codec.encode_adds(2, L, entry_id, [payload], -1, 0, KEY, 3)[0][28:]
 
 
 @pytest.mark.rule("A11")
@@ -297,7 +297,7 @@ def test_stopping_waits_for_what_is_in_progress_and_leaves_a_clean_disk() -> Non
         connection = await client.run(connect_bookie(client.seams.net, Address("b", 3181), timeout_s=5))
         got: list[AddRun] = []
         stream = connection.open_stream(1, L, got.extend, lambda error: None)
-        stream.send(runs.encode_adds(3, L, 0, [b"p" * 100] * 100, -1, 0, KEY, 3, txn_base=stream.txn_base)[0])
+        stream.send(codec.encode_adds(3, L, 0, [b"p" * 100] * 100, -1, 0, KEY, 3, txn_base=stream.txn_base)[0])
         poll = wire.ReadEntry(L, EntryId(-1), previous_lac=5, timeout_ms=50_000, piggyback=True)
         polled: list[Any] = []
         connection.request_nowait(poll, 60, polled.append)
@@ -319,7 +319,7 @@ def test_stopping_waits_for_what_is_in_progress_and_leaves_a_clean_disk() -> Non
 @pytest.mark.parametrize("seed", range(8))
 def test_a_crash_may_take_deferred_adds_never_plain_or_forced_ones_and_leaves_no_doubt(seed: int) -> None:
     def add(entry_id: int, *, deferred: bool) -> wire.AddEntry:
-        frames, _ = runs.encode_adds(2, L, entry_id, [b"p" * 50], -1, 0, KEY, 3)
+        frames, _ = codec.encode_adds(2, L, entry_id, [b"p" * 50], -1, 0, KEY, 3)
         return wire.AddEntry(L, EntryId(entry_id), KEY, frames[28:], deferred_sync=deferred)
 
     async def main(cluster: Cluster) -> None:
@@ -406,7 +406,7 @@ def test_a_first_start_that_is_refused_chooses_no_identity() -> None:
 
 
 @pytest.mark.rule("K21")
-@pytest.mark.parametrize("fails", ["_settle_birth", "_next_boot", "_open_engine", "_start_http"])
+@pytest.mark.parametrize("fails", ["_settle_disk_identity", "_next_boot", "_open_engine", "_start_http"])
 def test_a_first_start_that_fails_leaves_no_bookie_behind(fails: str) -> None:
     """The cookie stayed in the metadata: a bookie that had never served was listed as absent for good."""
 

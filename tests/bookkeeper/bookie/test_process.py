@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from bookkeeper import real, runs, wire
-from bookkeeper.admin.zookeeper import ZooKeeperServer
+from bookkeeper import codec, real, wire
 from bookkeeper.bookie.process import REMINDER_S, _remind
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import Address, EntryId, LedgerId
+from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.meta import init_cluster
 from bookkeeper.net.connection import AddRun, connect_bookie
 from bookkeeper.testing import World
@@ -46,7 +46,7 @@ async def _load(address: Address, first: int, kill: int, process: Process) -> tu
     stream = connection.open_stream(1, L, replies, lost.set_result)
     while not lost.done():
         payloads = [(b"%d." % (first + i)) * 50 for i in range(20)]
-        stream.send(runs.encode_adds(3, L, first, payloads, -1, 0, KEY, 3, txn_base=stream.txn_base)[0])
+        stream.send(codec.encode_adds(3, L, first, payloads, -1, 0, KEY, 3, txn_base=stream.txn_base)[0])
         first += 20
         await asyncio.sleep(0.0005)
     return got, first

@@ -11,15 +11,15 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from bookkeeper import runs, wire
+from bookkeeper import codec, wire
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.client.ledger_handle import WriteHandle
+from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.ids import Address, BookieId, EntryId, LedgerId
 from bookkeeper.ledger import HEADER, DigestScheme
 from bookkeeper.meta import Metadata, ServiceInfo, init_cluster_in
-from bookkeeper.meta.memory import MemoryCluster
-from bookkeeper.net.protocol import FrameProtocol
+from bookkeeper.meta.stores.memory import MemoryCluster
+from bookkeeper.net.frame_protocol import FrameProtocol
 from bookkeeper.seams import Seams
 from bookkeeper.testing import World
 from bookkeeper.wire import Status
@@ -33,7 +33,7 @@ class _Connection(FrameProtocol):
     def __init__(self, bookie: ScriptedBookie) -> None:
         super().__init__()
         self.bookie = bookie
-        self.detector = wire.Detector()
+        self.detector = wire.DialectDetector()
 
     def on_open(self) -> None:
         self.bookie.connections.append(self)
@@ -42,7 +42,7 @@ class _Connection(FrameProtocol):
         self.bookie.connections.remove(self)
 
     def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
-        adds = runs.split_adds(buffer, start, end, self.frame_max, self.detector.v2)
+        adds = codec.split_adds(buffer, start, end, self.frame_max, self.detector.v2)
         self.detector.v2 = adds.v2
         self.bookie.received += memoryview(buffer)[start : adds.used]
         if not self.bookie.silent:
@@ -53,22 +53,22 @@ class _Connection(FrameProtocol):
             raise adds.error
         return adds.used - start
 
-    def _adds(self, adds: runs.Adds) -> None:
+    def _adds(self, adds: codec.Adds) -> None:
         for run in adds.runs:
             for i in range(run.i0, run.i1):
                 status = self.bookie.add_status(run.ledger_id, run.master_key, adds.entry_ids[i])
                 if status is Status.OK:
                     begin = adds.record_ends[i - 1] if i else adds.record_start
-                    entry = bytes(adds.records[begin + runs.RECORD_HEADER : adds.record_ends[i]])
+                    entry = bytes(adds.records[begin + codec.RECORD_HEADER : adds.record_ends[i]])
                     self.bookie.store(run.ledger_id, adds.entry_ids[i], entry)
                     self.write(adds.acks[adds.ack_ends[i - 1] if i else 0 : adds.ack_ends[i]])
                 else:
-                    refusal = runs.fail_acks(adds.acks, adds.ack_ends, i, i + 1, status)
+                    refusal = codec.fail_acks(adds.acks, adds.ack_ends, i, i + 1, status)
                     asyncio.get_running_loop().call_later(self.bookie.refusal_delay_s, self.write, refusal)
 
     def _slow(self, body: bytes) -> None:
         decoded = self.detector.decode(body)
-        assert not isinstance(decoded, wire.Refused), decoded
+        assert not isinstance(decoded, wire.RefusedFrame), decoded
         header, request = decoded
         self.bookie.requests.append(request)
         if self.bookie.batches_end_connections and isinstance(request, wire.BatchRead):
@@ -283,7 +283,7 @@ class Opened:
 
 def payload_of(entry: bytes, digest: str = "crc32c", password: bytes = b"") -> bytes:
     """What a scripted bookie stored, checked."""
-    from bookkeeper.client.creating import DIGESTS
+    from bookkeeper.client.ledgers.ledger_creation import DIGESTS
 
     ledger_id, entry_id, _, _ = HEADER.unpack_from(entry)
     return DigestScheme(DIGESTS[digest], password).verify(entry, ledger_id, entry_id)

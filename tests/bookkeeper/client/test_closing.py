@@ -211,7 +211,7 @@ def test_a_close_that_nobody_waits_for_any_more_leaves_nothing_behind() -> None:
             cluster.store.end_outage()
             await asyncio.sleep(5)
             assert (await bk.metadata(ledger.id)).is_closed
-            assert not bk._handles and not ledger._shell._lanes and not bk.services.pool._users
+            assert not bk._handles and not ledger._shell._channels and not bk.services.pool._users
             await ledger.close()
 
     ScriptedCluster().run(story)

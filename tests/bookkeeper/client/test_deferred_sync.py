@@ -9,7 +9,7 @@ import pytest
 
 from bookkeeper import wire
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.client.ledger_handle import WriteHandle
+from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import (
     BookieFailedError,
     ConfigError,
@@ -29,8 +29,8 @@ def forces(cluster: ScriptedCluster) -> int:
 
 
 def adds_to(bookie: ScriptedBookie) -> list[wire.AddEntry]:
-    decoded = [wire.Detector().decode(body) for body in wire.Framer().feed(bytes(bookie.received))]
-    requests = [item[1] for item in decoded if not isinstance(item, wire.Refused)]
+    decoded = [wire.DialectDetector().decode(body) for body in wire.Framer().feed(bytes(bookie.received))]
+    requests = [item[1] for item in decoded if not isinstance(item, wire.RefusedFrame)]
     return [request for request in requests if isinstance(request, wire.AddEntry)]
 
 

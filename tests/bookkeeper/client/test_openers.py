@@ -11,7 +11,7 @@ from bookkeeper import BookKeeper, ClientConfig
 from bookkeeper.client import openers
 from bookkeeper.errors import ConfigError, NoClusterError
 from bookkeeper.meta import Metadata, init_cluster
-from bookkeeper.meta.sqlite import SqliteStore
+from bookkeeper.meta.stores.sqlite import SqliteStore
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import system_seams
 from bookkeeper.seams import Net, Seams

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_handle import WriteHandle
+from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import (
     AddTimeoutError,
     BookKeeperError,
@@ -26,7 +26,7 @@ from bookkeeper.errors import (
     Outcome,
     UnauthorizedError,
 )
-from bookkeeper.meta.memory import MemoryStore
+from bookkeeper.meta.stores.memory import MemoryStore
 from bookkeeper.testing.cluster import CLIENT, SimCluster
 
 Story = Callable[[SimCluster], Coroutine[Any, Any, None]]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.client.advanced_handle import AdvancedHandle
-from bookkeeper.client.ledger_handle import WriteHandle
+from bookkeeper.client.write.advanced_handle import AdvancedHandle
+from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import (
     BookieFailedError,
     BookKeeperError,
@@ -18,7 +18,7 @@ from bookkeeper.errors import (
     LedgerFencedError,
 )
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.ledger.forcing import Forcing
+from bookkeeper.ledger.force_rounds import ForceRounds
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.cluster import SimCluster
 
@@ -149,12 +149,12 @@ def _bookies_that_do_not_sync(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _a_writer_that_takes_acks_for_durable(monkeypatch: pytest.MonkeyPatch) -> None:
-    def ask(self: Forcing, acknowledged: EntryId, length: int, now: float) -> int:
+    def ask(self: ForceRounds, acknowledged: EntryId, length: int, now: float) -> int:
         self.forced, self.forced_length = acknowledged, length
         return asked(self, acknowledged, length, now)
 
-    asked: Callable[..., int] = Forcing.ask
-    monkeypatch.setattr(Forcing, "ask", ask)
+    asked: Callable[..., int] = ForceRounds.ask
+    monkeypatch.setattr(ForceRounds, "ask", ask)
 
 
 @pytest.mark.rule("W11")

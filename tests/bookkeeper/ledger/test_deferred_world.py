@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.ids import BookieId
-from bookkeeper.ledger.forcing import Forcing
+from bookkeeper.ledger.force_rounds import ForceRounds
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.ledger.writer import (
@@ -20,14 +20,14 @@ from bookkeeper.ledger.writer import (
     Confirm,
     Effect,
     Forced,
-    ForceLedger,
     LedgerWriter,
     Release,
     SendAdds,
+    SendForce,
     WriterConfig,
     WriterState,
 )
-from bookkeeper.ledger.writer_parts import Seat
+from bookkeeper.ledger.writer_parts import EnsembleMember
 from tests.bookkeeper.ledger.test_metadata import bookies
 
 Message = tuple[str, int]
@@ -77,7 +77,7 @@ class DeferredWorld:
                     for entry in self.spec.stripe(effect.position, effect.first, effect.count):
                         assert entry >= self.kept_from, "its packet is gone"
                         self.bookies[effect.bookie].inbox.append(("add", entry))
-                case ForceLedger():
+                case SendForce():
                     self.bookies[effect.bookie].inbox.append(("force", effect.number))
                 case Confirm():
                     assert effect.first == self.told + 1
@@ -178,12 +178,12 @@ def test_whatever_comes_when_what_is_confirmed_is_durable_on_all_who_hold_it(see
 def test_a_force_that_does_not_wait_for_the_acks_of_every_bookie_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted bug: bookies are asked at once, in the hope that they work in order."""
 
-    def hasty(seats: Sequence[Seat], current: Any) -> list[Effect]:
-        unasked = [seat.bookie for seat in seats if seat.bookie not in current.asked]
+    def hasty(members: Sequence[EnsembleMember], current: Any) -> list[Effect]:
+        unasked = [member.bookie for member in members if member.bookie not in current.asked]
         current.asked.update(unasked)
-        return [ForceLedger(bookie, current.number) for bookie in unasked]
+        return [SendForce(bookie, current.number) for bookie in unasked]
 
-    monkeypatch.setattr(Forcing, "_ask_those_who_can_be", staticmethod(hasty))
+    monkeypatch.setattr(ForceRounds, "_ask_those_who_can_be", staticmethod(hasty))
     with pytest.raises(AssertionError, match="W11"):
         for seed in range(200):
             live(Random(seed))

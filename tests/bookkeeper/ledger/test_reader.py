@@ -19,9 +19,9 @@ from bookkeeper.ids import EntryId
 from bookkeeper.ledger.reader import (
     AskBookie,
     Effect,
-    EntryReader,
+    EntriesFound,
     FailRead,
-    Found,
+    FragmentReader,
     ReadConfig,
     RefreshMetadata,
     ReportCorrupt,
@@ -33,8 +33,8 @@ B1, B2, B3 = bookies("b1 b2 b3")
 LOST = BookieUnavailableError("gone")
 
 
-def reading(first: int = 0, count: int = 1, *, unconfirmed: bool = False) -> EntryReader:
-    reader = EntryReader(CLOSED, first, count, unconfirmed=unconfirmed, config=ReadConfig(rounds_max=1))
+def reading(first: int = 0, count: int = 1, *, unconfirmed: bool = False) -> FragmentReader:
+    reader = FragmentReader(CLOSED, first, count, unconfirmed=unconfirmed, config=ReadConfig(rounds_max=1))
     reader.start(0.0)
     return reader
 
@@ -45,16 +45,20 @@ def failure(effects: list[Effect]) -> BookKeeperError:
 
 
 def test_the_preferred_bookie_is_asked_for_the_whole_run() -> None:
-    reader = EntryReader(CLOSED, 0, 4, order=(B3, B1))
+    reader = FragmentReader(CLOSED, 0, 4, order=(B3, B1))
     assert reader.start(0.0) == [AskBookie(B3, EntryId(0), 4), WakeAt(0.5)]
-    assert reader.on_entries(B3, 0, 4, 0.0) == [Found(B3, EntryId(0), 4)]
+    assert reader.on_entries(B3, 0, 4, 0.0) == [EntriesFound(B3, EntryId(0), 4)]
 
 
 def test_a_short_answer_goes_on_with_the_same_bookie() -> None:
     reader = reading(0, 4)
-    assert reader.on_entries(B1, 0, 3, 0.0) == [Found(B1, EntryId(0), 3), AskBookie(B1, EntryId(3), 1), WakeAt(0.5)]
+    assert reader.on_entries(B1, 0, 3, 0.0) == [
+        EntriesFound(B1, EntryId(0), 3),
+        AskBookie(B1, EntryId(3), 1),
+        WakeAt(0.5),
+    ]
     assert reader.on_entries(B1, 0, 3, 0.0) == []  # the same once more
-    assert reader.on_entries(B1, 3, 9, 0.0) == [Found(B1, EntryId(3), 1)]
+    assert reader.on_entries(B1, 3, 9, 0.0) == [EntriesFound(B1, EntryId(3), 1)]
 
 
 @pytest.mark.rule("L1")
@@ -62,7 +66,7 @@ def test_whoever_fails_the_next_is_asked() -> None:
     reader = reading()
     assert reader.on_failed(B1, 0, NoSuchEntryError(), 0.0)[0] == AskBookie(B2, EntryId(0), 1)
     assert reader.on_failed(B2, 0, LOST, 0.0)[0] == AskBookie(B3, EntryId(0), 1)
-    assert reader.on_entries(B3, 0, 1, 0.0) == [Found(B3, EntryId(0), 1)]
+    assert reader.on_entries(B3, 0, 1, 0.0) == [EntriesFound(B3, EntryId(0), 1)]
 
 
 @pytest.mark.rule("L1", "L7")
@@ -72,7 +76,7 @@ def test_who_did_not_give_one_entry_is_asked_for_the_next() -> None:
     assert reader.on_entries(B2, 0, 1, 0.0)[1] == AskBookie(B2, EntryId(1), 1)
     reader.on_failed(B2, 1, LOST, 0.0)
     assert reader.on_failed(B3, 1, LOST, 0.0)[0] == AskBookie(B1, EntryId(1), 1)
-    assert reader.on_entries(B1, 1, 1, 0.0) == [Found(B1, EntryId(1), 1)]
+    assert reader.on_entries(B1, 1, 1, 0.0) == [EntriesFound(B1, EntryId(1), 1)]
 
 
 @pytest.mark.rule("L1")
@@ -124,13 +128,13 @@ def test_a_slow_bookie_gets_company_and_the_first_answer_wins() -> None:
     reader = reading()
     assert reader.on_tick(0.4) == []
     assert reader.on_tick(0.5) == [AskBookie(B2, EntryId(0), 1), WakeAt(1.0)]
-    assert reader.on_entries(B1, 0, 1, 0.6) == [Found(B1, EntryId(0), 1)]
+    assert reader.on_entries(B1, 0, 1, 0.6) == [EntriesFound(B1, EntryId(0), 1)]
     assert reader.on_entries(B2, 0, 1, 0.7) == []
     assert reader.on_tick(1.0) == []
 
 
 def test_unknown_answers_are_asked_again_as_often_as_configured() -> None:
-    reader = EntryReader(CLOSED, 0, config=ReadConfig(rounds_max=2))
+    reader = FragmentReader(CLOSED, 0, config=ReadConfig(rounds_max=2))
     reader.start(0.0)
     for bookie in (B1, B2):
         reader.on_failed(bookie, 0, LOST, 0.0)
@@ -162,18 +166,18 @@ def test_when_nobody_answers_those_are_asked_who_are_named_by_now() -> None:
 @pytest.mark.rule("L1", "L7")
 @pytest.mark.parametrize("away", [MetadataUnavailableError(), SessionExpiredError()])
 def test_a_store_that_is_away_too_keeps_nobody_from_asking_the_bookies_again(away: BookKeeperError) -> None:
-    reader = EntryReader(CLOSED, 0, config=ReadConfig(rounds_max=2))
+    reader = FragmentReader(CLOSED, 0, config=ReadConfig(rounds_max=2))
     reader.start(0.0)
     for bookie in (B1, B2, B3):
         reader.on_failed(bookie, 0, LOST, 0.0)
     assert reader.on_metadata_failed(away, 0.0)[0] == AskBookie(B1, EntryId(0), 1)
-    assert reader.on_entries(B1, 0, 1, 0.0) == [Found(B1, EntryId(0), 1)]
+    assert reader.on_entries(B1, 0, 1, 0.0) == [EntriesFound(B1, EntryId(0), 1)]
 
 
 @pytest.mark.rule("L7")
 def test_a_no_before_and_a_no_after_a_look_are_no_full_round() -> None:
     """Missing data is an alarm: it takes a no from everybody, a look at metadata, and a no from everybody again."""
-    reader = EntryReader(CLOSED, 0, config=ReadConfig(rounds_max=2))
+    reader = FragmentReader(CLOSED, 0, config=ReadConfig(rounds_max=2))
     reader.start(0.0)
     for bookie in (B1, B2):
         reader.on_failed(bookie, 0, NoSuchEntryError(), 0.0)

@@ -23,12 +23,12 @@ from bookkeeper.ledger.recovery import (
     Effect,
     FenceRead,
     FindStandIns,
-    Forget,
+    ForgetPayloads,
     LedgerRecovery,
-    ReadEntry,
     Recovered,
     RecoveryConfig,
     RecoveryFailed,
+    RecoveryRead,
     RecoveryState,
     WakeAt,
     WriteBack,
@@ -85,7 +85,7 @@ def written(recovery: LedgerRecovery, script: str) -> list[Effect]:
 
 
 def reads(effects: list[Effect]) -> list[tuple[str, int]]:
-    return [(e.bookie, e.entry_id) for e in effects if isinstance(e, ReadEntry)]
+    return [(e.bookie, e.entry_id) for e in effects if isinstance(e, RecoveryRead)]
 
 
 def of(kind: type[Effect], effects: list[Effect]) -> list[Effect]:
@@ -173,7 +173,7 @@ def test_reading_starts_behind_the_highest_last_add_confirmed_heard() -> None:
 def test_earlier_fragments_are_never_read_forward() -> None:
     two = OPEN.change_ensemble(8, (B1, B2, B4))
     effects = fence(begun(two), "b1=2 b2=-")
-    assert [(e.entry_id, e.fence) for e in effects if isinstance(e, ReadEntry)] == [(7, False), (8, True)]
+    assert [(e.entry_id, e.fence) for e in effects if isinstance(e, RecoveryRead)] == [(7, False), (8, True)]
 
 
 # -- reading -------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_earlier_fragments_are_never_read_forward() -> None:
 @pytest.mark.rule("R3")
 def test_every_recovery_read_fences() -> None:
     effects = fence(begun(config=RecoveryConfig()), "b1=- b2=-")
-    assert all(e.fence for e in effects if isinstance(e, ReadEntry))
+    assert all(e.fence for e in effects if isinstance(e, RecoveryRead))
     assert [entry for _, entry in reads(effects)] == [0, 1, 2, 3]
 
 
@@ -275,7 +275,7 @@ def test_the_ledger_is_closed_when_all_is_on_ack_quorums() -> None:
     read(recovery, "0:b1=10")
     assert written(recovery, "0:b1") == []
     effects = written(recovery, "0:b2")
-    assert effects[0] == Forget(EntryId(0))
+    assert effects[0] == ForgetPayloads(EntryId(0))
     assert reads(effects) == [("b2", 1)]
     assert read(recovery, "1:b2- 1:b1-")[-1] == CloseRecovered(EntryId(0), 10, OPEN.fragments)
 
@@ -313,8 +313,8 @@ def test_the_ack_of_a_replaced_bookie_counts_no_more() -> None:
     written(recovery, "0:b3")
     recovery.on_write_failed(B3, 1, LOST, 0.0)
     recovery.on_stand_ins({B3: B4}, 0.0)
-    assert of(Forget, written(recovery, "0:b1")) == []
-    assert of(Forget, written(recovery, "0:b4")) == [Forget(EntryId(0))]
+    assert of(ForgetPayloads, written(recovery, "0:b1")) == []
+    assert of(ForgetPayloads, written(recovery, "0:b4")) == [ForgetPayloads(EntryId(0))]
 
 
 @pytest.mark.rule("V2")

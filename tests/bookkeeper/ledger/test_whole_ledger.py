@@ -49,7 +49,7 @@ class _Ledger(RuleBasedStateMachine):
     def lose(self, index: int) -> None:
         self.world.lose(index)
 
-    @precondition(lambda self: self.world.wishes)
+    @precondition(lambda self: self.world.effects)
     @rule(index=ANY)
     def store_step(self, index: int) -> None:
         self.world.store_step(index)
@@ -183,7 +183,7 @@ def test_an_add_that_arrives_after_the_answer_of_a_recovery_read_is_refused() ->
     world.writer.add(1)
     deliver(world, "add 0 to b1")  # stored; its answer stays on the way
     world.recover()
-    while world.wishes:
+    while world.effects:
         world.store_step(0)
     for text in ("fence b1", "fence b1", "fence b2", "fence b2"):
         deliver(world, text)
@@ -195,7 +195,7 @@ def test_an_add_that_arrives_after_the_answer_of_a_recovery_read_is_refused() ->
     deliver(world, "add 0 to b3")
     deliver(world, "add 0 to b3")
     deliver(world, "add 0 to b1")
-    while world.wishes:
+    while world.effects:
         world.store_step(0)
     assert world.stored.last_entry == -1
     assert world.writer.confirmed == []

@@ -34,7 +34,7 @@ from bookkeeper.ledger.writer import (
     Release,
     SendAdds,
     WakeAt,
-    WatchLife,
+    WatchIncarnation,
     WriterConfig,
     WriterState,
 )
@@ -74,8 +74,8 @@ def confirmed(effects: list[Effect]) -> list[int]:
 
 def change(writer: LedgerWriter, first: int, **stand_ins: str) -> list[Effect]:
     """The change that was asked for is committed."""
-    seats = {BookieId(old): BookieId(new) for old, new in stand_ins.items()}
-    return writer.on_ensemble_changed(replan(writer.metadata, first, seats), 0.0)
+    members = {BookieId(old): BookieId(new) for old, new in stand_ins.items()}
+    return writer.on_ensemble_changed(replan(writer.metadata, first, members), 0.0)
 
 
 # -- adding --------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def test_a_failed_bookie_is_replaced_from_the_first_unconfirmed_entry(writer: Le
     acks(writer, "0:b1 0:b2")
     add(writer)
     assert writer.on_bookie_failed(B2, LOST, 0.0) == [
-        WatchLife(B2),
+        WatchIncarnation(B2),
         ChangeEnsemble((B2,), (B1, B3), EntryId(1), 1),
     ]
     assert change(writer, 1, b2="b4") == [SendAdds(B4, EntryId(1), 1, 1)]
@@ -222,7 +222,7 @@ def test_a_stand_in_that_is_not_committed_yet_acknowledges_nothing(writer: Ledge
 def test_one_change_at_a_time_and_then_the_next(writer: LedgerWriter) -> None:
     add(writer)
     writer.on_bookie_failed(B2, LOST, 0.0)
-    assert writer.on_bookie_failed(B3, LOST, 0.0) == [WatchLife(B3)]
+    assert writer.on_bookie_failed(B3, LOST, 0.0) == [WatchIncarnation(B3)]
     assert change(writer, 0, b2="b4") == [
         SendAdds(B4, EntryId(0), 1, 1),
         ChangeEnsemble((B3,), (B1, B4), EntryId(0), 2),
@@ -366,7 +366,7 @@ def test_a_bookie_that_is_not_in_the_stored_fragment_stays_out(writer: LedgerWri
     writer.on_bookie_failed(B2, LOST, 0.0)
     writer.on_change_failed(ChangeFailure.NO_SPARE, 0.0)
     elsewhere = replan(writer.metadata, 0, {B2: B5})
-    assert writer.on_bookie_returned(B2, elsewhere, 0.0) == [WatchLife(B2)]
+    assert writer.on_bookie_returned(B2, elsewhere, 0.0) == [WatchIncarnation(B2)]
     assert writer.failed_bookies == (B2,)
 
 
@@ -384,7 +384,7 @@ def test_lost_again_during_the_change_means_to_check_again(writer: LedgerWriter)
     add(writer)
     writer.on_bookie_failed(B2, LOST, 0.0)
     writer.on_bookie_returned(B2, writer.metadata, 0.0)
-    assert writer.on_bookie_failed(B2, LOST, 0.0) == [WatchLife(B2)]
+    assert writer.on_bookie_failed(B2, LOST, 0.0) == [WatchIncarnation(B2)]
     writer.on_change_failed(ChangeFailure.NO_SPARE, 0.0)
     assert writer.failed_bookies == (B2,)
 
@@ -396,9 +396,9 @@ def test_lost_again_during_the_change_means_to_check_again(writer: LedgerWriter)
 def test_a_bookie_that_stands_still_while_others_progress_counts_as_failed(writer: LedgerWriter) -> None:
     add(writer, now=0.0)
     acks(writer, "0:b1 0:b3", now=0.01)
-    assert of(WatchLife, writer.on_tick(0.5)) == []  # suspected
+    assert of(WatchIncarnation, writer.on_tick(0.5)) == []  # suspected
     effects = writer.on_tick(0.625)
-    assert effects[:2] == [WatchLife(B2), ChangeEnsemble((B2,), (B1, B3), EntryId(1), 1)]
+    assert effects[:2] == [WatchIncarnation(B2), ChangeEnsemble((B2,), (B1, B3), EntryId(1), 1)]
 
 
 @pytest.mark.rule("D13")
@@ -418,15 +418,17 @@ def test_an_ack_clears_a_suspicion_so_a_later_pause_begins_with_reading_the_mail
     writer.on_tick(0.5)  # b2 is suspected
     acks(writer, "0:b2", now=0.51)
     acks(writer, "1:b1 1:b3", now=0.52)
-    assert of(WatchLife, writer.on_tick(90.0)) == [], "the process stood still: perhaps b2's reply waits to be read"
-    assert of(WatchLife, writer.on_tick(90.2)) == [WatchLife(B2)]
+    assert of(WatchIncarnation, writer.on_tick(90.0)) == [], (
+        "the process stood still: perhaps b2's reply waits to be read"
+    )
+    assert of(WatchIncarnation, writer.on_tick(90.2)) == [WatchIncarnation(B2)]
 
 
 @pytest.mark.rule("D13")
 def test_when_nobody_progresses_nobody_is_blamed(writer: LedgerWriter) -> None:
     add(writer, now=0.0)
     for tick in range(1, 20):
-        assert of(WatchLife, writer.on_tick(tick / 2)) == []
+        assert of(WatchIncarnation, writer.on_tick(tick / 2)) == []
 
 
 @pytest.mark.rule("D13")
@@ -435,8 +437,8 @@ def test_an_idle_bookie_is_not_blamed_for_what_it_was_not_sent(writer: LedgerWri
     acks(writer, "0:b1 0:b2 0:b3", now=0.1)
     add(writer, now=100.0)
     acks(writer, "1:b1 1:b3", now=100.1)
-    assert of(WatchLife, writer.on_tick(100.2)) == []
-    assert of(WatchLife, writer.on_tick(100.3)) == []
+    assert of(WatchIncarnation, writer.on_tick(100.2)) == []
+    assert of(WatchIncarnation, writer.on_tick(100.3)) == []
 
 
 @pytest.mark.rule("D13")
@@ -445,12 +447,12 @@ def test_a_bookie_that_trails_too_far_counts_as_failed() -> None:
     writer = LedgerWriter(LedgerMetadata.create(SPEC, (B1, B2, B3)), config)
     effects: list[Effect] = []
     for n in range(200):
-        if of(WatchLife, effects):
+        if of(WatchIncarnation, effects):
             break
         add(writer, 1, size=1000)
         effects = acks(writer, f"{n}:b1 {n}:b3")
     assert 127 <= n <= 129
-    assert of(WatchLife, effects) == [WatchLife(B2)]
+    assert of(WatchIncarnation, effects) == [WatchIncarnation(B2)]
     assert of(ChangeEnsemble, effects)
 
 

@@ -25,12 +25,12 @@ from bookkeeper.ledger.writer import (
     FailAdds,
     Forced,
     ForceFailed,
-    ForceLedger,
     LedgerWriter,
     MoreRoom,
     PublishLac,
     Release,
     SendAdds,
+    SendForce,
     WakeAt,
     WriterConfig,
     WriterState,
@@ -68,7 +68,7 @@ def test_acks_confirm_to_callers_and_move_nothing_that_others_see(writer: Ledger
 def test_the_last_add_confirmed_moves_when_every_bookie_has_forced(writer: LedgerWriter) -> None:
     add(writer, 3)
     acks(writer, "0-2:b1 0-2:b2 0-2:b3")
-    assert of(ForceLedger, force(writer)) == [ForceLedger(B1, 1), ForceLedger(B2, 1), ForceLedger(B3, 1)]
+    assert of(SendForce, force(writer)) == [SendForce(B1, 1), SendForce(B2, 1), SendForce(B3, 1)]
     assert writer.on_forced(B1, 1, 0.0) == writer.on_forced(B2, 1, 0.0) == []
     assert writer.last_add_confirmed == -1
     assert writer.on_forced(B3, 1, 0.0) == [Forced(1), PublishLac(writer.last_add_confirmed, (B1, B2, B3))]
@@ -80,10 +80,10 @@ def test_the_last_add_confirmed_moves_when_every_bookie_has_forced(writer: Ledge
 def test_a_force_waits_for_the_ack_of_the_slowest_bookie_before_it_asks_it(writer: LedgerWriter) -> None:
     add(writer, 2)
     acks(writer, "0-1:b1 0-1:b2 0:b3")
-    assert of(ForceLedger, force(writer)) == [ForceLedger(B1, 1), ForceLedger(B2, 1)]
+    assert of(SendForce, force(writer)) == [SendForce(B1, 1), SendForce(B2, 1)]
     writer.on_forced(B1, 1, 0.0)
     writer.on_forced(B2, 1, 0.0)
-    assert acks(writer, "1:b3") == [ForceLedger(B3, 1)]
+    assert acks(writer, "1:b3") == [SendForce(B3, 1)]
     assert of(Forced, writer.on_forced(B3, 1, 0.0)) == [Forced(1)]
     assert writer.last_add_confirmed == 1
 
@@ -134,7 +134,7 @@ def test_a_refused_force_fails_and_the_handle_goes_on(writer: LedgerWriter) -> N
     busy = TooManyRequestsError("busy")
     assert of(ForceFailed, writer.on_force_failed(B2, 1, busy, 0.0)) == [ForceFailed(1, busy)]
     assert writer.last_add_confirmed == -1
-    assert len(of(ForceLedger, force(writer))) == 3
+    assert len(of(SendForce, force(writer))) == 3
     forced(writer, 2)
     assert writer.last_add_confirmed == 0
 
@@ -205,15 +205,15 @@ def test_closing_fails_what_is_pending_forces_what_is_acknowledged_and_closes_th
     add(writer, 3)
     acks(writer, "0-1:b1 0-1:b2 0:b3")
     effects = writer.close(0.0)
-    assert [type(e) for e in effects[:3]] == [FailAdds, Release, ForceLedger]
+    assert [type(e) for e in effects[:3]] == [FailAdds, Release, SendForce]
     assert effects[1] == Release(EntryId(0)), "b3 may still have no room for entry 1"
     assert of(SendAdds, writer.send_again(B3, 1, 2, kept_from=1)) == [SendAdds(B3, EntryId(1), 1, 2)]
-    assert of(ForceLedger, effects) == [ForceLedger(B1, 1), ForceLedger(B2, 1)]
+    assert of(SendForce, effects) == [SendForce(B1, 1), SendForce(B2, 1)]
     with pytest.raises(LedgerClosedError):
         add(writer)
     with pytest.raises(LedgerClosedError):
         writer.force(0.0)
-    assert acks(writer, "1:b3") == [ForceLedger(B3, 1)]
+    assert acks(writer, "1:b3") == [SendForce(B3, 1)]
     assert confirmed(acks(writer, "2:b1 2:b2 2:b3")) == []
     assert writer.close(0.0) == []
     assert forced(writer, 1) == [Forced(1), CloseMetadata(writer.last_acknowledged, 20)]
@@ -290,7 +290,7 @@ def test_on_a_plain_ledger_force_asks_all_bookies_and_moves_nothing() -> None:
     writer = LedgerWriter(LedgerMetadata.create(SPEC, (B1, B2, B3)))
     add(writer)
     acks(writer, "0:b1 0:b2")
-    assert of(ForceLedger, force(writer)) == [ForceLedger(B1, 1), ForceLedger(B2, 1)]
-    assert of(ForceLedger, acks(writer, "0:b3")) == [ForceLedger(B3, 1)]
+    assert of(SendForce, force(writer)) == [SendForce(B1, 1), SendForce(B2, 1)]
+    assert of(SendForce, acks(writer, "0:b3")) == [SendForce(B3, 1)]
     assert forced(writer, 1) == [Forced(1)]
     assert (writer.last_add_confirmed, writer.confirmed_length) == (0, 10)

@@ -77,7 +77,7 @@ def _step(world: World, character: Character, dice: random.Random) -> None:
             world.recover()
     elif chance < 0.346:
         world.writer.close()
-    elif chance < 0.45 and world.wishes:
+    elif chance < 0.45 and world.effects:
         world.store_step(dice.randrange(99))
     elif chance < 0.5 and world.writer.lost and world.writer.alive:
         world.writer.bookie_returns(dice.randrange(99))

@@ -74,7 +74,7 @@ class Message:
 
 
 @dataclass
-class StoreWish:
+class StoreEffect:
     """A compare-and-set that some client wants; ``perform`` does it and returns how the client is told."""
 
     client: WriterShell | RecoveryShell
@@ -95,7 +95,7 @@ class World:
         self.version = 0
         self.now = 0.0
         self.messages: list[Message] = []
-        self.wishes: list[StoreWish] = []
+        self.effects: list[StoreEffect] = []
         self.writer = WriterShell(self)
         self.recoveries: list[RecoveryShell] = []
         self.read_lac = -1
@@ -132,16 +132,16 @@ class World:
 
     def store_step(self, index: int) -> None:
         """A client's compare-and-set is performed, or (later) its client hears of it."""
-        wish = self.wishes[index % len(self.wishes)]
-        if not wish.client.alive:
-            self.wishes.remove(wish)
-        elif wish.report is None:
-            self.note(f"store: {wish.text}")
-            wish.report = wish.perform()
+        effect = self.effects[index % len(self.effects)]
+        if not effect.client.alive:
+            self.effects.remove(effect)
+        elif effect.report is None:
+            self.note(f"store: {effect.text}")
+            effect.report = effect.perform()
         else:
-            self.note(f"told: {wish.text}")
-            self.wishes.remove(wish)
-            wish.report()
+            self.note(f"told: {effect.text}")
+            self.effects.remove(effect)
+            effect.report()
         self.check()
 
     def flip(self, index: int) -> None:
@@ -243,7 +243,7 @@ class World:
         for _ in range(10_000):
             if self.messages:
                 self.deliver(0)
-            elif self.wishes:
+            elif self.effects:
                 self.store_step(0)
             elif self.writer.alive and self.writer.lost:
                 self.writer.bookie_returns(0)
@@ -338,15 +338,15 @@ class WriterShell:
                     self.packets = {e: p for e, p in self.packets.items() if e > upto}
                 case wri.WakeAt(time):
                     self.wake_at = time
-                case wri.WatchLife(bookie):
+                case wri.WatchIncarnation(bookie):
                     self.lives[bookie] = self.life_of(bookie) + 1
                     if bookie not in self.lost:
                         self.lost.append(bookie)
                 case wri.ChangeEnsemble():
-                    self.world.wishes.append(StoreWish(self, lambda e=effect: self._change(e), f"{effect}"))  # type: ignore[misc]
+                    self.world.effects.append(StoreEffect(self, lambda e=effect: self._change(e), f"{effect}"))  # type: ignore[misc]
                 case wri.CloseMetadata(last, length):
-                    self.world.wishes.append(
-                        StoreWish(self, lambda a=last, n=length: self._close(a, n), f"{effect}")  # type: ignore[misc]
+                    self.world.effects.append(
+                        StoreEffect(self, lambda a=last, n=length: self._close(a, n), f"{effect}")  # type: ignore[misc]
                     )
                 case wri.PublishLac(_, bookies):
                     self._publish(bookies)
@@ -384,11 +384,11 @@ class WriterShell:
         world = self.world
         candidates = [name for name, bookie in world.bookies.items() if bookie.up]
         gone = still_failed(world.stored, change.failed)
-        seats = RandomChoice().replace(world.spec, world.stored.last_fragment.ensemble, gone, candidates)
+        members = RandomChoice().replace(world.spec, world.stored.last_fragment.ensemble, gone, candidates)
         reason = wri.ChangeFailure.NO_SPARE
-        if seats:
+        if members:
             try:
-                new = world.write(replan(world.stored, change.first_entry, seats))
+                new = world.write(replan(world.stored, change.first_entry, members))
                 return lambda: self.perform(self.machine.on_ensemble_changed(new, world.now))
             except LedgerFencedError:
                 reason = wri.ChangeFailure.IN_RECOVERY
@@ -432,19 +432,20 @@ class RecoveryShell:
             self.world.note(f"  {self.name}: {effect}")
             match effect:
                 case rec.BeginRecovery():
-                    self.world.wishes.append(StoreWish(self, self._begin, f"{self.name}: begin"))
+                    self.world.effects.append(StoreEffect(self, self._begin, f"{self.name}: begin"))
                 case rec.FenceRead(bookie):
                     self._fence(bookie)
-                case rec.ReadEntry(bookie, entry, fence):
+                case rec.RecoveryRead(bookie, entry, fence):
                     self._read(bookie, entry, fence)
                 case rec.WriteBack(bookie, entry, lac, length):
                     self._write_back(bookie, Packet(entry, lac, length, self.payloads[entry]))
                 case rec.FindStandIns(failed, ensemble):
                     self._find(failed, ensemble)
-                case rec.Forget(upto):
+                case rec.ForgetPayloads(upto):
                     self.payloads = {e: p for e, p in self.payloads.items() if e > upto}
                 case rec.CloseRecovered():
-                    self.world.wishes.append(StoreWish(self, lambda e=effect: self._close(e), f"{self.name}: {effect}"))  # type: ignore[misc]
+                    text = f"{self.name}: {effect}"
+                    self.world.effects.append(StoreEffect(self, lambda e=effect: self._close(e), text))  # type: ignore[misc]
                 case rec.Recovered(metadata):
                     self.result = metadata
                 case rec.RecoveryFailed(error):
@@ -508,12 +509,12 @@ class RecoveryShell:
     def _find(self, failed: tuple[BookieId, ...], ensemble: tuple[BookieId, ...]) -> None:
         world = self.world
         candidates = [name for name, bookie in world.bookies.items() if bookie.up]
-        seats = RandomChoice().replace(world.spec, ensemble, failed, candidates)
+        members = RandomChoice().replace(world.spec, ensemble, failed, candidates)
 
         def perform() -> Callable[[], None]:
-            return lambda: self.perform(self.machine.on_stand_ins(seats, world.now))
+            return lambda: self.perform(self.machine.on_stand_ins(members, world.now))
 
-        world.wishes.append(StoreWish(self, perform, f"{self.name}: stand-ins {seats}"))
+        world.effects.append(StoreEffect(self, perform, f"{self.name}: stand-ins {members}"))
 
     def _close(self, close: rec.CloseRecovered) -> Callable[[], None]:
         world = self.world

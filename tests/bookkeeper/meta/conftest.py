@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.admin.zookeeper import ZooKeeperServer
+from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.meta.store import MetadataStore
 from tests.bookkeeper.meta.services import MemoryService, SqliteService, ZooKeeperService
 

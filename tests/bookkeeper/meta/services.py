@@ -11,11 +11,11 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
-from bookkeeper.admin.zookeeper import ZooKeeperServer
-from bookkeeper.meta.memory import Fate, MemoryCluster, MemoryStore
-from bookkeeper.meta.sqlite import SqliteStore
+from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.meta.store import MetadataStore
-from bookkeeper.meta.zookeeper import ZooKeeperStore
+from bookkeeper.meta.stores.memory import Fate, MemoryCluster, MemoryStore
+from bookkeeper.meta.stores.sqlite import SqliteStore
+from bookkeeper.meta.stores.zookeeper import ZooKeeperStore
 from bookkeeper.real import system_seams
 from bookkeeper.seams import Seams
 

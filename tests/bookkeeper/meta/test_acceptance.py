@@ -7,11 +7,11 @@ import pytest
 from bookkeeper.errors import IllegalOperationError
 from bookkeeper.meta import Metadata, init_cluster_in
 from bookkeeper.meta.acceptance import UNSEEN, accept
-from bookkeeper.meta.layout import Layout
-from bookkeeper.meta.lineage import Copy, Lineage, Loss
+from bookkeeper.meta.records.layout import Layout
+from bookkeeper.meta.records.lineage import AcceptedLoss, Lineage, StoreMove
 from bookkeeper.meta.store import MetadataStore
+from tests.bookkeeper.meta.records.test_ledgers import NEW
 from tests.bookkeeper.meta.services import MemoryService, seams
-from tests.bookkeeper.meta.test_ledgers import NEW
 
 WEEK = 7 * 24 * 3600
 
@@ -34,7 +34,7 @@ async def test_the_generator_goes_on_above_what_is_in_use(memory_service: Memory
     again = await Metadata.over(await memory_service.connect(), seams())
     new, _ = await again.ledgers.create(NEW)
     assert 700 < first <= new < 710
-    assert again.lineage.copies == (Copy("aa", again.lineage.copies[0].transaction, Loss(700, WEEK)),)
+    assert again.lineage.copies == (StoreMove("aa", again.lineage.copies[0].transaction, AcceptedLoss(700, WEEK)),)
 
 
 @pytest.mark.rule("M6", "M10")

@@ -13,11 +13,11 @@ from bookkeeper.errors import ClusterExistsError, ConfigError, NoClusterError
 from bookkeeper.ids import Address, BookieId
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
-from bookkeeper.meta import layout as layouts
 from bookkeeper.meta.cluster import Metadata, init_cluster, init_cluster_in
-from bookkeeper.meta.cookies import Cookie
-from bookkeeper.meta.layout import BY_URI_NAME
-from bookkeeper.meta.service_info import ServiceInfo
+from bookkeeper.meta.records import layout as layouts
+from bookkeeper.meta.records.cookies import Cookie
+from bookkeeper.meta.records.layout import BY_URI_NAME
+from bookkeeper.meta.records.service_info import ServiceInfo
 from bookkeeper.meta.store import MetadataStore
 from tests.bookkeeper.meta.services import REPLY_LOST, REQUEST_LOST, Losing, MemoryService, load, seams
 

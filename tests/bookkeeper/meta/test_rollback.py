@@ -9,9 +9,9 @@ import pytest
 
 from bookkeeper.errors import ClusterMovedError, MetadataError, MetadataRolledBackError
 from bookkeeper.meta import Metadata, init_cluster_in
-from bookkeeper.meta.lineage import COPIED, MOVED, Copy, Lineage
-from bookkeeper.meta.memory import MemoryCluster, MemoryStore
-from bookkeeper.meta.rollback import Beacon, RollbackWatch
+from bookkeeper.meta.records.lineage import COPIED, MOVED, Lineage, StoreMove
+from bookkeeper.meta.rollback import RollbackCounter, RollbackWatch
+from bookkeeper.meta.stores.memory import MemoryCluster, MemoryStore
 from bookkeeper.testing import World
 from tests.bookkeeper.meta.services import seams
 
@@ -62,7 +62,7 @@ async def test_who_was_connected_before_a_loss_was_accepted_ends_though_the_numb
     """Transactions that were made since the restoration hide it from those who compare numbers alone."""
     _, metadata, other = await cluster()
     await metadata.present.check()
-    await other.create(metadata.own(COPIED), Lineage((Copy("a loss", 1),)).encode(), parents=True)
+    await other.create(metadata.own(COPIED), Lineage((StoreMove("a loss", 1),)).encode(), parents=True)
     with pytest.raises(MetadataRolledBackError, match="start this process again"):
         await metadata.present.check()
 
@@ -79,7 +79,7 @@ async def test_who_is_connected_to_a_place_that_was_left_ends() -> None:
 async def test_a_beacon_tells_an_older_state_by_what_it_had_counted() -> None:
     """ZooKeeper numbers transactions anew with each leader: after a restoration they may be higher than before."""
     service, metadata, other = await cluster()
-    beacon = Beacon(metadata.store, metadata.own("seen", "b1"), metadata.present)
+    beacon = RollbackCounter(metadata.store, metadata.own("seen", "b1"), metadata.present)
     await beacon.check()
     await beacon.count_up()
     backup = service.snapshot()
@@ -99,7 +99,7 @@ async def test_a_beacon_tells_an_older_state_by_what_it_had_counted() -> None:
 async def test_a_beacon_whose_count_is_above_what_was_remembered_is_taken_up() -> None:
     _, metadata, _ = await cluster()
     path = metadata.own("seen", "b1")
-    beacon, again = (Beacon(metadata.store, path, metadata.present) for _ in range(2))
+    beacon, again = (RollbackCounter(metadata.store, path, metadata.present) for _ in range(2))
     for _ in range(3):
         await beacon.count_up()
     again.count = 1

@@ -7,9 +7,9 @@ import pytest
 from bookkeeper.errors import ConfigError
 from bookkeeper.meta import Metadata, init_cluster, service_uri
 from bookkeeper.meta.service_uri import SESSION_S, ServiceUri, open_store, parse
-from bookkeeper.meta.sqlite import SqliteStore
 from bookkeeper.meta.store import MetadataStore
-from bookkeeper.meta.zookeeper import ZooKeeperStore
+from bookkeeper.meta.stores.sqlite import SqliteStore
+from bookkeeper.meta.stores.zookeeper import ZooKeeperStore
 from bookkeeper.seams import Seams
 from tests.bookkeeper.meta.services import MemoryService, seams
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from bookkeeper import runs, wire
+from bookkeeper import codec, wire
+from bookkeeper.codec import ReadReplies
 from bookkeeper.errors import BookieError, BookieUnavailableError, RequestTimedOutError
 from bookkeeper.ids import Address, EntryId, LedgerId
 from bookkeeper.net.connection import AddRun, BookieConnection, StreamIds, connect_bookie
+from bookkeeper.net.frame_protocol import FrameProtocol
 from bookkeeper.net.in_process import InProcessNet
-from bookkeeper.net.protocol import FrameProtocol
 from bookkeeper.real import system_seams
-from bookkeeper.runs import ReadReplies
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import Dialect, Status
 from bookkeeper.wire import bookkeeper_pb2 as pb
@@ -22,7 +22,7 @@ from bookkeeper.wire.framing import frame
 
 KEY = b"k" * 20
 LEDGER = LedgerId(7)
-Answer = Callable[["Bookie", wire.Header, wire.Request], None]
+Answer = Callable[["Bookie", wire.RequestHeader, wire.Request], None]
 
 
 class Bookie(FrameProtocol):
@@ -31,23 +31,23 @@ class Bookie(FrameProtocol):
     def __init__(self, answer: Answer) -> None:
         super().__init__()
         self.answer = answer
-        self.detector = wire.Detector()
+        self.detector = wire.DialectDetector()
         self.acknowledge = True
         self.seen: list[wire.Request] = []
 
     def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
-        adds = runs.split_adds(buffer, start, end, self.frame_max, self.detector.v2)
+        adds = codec.split_adds(buffer, start, end, self.frame_max, self.detector.v2)
         self.detector.v2 = adds.v2
         if adds.acks and self.acknowledge:
             self.write(adds.acks)
         for s, e in adds.slow:
             decoded = self.detector.decode(bytes(buffer[s:e]))
-            assert not isinstance(decoded, wire.Refused)
+            assert not isinstance(decoded, wire.RefusedFrame)
             self.seen.append(decoded[1])
             self.answer(self, *decoded)
         return adds.used - start
 
-    def reply(self, header: wire.Header, reply: wire.Reply) -> None:
+    def reply(self, header: wire.RequestHeader, reply: wire.Reply) -> None:
         self.write(wire.encode_reply(header, reply))
 
 
@@ -56,11 +56,11 @@ def read_reply(request: wire.Request, payload: bytes = b"x") -> wire.ReadReply:
     return wire.ReadReply(Status.OK, request.ledger_id, request.entry_id, entry=payload)
 
 
-def echo(bookie: Bookie, header: wire.Header, request: wire.Request) -> None:
+def echo(bookie: Bookie, header: wire.RequestHeader, request: wire.Request) -> None:
     bookie.reply(header, read_reply(request, b"%d" % request.entry_id))  # type: ignore[union-attr]
 
 
-def silent(bookie: Bookie, header: wire.Header, request: wire.Request) -> None: ...
+def silent(bookie: Bookie, header: wire.RequestHeader, request: wire.Request) -> None: ...
 
 
 async def connected(answer: Answer, dialect: Dialect = Dialect.V3) -> tuple[BookieConnection, Bookie]:
@@ -82,7 +82,7 @@ async def settle() -> None:
 @pytest.mark.rule("B13")
 @pytest.mark.parametrize("dialect", Dialect)
 async def test_each_request_gets_its_own_reply_whatever_the_order(dialect: Dialect) -> None:
-    held: list[tuple[wire.Header, wire.Request]] = []
+    held: list[tuple[wire.RequestHeader, wire.Request]] = []
     connection, bookie = await connected(lambda b, header, request: held.append((header, request)), dialect)
     replies = [asyncio.ensure_future(connection.request(read(entry), 5)) for entry in range(10)]
     await settle()
@@ -105,13 +105,13 @@ async def test_streams_get_their_replies_as_runs(dialect: Dialect) -> None:
         got[ledger] = []
         stream = connection.open_stream(ids.next(), ledger, got[ledger].extend, lambda error: None)
         streams.append(stream)
-        frames, _ = runs.encode_adds(dialect, ledger, 0, [b"p"] * 50, -1, 0, KEY, 3, txn_base=stream.txn_base)
+        frames, _ = codec.encode_adds(dialect, ledger, 0, [b"p"] * 50, -1, 0, KEY, 3, txn_base=stream.txn_base)
         stream.send(frames)
     assert got == {1: [], 2: []}, "a reply came inside send"
     await settle()
     assert got == {1: [(0, 50, Status.OK)], 2: [(0, 50, Status.OK)]}
     streams[0].close()
-    frames, _ = runs.encode_adds(dialect, 1, 50, [b"p"], -1, 50, KEY, 3, txn_base=streams[0].txn_base)
+    frames, _ = codec.encode_adds(dialect, 1, 50, [b"p"], -1, 50, KEY, 3, txn_base=streams[0].txn_base)
     connection.write(frames)
     await settle()
     assert got[1] == [(0, 50, Status.OK)]
@@ -138,13 +138,13 @@ async def test_a_streams_reply_in_an_unusual_shape_is_heard_and_only_a_named_ent
     connection, bookie = await connected(silent)
     got: list[AddRun] = []
     stream = connection.open_stream(3, LEDGER, got.extend, lambda error: None)
-    header = wire.Header(Dialect.V3, wire.Op.ADD, stream.txn_base + 5, version=3, priority=100)
+    header = wire.RequestHeader(Dialect.V3, wire.Operation.ADD, stream.txn_base + 5, version=3, priority=100)
     odd = wire.encode_reply(header, reply)
     if isinstance(reply, wire.AddReply):  # a field more than is needed: the header's priority
         message = pb.Response.FromString(odd[4:])
         message.header.priority = 100
         odd = frame(message.SerializeToString())
-    assert not runs.split_add_replies(bytearray(odd), 0, len(odd), 1 << 20).runs
+    assert not codec.split_add_replies(bytearray(odd), 0, len(odd), 1 << 20).runs
     bookie.write(odd)
     await settle()
     assert got == heard and not connection.closed
@@ -153,7 +153,7 @@ async def test_a_streams_reply_in_an_unusual_shape_is_heard_and_only_a_named_ent
 
 async def test_one_encoding_serves_streams_of_the_same_id_on_several_connections() -> None:
     got: list[list[AddRun]] = [[], []]
-    frames, _ = runs.encode_adds(3, LEDGER, 0, [b"p"] * 3, -1, 0, KEY, 3, txn_base=5 << 40)
+    frames, _ = codec.encode_adds(3, LEDGER, 0, [b"p"] * 3, -1, 0, KEY, 3, txn_base=5 << 40)
     for replies in got:
         connection, _ = await connected(silent)
         connection.open_stream(5, LEDGER, replies.extend, lambda error: None).send(frames)
@@ -173,7 +173,7 @@ async def test_an_add_made_as_a_request_finds_its_reply_beside_a_stream(dialect:
     connection, _bookie = await connected(silent, dialect)
     batches: list[AddRun] = []
     stream = connection.open_stream(1, LEDGER, batches.extend, lambda error: None)
-    frames, _ = runs.encode_adds(dialect, LEDGER, 0, [b"p"] * 3, -1, 0, KEY, 3, txn_base=stream.txn_base)
+    frames, _ = codec.encode_adds(dialect, LEDGER, 0, [b"p"] * 3, -1, 0, KEY, 3, txn_base=stream.txn_base)
     entry = (8).to_bytes(8, "big") + (5).to_bytes(8, "big") + bytes(16)
     asked = asyncio.ensure_future(connection.request(wire.AddEntry(LedgerId(8), EntryId(5), KEY, entry), 5))
     await asyncio.sleep(0)
@@ -183,7 +183,7 @@ async def test_an_add_made_as_a_request_finds_its_reply_beside_a_stream(dialect:
 
 
 async def test_a_late_reply_is_dropped_and_its_place_is_not_given_to_another() -> None:
-    held: list[tuple[wire.Header, wire.Request]] = []
+    held: list[tuple[wire.RequestHeader, wire.Request]] = []
     for dialect in Dialect:
         held.clear()
         connection, bookie = await connected(lambda b, header, request: held.append((header, request)), dialect)
@@ -201,7 +201,7 @@ async def test_a_late_reply_is_dropped_and_its_place_is_not_given_to_another() -
 
 @pytest.mark.rule("R3")
 async def test_on_v2_a_plain_reads_reply_is_never_taken_for_a_fence() -> None:
-    held: list[tuple[wire.Header, wire.Request]] = []
+    held: list[tuple[wire.RequestHeader, wire.Request]] = []
     connection, bookie = await connected(lambda b, header, request: held.append((header, request)), Dialect.V2)
     plain = asyncio.ensure_future(connection.request(read(-1), 5))
     fence = asyncio.ensure_future(connection.request(read(-1, fence=True), 5))
@@ -254,7 +254,7 @@ async def test_a_bookie_that_sends_nonsense_loses_the_connection(junk: bytes) ->
 
 
 async def test_a_batch_read_is_matched_by_an_id_of_the_connections_own() -> None:
-    def answer(bookie: Bookie, header: wire.Header, request: wire.Request) -> None:
+    def answer(bookie: Bookie, header: wire.RequestHeader, request: wire.Request) -> None:
         assert isinstance(request, wire.BatchRead)
         body = b"%d" % request.count_max
         bookie.reply(header, wire.BatchReply(Status.OK, LEDGER, request.first_entry, request.request_id, body))
@@ -307,7 +307,7 @@ def soon() -> float:
 
 @pytest.mark.parametrize("dialect", Dialect)
 async def test_reads_sent_together_are_answered_together_or_one_by_one(dialect: Dialect) -> None:
-    def answer(bookie: Bookie, header: wire.Header, request: wire.Request) -> None:
+    def answer(bookie: Bookie, header: wire.RequestHeader, request: wire.Request) -> None:
         assert isinstance(request, wire.ReadEntry)
         if request.entry_id % 10 == 5:
             bookie.reply(header, wire.ReadReply(Status.NO_ENTRY, request.ledger_id, request.entry_id))
@@ -337,7 +337,7 @@ async def test_reads_sent_together_are_answered_together_or_one_by_one(dialect: 
 
 @pytest.mark.parametrize("dialect", Dialect)
 async def test_replies_in_any_order_with_adds_between_find_their_reads_once(dialect: Dialect) -> None:
-    held: list[tuple[wire.Header, wire.Request]] = []
+    held: list[tuple[wire.RequestHeader, wire.Request]] = []
     connection, bookie = await connected(lambda b, header, request: held.append((header, request)), dialect)
     acked: list[AddRun] = []
     stream = connection.open_stream(1, LEDGER, acked.extend, lambda error: None)
@@ -346,8 +346,8 @@ async def test_replies_in_any_order_with_adds_between_find_their_reads_once(dial
     await settle()
     for number in (2, 0):
         bookie.reply(held[number][0], read_reply(held[number][1]))
-    frames, _ = runs.encode_adds(dialect, LEDGER, 0, [b"p"] * 3, -1, 0, KEY, 3, txn_base=stream.txn_base)
-    adds = runs.split_adds(frames, 0, len(frames))
+    frames, _ = codec.encode_adds(dialect, LEDGER, 0, [b"p"] * 3, -1, 0, KEY, 3, txn_base=stream.txn_base)
+    adds = codec.split_adds(frames, 0, len(frames))
     bookie.write(adds.acks)
     for number in (0, 3, 2, 1, 1):
         bookie.reply(held[number][0], read_reply(held[number][1]))
@@ -361,7 +361,7 @@ async def test_replies_in_any_order_with_adds_between_find_their_reads_once(dial
 
 @pytest.mark.rule("R3")
 async def test_on_v2_reads_wait_behind_a_fence_of_the_same_entry_and_pass_others() -> None:
-    held: list[tuple[wire.Header, wire.Request]] = []
+    held: list[tuple[wire.RequestHeader, wire.Request]] = []
     connection, bookie = await connected(lambda b, header, request: held.append((header, request)), Dialect.V2)
     fence = asyncio.ensure_future(connection.request(read(3, fence=True), 5))
     await settle()
@@ -396,7 +396,7 @@ async def test_on_v2_reads_wait_behind_a_fence_of_the_same_entry_and_pass_others
 @pytest.mark.rule("V1")
 @pytest.mark.parametrize("dialect", Dialect)
 async def test_reads_end_with_their_time_or_their_connection_and_late_replies_are_dropped(dialect: Dialect) -> None:
-    held: list[tuple[wire.Header, wire.Request]] = []
+    held: list[tuple[wire.RequestHeader, wire.Request]] = []
     connection, bookie = await connected(lambda b, header, request: held.append((header, request)), dialect)
     late, lost, never = Sink(), Sink(), Sink()
     connection.reads_nowait(LEDGER, [1, 2, 3], asyncio.get_running_loop().time() + 0.001, late)
@@ -425,7 +425,7 @@ async def test_reads_end_with_their_time_or_their_connection_and_late_replies_ar
 
 async def test_transaction_ids_of_reads_begin_again_before_they_reach_the_streams() -> None:
     connection, bookie = await connected(echo)
-    connection._last_txn = (1 << runs.STREAM_SHIFT) - 3
+    connection._last_txn = (1 << codec.STREAM_SHIFT) - 3
     sink = Sink()
     connection.reads_nowait(LEDGER, [1, 2, 3], soon(), sink)
     connection.reads_nowait(LEDGER, [4, 5], soon(), sink)

@@ -8,9 +8,9 @@ import pytest
 
 from bookkeeper.errors import InvariantError, MalformedFrameError
 from bookkeeper.ids import Address
+from bookkeeper.net.frame_protocol import FrameProtocol
 from bookkeeper.net.in_process import WINDOW, InProcessNet
-from bookkeeper.net.protocol import FrameProtocol
-from bookkeeper.net.receiving import RECEIVE_BUFFER
+from bookkeeper.net.receive_memory import RECEIVE_BUFFER
 
 
 class Plain(asyncio.Protocol):

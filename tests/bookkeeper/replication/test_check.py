@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.replication.check import incomplete_copies
-from bookkeeper.replication.repair import Workshop
+from bookkeeper.replication.repair import RepairContext
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import append, record_of, written
 
@@ -14,7 +14,7 @@ from tests.bookkeeper.replication.clusters import append, record_of, written
 def test_whole_missing_unknown_and_undecided_are_told_apart() -> None:
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect() as bk:
-            shop = Workshop(services=bk.services)
+            shop = RepairContext(services=bk.services)
             whole = await written(cluster, bk, 20, ensemble=3, write_quorum=2, ack_quorum=2)
             assert await incomplete_copies(shop, await record_of(bk, whole)) == []
             empty = await written(cluster, bk, 0)

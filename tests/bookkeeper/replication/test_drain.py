@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_handle import WriteHandle
-from bookkeeper.client.underreplicated import Missing, mark
+from bookkeeper.client.write.under_replication import MissingCopies, mark
+from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import ConfigError, IllegalOperationError, LedgerFencedError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerState
 from bookkeeper.replication import DrainConfig, DrainProgress, cannot_move, drain, shares_of
-from bookkeeper.replication.fragment import CopyConfig, Outcome
+from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
 from bookkeeper.replication.marks import lock_path, read_mark
-from bookkeeper.replication.repair import Brought, Workshop, bring
+from bookkeeper.replication.repair import RepairContext, RepairResult, bring
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import (
     Story,
@@ -179,17 +179,17 @@ def test_another_repairer_that_chose_a_drained_bookie_is_seen_in_the_next_pass()
             [first, *_] = sorted({"b1", "b2", "b3", "b4", "b5"} - set(before))
             second = before[0]
             copy = copy_on(await bk.metadata(ledger), second)
-            overtaken: list[asyncio.Future[Brought]] = []
+            overtaken: list[asyncio.Future[RepairResult]] = []
 
             def overtake(progress: DrainProgress) -> None:
                 if not overtaken:
-                    work = bring(Workshop(services=other.services), theirs, copy, BookieId(first))
+                    work = bring(RepairContext(services=other.services), theirs, copy, BookieId(first))
                     overtaken.append(asyncio.ensure_future(work))
 
             theirs = await record_of(other, ledger)
             config = DrainConfig(while_writable=True, bytes_per_s=5_000, copy=CopyConfig(run_entries_max=8))
             report = await drain(bk, [first, second], config, overtake)
-            assert (await overtaken[0]).outcome is Outcome.SWAPPED
+            assert (await overtaken[0]).outcome is CopyOutcome.SWAPPED
             assert report.is_complete
             assert await shares_of(bk, [first, second]) == ([], [])
             await cluster.check_acked()
@@ -217,7 +217,7 @@ def test_a_mark_goes_when_the_ledger_is_whole_and_stays_with_a_reason_when_it_is
             cluster._passwords.pop(deleted)
             elsewhere = await written(cluster, bk, 3)
             for ledger, bookie in ((open_one.id, "b1"), (deleted, "b1"), (elsewhere, "b9")):
-                missing = Missing()
+                missing = MissingCopies()
                 missing.note(BookieId(bookie), 0, 2)
                 await mark(metadata.store, "/ledgers", LedgerId(ledger), missing, 1)
             await three_more(cluster)

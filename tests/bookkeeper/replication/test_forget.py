@@ -12,7 +12,7 @@ from bookkeeper.client.operators import Operator
 from bookkeeper.errors import IllegalOperationError, NotEnoughBookiesError
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import Version
-from bookkeeper.meta.memory import Fate
+from bookkeeper.meta.stores.memory import Fate
 from bookkeeper.replication import drain, forget
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import Story, set_read_only, written

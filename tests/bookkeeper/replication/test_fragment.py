@@ -27,12 +27,12 @@ from bookkeeper.ledger import LedgerMetadata, QuorumSpec
 from bookkeeper.replication.copies import copies_of
 from bookkeeper.replication.fragment import (
     CopyConfig,
+    CopyFinished,
+    CopyOutcome,
     Effect,
-    Finished,
     FragmentCopy,
-    Outcome,
     ReadRun,
-    Survey,
+    SurveyTarget,
     SwapBookie,
     VerifyRun,
     WakeAt,
@@ -68,12 +68,12 @@ class World:
         self.now = 0.0
         self.wake: float | None = None
         self.pending: list[Effect] = []
-        self.finished: Finished | None = None
+        self.finished: CopyFinished | None = None
 
     def take(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
             assert self.finished is None, f"{effect} after the end"
-            if isinstance(effect, Finished):
+            if isinstance(effect, CopyFinished):
                 self.finished = effect
             elif isinstance(effect, WakeAt):
                 self.wake = effect.time
@@ -87,7 +87,7 @@ class World:
     def done(self, effect: Effect) -> Sequence[Effect]:
         """Perform an effect; it goes well."""
         match effect:
-            case Survey():
+            case SurveyTarget():
                 return self.copying.on_surveyed(frozenset(self.held), self.now)
             case ReadRun():
                 self.read += effect.entries
@@ -107,7 +107,7 @@ class World:
 
     def failed(self, effect: Effect, error: BookKeeperError) -> Sequence[Effect]:
         match effect:
-            case Survey():
+            case SurveyTarget():
                 return self.copying.on_surveyed(None, self.now)
             case ReadRun():
                 return self.copying.on_read_failed(effect.entries[0], error, self.now)
@@ -126,7 +126,7 @@ class World:
         self.now, self.wake = max(self.now, self.wake), None
         self.take(self.copying.on_tick(self.now))
 
-    def run(self) -> Finished:
+    def run(self) -> CopyFinished:
         """Everything goes well from here on."""
         while self.finished is None:
             if self.pending:
@@ -148,7 +148,7 @@ def begun(metadata: LedgerMetadata, **named: Any) -> World:
 def test_a_share_is_brought_over_verified_and_swapped_in(spec: QuorumSpec) -> None:
     metadata = closed(21, spec)
     world = begun(metadata)
-    assert world.run() == Finished(Outcome.SWAPPED)
+    assert world.run() == CopyFinished(CopyOutcome.SWAPPED)
     share = {e for e in range(22) if spec.holds(1, e)}
     assert set(world.read) == world.held == share, "this share, and nothing else of the ledger"
     assert world.stored == metadata.swap_bookie(0, B[1], TARGET)
@@ -160,11 +160,11 @@ def test_a_share_is_brought_over_verified_and_swapped_in(spec: QuorumSpec) -> No
 def test_what_the_bookie_in_place_has_is_only_read_back_and_what_a_target_has_is_written_again() -> None:
     world = begun(closed(11), target=B[1])
     world.held = set(range(8))
-    assert world.run() == Finished(Outcome.COMPLETED)
+    assert world.run() == CopyFinished(CopyOutcome.COMPLETED)
     assert world.read == [8, 9, 10, 11] and world.copying.verified_entries == 12
     other = begun(closed(11))
     other.held = set(range(8))
-    assert other.run() == Finished(Outcome.SWAPPED)
+    assert other.run() == CopyFinished(CopyOutcome.SWAPPED)
     assert other.read == list(range(12)), "that it can be read does not prove that it is durable"
 
 
@@ -173,7 +173,7 @@ def test_what_a_bookie_claims_and_cannot_give_back_is_brought_anew() -> None:
     world = begun(closed(3), target=B[1])
     world.take(world.copying.on_surveyed(range(4), 0.0))
     world.pending.pop(0)
-    assert world.run() == Finished(Outcome.COMPLETED)
+    assert world.run() == CopyFinished(CopyOutcome.COMPLETED)
     assert world.read == [0, 1, 2, 3]
 
 
@@ -184,11 +184,11 @@ def test_the_last_fragment_of_a_ledger_that_is_not_closed_is_refused(recovering:
     if recovering:
         metadata = metadata.begin_recovery()
     world = begun(metadata, fragment=1)
-    assert world.finished is not None and world.finished.outcome is Outcome.FAILED
+    assert world.finished is not None and world.finished.outcome is CopyOutcome.FAILED
     assert isinstance(world.finished.error, LedgerFencedError) and "recover it first" in str(world.finished.error)
     assert world.pending == []
     earlier = begun(metadata, fragment=0)
-    assert earlier.run() == Finished(Outcome.SWAPPED)
+    assert earlier.run() == CopyFinished(CopyOutcome.SWAPPED)
     assert earlier.held == set(range(10)) and earlier.stored.state == metadata.state
 
 
@@ -199,7 +199,7 @@ def test_a_swap_that_loses_against_an_ensemble_change_is_tried_again_over_what_i
     while not isinstance(world.pending[0], SwapBookie):
         world.take(world.done(world.pending.pop(0)))
     world.stored = changed = metadata.change_ensemble(20, B[3:6])
-    assert world.run() == Finished(Outcome.SWAPPED)
+    assert world.run() == CopyFinished(CopyOutcome.SWAPPED)
     assert world.stored == changed.swap_bookie(0, B[1], TARGET)
 
 
@@ -214,21 +214,23 @@ def test_to_a_target_that_was_started_again_everything_is_brought_once_more() ->
         read = len(world.read)
         world.take(world.copying.on_target_reborn(world.now))
     assert read == 2 * world.copying.copy.held(SPEC), "each time from the beginning"
-    assert world.finished is not None and world.finished.outcome is Outcome.FAILED and world.finished.target_at_fault
+    assert (
+        world.finished is not None and world.finished.outcome is CopyOutcome.FAILED and world.finished.target_at_fault
+    )
     assert "new was started again and again" in str(world.finished.error)
 
 
 @pytest.mark.rule("A2", "A5")
 @pytest.mark.parametrize(
-    ("other", "outcome"), [(B[5], Outcome.OVERTAKEN), (TARGET, Outcome.SWAPPED)], ids=["another", "the same"]
+    ("other", "outcome"), [(B[5], CopyOutcome.OVERTAKEN), (TARGET, CopyOutcome.SWAPPED)], ids=["another", "the same"]
 )
-def test_another_repairer_was_first(other: BookieId, outcome: Outcome) -> None:
+def test_another_repairer_was_first(other: BookieId, outcome: CopyOutcome) -> None:
     metadata = closed()
     world = begun(metadata)
     while not isinstance(world.pending[0], SwapBookie):
         world.take(world.done(world.pending.pop(0)))
     world.stored = repaired = metadata.swap_bookie(0, B[1], other)
-    assert world.run() == Finished(outcome)
+    assert world.run() == CopyFinished(outcome)
     assert world.stored == repaired
 
 
@@ -240,7 +242,7 @@ def test_another_repairer_gave_the_target_another_place() -> None:
         world.take(world.done(world.pending.pop(0)))
     world.stored = metadata.swap_bookie(0, B[2], TARGET)
     end = world.run()
-    assert end.outcome is Outcome.FAILED and end.target_at_fault, "another target may do"
+    assert end.outcome is CopyOutcome.FAILED and end.target_at_fault, "another target may do"
 
 
 def test_a_ledger_that_was_deleted_needs_no_repair() -> None:
@@ -248,7 +250,7 @@ def test_a_ledger_that_was_deleted_needs_no_repair() -> None:
     while not isinstance(world.pending[0], SwapBookie):
         world.take(world.done(world.pending.pop(0)))
     world.take(world.copying.on_gone(0.0))
-    assert world.finished == Finished(Outcome.GONE)
+    assert world.finished == CopyFinished(CopyOutcome.GONE)
     assert world.copying.on_stored(closed(), 0.0) == world.copying.on_tick(9.0) == []
 
 
@@ -295,7 +297,7 @@ def test_what_trying_again_cannot_mend_ends_the_attempt_at_once(
     while not isinstance(world.pending[0], step):
         world.take(world.done(world.pending.pop(0)))
     world.take(world.failed(world.pending.pop(0), error))
-    assert world.finished == Finished(Outcome.FAILED, error, fault)
+    assert world.finished == CopyFinished(CopyOutcome.FAILED, error, fault)
 
 
 def test_a_store_that_does_not_answer_ends_the_attempt() -> None:
@@ -304,19 +306,19 @@ def test_a_store_that_does_not_answer_ends_the_attempt() -> None:
         world.take(world.done(world.pending.pop(0)))
     error = MetadataUnavailableError("away")
     world.take(world.copying.on_store_failed(error, 0.0))
-    assert world.finished == Finished(Outcome.FAILED, error)
+    assert world.finished == CopyFinished(CopyOutcome.FAILED, error)
 
 
 def test_a_copy_is_completed_in_its_place_without_a_swap() -> None:
     world = begun(closed(11), target=B[1])
     world.held = {0, 1, 2, 3, 9}
-    assert world.run() == Finished(Outcome.COMPLETED)
+    assert world.run() == CopyFinished(CopyOutcome.COMPLETED)
     assert world.held == set(range(12)) and world.stored == closed(11)
 
 
 def test_an_empty_fragment_is_swapped_at_once() -> None:
     world = begun(closed(-1))
-    assert world.run() == Finished(Outcome.SWAPPED)
+    assert world.run() == CopyFinished(CopyOutcome.SWAPPED)
     assert world.read == []
 
 
@@ -410,7 +412,7 @@ def test_in_any_order_of_events_nothing_is_swapped_that_the_target_does_not_hold
             assert share <= world.held, "A1: swapped in without its whole share"
             assert copy.is_decided, "A3"
     assert (TARGET in world.stored.bookies) == (
-        world.finished is not None and world.finished.outcome is Outcome.SWAPPED
+        world.finished is not None and world.finished.outcome is CopyOutcome.SWAPPED
     ), world.finished
 
 
@@ -440,5 +442,5 @@ def test_what_was_read_of_a_run_goes_on_and_the_rest_is_read_later(spec: QuorumS
                 todo += copying.on_verified(entries[0], 0.0)
             case SwapBookie():
                 todo += copying.on_stored(effect.over.swap_bookie(effect.first_entry, effect.old, effect.new), 0.0)
-    assert copying.finished.outcome is Outcome.SWAPPED
+    assert copying.finished.outcome is CopyOutcome.SWAPPED
     assert sorted(read) == sorted(verified) == share

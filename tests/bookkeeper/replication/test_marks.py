@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from bookkeeper.client.underreplicated import Missing, mark, mark_path
+from bookkeeper.client.write.under_replication import MissingCopies, mark, mark_path
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata, init_cluster_in
-from bookkeeper.meta.memory import MemoryCluster
+from bookkeeper.meta.stores.memory import MemoryCluster
 from bookkeeper.real import system_seams
 from bookkeeper.replication.marks import holds_lock, lock_path, marked_ledgers, read_mark, remove_mark, repair_lock
 
@@ -22,8 +22,8 @@ async def two_sessions() -> tuple[Metadata, Metadata]:
     return await Metadata.over(cluster.connect(), seams), await Metadata.over(cluster.connect(), seams)
 
 
-def lacking(*bookies: str) -> Missing:
-    found = Missing()
+def lacking(*bookies: str) -> MissingCopies:
+    found = MissingCopies()
     for bookie in bookies:
         found.note(BookieId(bookie), 0, 1)
     return found

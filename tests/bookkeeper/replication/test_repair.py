@@ -22,8 +22,8 @@ from bookkeeper.errors import (
     RequestTimedOutError,
 )
 from bookkeeper.ids import BookieId, EntryId
-from bookkeeper.replication.fragment import CopyConfig, Outcome
-from bookkeeper.replication.repair import Workshop, bring, digest_of, held_by
+from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
+from bookkeeper.replication.repair import RepairContext, bring, digest_of, held_by
 from bookkeeper.replication.replace import replace_copy
 from bookkeeper.wire import Status
 from bookkeeper.wire.availability import GROUP, HEADER
@@ -35,8 +35,8 @@ SMALL = CopyConfig(run_entries_max=10, retry_ms=50)
 V2 = ClientConfig(protocol="v2", add_timeout_ms=4_000, metadata_timeout_ms=2_000)
 
 
-def shop_of(bk: BookKeeper) -> Workshop:
-    return Workshop(services=bk.services, config=SMALL)
+def shop_of(bk: BookKeeper) -> RepairContext:
+    return RepairContext(services=bk.services, config=SMALL)
 
 
 async def on_three(cluster: ScriptedCluster, bk: BookKeeper, count: int = 40) -> int:
@@ -57,7 +57,7 @@ def test_the_target_gets_the_same_bytes_as_recovery_adds_without_priority_and_is
             ledger_id = await on_three(cluster, bk)
             record = await record_of(bk, ledger_id)
             done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
-            assert (done.outcome, done.entries, done.found, done.error) == (Outcome.SWAPPED, 40, 0, None)
+            assert (done.outcome, done.entries, done.found, done.error) == (CopyOutcome.SWAPPED, 40, 0, None)
             assert cluster["b4"].entries[ledger_id] == cluster["b1"].entries[ledger_id]
             adds = [r for r in cluster["b4"].requests if isinstance(r, wire.AddEntry)]
             assert len(adds) == 40 and all(add.recovery and not add.priority for add in adds)
@@ -78,7 +78,7 @@ def test_the_open_end_of_a_ledger_is_not_touched() -> None:
             await cluster.add(ScriptedBookie("b4"))
             record = await record_of(bk, ledger.id)
             done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
-            assert done.outcome is Outcome.FAILED and isinstance(done.error, LedgerFencedError)
+            assert done.outcome is CopyOutcome.FAILED and isinstance(done.error, LedgerFencedError)
             assert cluster["b4"].requests == []
             await ledger.close()
 
@@ -93,7 +93,7 @@ def test_a_target_that_acknowledges_and_forgets_is_not_swapped_in() -> None:
             cluster["b4"].store = lambda *_: None  # type: ignore[method-assign]
             record = await record_of(bk, ledger_id)
             done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
-            assert done.outcome is Outcome.FAILED and done.target_at_fault
+            assert done.outcome is CopyOutcome.FAILED and done.target_at_fault
             assert NEW not in (await bk.metadata(ledger_id)).bookies
 
     ScriptedCluster().run(story)
@@ -120,7 +120,7 @@ def test_a_target_that_damages_what_it_keeps_is_not_swapped_in(damage: str, batc
             cluster["b4"].store = damaged  # type: ignore[method-assign, assignment]
             record = await record_of(bk, ledger_id)
             done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
-            assert done.outcome is Outcome.FAILED and isinstance(done.error, DigestMismatchError)
+            assert done.outcome is CopyOutcome.FAILED and isinstance(done.error, DigestMismatchError)
             assert NEW not in (await bk.metadata(ledger_id)).bookies
 
     ScriptedCluster().run(story)
@@ -144,7 +144,7 @@ def test_a_target_that_has_what_it_did_not_acknowledge_is_not_swapped_in() -> No
             cluster["b4"].handle = unsynced  # type: ignore[method-assign]
             record = await record_of(bk, ledger_id)
             done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
-            assert done.outcome is Outcome.FAILED and done.target_at_fault
+            assert done.outcome is CopyOutcome.FAILED and done.target_at_fault
             assert "IO_ERROR" in str(done.error)
             assert NEW not in (await bk.metadata(ledger_id)).bookies
 
@@ -159,7 +159,7 @@ def test_why_a_target_gives_nothing_back_is_told() -> None:
             cluster["b4"].refuse_reads = Status.IO_ERROR
             record = await record_of(bk, ledger_id)
             done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
-            assert done.outcome is Outcome.FAILED and done.target_at_fault
+            assert done.outcome is CopyOutcome.FAILED and done.target_at_fault
             assert isinstance(done.error, BookieFailedError) and "IO_ERROR" in str(done.error)
             adds = [r for r in cluster["b4"].requests if isinstance(r, wire.AddEntry)]
             assert len(adds) == 40, "silence on reading is no reason to write anew"
@@ -174,7 +174,7 @@ def test_a_bookie_that_the_client_has_not_seen_yet_is_found_before_nobody_is_sai
             record = await record_of(bk, ledger_id)
             bk.services.watcher.writable = record.metadata.last_fragment.ensemble  # as before b4 came
             done = await replace_copy(shop_of(bk), record, copy_on(record.metadata, "b2"))
-            assert (done.outcome, done.target) == (Outcome.SWAPPED, NEW)
+            assert (done.outcome, done.target) == (CopyOutcome.SWAPPED, NEW)
 
     ScriptedCluster().run(story)
 
@@ -187,7 +187,7 @@ def test_a_target_without_batch_reads_is_read_back_entry_by_entry() -> None:
                 bookie.batches = False
             record = await record_of(bk, ledger_id)
             done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
-            assert done.outcome is Outcome.SWAPPED
+            assert done.outcome is CopyOutcome.SWAPPED
             stored = cluster["b4"].entries[ledger_id]
             assert [payload_of(stored[i]) for i in range(40)] == [b"%d" % i for i in range(40)]
 
@@ -216,7 +216,7 @@ def test_a_bookie_that_never_says_what_it_holds_is_waited_for_once_and_gets_all_
                 del bookie.entries[ledger_id][7]
                 record = await record_of(bk, ledger_id)
                 done = await bring(shop, record, copy_on(record.metadata, "b2"), bookie.id)
-                assert (done.outcome, done.entries) == (Outcome.COMPLETED, 40)
+                assert (done.outcome, done.entries) == (CopyOutcome.COMPLETED, 40)
                 assert bookie.entries[ledger_id] == whole
             assert asked == 1
 
@@ -237,7 +237,7 @@ def test_a_swap_whose_reply_is_lost_is_known_when_the_store_answers_again() -> N
 
             record.write = lost  # type: ignore[method-assign, assignment]
             done = await bring(shop_of(bk), record, copy_on(record.metadata, "b2"), NEW)
-            assert done.outcome is Outcome.SWAPPED
+            assert done.outcome is CopyOutcome.SWAPPED
             assert NEW in (await bk.metadata(ledger_id)).bookies
 
     ScriptedCluster().run(story)
@@ -251,7 +251,7 @@ def test_a_ledger_made_anew_under_the_same_id_meanwhile_is_left_alone() -> None:
         async with cluster.connect() as bk:
             ledger_id = await on_three(cluster, bk)
             record = await record_of(bk, ledger_id)
-            before, ledgers = record.stored, bk.metadata_store.ledgers
+            before, ledgers = record.versioned, bk.metadata_store.ledgers
             other = replace(before.value, last_entry=EntryId(5), length=55)
             making: list[asyncio.Future[None]] = []
 
@@ -265,7 +265,7 @@ def test_a_ledger_made_anew_under_the_same_id_meanwhile_is_left_alone() -> None:
             shop.on_copied = lambda *_: making.append(asyncio.ensure_future(make_anew())) if not making else None
             done = await bring(shop, record, copy_on(record.metadata, "b2"), NEW)
             await making[0]
-            assert (done.outcome, done.error) == (Outcome.GONE, None)
+            assert (done.outcome, done.error) == (CopyOutcome.GONE, None)
             now = await ledgers.read(record.ledger_id)
             assert now.version == before.version and (now.value.last_entry, now.value.length) == (5, 55)
             assert NEW not in now.value.bookies
@@ -335,10 +335,10 @@ def test_a_run_of_entries_that_are_larger_than_was_thought_is_brought_in_parts(b
                 bookie.batches = batches
             told: list[tuple[int, int]] = []
             config = CopyConfig(run_bytes=40_000)
-            shop = Workshop(services=bk.services, config=config, on_copied=lambda *run: told.append(run))
+            shop = RepairContext(services=bk.services, config=config, on_copied=lambda *run: told.append(run))
             record = await record_of(bk, ledger.id)
             done = await bring(shop, record, copy_on(record.metadata, "b2"), NEW)
-            assert (done.outcome, done.entries) == (Outcome.SWAPPED, 1200)
+            assert (done.outcome, done.entries) == (CopyOutcome.SWAPPED, 1200)
             assert cluster["b4"].entries[ledger.id] == cluster["b1"].entries[ledger.id]
             one_reply = 4096 if batches else 64 * 2100
             assert max(size for _, size in told) < 2 * config.run_bytes + one_reply

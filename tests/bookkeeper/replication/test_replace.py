@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bookkeeper.bookie import lifecycle
-from bookkeeper.bookie.birth import Birth, survey
+from bookkeeper.bookie.identity.disk_identity import DiskIdentity, survey
 from bookkeeper.errors import (
     BookieError,
     BookKeeperError,
@@ -23,7 +23,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.replication.copies import copies_of
-from bookkeeper.replication.fragment import CopyConfig, Outcome
+from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
 from bookkeeper.replication.marks import lock_path
 from bookkeeper.replication.replace import replicate_fragment, replicate_unlocked
 from bookkeeper.testing.cluster import SimCluster
@@ -59,7 +59,7 @@ def test_a_share_moves_from_a_bookie_that_lives_or_is_dead(shape: dict[str, Any]
                 cluster.node(old).crash()
             told: list[tuple[int, int]] = []
             done = await replicate_fragment(bk, ledger, 0, old, config=SMALL, on_copied=lambda *a: told.append(a))
-            assert done.outcome is Outcome.SWAPPED and done.target not in before.bookies
+            assert done.outcome is CopyOutcome.SWAPPED and done.target not in before.bookies
             share = set(before.spec.stripe(0, 0, 100))
             assert holds(cluster, done.target, ledger) == share
             assert (done.entries, done.found) == (len(share), 0)
@@ -91,7 +91,7 @@ def test_the_last_fragment_of_an_open_ledger_is_refused_and_the_earlier_ones_are
             with pytest.raises(LedgerFencedError, match="recover it first"):
                 await replicate_fragment(other, ledger.id, second.first_entry, second.ensemble[0])
             done = await replicate_fragment(other, ledger.id, 0, gone)
-            assert done.outcome is Outcome.SWAPPED
+            assert done.outcome is CopyOutcome.SWAPPED
             await append(cluster, ledger, 20)
             cluster.node(second.ensemble[1]).crash()  # the writer's next change is over what repair has written
             await append(cluster, ledger, 20)
@@ -140,7 +140,7 @@ def test_a_target_that_fails_is_left_for_another_and_one_that_is_excluded_is_not
                 cluster.world.network.cut("client", name)
             old = metadata.last_fragment.ensemble[2]
             done = await replicate_fragment(bk, ledger, 0, old, config=SMALL, exclude=[spares[2]])
-            assert done.target == spares[1] and done.outcome is Outcome.SWAPPED
+            assert done.target == spares[1] and done.outcome is CopyOutcome.SWAPPED
 
     run(story, bookies=6)
 
@@ -164,7 +164,7 @@ def test_a_target_that_crashes_half_way_has_what_it_acknowledged_and_the_rest_fo
 
             config = CopyConfig(run_entries_max=20, run_bytes=100_000, runs_max=2, retry_ms=400, tries_max=20)
             done = await replicate_fragment(bk, ledger, 0, old, target=target, config=config, on_copied=copied)
-            assert done.outcome is Outcome.SWAPPED and crashes == 2
+            assert done.outcome is CopyOutcome.SWAPPED and crashes == 2
             await cluster.until_up(target)
             assert holds(cluster, target, ledger) == set(range(200))
             for name in set(metadata.bookies) - {BookieId(target)}:
@@ -189,14 +189,14 @@ def test_a_target_that_lost_its_disk_after_the_check_is_not_swapped_in_for_what_
             metadata = await bk.metadata(ledger)
             target = next(name for name in cluster.names if name not in metadata.bookies)
             old, services = metadata.last_fragment.ensemble[1], bk.services.metadata
-            write, life, looks = services.ledgers.write, services.bookies.life, 0
+            write, life, looks = services.ledgers.write, services.bookies.incarnation, 0
             surveyed, go_on = asyncio.Event(), asyncio.Event()
 
-            async def held(*args: Any, **named: Any) -> Birth:
-                birth = await survey(*args, **named)
+            async def held(*args: Any, **named: Any) -> DiskIdentity:
+                disk_identity = await survey(*args, **named)
                 surveyed.set()
                 await go_on.wait()
-                return birth
+                return disk_identity
 
             async def joins_anew() -> None:
                 monkeypatch.setattr(lifecycle, "survey", held)
@@ -225,10 +225,10 @@ def test_a_target_that_lost_its_disk_after_the_check_is_not_swapped_in_for_what_
                 return await life(bookie)
 
             services.ledgers.write = write_later  # type: ignore[method-assign]
-            services.bookies.life = look_later  # type: ignore[method-assign]
+            services.bookies.incarnation = look_later  # type: ignore[method-assign]
             config = CopyConfig(run_entries_max=20, retry_ms=500, tries_max=20)
             done = await replicate_fragment(bk, ledger, 0, old, target=target, config=config)
-            assert done.outcome is Outcome.SWAPPED and surveyed.is_set()
+            assert done.outcome is CopyOutcome.SWAPPED and surveyed.is_set()
             await cluster.until_up(target)
             assert holds(cluster, target, ledger) == set(range(60))
             for name in metadata.bookies:
@@ -260,7 +260,7 @@ def test_an_attempt_that_was_cut_short_has_changed_nothing_and_is_made_again() -
                 await attempt
             assert await bk.metadata(ledger) == metadata
             done = await replicate_fragment(bk, ledger, 0, old, target=target, config=config)
-            assert done.entries == 200 and done.outcome is Outcome.SWAPPED
+            assert done.entries == 200 and done.outcome is CopyOutcome.SWAPPED
 
     run(story)
 
@@ -274,7 +274,7 @@ def test_a_damaged_source_is_passed_over_and_without_a_good_one_nothing_is_swapp
             old, *others = metadata.last_fragment.ensemble
             damage(cluster, others[0], ledger, {3, 17})
             done = await replicate_fragment(bk, ledger, 0, old, config=SMALL)
-            assert done.outcome is Outcome.SWAPPED
+            assert done.outcome is CopyOutcome.SWAPPED
             for name in others:
                 cluster.node(name).crash()
             await cluster.check_acked()
@@ -333,7 +333,7 @@ def test_a_ledger_that_is_deleted_meanwhile_needs_no_repair() -> None:
             )
             await began.wait()
             await bk.delete_ledger(ledger)
-            assert (await repair).outcome is Outcome.GONE
+            assert (await repair).outcome is CopyOutcome.GONE
             assert not await bk.exists(ledger)
 
     run(story)
@@ -353,7 +353,7 @@ def test_two_repairers_at_once_leave_one_new_bookie_in_the_old_ones_place(seed: 
                 replicate_unlocked(other, ledger, 0, old, config=SMALL),
             )
             after = await bk.metadata(ledger)
-            swapped = {each.target for each in done if each.outcome is Outcome.SWAPPED}
+            swapped = {each.target for each in done if each.outcome is CopyOutcome.SWAPPED}
             assert len(swapped) == 1 and after == before.swap_bookie(0, old, swapped.pop())
             await cluster.check_acked()
 
@@ -373,7 +373,9 @@ def test_a_bookie_that_was_away_is_completed_in_its_place() -> None:
             await cluster.until_up()
             assert len(holds(cluster, "b2", ledger.id)) < 60
             done = await replicate_fragment(bk, ledger.id, 0, "b2", target="b2", config=SMALL)
-            assert done.outcome is Outcome.COMPLETED and done.found >= 30 - 8 and 30 <= done.entries + done.found == 60
+            assert (
+                done.outcome is CopyOutcome.COMPLETED and done.found >= 30 - 8 and 30 <= done.entries + done.found == 60
+            )
             assert holds(cluster, "b2", ledger.id) == set(range(60))
             assert copy_on((await record_of(bk, ledger.id)).metadata, "b2").end == 59
             assert len(copies_of(ledger.metadata)) == 3
@@ -388,7 +390,7 @@ def test_the_bookie_that_is_replaced_is_read_only_when_nobody_else_has_an_entry(
             metadata = await bk.metadata(ledger)
             old = metadata.last_fragment.ensemble[1]
             done = await replicate_fragment(bk, ledger, 0, old, config=SMALL)
-            assert done.outcome is Outcome.SWAPPED and done.entries == len(metadata.spec.stripe(1, 0, 20))
+            assert done.outcome is CopyOutcome.SWAPPED and done.entries == len(metadata.spec.stripe(1, 0, 20))
             await cluster.check_acked()
 
     run(story)
@@ -424,7 +426,7 @@ def test_the_lock_is_held_meanwhile_lest_the_target_takes_for_surplus_what_is_br
             done = await replicate_fragment(
                 bk, ledger, 0, old, on_copied=lambda *_: locked.append(asyncio.ensure_future(store.owner(lock)))
             )
-            assert done.outcome is Outcome.SWAPPED
+            assert done.outcome is CopyOutcome.SWAPPED
             assert await locked[0] == bk.metadata_store.store.session_id
             with pytest.raises(NoSuchKeyError):
                 await store.get(lock)
@@ -451,7 +453,7 @@ def test_nothing_is_swapped_in_when_the_lock_was_lost_on_the_way() -> None:
                 await replicate_fragment(bk, ledger, 0, old, on_copied=lose)
             await lost[0]
             assert await bk.metadata(ledger) == before
-            assert (await replicate_fragment(bk, ledger, 0, old)).outcome is Outcome.SWAPPED
+            assert (await replicate_fragment(bk, ledger, 0, old)).outcome is CopyOutcome.SWAPPED
 
     run(story)
 
@@ -466,7 +468,7 @@ def test_a_second_repair_of_the_ledger_in_the_same_client_is_refused_and_the_fir
             await until(lambda: bool(bk.services.metadata.repairs))
             with pytest.raises(MetadataConflictError, match=r"another repair of this client \(first\) repairs ledger"):
                 await replicate_fragment(bk, ledger, 0, two, config=SMALL)
-            assert (await first).outcome is Outcome.SWAPPED  # its swap wants the lock
-            assert (await replicate_fragment(bk, ledger, 0, two, config=SMALL)).outcome is Outcome.SWAPPED
+            assert (await first).outcome is CopyOutcome.SWAPPED  # its swap wants the lock
+            assert (await replicate_fragment(bk, ledger, 0, two, config=SMALL)).outcome is CopyOutcome.SWAPPED
 
     run(story)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bookkeeper.bookie.garbage_collector import GarbageCollector
+from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import IllegalOperationError, MetadataRolledBackError
 from bookkeeper.ids import BookieId, LedgerId

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.client.underreplicated import Missing, mark
+from bookkeeper.client.write.under_replication import MissingCopies, mark
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.replication import tidy
 from bookkeeper.replication.check import incomplete_copies
 from bookkeeper.replication.marks import lock_path, read_mark
-from bookkeeper.replication.repair import Workshop
+from bookkeeper.replication.repair import RepairContext
 from bookkeeper.replication.tidy import tidy_mark, tidy_marks
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import append, holds, written
 
 
 async def marked(cluster: SimCluster, store: object, ledger: int, bookie: str) -> None:
-    missing = Missing()
+    missing = MissingCopies()
     missing.note(BookieId(bookie), 0, 1)
     await mark(store, "/ledgers", LedgerId(ledger), missing, 1)  # type: ignore[arg-type]
 
@@ -30,7 +30,7 @@ def test_what_a_bookie_lacks_is_completed_where_it_is_and_then_the_mark_goes() -
             cluster.node("b3").crash()
             await append(cluster, ledger, 10)
             await ledger.close()
-            shop = Workshop(services=bk.services)
+            shop = RepairContext(services=bk.services)
             found = await read_mark(bk.metadata_store, ledger.id)
             assert found is not None and found.bookies == ("b3",)
             before = await tidy_mark(shop, found)
@@ -62,7 +62,7 @@ def test_a_mark_stays_when_the_metadata_change_while_the_ledger_is_verified(monk
                 return lacking
 
             monkeypatch.setattr(tidy, "incomplete_copies", meanwhile)
-            done = await tidy_mark(Workshop(services=bk.services), found)
+            done = await tidy_mark(RepairContext(services=bk.services), found)
             assert not done.removed and "changed while" in done.reason
             assert await read_mark(bk.metadata_store, ledger) == found
 
@@ -80,7 +80,7 @@ def test_only_what_concerns_us_is_looked_at_and_a_ledger_that_somebody_repairs_i
             await other.metadata_store.store.create(
                 lock_path("/ledgers", ledgers[2]), b'bookieId: "worker"\n', ephemeral=True, parents=True
             )
-            done = await tidy_marks(Workshop(services=bk.services), [BookieId("b1")], {ledgers[3]}, "me")
+            done = await tidy_marks(RepairContext(services=bk.services), [BookieId("b1")], {ledgers[3]}, "me")
             assert [(each.ledger_id, each.removed) for each in done] == [
                 (ledgers[0], True),
                 (ledgers[2], False),

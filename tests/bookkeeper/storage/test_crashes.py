@@ -14,12 +14,14 @@ import pytest
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.seams import Disk
-from bookkeeper.storage import checkpoint, engine, evidence
-from bookkeeper.storage.checkpoint import Snapshot
-from bookkeeper.storage.evidence import Replayed
-from bookkeeper.storage.group_commit import GroupCommit
-from bookkeeper.storage.ledger_state import Kind, state_record
-from bookkeeper.storage.manifest import Manifest
+from bookkeeper.storage import engine
+from bookkeeper.storage.checkpoint import checkpoint
+from bookkeeper.storage.checkpoint.checkpoint import CheckpointScope
+from bookkeeper.storage.checkpoint.manifest import Manifest
+from bookkeeper.storage.journal.group_commit import GroupCommit
+from bookkeeper.storage.ledger_descriptor import StateRecordKind, state_record
+from bookkeeper.storage.start import evidence
+from bookkeeper.storage.start.evidence import ReplayFindings
 from tests.bookkeeper.storage.recording_disk import RecordingDisk, RecordingFile, crash_images
 from tests.bookkeeper.storage.workload import (
     Truth,
@@ -127,8 +129,8 @@ def ack_when_handed_over(patch: pytest.MonkeyPatch) -> None:
 
 
 def fence_in_memory_only(patch: pytest.MonkeyPatch) -> None:
-    def forced(ledger_id: int, kind: Kind, body: bytes = b"", lac: int = -1) -> bytes:
-        return state_record(ledger_id, Kind.FORCED if kind is Kind.FENCED else kind, body, lac)
+    def forced(ledger_id: int, kind: StateRecordKind, body: bytes = b"", lac: int = -1) -> bytes:
+        return state_record(ledger_id, StateRecordKind.FORCED if kind is StateRecordKind.FENCED else kind, body, lac)
 
     patch.setattr(engine, "state_record", forced)
 
@@ -192,24 +194,26 @@ def index_not_synced(patch: pytest.MonkeyPatch) -> None:
 def snapshot_covers_too_much(patch: pytest.MonkeyPatch) -> None:
     original = checkpoint.run_checkpoint
 
-    def eager(disk: Disk, config: object, snap: Snapshot) -> object:
+    def eager(disk: Disk, config: object, snap: CheckpointScope) -> object:
         snap.unsynced.clear()
         return original(disk, config, snap)  # type: ignore[arg-type]
 
-    patch.setattr("bookkeeper.storage.housekeeping.run_checkpoint", eager)
+    patch.setattr("bookkeeper.storage.checkpoint.checkpointer.run_checkpoint", eager)
 
 
 def every_torn_group_is_rot(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("bookkeeper.storage.start.rot_in", lambda file, file_id, offset, sequence: "it is not whole")
+    patch.setattr("bookkeeper.storage.start.replay.rot_in", lambda file, file_id, offset, sequence: "it is not whole")
 
 
 def what_is_left_over_is_evidence(patch: pytest.MonkeyPatch) -> None:
     original = evidence.logged_only
 
-    def eager(disk: Disk, directory: str, before: Manifest, replayed: Replayed, made: Container[str]) -> str | None:
+    def eager(
+        disk: Disk, directory: str, before: Manifest, replayed: ReplayFindings, made: Container[str]
+    ) -> str | None:
         return original(disk, directory, replace(before, next_log=0, logs={}), replayed, made)
 
-    patch.setattr("bookkeeper.storage.start.logged_only", eager)
+    patch.setattr("bookkeeper.storage.start.replay.logged_only", eager)
 
 
 PLANTED = [

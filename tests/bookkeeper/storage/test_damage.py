@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from bookkeeper.codec import chain_crcs, record
 from bookkeeper.errors import (
     BookKeeperError,
     CorruptionError,
@@ -15,10 +16,9 @@ from bookkeeper.errors import (
     NoSuchEntryError,
     NoSuchLedgerError,
 )
-from bookkeeper.runs import chain_crcs, record
 from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.journal_format import GROUP_HEADER, FileHeader, GroupHeader, padded
-from bookkeeper.storage.ledger_state import Kind, state_record
+from bookkeeper.storage.journal.journal_format import GROUP_HEADER, FileHeader, GroupHeader, padded
+from bookkeeper.storage.ledger_descriptor import StateRecordKind, state_record
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.workload import (
     CONFIG,
@@ -189,7 +189,7 @@ def test_rot_in_the_last_group_is_told_from_a_torn_one_also_where_the_logs_have_
     files, truth = a_life(checkpoint=False)
     name = journal_of(files)
     last = groups_of(files[name])[-1]
-    files = without_copy(files, state_record(3, Kind.KEY, KEY)[8:])
+    files = without_copy(files, state_record(3, StateRecordKind.KEY, KEY)[8:])
     rng = random.Random(4)
     for at in range(last.offset, last.offset + GROUP_HEADER + last.size):
         bad, noticed = verdict({**files, name: flipped(files[name], at, rng.randrange(8))}, truth)

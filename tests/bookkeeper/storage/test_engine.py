@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from bookkeeper import runs
+from bookkeeper import codec
 from bookkeeper.errors import (
     BadRequestError,
     BookieFailedError,
@@ -22,8 +22,8 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import EntryId
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.entry_index import PageCache
-from bookkeeper.storage.shapes import EngineState
+from bookkeeper.storage.index.entry_index import PageCache
+from bookkeeper.storage.results import EngineState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import (
     CONFIG,
@@ -661,7 +661,7 @@ def test_journal_files_are_recycled_and_their_number_is_bounded(disk: RecordingD
 
 @pytest.mark.rule("K9")
 def test_files_of_another_version_are_refused_with_a_sentence(disk: RecordingDisk) -> None:
-    from bookkeeper.storage.durable import stamp
+    from bookkeeper.storage.durable_file import stamp
 
     engine, _ = open_engine(disk)
     engine.close_blocking()
@@ -812,17 +812,17 @@ def test_ids_that_are_never_given_out_again_are_remembered_in_runs_and_take_no_l
 def test_each_run_of_what_came_together_is_kept_as_its_own(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk)
     each = [
-        bytes(runs.encode_adds(3, ledger, 0, [b"%d/%d" % (ledger, n) for n in range(3)], -1, 0, KEY, 3)[0])
+        bytes(codec.encode_adds(3, ledger, 0, [b"%d/%d" % (ledger, n) for n in range(3)], -1, 0, KEY, 3)[0])
         for ledger in (1, 2, 3)
     ]
     frames = b"".join(each)
-    adds = runs.split_adds(frames, 0, len(frames))
+    adds = codec.split_adds(frames, 0, len(frames))
     assert [(run.ledger_id, run.i0, run.i1) for run in adds.runs] == [(1, 0, 3), (2, 3, 6), (3, 6, 9)]
     for run in adds.runs:
         engine.append(run, adds)
     alone, _ = open_engine(RecordingDisk())
     for frame in each:
-        one = runs.split_adds(frame, 0, len(frame))
+        one = codec.split_adds(frame, 0, len(frame))
         alone.append(one.runs[0], one)
     assert engine.journal_bytes_in_flight == alone.journal_bytes_in_flight, "nothing of its neighbours"
     engine.when_durable(lambda error: None)

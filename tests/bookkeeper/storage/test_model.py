@@ -144,7 +144,7 @@ TestEngineAgainstADict = EngineMachine.TestCase
 def test_newer_places_win_through_freezing_and_merging(runs: list[tuple[int, int]], data: st.DataObject) -> None:
     from array import array
 
-    from bookkeeper.storage.entry_index import LedgerIndex
+    from bookkeeper.storage.index.entry_index import LedgerIndex
 
     index, model, value = LedgerIndex(), dict[int, int](), 1 << 40
     for first, count in runs:

@@ -11,7 +11,7 @@ from bookkeeper.real.disk import PosixDisk
 from bookkeeper.real.workers import ThreadWorkers
 from bookkeeper.storage.config import MIB
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.shapes import PackedEntries
+from bookkeeper.storage.results import PackedEntries
 from tests.bookkeeper.storage.workload import CONFIG, lid, make_adds, make_entry
 
 

@@ -11,12 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
+from bookkeeper.codec import Adds, Run, record
 from bookkeeper.errors import BookieFailedError, DiskFullError, NoSuchEntryError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.runs import Adds, Run, record
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.shapes import PackedEntries
+from bookkeeper.storage.results import PackedEntries
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 
 CONFIG = StorageConfig(

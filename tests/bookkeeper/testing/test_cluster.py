@@ -11,7 +11,7 @@ from bookkeeper.auth.config import AuthConfig
 from bookkeeper.errors import BookKeeperError, InvariantError
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerState
-from bookkeeper.meta import ledger_format
+from bookkeeper.meta.records import ledger_format
 from bookkeeper.net.tls import ServerTls, TlsConfig
 from bookkeeper.testing.cluster import CLIENT, SimCluster, WitnessedStore
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.client.ledger_handle import WriteHandle
+from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.testing.cluster import SimCluster
 from bookkeeper.testing.disk import SECTOR, SimDisk
 from bookkeeper.testing.world import Node

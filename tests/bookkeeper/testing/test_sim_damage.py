@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
-from bookkeeper.storage.journal_format import GROUP_HEADER
+from bookkeeper.storage.journal.journal_format import GROUP_HEADER
 from bookkeeper.testing.disk import SECTOR, SimDisk
-from bookkeeper.testing.sim_damage import Copy, Damage, Tail, exchange, files_of
+from bookkeeper.testing.sim_damage import Damage, DirectoryBackup, LastGroup, exchange, files_of
 
 JOURNAL, LOG, MANIFEST = "/data/journal/0000000000000001.journal", "/data/ledgers/000001.log", "/data/ledgers/manifest"
 GROUP = bytes(range(200)) + bytes(3 * SECTOR)
-TAIL = Tail(JOURNAL, 4096, GROUP)
+TAIL = LastGroup(JOURNAL, 4096, GROUP)
 
 
 def disk(*, witness: bool, mark: bytes = b"m") -> SimDisk:
@@ -68,7 +68,7 @@ def test_an_older_copy_is_the_whole_directory_and_what_was_done_can_be_undone() 
     one = disk(witness=True)
     older = {JOURNAL: b"old", MANIFEST: b"old"}
     before = files_of(one)
-    dealt = Damage(Random(1), one, TAIL, Copy(older, 1)).older_copy()
+    dealt = Damage(Random(1), one, TAIL, DirectoryBackup(older, 1)).older_copy()
     assert dealt is not None and not dealt.may_refuse
     assert files_of(one) == older
     one.crash()

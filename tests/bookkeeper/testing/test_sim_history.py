@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from bookkeeper.testing.sim_history import ANOMALIES, Anomaly, History, Kind, check_history, is_whole, make_payload
+from bookkeeper.testing.sim_history import ANOMALIES, Anomaly, EventKind, History, check_history, is_whole, make_payload
 from tests.simulation.histories import PLANTS, Story
 
 LEGAL = 2_000
@@ -44,21 +44,25 @@ def test_a_payload_knows_whether_it_is_whole() -> None:
     assert not is_whole(payload[:-1])
     assert not is_whole(b"")
     history = History(lambda: 7.0)
-    history.add(Kind.ACK, "w", 3, entry=1, payload=payload)
+    history.add(EventKind.ACK, "w", 3, entry=1, payload=payload)
     assert history.events[0].time == 7.0
 
 
 def test_what_is_seen_while_metadata_are_put_back_is_judged_apart_and_promises_of_survivors_hold() -> None:
     history = History()
     for ledger in (1, 2):
-        history.add(Kind.INVOKE, "w", ledger, payload=b"before")
+        history.add(EventKind.INVOKE, "w", ledger, payload=b"before")
     history.resting = True
     for ledger in (1, 2):
-        history.add(Kind.ACK, "w", ledger, entry=0, payload=b"before")
-        history.add(Kind.MISSING, "r", ledger, entry=0)
+        history.add(EventKind.ACK, "w", ledger, entry=0, payload=b"before")
+        history.add(EventKind.MISSING, "r", ledger, entry=0)
     assert check_history(history.events) == []
     assert len(history.meanwhile) == 4
     history.trust([1])
-    assert [(e.kind, e.ledger) for e in history.events] == [(Kind.INVOKE, 1), (Kind.INVOKE, 2), (Kind.ACK, 1)]
-    history.add(Kind.CLOSED, "r", 1, entry=-1)
+    assert [(e.kind, e.ledger) for e in history.events] == [
+        (EventKind.INVOKE, 1),
+        (EventKind.INVOKE, 2),
+        (EventKind.ACK, 1),
+    ]
+    history.add(EventKind.CLOSED, "r", 1, entry=-1)
     assert [anomaly.what for anomaly in check_history(history.events)] == ["end before an acked entry"]

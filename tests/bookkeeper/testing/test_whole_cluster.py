@@ -22,7 +22,7 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta import Metadata, init_cluster_in
-from bookkeeper.meta.memory import MemoryCluster
+from bookkeeper.meta.stores.memory import MemoryCluster
 from bookkeeper.seams import Net, Seams
 from bookkeeper.testing import World
 

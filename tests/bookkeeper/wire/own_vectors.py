@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bookkeeper import runs, wire
+from bookkeeper import codec, wire
 from bookkeeper.bookie.bookie import encode_availability
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import DigestType, LedgerMetadata, QuorumSpec
 from bookkeeper.ledger.digest import DigestScheme, mac_key, master_key
-from bookkeeper.meta import ledger_format
-from bookkeeper.meta.layout import Layout
+from bookkeeper.meta.records import ledger_format
+from bookkeeper.meta.records.layout import Layout
 from bookkeeper.storage.engine import AvailabilityRun
 from bookkeeper.wire import Dialect, Status
 
@@ -71,40 +71,40 @@ def requests() -> Iterator[tuple[str, Dialect, wire.Request, int]]:
         yield f"v3 {name}", Dialect.V3, request, txn_id
 
 
-def replies() -> Iterator[tuple[str, wire.Header, wire.Reply]]:
+def replies() -> Iterator[tuple[str, wire.RequestHeader, wire.Reply]]:
     """(name, header of the request, reply)."""
     for dialect, name in ((Dialect.V2, "v2"), (Dialect.V3, "v3")):
-        add = wire.Header(dialect, wire.Op.ADD, 7 if dialect is Dialect.V3 else 0)
+        add = wire.RequestHeader(dialect, wire.Operation.ADD, 7 if dialect is Dialect.V3 else 0)
         yield f"{name} add: OK", add, wire.AddReply(Status.OK, L, EntryId(0))
         yield f"{name} add: fenced", add, wire.AddReply(Status.FENCED, L, EntryId(0))
-        read = wire.Header(dialect, wire.Op.READ, 9 if dialect is Dialect.V3 else 0)
+        read = wire.RequestHeader(dialect, wire.Operation.READ, 9 if dialect is Dialect.V3 else 0)
         max_lac = 1 if dialect is Dialect.V3 else None
         yield f"{name} read entry 2: OK", read, wire.ReadReply(Status.OK, L, EntryId(2), ENTRIES[2], max_lac)
         yield f"{name} read entry 2: no entry", read, wire.ReadReply(Status.NO_ENTRY, L, EntryId(2))
         yield f"{name} read last entry: OK", read, wire.ReadReply(Status.OK, L, EntryId(-1), ENTRIES[2], max_lac)
-    batch = wire.Header(Dialect.V2, wire.Op.BATCH_READ)
+    batch = wire.RequestHeader(Dialect.V2, wire.Operation.BATCH_READ)
     body = b"".join(len(entry).to_bytes(4, "big") + entry for entry in ENTRIES)
     yield "v2 batch read: OK", batch, wire.BatchReply(Status.OK, L, EntryId(0), 77, body)
     yield "v2 batch read: no ledger", batch, wire.BatchReply(Status.NO_LEDGER, L, EntryId(0), 77)
 
-    def of(op: wire.Op, txn_id: int) -> wire.Header:
-        return wire.Header(Dialect.V3, op, txn_id, 3)
+    def of(op: wire.Operation, txn_id: int) -> wire.RequestHeader:
+        return wire.RequestHeader(Dialect.V3, op, txn_id, 3)
 
     poll = wire.ReadReply(Status.OK, L, EntryId(1), ENTRIES[1], 1, 1_700_000_000_000)
-    yield "v3 long poll: entry 1", of(wire.Op.READ, 15), poll
-    yield "v3 long poll: nothing new", of(wire.Op.READ, 15), wire.ReadReply(Status.OK, L, EntryId(-1), None, 0)
-    yield "v3 write LAC: OK", of(wire.Op.WRITE_LAC, 16), wire.WriteLacReply(Status.OK, L)
+    yield "v3 long poll: entry 1", of(wire.Operation.READ, 15), poll
+    yield "v3 long poll: nothing new", of(wire.Operation.READ, 15), wire.ReadReply(Status.OK, L, EntryId(-1), None, 0)
+    yield "v3 write LAC: OK", of(wire.Operation.WRITE_LAC, 16), wire.WriteLacReply(Status.OK, L)
     lac = wire.LacReply(Status.OK, L, SCHEME.seal_lac(L, 2), ENTRIES[2])
-    yield "v3 read LAC: OK", of(wire.Op.READ_LAC, 17), lac
-    yield "v3 force: OK", of(wire.Op.FORCE_LEDGER, 18), wire.ForceReply(Status.OK, L)
-    yield "v3 bookie info: OK", of(wire.Op.BOOKIE_INFO, 19), wire.InfoReply(Status.OK, 1 << 40, 1 << 39)
+    yield "v3 read LAC: OK", of(wire.Operation.READ_LAC, 17), lac
+    yield "v3 force: OK", of(wire.Operation.FORCE_LEDGER, 18), wire.ForceReply(Status.OK, L)
+    yield "v3 bookie info: OK", of(wire.Operation.BOOKIE_INFO, 19), wire.InfoReply(Status.OK, 1 << 40, 1 << 39)
     held = encode_availability([AvailabilityRun(EntryId(0), 3), AvailabilityRun(EntryId(5), 1)])
-    yield "v3 list entries: 0-2 and 5", of(wire.Op.LIST_ENTRIES, 20), wire.ListReply(Status.OK, L, held)
-    yield "v3 start TLS: OK", of(wire.Op.START_TLS, 21), wire.StartTlsReply(Status.OK)
-    yield "v3 start TLS: refused", of(wire.Op.START_TLS, 21), wire.BareReply(Status.BAD_REQUEST)
+    yield "v3 list entries: 0-2 and 5", of(wire.Operation.LIST_ENTRIES, 20), wire.ListReply(Status.OK, L, held)
+    yield "v3 start TLS: OK", of(wire.Operation.START_TLS, 21), wire.StartTlsReply(Status.OK)
+    yield "v3 start TLS: refused", of(wire.Operation.START_TLS, 21), wire.BareReply(Status.BAD_REQUEST)
     auth = wire.AuthReply(Status.OK, "AuthDisabledPlugin", b"")
-    yield "v3 auth: not needed", of(wire.Op.AUTH, 13), auth
-    yield "v2 auth: not needed", wire.Header(Dialect.V2, wire.Op.AUTH), auth
+    yield "v3 auth: not needed", of(wire.Operation.AUTH, 13), auth
+    yield "v2 auth: not needed", wire.RequestHeader(Dialect.V2, wire.Operation.AUTH), auth
 
 
 def metadata() -> LedgerMetadata:
@@ -147,5 +147,5 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    assert runs.FRAME_MAX == 5 * 1024 * 1024
+    assert codec.FRAME_MAX == 5 * 1024 * 1024
     FILE.write_text(text())

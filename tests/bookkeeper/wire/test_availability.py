@@ -12,7 +12,7 @@ from bookkeeper.bookie.bookie import encode_availability
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.ids import EntryId
 from bookkeeper.storage.engine import AvailabilityRun
-from bookkeeper.wire.availability import GROUP, HEADER, Group, HeldEntries, decode_availability
+from bookkeeper.wire.availability import GROUP, HEADER, HeldEntries, SequenceGroup, decode_availability
 
 
 @given(st.sets(st.integers(0, 200)))
@@ -30,7 +30,7 @@ def test_what_a_bookie_of_ours_encodes_is_what_it_holds(ids: set[int]) -> None:
 
 
 def test_periods_are_honoured_as_other_encoders_may_use_them() -> None:
-    held = HeldEntries([Group(0, 0, 3, 0), Group(10, 22, 2, 4)])
+    held = HeldEntries([SequenceGroup(0, 0, 3, 0), SequenceGroup(10, 22, 2, 4)])
     assert [entry for entry in range(40) if entry in held] == [0, 1, 2, 10, 11, 14, 15, 18, 19, 22, 23]
     assert len(held) == 11
     assert list(held.runs()) == [(0, 2), (10, 11), (14, 15), (18, 19), (22, 23)]

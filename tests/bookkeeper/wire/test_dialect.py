@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper import wire
+from bookkeeper.codec.shapes import Dialect
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.runs.shapes import Dialect
 from bookkeeper.wire import dialect
-from bookkeeper.wire.dialect import Detector
+from bookkeeper.wire.dialect import DialectDetector
 from bookkeeper.wire.requests import StartTls
 
 READ = wire.ReadEntry(LedgerId(7), EntryId(3))
@@ -20,7 +20,7 @@ def body(request: wire.Request, spoken: Dialect) -> bytes:
 
 
 def test_a_connection_stays_v3_as_long_as_it_speaks_it() -> None:
-    server = Detector()
+    server = DialectDetector()
     for _ in range(2):
         decoded = server.decode(body(READ, Dialect.V3))
         assert isinstance(decoded, tuple)
@@ -29,7 +29,7 @@ def test_a_connection_stays_v3_as_long_as_it_speaks_it() -> None:
 
 
 def test_the_first_frame_that_is_not_v3_makes_it_v2_for_ever() -> None:
-    server = Detector()
+    server = DialectDetector()
     server.decode(body(READ, Dialect.V3))
     decoded = server.decode(body(READ, Dialect.V2))
     assert isinstance(decoded, tuple)
@@ -40,7 +40,7 @@ def test_the_first_frame_that_is_not_v3_makes_it_v2_for_ever() -> None:
 
 
 def test_start_tls_is_v3_whatever_follows() -> None:
-    server = Detector()
+    server = DialectDetector()
     decoded = server.decode(body(StartTls(), Dialect.V2))
     assert isinstance(decoded, tuple)
     assert isinstance(decoded[1], StartTls)
@@ -49,7 +49,7 @@ def test_start_tls_is_v3_whatever_follows() -> None:
 
 @pytest.mark.parametrize("spoken", [Dialect.V2, Dialect.V3])
 def test_a_reply_is_in_the_dialect_of_its_request(spoken: Dialect) -> None:
-    decoded = Detector(v2=spoken is Dialect.V2).decode(body(READ, spoken))
+    decoded = DialectDetector(v2=spoken is Dialect.V2).decode(body(READ, spoken))
     assert isinstance(decoded, tuple)
     reply = wire.ReadReply(wire.Status.NO_ENTRY, LedgerId(7), EntryId(3))
     header, found = dialect.decode_reply(dialect.encode_reply(decoded[0], reply)[4:], spoken)

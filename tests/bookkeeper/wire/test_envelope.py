@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bookkeeper import wire
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.wire import Dialect, Op, envelope
+from bookkeeper.wire import Dialect, Operation, envelope
 
 VECTORS = Path(__file__).resolve().parents[2] / "vectors"
 
@@ -46,8 +46,8 @@ def test_the_envelope_is_the_decoders() -> None:
     ]
     for dialect, request in messages:
         frame = wire.encode_request(request, dialect, 1 << 62)
-        decoded = wire.Detector().decode(frame[4:])
-        assert not isinstance(decoded, wire.Refused)
+        decoded = wire.DialectDetector().decode(frame[4:])
+        assert not isinstance(decoded, wire.RefusedFrame)
         assert envelope.header_of(frame[4 : 4 + envelope.HEAD]) == decoded[0]
 
 
@@ -62,4 +62,4 @@ def test_any_bytes_have_an_envelope_or_none(head: bytes) -> None:
     header = envelope.header_of(head)
     if header is not None:
         envelope.refusal(header, head)
-        assert header.op in Op
+        assert header.op in Operation

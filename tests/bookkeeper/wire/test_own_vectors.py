@@ -23,7 +23,7 @@ def test_the_file_is_what_our_codecs_make() -> None:
 def test_its_requests_are_read_back() -> None:
     for name, _, request, _ in requests():
         body = bytes.fromhex(DOCUMENT["frames"][name])[4:]
-        decoded = wire.Detector().decode(body)
+        decoded = wire.DialectDetector().decode(body)
         assert isinstance(decoded, tuple) and decoded[1] == request, name
 
 

@@ -16,23 +16,23 @@ from bookkeeper.wire import (
     BareReply,
     BatchRead,
     BatchReply,
-    Detector,
     Dialect,
+    DialectDetector,
     ForceLedger,
     ForceReply,
     GetBookieInfo,
-    Header,
     InfoReply,
     LacReply,
     ListEntries,
     ListReply,
-    Op,
+    Operation,
     ReadEntry,
     ReadLac,
     ReadReply,
-    Refused,
+    RefusedFrame,
     Reply,
     Request,
+    RequestHeader,
     StartTls,
     StartTlsReply,
     Status,
@@ -140,23 +140,23 @@ v3_replies = st.one_of(
     st.builds(StartTlsReply, statuses),
 )
 
-OPS: dict[type[object], Op] = {
-    AddReply: Op.ADD,
-    ReadReply: Op.READ,
-    BatchReply: Op.BATCH_READ,
-    LacReply: Op.READ_LAC,
-    WriteLacReply: Op.WRITE_LAC,
-    ForceReply: Op.FORCE_LEDGER,
-    InfoReply: Op.BOOKIE_INFO,
-    ListReply: Op.LIST_ENTRIES,
-    AuthReply: Op.AUTH,
-    StartTlsReply: Op.START_TLS,
+OPS: dict[type[object], Operation] = {
+    AddReply: Operation.ADD,
+    ReadReply: Operation.READ,
+    BatchReply: Operation.BATCH_READ,
+    LacReply: Operation.READ_LAC,
+    WriteLacReply: Operation.WRITE_LAC,
+    ForceReply: Operation.FORCE_LEDGER,
+    InfoReply: Operation.BOOKIE_INFO,
+    ListReply: Operation.LIST_ENTRIES,
+    AuthReply: Operation.AUTH,
+    StartTlsReply: Operation.START_TLS,
 }
 
 
 @given(v2_requests)
 def test_v2_requests(request: Request) -> None:
-    decoded = Detector().decode(encode_request(request, V2)[4:])
+    decoded = DialectDetector().decode(encode_request(request, V2)[4:])
     assert isinstance(decoded, tuple)
     header, again = decoded
     assert (header.dialect, header.version, again) == (V2, 2, request)
@@ -164,7 +164,7 @@ def test_v2_requests(request: Request) -> None:
 
 @given(v3_requests, txns)
 def test_v3_requests(request: Request, txn_id: int) -> None:
-    decoded = Detector().decode(encode_request(request, V3, txn_id)[4:])
+    decoded = DialectDetector().decode(encode_request(request, V3, txn_id)[4:])
     assert isinstance(decoded, tuple)
     header, again = decoded
     assert (header.dialect, header.txn_id, again) == (V3, txn_id, request)
@@ -172,19 +172,21 @@ def test_v3_requests(request: Request, txn_id: int) -> None:
 
 @given(v2_replies, st.integers(0, 2))
 def test_v2_replies(reply: Reply, version: int) -> None:
-    header = Header(V2, OPS[type(reply)], version=2 if isinstance(reply, AuthReply) else version)
+    header = RequestHeader(V2, OPS[type(reply)], version=2 if isinstance(reply, AuthReply) else version)
     assert decode_reply(encode_reply(header, reply)[4:], V2) == (header, reply)
 
 
 @given(v3_replies, txns)
 def test_v3_replies(reply: Reply, txn_id: int) -> None:
-    header = Header(V3, OPS[type(reply)], txn_id, version=3)
+    header = RequestHeader(V3, OPS[type(reply)], txn_id, version=3)
     assert decode_reply(encode_reply(header, reply)[4:], V3) == (header, reply)
 
 
-@given(st.sampled_from(list(Op)), statuses, txns, st.integers(1, 3), st.integers(0, 9))
-def test_bare_replies_repeat_the_header(op: Op, status: Status, txn_id: int, version: int, priority: int) -> None:
-    header = Header(V3, op, txn_id, version, priority)
+@given(st.sampled_from(list(Operation)), statuses, txns, st.integers(1, 3), st.integers(0, 9))
+def test_bare_replies_repeat_the_header(
+    op: Operation, status: Status, txn_id: int, version: int, priority: int
+) -> None:
+    header = RequestHeader(V3, op, txn_id, version, priority)
     assert decode_reply(encode_reply(header, BareReply(status))[4:], V3) == (header, BareReply(status))
 
 
@@ -195,8 +197,8 @@ def damaged(draw: st.DrawFn) -> bytes:
         st.one_of(
             v2_requests.map(lambda r: encode_request(r, V2)),
             v3_requests.map(lambda r: encode_request(r, V3, 7)),
-            v2_replies.map(lambda r: encode_reply(Header(V2, OPS[type(r)]), r)),
-            v3_replies.map(lambda r: encode_reply(Header(V3, OPS[type(r)], 7), r)),
+            v2_replies.map(lambda r: encode_reply(RequestHeader(V2, OPS[type(r)]), r)),
+            v3_replies.map(lambda r: encode_reply(RequestHeader(V3, OPS[type(r)], 7), r)),
         )
     )
     body = bytearray(whole[4:])
@@ -209,13 +211,13 @@ def damaged(draw: st.DrawFn) -> bytes:
 @settings(max_examples=500)
 @given(st.one_of(st.binary(max_size=80), damaged()), st.booleans())
 def test_any_bytes_give_a_request_a_refusal_or_one_error(body: bytes, v2_only: bool) -> None:
-    detector = Detector(v2_only)
+    detector = DialectDetector(v2_only)
     try:
         decoded = detector.decode(body)
     except MalformedFrameError:
         assert detector.v2
         return
-    if isinstance(decoded, Refused):
+    if isinstance(decoded, RefusedFrame):
         header, reply = decode_reply(decoded.frame[4:], decoded.header.dialect)
         assert reply.status is decoded.status is not Status.OK
         assert (header.op, header.txn_id) == (decoded.header.op, decoded.header.txn_id)
@@ -239,7 +241,7 @@ def test_any_bytes_give_a_reply_or_one_error(body: bytes, dialect: Dialect) -> N
 
 
 def test_v2_stays_v2() -> None:
-    detector = Detector()
+    detector = DialectDetector()
     read = ReadEntry(LedgerId(5), EntryId(0))
     spoken = []
     for dialect in (V3, V2):

@@ -19,24 +19,24 @@ from bookkeeper.wire import (
     BareReply,
     BatchRead,
     BatchReply,
-    Detector,
     Dialect,
+    DialectDetector,
     ForceLedger,
     ForceReply,
     Framer,
     GetBookieInfo,
-    Header,
     InfoReply,
     LacReply,
     ListEntries,
     ListReply,
-    Op,
+    Operation,
     ReadEntry,
     ReadLac,
     ReadReply,
-    Refused,
+    RefusedFrame,
     Reply,
     Request,
+    RequestHeader,
     StartTls,
     StartTlsReply,
     WriteLac,
@@ -53,7 +53,12 @@ Fields = dict[str, Any]
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 FILES = {name: json.loads((VECTORS / f"{name}.json").read_text()) for name in ("wire_v2", "wire_v3")}
-V2_OPCODES = {Op.ADD: "ADDENTRY", Op.READ: "READENTRY", Op.AUTH: "AUTH", Op.BATCH_READ: "BATCH_READ_ENTRY"}
+V2_OPCODES = {
+    Operation.ADD: "ADDENTRY",
+    Operation.READ: "READENTRY",
+    Operation.AUTH: "AUTH",
+    Operation.BATCH_READ: "BATCH_READ_ENTRY",
+}
 
 STRICTER = {
     "raw/add-short-entry-24-bytes": "an entry has at least 32 bytes",
@@ -93,8 +98,8 @@ def test_official_frames_round_trip(direction: str, frame: Fields) -> None:
     (body,) = Framer().feed(wire)
     if direction == "request":
         dialect = Dialect.V2 if frame["protocol"] == "v2" else Dialect.V3
-        decoded = Detector().decode(body)
-        if isinstance(decoded, Refused):
+        decoded = DialectDetector().decode(body)
+        if isinstance(decoded, RefusedFrame):
             fields = frame["fields"]
             assert fields.get("entry_id") == -1 and fields["opcode"] == "BATCH_READ_ENTRY", "only this one is refused"
             return
@@ -111,7 +116,7 @@ def test_official_frames_round_trip(direction: str, frame: Fields) -> None:
 @pytest.mark.parametrize("item", list(raw_exchanges()))
 def test_odd_frames_meet_the_recorded_reaction(item: Fields) -> None:
     """What the bookie did, as far as the codec decides it: close, answer with an error, or go on."""
-    detector, framer = Detector(), Framer()
+    detector, framer = DialectDetector(), Framer()
     frames = item["frames"]
     answers = [bytes.fromhex(f["hex"]) for f in frames if f["dir"] == "response" and f.get("hex")]
     silence = [f for f in frames if f["dir"] == "response" and str(f.get("event", "")).startswith("no answer")]
@@ -123,7 +128,7 @@ def test_odd_frames_meet_the_recorded_reaction(item: Fields) -> None:
                 for body in framer.feed(bytes.fromhex(frame["hex"])):
                     outcome = detector.decode(body)
                     if item["name"] in STRICTER:
-                        assert isinstance(outcome, Refused) and outcome.status is Status.BAD_REQUEST
+                        assert isinstance(outcome, RefusedFrame) and outcome.status is Status.BAD_REQUEST
                         return
                     check_against(outcome, answers[answered])
                     answered += 1
@@ -133,8 +138,8 @@ def test_odd_frames_meet_the_recorded_reaction(item: Fields) -> None:
     assert not closed and answered == len(answers)
 
 
-def check_against(outcome: tuple[Header, Request] | Refused, answer: bytes) -> None:
-    if isinstance(outcome, Refused):
+def check_against(outcome: tuple[RequestHeader, Request] | RefusedFrame, answer: bytes) -> None:
+    if isinstance(outcome, RefusedFrame):
         assert outcome.frame == answer
         return
     header, request = outcome
@@ -161,7 +166,7 @@ def without_none(**fields: Any) -> Fields:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def fields_of_request(header: Header, request: Request) -> Fields:
+def fields_of_request(header: RequestHeader, request: Request) -> Fields:
     if header.dialect is Dialect.V2:
         return v2_request(header, request)
     fields: Fields = {"header": v3_header(header)}
@@ -209,13 +214,13 @@ def fields_of_request(header: Header, request: Request) -> Fields:
     return fields
 
 
-def v3_header(header: Header) -> Fields:
+def v3_header(header: RequestHeader) -> Fields:
     operation = OperationType.Name(header.op.value)
     fields = {"version": header.version, "operation": operation, "txnId": header.txn_id}
     return fields | ({"priority": header.priority} if header.priority else {})
 
 
-def v2_request(header: Header, request: Request) -> Fields:
+def v2_request(header: RequestHeader, request: Request) -> Fields:
     fields: Fields = {"version": header.version, "opcode": V2_OPCODES[header.op], "flags": 0}
     priority = 4 if getattr(request, "priority", 0) else 0
     match request:
@@ -233,7 +238,7 @@ def v2_request(header: Header, request: Request) -> Fields:
     return fields
 
 
-def fields_of_reply(header: Header, reply: Reply) -> Fields:
+def fields_of_reply(header: RequestHeader, reply: Reply) -> Fields:
     if header.dialect is Dialect.V2:
         return v2_reply(header, reply)
     name = StatusCode.Name(TO_V3[reply.status])
@@ -273,7 +278,7 @@ def fields_of_reply(header: Header, reply: Reply) -> Fields:
     return fields
 
 
-def v2_reply(header: Header, reply: Reply) -> Fields:
+def v2_reply(header: RequestHeader, reply: Reply) -> Fields:
     fields: Fields = {"version": header.version, "opcode": V2_OPCODES[header.op], "flags": 0}
     if isinstance(reply, AuthReply):
         return fields | {"authMessage": {"authPluginName": reply.plugin, "payload": reply.payload.hex()}}

@@ -11,7 +11,7 @@ from journal_manager.backends import file_format as form
 from journal_manager.errors import JournalError, UnsupportedLayoutError
 from tests.contracts.journal_backend import batch
 
-HEADER = form.Header(layout_version=7, epoch=3, first=TxId(1))
+HEADER = form.SegmentHeader(layout_version=7, epoch=3, first=TxId(1))
 BATCHES = (batch(1, 2), batch(3), batch(4, 3))
 RECORDS = b"".join(form.encode_record(each) for each in BATCHES)
 ENDS = tuple(len(b"".join(form.encode_record(each) for each in BATCHES[: n + 1])) for n in range(3))

@@ -16,17 +16,17 @@ from typing import Final
 import pytest
 
 from bookkeeper.errors import ConfigError
+from bookkeeper.gateways.connection_limits import ConnectionLimits
+from bookkeeper.gateways.server_tls import ServerTlsFiles
+from bookkeeper.gateways.tokens import new_token, signing_key_line, token_line
 from bookkeeper.ids import Address
 from bookkeeper.real import SystemClock, SystemRng
 from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import Authority, Certificate
 from spark_wal.hadoop_tokens import KIND_TLS, HadoopToken
-from spark_wal.webhdfs.access import Access, AccessConfig
-from spark_wal.webhdfs.authentication import BAD_TOKEN, NO_CERTIFICATE, NO_TOKEN
-from spark_wal.webhdfs.connection_limits import ConnectionLimits
-from spark_wal.webhdfs.http import HttpServer
-from spark_wal.webhdfs.tls import TlsFiles
-from spark_wal.webhdfs.tokens import new_token, signing_key_line, token_line
+from spark_wal.webhdfs.access.access_control import AccessConfig, AccessControl
+from spark_wal.webhdfs.access.authentication import BAD_TOKEN, NO_CERTIFICATE, NO_TOKEN
+from spark_wal.webhdfs.http.http_server import HttpServer
 from tests.spark_wal.webhdfs.wire import Place
 
 STATUS: Final = "/webhdfs/v1/?op=GETFILESTATUS"
@@ -58,7 +58,7 @@ class Town:
 
     def protection(self, kind: str, server: Certificate | None = None, ca: str | None = None) -> AccessConfig:
         shown = server or self.server
-        tls = TlsFiles(
+        tls = ServerTlsFiles(
             certificate=shown.cert,
             key=shown.key,
             client_ca=(ca or self.ours.ca) if "mutual" in kind or "either" in kind else None,
@@ -83,7 +83,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
 async def guarded(config: AccessConfig, limits: ConnectionLimits | None = None) -> AsyncIterator[HttpServer]:
     gateway = Place.empty().gateway()
     await gateway.start()
-    access = Access(config, SystemClock(), SystemRng())
+    access = AccessControl(config, SystemClock(), SystemRng())
     server = HttpServer(gateway, SystemClock(), access=access, limits=limits)
     await server.start(Address("127.0.0.1", 0))
     try:
@@ -373,7 +373,7 @@ async def test_tokens_that_come_and_go_are_noticed(town: Town, tmp_path: Path) -
 
 @pytest.mark.rule("X15")
 async def test_a_feed_ends_when_its_token_is_revoked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_wal.webhdfs.http.HEARTBEAT_S", 0.02)
+    monkeypatch.setattr("spark_wal.webhdfs.http.http_server.HEARTBEAT_S", 0.02)
     town = Town(tmp_path)
     async with guarded(town.protection("tls+token")) as server:
         assert server.address is not None
@@ -480,7 +480,7 @@ class Registry:
 
     def config(self) -> AccessConfig:
         crl = str(self.authority.directory / "crl.pem") if self.own_file else None
-        files = TlsFiles(certificate=self.shown.cert, key=self.shown.key, client_ca=str(self.ca), crl=crl)
+        files = ServerTlsFiles(certificate=self.shown.cert, key=self.shown.key, client_ca=str(self.ca), crl=crl)
         return AccessConfig(tls=files)
 
     def trust(self, shown: Certificate) -> ssl.SSLContext:
@@ -595,7 +595,7 @@ async def test_a_list_that_cannot_be_read_is_not_used_and_the_old_one_stays(
     ):
         crl.write_text(bad)
         with pytest.raises(ConfigError, match=said) as refused:
-            Access(registry.config(), SystemClock(), SystemRng())
+            AccessControl(registry.config(), SystemClock(), SystemRng())
         assert str(crl) in str(refused.value)
     crl.write_text(good)
     async with guarded(registry.config()) as server:
@@ -612,7 +612,7 @@ async def test_a_list_that_cannot_be_read_is_not_used_and_the_old_one_stays(
 
 async def test_the_end_of_a_list_is_told_before_it_comes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     registry = Registry(tmp_path, own_file=True)
-    access = Access(registry.config(), SystemClock(), SystemRng())
+    access = AccessControl(registry.config(), SystemClock(), SystemRng())
     access.look()
     assert "revocation list" not in caplog.text
     assert "gateway_crl_left_seconds 86" in access.metrics()

@@ -17,8 +17,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from spark_wal.webhdfs.inodes import ROOT_INODE
-from spark_wal.webhdfs.operations import UNSUPPORTED
+from spark_wal.webhdfs.files.inodes import ROOT_INODE
+from spark_wal.webhdfs.http.operations import UNSUPPORTED
 from tests.spark_wal.webhdfs.wire import Answer, Wire, connected, served
 
 EXCHANGES = Path(__file__).parents[2] / "vectors" / "webhdfs" / "exchanges.json"

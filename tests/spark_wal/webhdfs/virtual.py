@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import wraps
 from typing import Any
 
+from bookkeeper.gateways.lease import Lease, LeaseEntry
 from bookkeeper.testing import SimLoop
 from journal_manager import FencingToken, JournalError, Op, RecoveryReport, SegmentInfo, SnapshotInfo, TxId
-from spark_wal.webhdfs.content import MemoryBlobs
-from spark_wal.webhdfs.events import EventFeed
-from spark_wal.webhdfs.lease import Entry, Lease
-from spark_wal.webhdfs.owner import Owner, OwnerConfig
+from spark_wal.webhdfs.contents.blob_store import MemoryBlobs
+from spark_wal.webhdfs.files.events import TreeEventFeed
+from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner, OwnerConfig
 
 
 def in_virtual_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -151,7 +151,7 @@ class Switch:
         self.is_held, self.other = False, other
         self.others_seen += 1
 
-    async def acquire(self, entry: Entry) -> None: ...
+    async def acquire(self, entry: LeaseEntry) -> None: ...
 
     async def alone(self) -> None: ...
 
@@ -169,10 +169,10 @@ def owner_on(
     snapshots: Snapshots | None = None,
     config: OwnerConfig | None = None,
     clock: LoopClock | None = None,
-) -> Owner:
+) -> NamespaceOwner:
     """A session, not replayed yet."""
     blobs, clock = blobs or MemoryBlobs(), clock or LoopClock()
-    return Owner(log, snapshots or Snapshots(), blobs, lease or Switch(), clock, EventFeed(), config)
+    return NamespaceOwner(log, snapshots or Snapshots(), blobs, lease or Switch(), clock, TreeEventFeed(), config)
 
 
 async def turns(count: int = 20) -> None:

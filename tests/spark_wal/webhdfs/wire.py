@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from bookkeeper.gateways.lease import Lease, SoleOwner
 from bookkeeper.ids import Address
 from bookkeeper.real import SystemClock
 from journal_manager import EditLog, open_snapshots
 from journal_manager.backends.memory import MemoryHub
-from spark_wal.webhdfs.content import MemoryBlobs
-from spark_wal.webhdfs.gateway import Gateway, GatewayConfig, Opened
-from spark_wal.webhdfs.http import HttpServer
-from spark_wal.webhdfs.lease import Lease, SoleOwner
+from spark_wal.webhdfs.contents.blob_store import MemoryBlobs
+from spark_wal.webhdfs.http.http_server import HttpServer
+from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace, Gateway, GatewayConfig
 
 
 @dataclass(slots=True)
@@ -30,9 +30,9 @@ class Place:
     def empty(cls) -> Place:
         return cls(MemoryHub(), MemoryBlobs())
 
-    async def open(self) -> Opened:
+    async def open(self) -> ClaimedNamespace:
         log = await EditLog.open("mem:test", owner="test", hub=self.hub)
-        return Opened(log, await open_snapshots("mem:test", hub=self.hub), self.blobs)
+        return ClaimedNamespace(log, await open_snapshots("mem:test", hub=self.hub), self.blobs)
 
     def gateway(self, lease: Lease | None = None, config: GatewayConfig | None = None) -> Gateway:
         return Gateway(self.open, lease or SoleOwner(), SystemClock(), config)

@@ -19,7 +19,7 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
     UnauthorizedError,
 )
-from bookkeeper.meta.memory import Fate, MemoryCluster, MemoryStore
+from bookkeeper.meta.stores.memory import Fate, MemoryCluster, MemoryStore
 
 
 class Died(BaseException):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from journal_manager import JournalCorruptionError, TxId, open_snapshots, open_writer
-from journal_manager.backends.bookkeeper.snapshots import Kept, decode_index, encode_index
+from journal_manager.backends.bookkeeper.snapshots import SnapshotLine, decode_index, encode_index
 from journal_manager.errors import UnsupportedLayoutError
 from journal_manager.snapshots import SnapshotStore
 from tests.journal_manager.backends.bookkeeper.fake import Cluster, Died
@@ -22,7 +22,7 @@ async def formatted() -> Cluster:
 
 
 def test_the_list() -> None:
-    kept = (Kept(5, 1, 10, "ab"), Kept(9, 2, 20, "cd"))
+    kept = (SnapshotLine(5, 1, 10, "ab"), SnapshotLine(9, 2, 20, "cd"))
     assert decode_index(encode_index(kept)) == kept
     for data in (b"", b"{}", b'{"format":1,"snapshots":[1]}'):
         with pytest.raises(JournalCorruptionError):

@@ -19,7 +19,7 @@ from journal_manager import (
     open_reader,
     open_writer,
 )
-from journal_manager.backends.bookkeeper.record import Record
+from journal_manager.backends.bookkeeper.journal_record import JournalRecord
 from journal_manager.chain import Chain
 from tests.contracts.journal_backend import batch, ends, txids, write_segment
 from tests.contracts.journal_story import Story
@@ -31,7 +31,7 @@ async def writer_on(cluster: Cluster, owner: str = "a") -> JournalWriter:
 
 
 async def chain_of(client: Client) -> Chain:
-    return (await Record(client.metadata_store, "edits").read())[0]  # type: ignore[arg-type]
+    return (await JournalRecord(client.metadata_store, "edits").read())[0]  # type: ignore[arg-type]
 
 
 async def orphans(cluster: Cluster) -> set[int]:

@@ -1,0 +1,30 @@
+"""Who answers the door before a bookie serves, and after: nobody; connections are closed at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from bookkeeper.seams import Listener
+
+
+class EarlyListener:
+    """A port that is taken before there is anyone to serve: clients may come early, and try again."""
+
+    def __init__(self) -> None:
+        self.listener: Listener | None = None
+        self.accepting: Callable[[], asyncio.BaseProtocol] | None = None
+
+    def accept(self) -> asyncio.BaseProtocol:
+        return self.accepting() if self.accepting is not None else _ClosedAtOnce()
+
+    def close(self) -> None:
+        self.accepting = None
+        if self.listener is not None:
+            self.listener.close()
+            self.listener = None
+
+
+class _ClosedAtOnce(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()

@@ -1,0 +1,178 @@
+"""What a connection may say before it is let in (X2, X10). Pure: bytes and events in, steps out.
+
+::
+
+    CLEAR --START_TLS--> SHAKING --encrypted--> ASKING --the provider knows who it is--> OPEN
+      |  \\                                         ^
+      |   `-- TLS is only offered, or off ---------'  (ASKING is left out where nobody is asked)
+      `-- anything else under `required`: one error, SHUT
+
+Until the door is open nothing but START_TLS and AUTH is decoded; of other frames only the envelope is read, to
+answer them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from struct import Struct
+from typing import Final
+
+from bookkeeper import wire
+from bookkeeper.auth.provider import TOKEN_MAX
+from bookkeeper.errors import MalformedFrameError
+from bookkeeper.seams import Buffer
+from bookkeeper.wire import Operation, Status, envelope
+
+FRAME_MAX: Final = TOKEN_MAX
+"""Bytes of a frame before the door is open (X10)."""
+
+_LENGTH: Final = Struct(">I")
+
+
+class HandshakeState(Enum):
+    """How far a connection has come."""
+
+    CLEAR = "nothing said yet"
+    SHAKING = "in the TLS handshake"
+    ASKING = "in the authentication exchange"
+    OPEN = "served"
+    SHUT = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class NeedBytes:
+    """More bytes are needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeginTls:
+    """Send ``reply`` in clear, use ``used`` bytes, begin the handshake."""
+
+    reply: bytes
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskProvider:
+    """Hand ``payload`` to the provider's exchange; use ``used`` bytes."""
+
+    header: wire.RequestHeader
+    plugin: str
+    payload: bytes
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """The door is open: these bytes, and all that follow, are requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """Send ``reply`` (if there is one) and close the connection."""
+
+    reply: bytes | None
+    reason: str
+
+
+Step = NeedBytes | BeginTls | AskProvider | Admit | Reject
+
+
+class Handshake:
+    """One connection's."""
+
+    __slots__ = ("_asks", "_denied", "_mode", "_v2", "state")
+
+    def __init__(self, mode: str, *, asks: bool) -> None:
+        """``mode``: of :class:`bookkeeper.net.tls.ServerTls`. ``asks``: clients must authenticate in AUTH messages."""
+        self._mode = mode
+        self._asks = asks
+        self._denied = False
+        self._v2 = False
+        self.state = HandshakeState.CLEAR
+
+    def look(self, buffer: Buffer, start: int, end: int) -> Step:
+        """What to do about ``buffer[start:end]``. Not called while a handshake or an answer is awaited."""
+        assert self.state in (HandshakeState.CLEAR, HandshakeState.ASKING), self.state
+        if end - start < _LENGTH.size:
+            return NeedBytes()
+        (length,) = _LENGTH.unpack_from(buffer, start)
+        begin = start + _LENGTH.size
+        head = bytes(memoryview(buffer)[begin : min(end, begin + min(length, envelope.HEAD))])
+        if len(head) < min(length, envelope.HEAD):
+            return NeedBytes()
+        header = envelope.header_of(head, v2_only=self._v2)
+        if self.state is HandshakeState.CLEAR and not self._begins_tls(header):
+            if self._mode == "required":
+                return self._refuse(header, head, "clear text where TLS is required (X2)")
+            if not self._asks:
+                self.state = HandshakeState.OPEN
+                return Admit()
+            self.state = HandshakeState.ASKING
+        if self._denied:
+            return self._refuse(header, head, "the rules admit no such certificate (X5)")
+        if header is None or header.op not in (Operation.AUTH, Operation.START_TLS):
+            return self._refuse(header, head, "a request before authentication (X10)")
+        if length > FRAME_MAX:
+            return self._refuse(header, head, f"a frame of {length} bytes before authentication (X10)")
+        if end - begin < length:
+            return NeedBytes()
+        return self._decode(bytes(memoryview(buffer)[begin : begin + length]), header, head)
+
+    def encrypted(self, *, admitted: bool) -> bool:
+        """The handshake is done; True if the door is open now. One whose certificate is not ``admitted`` hears so when
+        it asks for something."""
+        if self.state is not HandshakeState.SHAKING:  # shut meanwhile
+            return False
+        self._denied = not admitted
+        opens = admitted and not self._asks
+        self.state = HandshakeState.OPEN if opens else HandshakeState.ASKING
+        return opens
+
+    def known(self) -> None:
+        """The provider knows who it is."""
+        assert self.state is HandshakeState.ASKING, self.state
+        self.state = HandshakeState.OPEN
+
+    def shut(self) -> None:
+        """Nothing more is taken."""
+        self.state = HandshakeState.SHUT
+
+    def _begins_tls(self, header: wire.RequestHeader | None) -> bool:
+        return self._mode != "off" and header is not None and header.op is Operation.START_TLS
+
+    def _decode(self, body: bytes, header: wire.RequestHeader, head: bytes) -> Step:
+        """An AUTH or START_TLS message, whole."""
+        detector = wire.DialectDetector(self._v2)
+        try:
+            decoded = detector.decode(body)
+        except MalformedFrameError as error:
+            return self._refuse(None, head, str(error))
+        if isinstance(decoded, wire.RefusedFrame):
+            return self._refuse(header, head, "a message without its content")
+        self._v2 = detector.v2
+        header, request = decoded
+        used = _LENGTH.size + len(body)
+        match request:
+            case wire.StartTls() if self.state is HandshakeState.CLEAR:
+                self.state = HandshakeState.SHAKING
+                return BeginTls(wire.encode_reply(header, wire.StartTlsReply(Status.OK)), used)
+            case wire.Auth() if self.state is HandshakeState.ASKING:
+                return AskProvider(header, request.plugin, request.payload, used)
+            case wire.StartTls():
+                self.state = HandshakeState.SHUT
+                bad = wire.encode_reply(header, wire.BareReply(Status.BAD_REQUEST))
+                return Reject(bad, "START_TLS where there is no TLS, or not as the first message")
+            case _:
+                return self._refuse(header, head, f"{header.op.name} out of place")
+
+    def _refuse(self, header: wire.RequestHeader | None, head: bytes, reason: str) -> Reject:
+        """One error in the words of its dialect, of the same shape whatever the reason (X11)."""
+        self.state = HandshakeState.SHUT
+        return Reject(None if header is None else envelope.refusal(header, head), reason)
+
+
+def refusal_of(header: wire.RequestHeader) -> bytes | None:
+    """What a failed AUTH message is answered with; None: v2 has no such answer."""
+    return envelope.refusal(header, b"")

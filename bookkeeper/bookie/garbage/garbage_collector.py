@@ -1,0 +1,200 @@
+"""Passes that look for deleted ledgers and drop their data: the shell around ``garbage.GarbageProof``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+
+from bookkeeper.bookie.config import BookieConfig
+from bookkeeper.bookie.garbage.garbage_proof import GarbageProof
+from bookkeeper.errors import CookieError, MetadataFormatError, MetadataRolledBackError, NoSuchLedgerError
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.meta import Metadata
+from bookkeeper.meta.rollback import RollbackCounter
+from bookkeeper.metrics import Metrics
+from bookkeeper.seams import Disk, Seams
+from bookkeeper.storage.durable_file import NO_SPACE, replace_file
+from bookkeeper.storage.engine import Engine
+
+log = logging.getLogger(__name__)
+
+SEEN_TRANSACTION = "metadata-transaction"
+"""File with the highest transaction of the metadata store this bookie has seen (M10)."""
+
+KEPT = "rollback-kept"
+"""File with the loss after which ledgers are kept that metadata do not know, and for how many seconds they were."""
+
+COUNTED = "metadata-beacon"
+"""File with the number that this bookie counted up in the store last, and the copy of the metadata it belongs to."""
+
+
+async def check_metadata(metadata: Metadata, disk: Disk, directory: str) -> None:
+    """The store must not show less than this bookie has seen in an earlier life (M10).
+
+    Raises:
+        MetadataRolledBackError: it does: nothing it says about deleted ledgers may be believed.
+        CookieError: the file is damaged.
+    """
+    path = os.path.join(directory, SEEN_TRANSACTION)
+    if disk.exists(path):
+        try:
+            await metadata.check_not_rolled_back(disk.read_file(path))
+        except MetadataRolledBackError as error:
+            raise MetadataRolledBackError(
+                f"the metadata are in an older state than this bookie has seen ({error}): put a newer copy back; if "
+                "there is none, bk metadata accept-rollback lets the cluster go on from this one"
+            ) from error
+        except ValueError as error:
+            raise CookieError(f"{path} is damaged") from error
+
+
+def new_beacon(metadata: Metadata, disk: Disk, config: BookieConfig, bookie: BookieId) -> RollbackCounter:
+    """The number that this bookie counts up in the store, as an earlier life left it (M10). What was counted before a
+    move, or before a loss that was accepted, is not compared.
+
+    Raises:
+        CookieError: the file is damaged.
+    """
+    beacon = metadata.present.beacon = RollbackCounter(metadata.store, metadata.own("seen", bookie), metadata.present)
+    path = os.path.join(config.directory, COUNTED)
+    if disk.exists(path):
+        try:
+            count, *lineage = disk.read_file(path).decode().split()
+            if lineage == metadata.lineage.id.split():
+                beacon.count = int(count)
+        except ValueError as error:
+            raise CookieError(f"{path} is damaged") from error
+    return beacon
+
+
+class GarbageCollector:
+    """See the module."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        metadata: Metadata,
+        config: BookieConfig,
+        seams: Seams,
+        metrics: Metrics,
+        beacon: RollbackCounter,
+    ) -> None:
+        self._engine = engine
+        self._beacon = beacon
+        self._metadata = metadata
+        self._config = config
+        self._seams = seams
+        self._proof = GarbageProof(config.garbage_grace_s, config.garbage_shrink_max)
+        self._failed = metrics.counter("garbage_passes_failed_total", "Garbage passes that proved nothing.")
+        self._last_good: float | None = None
+        self._passed_at: float | None = None
+        """When the time that ledgers are kept after an accepted loss was last noted."""
+        self.kept = 0
+        """Ledgers that metadata do not know, kept after an accepted loss (M10)."""
+        self._unfinished = False
+        """Ledgers were dropped, and the disk could not yet free what they took."""
+
+    @property
+    def age_s(self) -> float | None:
+        """Seconds since the last pass that came to its end; None before the first."""
+        return None if self._last_good is None else self._seams.clock.monotonic() - self._last_good
+
+    async def run(self) -> None:
+        """Pass after pass; no error ends it (G5)."""
+        while True:
+            await asyncio.sleep(self._config.garbage_interval_s)
+            try:
+                await self.one_pass()
+            except Exception:
+                self._failed.add()
+                log.exception("this garbage pass proved nothing")
+
+    async def one_pass(self) -> set[LedgerId]:
+        """Drop the ledgers that are provably gone (G1); the ids of those dropped.
+
+        Raises:
+            MetadataError: the pass proved nothing; nothing was dropped.
+        """
+        local = sorted(self._engine.ledgers())  # before the listing: who is created later is in the listing
+        await self._metadata.present.check_fresh()
+        listed = {ledger async for ledger in self._metadata.ledgers.list()}
+        await self._beacon.count_up()  # after the listing: what that showed is not older than what was counted
+        self.remember()
+        absent = []
+        for ledger in self._proof.candidates(local, listed):
+            try:
+                await self._metadata.ledgers.read(ledger, fresh=True)
+            except NoSuchLedgerError:
+                absent.append(ledger)
+            except MetadataFormatError:
+                log.error("the metadata of ledger %d cannot be read; its data is kept", ledger)
+        absent = await self._not_kept(absent)
+        dead = self._proof.confirmed(absent, self._seams.clock.monotonic())
+        if dead or self._unfinished:
+            await self._drop(dead)
+        self._last_good = self._seams.clock.monotonic()
+        return dead
+
+    async def _not_kept(self, absent: list[LedgerId]) -> list[LedgerId]:
+        """Without those of which metadata may have been lost: until an accepted loss is so old, they are kept, unless
+        somebody has deleted them since. Time counts while this bookie runs, from pass to pass."""
+        last = self._metadata.lineage.copies[-1:]
+        loss = last[0].loss if last else None
+        self.kept = 0
+        if loss is None:
+            return absent
+        path, now = os.path.join(self._config.directory, KEPT), self._seams.clock.monotonic()
+        name, passed = last[0].id, 0.0
+        if self._seams.disk.exists(path):
+            noted = self._seams.disk.read_file(path).decode(errors="replace").split()
+            if len(noted) == 2 and noted[0] == name and noted[1].isdecimal():
+                passed = float(noted[1])
+        passed += now - (self._passed_at if self._passed_at is not None else now)
+        self._passed_at = now
+        if passed >= loss.keep_s:
+            return absent
+        replace_file(self._seams.disk, path, f"{name} {int(passed)}\n".encode())
+        going = []
+        for ledger in absent:
+            if ledger > loss.highest or await self._metadata.ledgers.deleted.has(ledger):
+                going.append(ledger)
+        self.kept = len(absent) - len(going)
+        return going
+
+    @property
+    def refused(self) -> str | None:
+        """Why nothing is collected any more, until the next start: the metadata are not believed (M10)."""
+        alarm = self._metadata.present.alarm
+        return None if alarm is None else str(alarm)
+
+    def remember(self) -> None:
+        """Keep what was seen and counted for the next life (M10). A full disk keeps the one before: this pass may be
+        what makes room again (K26)."""
+        disk, directory = self._seams.disk, self._config.directory
+        counted = f"{self._beacon.count} {self._metadata.lineage.id}".rstrip().encode() + b"\n"
+        try:
+            replace_file(disk, os.path.join(directory, SEEN_TRANSACTION), self._metadata.seen())
+            replace_file(disk, os.path.join(directory, COUNTED), counted)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            log.warning("the metadata's transaction is not noted: %s", error)
+
+    async def _drop(self, dead: set[LedgerId]) -> None:
+        """Raises: MetadataError: nothing was dropped."""
+        deleted = self._metadata.ledgers.deleted
+        for ledger in sorted(dead):
+            await deleted.add(ledger)  # M6: whoever deleted it may leave no marks
+        never_again = await deleted.near(sorted(dead))
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def collected(error: BaseException | None) -> None:
+            if not done.done():
+                done.set_result(None) if error is None else done.set_exception(error)
+
+        self._unfinished = True
+        self._engine.collect(frozenset(dead), collected, never_again=never_again)
+        await done
+        self._unfinished = False
+        log.info("dropped %d deleted ledgers", len(dead))

@@ -1,0 +1,109 @@
+"""The port of /healthz, /livez, /readyz and /metrics, served by threads of its own.
+
+The port is taken when the bookie starts, for it is part of the registration. The pages, with the HTTP and metrics
+libraries, are loaded by the first who asks for one (:mod:`~bookkeeper.bookie.health.health_pages`): a start does not
+wait for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socketserver
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from bookkeeper.ids import Address
+from bookkeeper.metrics import Metrics
+from bookkeeper.seams import Worker
+
+if TYPE_CHECKING:
+    from bookkeeper.bookie.health.health_pages import Health, HealthPages
+
+
+log = logging.getLogger(__name__)
+
+CONNECTIONS_MAX: Final = 32
+"""Connections at a time, each of which has a thread. One more ends the oldest: a page takes milliseconds."""
+
+
+class HealthServer:
+    """Serves until closed. Made with :meth:`start`."""
+
+    def __init__(self, port: _Port, worker: Worker) -> None:
+        self._port = port
+        self._worker = worker
+        self.address = port.address
+
+    @classmethod
+    def start(
+        cls,
+        address: Address,
+        health: Mapping[str, Health],
+        metrics: Metrics,
+        refresh: Callable[[], None],
+        worker: Worker,
+    ) -> HealthServer:
+        """Listen at ``address`` and serve in ``worker``, which ends with it. ``health``: what is shown by route;
+        ``refresh`` brings ``metrics`` up to date.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        try:
+            port = _Port(address, health, metrics, refresh)
+        except BaseException:
+            worker.close()
+            raise
+        worker.submit(lambda: port.serve_forever(poll_interval=0.05), lambda result, error: None)
+        return cls(port, worker)
+
+    def close(self) -> None:
+        """Stop. Idempotent."""
+        self._port.shutdown()
+        self._port.server_close()
+        self._worker.close()
+
+
+class _Port(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    """Accepts; each connection has a thread, which ends with the process at the latest."""
+
+    allow_reuse_address = True
+    request_queue_size = 128
+    daemon_threads = True
+
+    def __init__(
+        self, address: Address, health: Mapping[str, Health], metrics: Metrics, refresh: Callable[[], None]
+    ) -> None:
+        self._shown = (health, metrics, refresh)
+        self._open: dict[Any, None] = {}
+        """Connections that are served, the oldest first."""
+        super().__init__((address.host, address.port), socketserver.BaseRequestHandler)
+        self.address = Address(address.host, self.server_address[1])
+
+    @cached_property
+    def _pages(self) -> HealthPages:
+        from bookkeeper.bookie.health.health_pages import HealthPages  # two libraries: see the module
+
+        return HealthPages(self.address, *self._shown)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if len(self._open) >= CONNECTIONS_MAX:
+            with contextlib.suppress(OSError, KeyError, StopIteration, RuntimeError):  # it is ending by itself
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                oldest.shutdown(2)  # both ways
+        self._open[request] = None
+        super().process_request(request, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever says nothing in time, or goes away, is not worth a traceback (X38)."""
+        log.debug("a connection to the pages ended", exc_info=True)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        self._pages.finish_request(request, client_address)

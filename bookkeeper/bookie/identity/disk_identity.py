@@ -1,0 +1,151 @@
+"""What a bookie that starts on empty storage remembers of that moment (W10a, B9).
+
+Empty storage is that of a new bookie, or of one whose disk and cookie an operator took away: then acknowledged
+entries and fences of this id are gone, and nobody else knows. So before such a bookie serves, or is even known to
+others, it looks at every ledger there is, and keeps in ``birth.json``
+
+* ``highest``: no ledger that existed then, or was deleted before, has a greater id (unless its id was chosen by hand,
+  and it was deleted). A ledger with a greater id is younger than this disk: nothing of it can have been lost here.
+* ``suspects``: the ledgers whose metadata name this bookie, or cannot be read. What was here of them is not known.
+
+The file is durable before the storage is opened for the first time: a crash in between begins anew. What it says
+cannot be had from anywhere else, so a bookie that finds it missing, damaged or older than it was (the greatest
+``highest`` and the number of starts are known outside the disk, K32) looks at all ledgers once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from bookkeeper.codec import crc32c
+from bookkeeper.errors import (
+    CookieError,
+    IdsUsedUpError,
+    MetadataFormatError,
+    NoSuchLedgerError,
+)
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.meta import Metadata
+from bookkeeper.meta.records.layout import SHORT_MAX
+from bookkeeper.seams import Disk
+from bookkeeper.storage.durable_file import replace_file
+
+log = logging.getLogger(__name__)
+
+BIRTH: Final = "birth.json"
+NO_LEDGER: Final = LedgerId(-1)
+"""Less than every ledger's id."""
+
+READS: Final = 100
+"""How many ledgers' metadata are asked for at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskIdentity:
+    """See the module."""
+
+    highest: LedgerId = NO_LEDGER
+    suspects: frozenset[LedgerId] = frozenset()
+
+    def with_highest(self, ledger_id: LedgerId) -> DiskIdentity:
+        """The same, of a disk that lost something later, when ``ledger_id`` was the greatest id."""
+        return replace(self, highest=max(self.highest, ledger_id))
+
+
+def read_disk_identity(disk: Disk, directory: str, bookie: BookieId) -> DiskIdentity | None:
+    """None of a bookie that began together with its cluster.
+
+    Raises:
+        CookieError: the file is there and says something else, or is another bookie's.
+    """
+    path = os.path.join(directory, BIRTH)
+    if not disk.exists(path):
+        return None
+    try:
+        found = json.loads(disk.read_file(path))
+        disk_identity = DiskIdentity(
+            LedgerId(int(found["highest"])), frozenset(LedgerId(int(key)) for key in found["suspects"])
+        )
+        crc, whose = found.get("crc"), found.get("bookie", bookie)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CookieError(f"{path} is damaged: {error}") from error
+    if crc is not None and crc != _crc(disk_identity):  # files of before it was kept have none
+        raise CookieError(f"{path} is damaged: its checksum is another")
+    if whose != bookie:
+        raise CookieError(f"{path} is of bookie {whose}, not of {bookie}")
+    return disk_identity
+
+
+def write_disk_identity(disk: Disk, directory: str, disk_identity: DiskIdentity, bookie: BookieId) -> None:
+    """Durable when this returns (K2)."""
+    found = {
+        "bookie": bookie,
+        "highest": disk_identity.highest,
+        "suspects": sorted(disk_identity.suspects),
+        "crc": _crc(disk_identity),
+    }
+    replace_file(disk, os.path.join(directory, BIRTH), json.dumps(found).encode() + b"\n")
+
+
+def _crc(disk_identity: DiskIdentity) -> int:
+    return crc32c(" ".join(map(str, [disk_identity.highest, *sorted(disk_identity.suspects)])).encode())
+
+
+async def survey(metadata: Metadata, bookie: BookieId, *, served_before: bool = False) -> DiskIdentity:
+    """Look at every ledger there is; one round trip on a new cluster, and else one more for each hundred ledgers.
+
+    Args:
+        served_before: a bookie of this id has: also ledgers that are gone by now may have been there.
+
+    Raises:
+        MetadataError: the store cannot say.
+    """
+    listed = [ledger async for ledger in metadata.ledgers.list()]  # after a sync (Z6)
+    if not listed and not served_before:
+        return DiskIdentity()
+    log.info("bookie %s is new here: it looks at the metadata of %d ledgers, once (W10a)", bookie, len(listed))
+    highest = max(listed, default=NO_LEDGER)
+    return DiskIdentity(await newest(metadata, highest), await naming(metadata, bookie, listed))
+
+
+async def newest(metadata: Metadata, highest: LedgerId) -> LedgerId:
+    """An id not below ``highest``, and above all that were ever generated: also of ledgers that are deleted (M6).
+
+    Raises:
+        MetadataError: the store cannot say.
+    """
+    try:
+        return max(highest, await metadata.ledgers.next_id())
+    except IdsUsedUpError:
+        return max(highest, LedgerId(SHORT_MAX))
+
+
+async def naming(metadata: Metadata, bookie: BookieId, ledgers: Iterable[LedgerId]) -> frozenset[LedgerId]:
+    """Those of ``ledgers`` whose metadata name the bookie, or cannot be read.
+
+    Raises:
+        MetadataError: the store cannot say.
+    """
+
+    async def is_named(ledger: LedgerId) -> bool:
+        try:
+            found = (await metadata.ledgers.read(ledger)).value
+        except NoSuchLedgerError:
+            return False  # deleted since it was listed
+        except MetadataFormatError:
+            return True
+        return any(bookie in fragment.ensemble for fragment in found.fragments)
+
+    named: set[LedgerId] = set()
+    rest = sorted(ledgers)
+    for at in range(0, len(rest), READS):
+        some = rest[at : at + READS]
+        answers = await asyncio.gather(*map(is_named, some))
+        named.update(ledger for ledger, answer in zip(some, answers, strict=True) if answer)
+    return frozenset(named)

@@ -1,0 +1,285 @@
+"""Connections to bookies, made when needed and shared by all handles of one client.
+
+One per (bookie, dialect, purpose): adds, single reads and fences share ``Use.MAIN``; batch reads have their v2
+channel (D10) and explicit LACs their v3 one, which is the main one unless the client speaks v2. Replies of protocol v2
+carry ledger and entry only: there the adds of a recovery have a connection of their own, lest they and those of a
+writer of the same ledger take each other's replies.
+
+A bookie that could not be reached is left alone for a while that grows (``reconnect_delay_*``): asking for it
+meanwhile fails at once with what went wrong, so that a read goes on to the next copy without waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import (
+    BookieError,
+    BookieUnavailableError,
+    BookKeeperError,
+    ClientClosedError,
+    SecureConnectionError,
+)
+from bookkeeper.ids import Address, BookieId
+from bookkeeper.net.backoff import Backoff
+from bookkeeper.net.client_handshake import ClientSecurity
+from bookkeeper.net.connection import BookieConnection
+from bookkeeper.seams import Net, Rng
+from bookkeeper.wire import Dialect
+
+log = logging.getLogger(__name__)
+
+GOODBYE_S: Final = 1.0
+"""Seconds that closing waits for connections to end in good order: encrypted ones exchange last words."""
+
+
+class Use(Enum):
+    """What a connection is for."""
+
+    MAIN = "main"
+    BATCH = "batch"
+    LAC = "lac"
+    RECOVERY = "recovery"
+
+
+class _Key(NamedTuple):
+    bookie: BookieId
+    dialect: Dialect
+    purpose: Use
+
+
+@dataclass(slots=True)
+class _Pause:
+    """Why and until when a bookie is left alone."""
+
+    until: float
+    delays: Iterator[float]
+    error: BookieError
+
+
+class BookiePool:
+    """All connections of one client."""
+
+    def __init__(
+        self, net: Net, rng: Rng, config: ClientConfig, address_of: Callable[[BookieId], Awaitable[Address]]
+    ) -> None:
+        self._net = net
+        self._security: ClientSecurity | None = None
+        self._rng = rng
+        self._config = config
+        self._address_of = address_of
+        self._dialect = Dialect.V2 if config.protocol == "v2" else Dialect.V3
+        self._backoff = Backoff(
+            first_s=config.reconnect_delay_min_ms / 1000, max_s=config.reconnect_delay_max_ms / 1000
+        )
+        self._main: dict[BookieId, BookieConnection] = {}
+        self._batch: dict[BookieId, BookieConnection] = {}
+        self._lac = self._main if self._dialect is Dialect.V3 else {}
+        self._recovery = self._main if self._dialect is Dialect.V3 else {}
+        self._connecting: dict[_Key, asyncio.Task[BookieConnection]] = {}
+        self._pauses: dict[BookieId, _Pause] = {}
+        self._addresses: dict[BookieId, Address] = {}
+        self._explained: set[BookieId] = set()
+        """Those whose refusal of us is in the log already."""
+        self._users: dict[BookieConnection, int] = {}
+        self._retired: list[BookieConnection] = []
+        self._open: dict[BookieConnection, None] = {}
+        """All that have not ended yet, also those that nobody gets any more."""
+        self._all_ended: asyncio.Future[None] | None = None
+        self._tasks = Tasks("connections to bookies", on_error=lambda error: None)  # every waiter gets it itself
+
+    def ready(self, bookie: BookieId, use: Use = Use.MAIN) -> BookieConnection | None:
+        """The connection if it stands now."""
+        connection = self._standing(use).get(bookie)
+        return connection if connection is not None and not connection.closed else None
+
+    async def get(self, bookie: BookieId, use: Use = Use.MAIN) -> BookieConnection:
+        """The connection, made now if there is none. Callers of one moment share one attempt.
+
+        Raises:
+            BookieUnavailableError: it cannot be reached, or could not be a moment ago.
+            ClientClosedError: the client was closed.
+        """
+        if self._retired:
+            self._close_unused()
+        if (connection := self.ready(bookie, use)) is not None:
+            return connection
+        if self._tasks.closed:
+            raise ClientClosedError(f"no connection to {bookie}: the client is closed")
+        key = self._key(bookie, use)
+        if (attempt := self._connecting.get(key)) is None:
+            pause = self._pauses.get(bookie)
+            if pause is not None and asyncio.get_running_loop().time() < pause.until:
+                raise BookieUnavailableError(f"{bookie} failed a moment ago: {pause.error}") from pause.error
+            attempt = self._connecting[key] = self._tasks.start(self._connect(key), f"connect {bookie}")
+            attempt.add_done_callback(lambda _: self._connecting.pop(key, None))
+        try:
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            if attempt.cancelled():
+                raise ClientClosedError(f"no connection to {bookie}: the client is closed") from None
+            raise
+
+    @property
+    def has_pauses(self) -> bool:
+        """Is any bookie left alone now?"""
+        return bool(self._pauses)
+
+    def pause_left(self, bookie: BookieId) -> float:
+        """Seconds for which this bookie is still left alone; 0 when it may be tried."""
+        pause = self._pauses.get(bookie)
+        return max(0.0, pause.until - asyncio.get_running_loop().time()) if pause is not None else 0.0
+
+    def forgive(self, bookie: BookieId) -> None:
+        """There is news of this bookie: try it again without waiting."""
+        if (pause := self._pauses.get(bookie)) is not None:
+            pause.until = 0.0
+
+    def enlist(self, connection: BookieConnection) -> None:
+        """Someone keeps a stream on this connection."""
+        self._users[connection] = self._users.get(connection, 0) + 1
+
+    def dismiss(self, connection: BookieConnection) -> None:
+        """Undo one ``enlist``."""
+        left = self._users.pop(connection, 0) - 1
+        if left > 0:
+            self._users[connection] = left
+        self._close_unused()
+
+    def retire(self, bookie: BookieId, connection: BookieConnection) -> None:
+        """Nobody gets this connection any more: the next to ask has a new one made. Closed when unused."""
+        for standing in (self._main, self._batch, self._lac, self._recovery):
+            if standing.get(bookie) is connection:
+                del standing[bookie]
+                self._retired.append(connection)
+        self._close_unused()
+
+    def _close_unused(self) -> None:
+        for connection in list(self._retired):
+            if connection.closed or (connection not in self._users and not connection.outstanding):
+                self._retired.remove(connection)
+                connection.close()
+
+    async def close(self) -> None:
+        """Close every connection; returns when they have ended, so that the loop may be closed. Idempotent."""
+        await self._tasks.close()
+        for connection in list(self._open):
+            connection.close()
+        await self._until_all_ended()
+        for connection in list(self._open):
+            connection.abort()  # what was written to a bookie that does not read is lost
+        await self._until_all_ended()
+
+    async def _until_all_ended(self) -> None:
+        if self._open:
+            self._all_ended = asyncio.get_running_loop().create_future()
+            await asyncio.wait([self._all_ended], timeout=GOODBYE_S)
+
+    def _standing(self, use: Use) -> dict[BookieId, BookieConnection]:
+        match use:
+            case Use.MAIN:
+                return self._main
+            case Use.BATCH:
+                return self._batch
+            case Use.LAC:
+                return self._lac
+            case Use.RECOVERY:
+                return self._recovery
+
+    def _key(self, bookie: BookieId, use: Use) -> _Key:
+        if use is Use.BATCH:
+            return _Key(bookie, Dialect.V2, Use.BATCH)
+        if use is Use.LAC and self._dialect is Dialect.V2:
+            return _Key(bookie, Dialect.V3, Use.LAC)
+        if use is Use.RECOVERY and self._dialect is Dialect.V2:
+            return _Key(bookie, Dialect.V2, Use.RECOVERY)
+        return _Key(bookie, self._dialect, Use.MAIN)
+
+    async def _connect(self, key: _Key) -> BookieConnection:
+        bookie = key.bookie
+        try:
+            address = await self._address(bookie)
+            connection = await self._secured().connect(
+                address,
+                bookie,
+                key.dialect,
+                timeout_s=self._config.connect_timeout_ms / 1000,
+                frame_max=self._config.frame_size_max,
+            )
+        except BookieError as error:
+            raise self._pause(bookie, error) from error
+        if not connection.closed:
+            self._open[connection] = None
+            connection.on_closing.append(self._on_ended)
+        if self._tasks.closed:
+            connection.close()
+            raise ClientClosedError(f"no connection to {bookie}: the client is closed")
+        self._pauses.pop(bookie, None)
+        standing = self._standing(key.purpose)
+        standing[bookie] = connection
+        connection.on_closing.append(lambda closed: self._on_closing(standing, bookie, closed))
+        return connection
+
+    def begin(self) -> None:
+        """Read keys and trust, if there are any.
+
+        Raises:
+            ConfigError: a file or a provider that cannot be used, by name.
+        """
+        self._secured()
+
+    def _secured(self) -> ClientSecurity:
+        if self._security is None:
+            self._security = ClientSecurity(self._net, self._config.tls, self._config.auth)
+        return self._security
+
+    async def _address(self, bookie: BookieId) -> Address:
+        """Where the bookie listens now; where it did when last seen, if the store does not say (F9)."""
+        known = self._addresses.get(bookie)
+        try:
+            async with asyncio.timeout(self._config.connect_timeout_ms / 1000):
+                address = self._addresses[bookie] = await self._address_of(bookie)
+                return address
+        except (BookKeeperError, TimeoutError) as error:
+            if known is not None:
+                return known
+            if isinstance(error, BookieError):
+                raise
+            raise BookieUnavailableError(f"where {bookie} listens is not known: {error!r}") from error
+
+    def _pause(self, bookie: BookieId, error: BookieError) -> BookieUnavailableError:
+        pause = self._pauses.get(bookie)
+        delays = pause.delays if pause is not None else self._backoff.delays(self._rng)
+        now = asyncio.get_running_loop().time()
+        self._pauses[bookie] = _Pause(now + next(delays), delays, error)
+        if isinstance(error, SecureConnectionError):
+            self._explain(bookie, error)
+        return BookieUnavailableError(f"{bookie}: {error}")
+
+    def _on_ended(self, connection: BookieConnection) -> None:
+        self._open.pop(connection, None)
+        if not self._open and self._all_ended is not None and not self._all_ended.done():
+            self._all_ended.set_result(None)
+
+    def _on_closing(
+        self, standing: dict[BookieId, BookieConnection], bookie: BookieId, connection: BookieConnection
+    ) -> None:
+        if standing.get(bookie) is connection:
+            del standing[bookie]
+        if (refusal := connection.refusal) is not None:
+            self._explain(bookie, refusal)
+        else:
+            self._explained.discard(bookie)  # it served us: what it refuses from now on is news
+
+    def _explain(self, bookie: BookieId, refusal: BookieError) -> None:
+        """An append knows only that a bookie failed. Why it does not serve us is for people to mend: tell them once."""
+        if bookie not in self._explained:
+            self._explained.add(bookie)
+            log.warning("bookie %s: %s", bookie, refusal)

@@ -1,0 +1,86 @@
+"""One question to one bookie, and what its reply says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.services import ClientServices
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import BookieUnavailableError, BookKeeperError, ClientClosedError, MalformedFrameError
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.ledger import DigestScheme, Entry
+from bookkeeper.wire import BareReply, ReadReply, Reply, Request, Status, error_of
+
+Answered = Callable[["Reply | BookKeeperError"], None]
+"""Gets the reply, whatever its status, or why there is none; exactly once, never inside the call that asked."""
+
+
+def ask(
+    services: ClientServices,
+    tasks: Tasks,
+    bookie: BookieId,
+    request: Request,
+    answered: Answered,
+    *,
+    use: Use = Use.MAIN,
+    timeout_s: float | None = None,
+) -> None:
+    """Send ``request``, over a connection that is made if there is none. A task only where one has to be made."""
+    limit_s = timeout_s if timeout_s is not None else services.config.request_timeout_ms / 1000
+    connection = services.pool.ready(bookie, use)
+    if connection is not None:
+        connection.request_nowait(request, limit_s, answered)
+    else:
+        task = tasks.start(_connect_and_ask(services, bookie, request, answered, use, limit_s), f"ask {bookie}")
+        task.add_done_callback(lambda done: _answer_if_cancelled(done, bookie, answered))
+
+
+def _answer_if_cancelled(task: asyncio.Task[None], bookie: BookieId, answered: Answered) -> None:
+    """Also of a task that was cancelled before its first step: somebody waits for the answer."""
+    if task.cancelled():
+        answered(ClientClosedError(f"{bookie} was not asked: the handle is closed"))
+
+
+async def _connect_and_ask(
+    services: ClientServices, bookie: BookieId, request: Request, answered: Answered, use: Use, limit_s: float
+) -> None:
+    try:
+        connection = await services.pool.get(bookie, use)
+    except BookKeeperError as error:
+        answered(error)
+        return
+    except Exception as error:  # nobody expected it, and it is logged as such (P7); the asker must not wait for ever
+        answered(BookieUnavailableError(f"{bookie} was not asked: {error!r}"))
+        raise
+    connection.request_nowait(request, limit_s, answered)
+
+
+def failure_of(reply: Reply | BookKeeperError, what: str) -> BookKeeperError | None:
+    """The error that a reply stands for; None if it is a success. ``what`` names the request and the bookie.
+
+    A success without the message that tells of what is none: it could be about anything, or nothing (Q2).
+    """
+    if isinstance(reply, BookKeeperError):
+        return reply
+    if isinstance(reply, BareReply) and reply.status is Status.OK:
+        return MalformedFrameError(f"{what}: a success without its message")
+    if reply.status is Status.OK:
+        return None
+    return error_of(reply.status, f"{what}: {reply.status.name}")
+
+
+def entry_of(
+    reply: Reply | BookKeeperError, digest: DigestScheme, ledger_id: LedgerId, entry_id: int | None, what: str
+) -> Entry:
+    """The entry in a read's reply, its digest and ids checked (L5); ``entry_id`` None: whichever.
+
+    Raises:
+        BookKeeperError: what the bookie said, why it said nothing, or DigestMismatchError.
+    """
+    if (error := failure_of(reply, what)) is not None:
+        raise error
+    if not isinstance(reply, ReadReply) or reply.entry is None:
+        raise MalformedFrameError(f"{what}: a success without an entry")
+    return digest.unseal(reply.entry, ledger_id, entry_id)

@@ -1,0 +1,60 @@
+"""Watching for a bookie that failed to answer again, and asking what became of the ledger meanwhile (W10b)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.services import ClientServices
+from bookkeeper.errors import BookieError, MetadataUnavailableError, SessionExpiredError
+from bookkeeper.ids import NO_ENTRY, BookieId
+from bookkeeper.ledger import LedgerMetadata
+from bookkeeper.net.backoff import Backoff
+from bookkeeper.net.connection import BookieConnection
+from bookkeeper.wire import ReadEntry
+
+PROBE_TIMEOUT_S = 1.0
+"""A bookie that accepts connections and answers nothing for so long is still away (a stopped process does that)."""
+
+
+def pauses(services: ClientServices) -> Iterator[float]:
+    """Seconds to wait before each attempt at one bookie."""
+    config = services.config
+    backoff = Backoff(first_s=config.reconnect_delay_min_ms / 1000, max_s=config.reconnect_delay_max_ms / 1000)
+    return backoff.delays(services.seams.rng)
+
+
+async def watch_incarnation(
+    services: ClientServices, record: LedgerRecord, bookie: BookieId, news: asyncio.Event, delays: Iterator[float]
+) -> tuple[BookieConnection, LedgerMetadata]:
+    """Wait until ``bookie`` answers; then re-read the metadata, after a sync. ``news``: try at once.
+
+    ``delays`` go on where the last watch of this bookie stopped: one that answers questions and refuses adds must
+    not be asked again and again. The connection is one that answered before the metadata was read.
+
+    Raises:
+        NoSuchLedgerError: the ledger is gone.
+    """
+    for delay in delays:
+        try:
+            async with asyncio.timeout(max(delay, services.pool.pause_left(bookie))):
+                await news.wait()
+            services.pool.forgive(bookie)
+        except TimeoutError:
+            pass
+        news.clear()
+        try:
+            connection = await services.pool.get(bookie, Use.MAIN)
+            await connection.request(ReadEntry(record.ledger_id, NO_ENTRY), PROBE_TIMEOUT_S)
+            metadata = await record.refresh()
+        except (MetadataUnavailableError, SessionExpiredError):
+            continue
+        except BookieError:
+            if (stale := services.pool.ready(bookie)) is not None:
+                services.pool.retire(bookie, stale)
+            continue
+        if not connection.closed:
+            return connection, metadata
+    raise AssertionError("back-off never ends")

@@ -1,0 +1,169 @@
+"""A new ledger: what was asked for is checked, an ensemble chosen, and the ledger entered into metadata.
+
+No bookie is asked: bookies learn of a ledger with its first entry. The id is taken by creating the ledger's metadata
+exclusively (M5), so that an id is never given out twice (M6).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.services import ClientServices
+from bookkeeper.errors import BookieUnavailableError, ConfigError, NotEnoughBookiesError, require
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.ledger import DigestScheme, DigestType, LedgerMetadata, QuorumSpec
+from bookkeeper.ledger.placement import WhenShort
+
+_log = logging.getLogger(__name__)
+
+DIGESTS: Final = {
+    "crc32c": DigestType.CRC32C,
+    "crc32": DigestType.CRC32,
+    "hmac": DigestType.HMAC,
+    "mac": DigestType.HMAC,
+    "dummy": DigestType.DUMMY,
+}
+"""Names of digest types."""
+
+LEDGER_ID_MAX: Final = (1 << 63) - 1
+
+METADATA_MAX: Final = 768 * 1024
+"""Bytes of custom metadata and password: ZooKeeper takes values of up to 1 MiB, and a ledger's grow with each ensemble
+change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerSpec:
+    """What a new ledger is to be; see :meth:`bookkeeper.client.bookkeeper.BookKeeper.create_ledger`.
+
+    Raises:
+        ConfigError: something of it is impossible, whatever the cluster is like.
+    """
+
+    ensemble: int
+    write_quorum: int
+    ack_quorum: int
+    password: bytes = field(repr=False)
+    """Shown nowhere (X59)."""
+    digest: str
+    custom_metadata: Mapping[str, bytes] | None
+    ledger_id: int | None
+    when_short: str
+    deferred_sync: bool
+
+    def __post_init__(self) -> None:
+        self.spec()
+        self.digest_type()
+        self.policy()
+        require(isinstance(self.password, bytes), f"password is bytes, not {type(self.password).__name__}")
+        for key, value in (self.custom_metadata or {}).items():
+            fits = isinstance(key, str) and isinstance(value, bytes)
+            require(fits, f"custom_metadata maps str to bytes, not {key!r} to {type(value).__name__}")
+        size = len(self.password) + sum(len(k.encode()) + len(v) for k, v in (self.custom_metadata or {}).items())
+        require(size <= METADATA_MAX, f"custom_metadata and password of at most {METADATA_MAX} bytes, not {size}")
+        if self.ledger_id is not None:
+            fits = isinstance(self.ledger_id, int) and 0 <= self.ledger_id <= LEDGER_ID_MAX
+            require(fits, f"ledger_id is a whole number of 0 to 2**63 - 1, not {self.ledger_id!r}")
+
+    def spec(self) -> QuorumSpec:
+        """Q5."""
+        try:
+            return QuorumSpec(ensemble_size=self.ensemble, write_quorum=self.write_quorum, ack_quorum=self.ack_quorum)
+        except ValueError as error:
+            raise ConfigError(f"a ledger needs ensemble >= write_quorum >= ack_quorum >= 1: {error}") from error
+
+    def digest_type(self) -> DigestType:
+        try:
+            return DIGESTS[self.digest.lower()]
+        except KeyError:
+            raise ConfigError(f"no digest {self.digest!r}; there are {', '.join(sorted(DIGESTS))}") from None
+
+    def policy(self) -> WhenShort:
+        try:
+            return WhenShort(self.when_short)
+        except ValueError:
+            known = ", ".join(policy.value for policy in WhenShort)
+            raise ConfigError(f"when_short={self.when_short!r}; there are {known}") from None
+
+    def check_with(self, config: ClientConfig) -> None:
+        """W11: can this client ask for deferred sync, if it is to?"""
+        if self.deferred_sync:
+            require(config.protocol == "v3", 'protocol="v3" for deferred_sync: v2 cannot ask a bookie for it')
+            every = self.policy() is WhenShort.FAIL
+            require(every, 'when_short="fail" with deferred_sync: force() needs every bookie of the ensemble')
+
+
+async def create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerRecord, DigestScheme]:
+    """Enter a new ledger into metadata.
+
+    Raises:
+        ConfigError: ``deferred_sync`` is not possible with this client.
+        NotEnoughBookiesError: names the bookies there are.
+        LedgerExistsError: the id that was asked for is taken.
+        MetadataUnavailableError: the store is away; nobody else knows of the ledger if it was made.
+    """
+    wanted.check_with(services.config)
+    while True:
+        try:
+            return await _create(services, wanted)
+        except BookieUnavailableError as error:  # an absent one that was chosen was forgotten: choose among the others
+            _log.info("%s; another ensemble is chosen", error)
+
+
+async def _create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerRecord, DigestScheme]:
+    """Raises: BookieUnavailableError: an absent bookie that was chosen has been forgotten."""
+    digest_type = wanted.digest_type()
+    chosen = await _choose(services, wanted.spec(), wanted.policy())
+    absent = _absent(services, chosen)
+    metadata = LedgerMetadata.create(
+        wanted.spec(),
+        chosen,
+        digest_type=digest_type,
+        password=wanted.password,
+        custom=wanted.custom_metadata,
+        ctime_ms=services.seams.clock.wall_ms(),
+    )
+    ledgers = services.metadata.ledgers
+    wanted_id = None if wanted.ledger_id is None else LedgerId(wanted.ledger_id)
+    new_id, stored = await ledgers.create(metadata, wanted_id, absent=absent)
+    _note_absent(services, new_id, absent)
+    return LedgerRecord(ledgers, new_id, stored), DigestScheme(digest_type, wanted.password)
+
+
+async def _choose(services: ClientServices, spec: QuorumSpec, when_short: WhenShort) -> tuple[BookieId, ...]:
+    """An ensemble for a new ledger. Too few bookies: look again before saying so, the list may be old."""
+    try:
+        return _place(services, spec, (), WhenShort.FAIL)
+    except NotEnoughBookiesError:
+        await services.watcher.refresh()
+    absent = await services.watcher.known_absent() if when_short is WhenShort.NAME_ABSENT else ()
+    return _place(services, spec, absent, when_short)
+
+
+def _place(
+    services: ClientServices, spec: QuorumSpec, absent: Sequence[BookieId], when_short: WhenShort
+) -> tuple[BookieId, ...]:
+    watcher = services.watcher
+    candidates = watcher.candidates()
+    return services.placement.new_ensemble(
+        spec,
+        candidates,
+        avoided=[bookie for bookie in candidates if watcher.is_quarantined(bookie)],
+        known_absent=absent,
+        when_short=when_short,
+    )
+
+
+def _absent(services: ClientServices, chosen: Sequence[BookieId]) -> list[BookieId]:
+    return [bookie for bookie in chosen if bookie not in services.watcher.writable]
+
+
+def _note_absent(services: ClientServices, ledger_id: LedgerId, absent: Sequence[BookieId]) -> None:
+    if absent:
+        services.metrics.counter("ledgers_created_short", "Ledgers created with absent bookies").add()
+        _log.warning("ledger %d was created with absent bookies: %s", ledger_id, ", ".join(absent))

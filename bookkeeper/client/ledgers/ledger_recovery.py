@@ -1,0 +1,267 @@
+"""Closing a ledger whose writer is gone: the shell around ``LedgerRecovery``.
+
+Performs its effects and reports what happened. The payloads that were found are kept here until they are not needed
+any more; what may be concluded from whose silence is decided in :mod:`bookkeeper.ledger.recovery`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import assert_never
+
+from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_request import ask, entry_of, failure_of
+from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.services import ClientServices
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.client.write.ensemble_change import RETRY_S, STORE_AWAY
+from bookkeeper.errors import (
+    BookKeeperError,
+    LedgerClosedError,
+    MetadataConflictError,
+    MetadataUnavailableError,
+    RecoveryInconclusiveError,
+)
+from bookkeeper.ids import NO_ENTRY, BookieId
+from bookkeeper.ledger import DigestScheme, LedgerMetadata, classify
+from bookkeeper.ledger import recovery as recovery_machine
+from bookkeeper.ledger.recovery import LedgerRecovery
+from bookkeeper.meta import Versioned
+from bookkeeper.wire import HIGH_PRIORITY, AddEntry, ReadEntry, Reply
+
+_log = logging.getLogger(__name__)
+
+
+async def recover(services: ClientServices, record: LedgerRecord, digest: DigestScheme) -> LedgerMetadata:
+    """Fence the ledger, find its end, close it; the metadata that is stored then.
+
+    Inconclusive attempts are repeated ``recovery_attempts`` times (V2). After each, metadata are read again: another
+    client may have closed the ledger meanwhile, with bookies that it reaches (R15), or have changed its fragments.
+
+    Raises:
+        RecoveryInconclusiveError: too few of its bookies answer; the ledger stays in recovery, nothing is lost.
+        UnauthorizedError: bookies hold another password.
+        NoSuchLedgerError, MetadataUnavailableError.
+    """
+    config = services.config
+    for attempt in range(1, config.recovery_attempts + 1):
+        shell = _RecoveryShell(services, record, digest)
+        try:
+            return await shell.run()
+        except RecoveryInconclusiveError as error:
+            if await _is_closed_by_now(record):
+                return record.metadata
+            if attempt == config.recovery_attempts:
+                raise
+            _log.warning("recovery of ledger %d, attempt %d: %s", record.ledger_id, attempt, error)
+            await asyncio.sleep(config.recovery_retry_ms / 1000)
+    raise AssertionError("at least one attempt is made")
+
+
+async def _is_closed_by_now(record: LedgerRecord) -> bool:
+    """Read the metadata again. A store that does not answer leaves them as they were seen last.
+
+    Raises: NoSuchLedgerError.
+    """
+    try:
+        await record.refresh()
+    except STORE_AWAY as error:
+        _log.warning("recovery of ledger %d: its metadata cannot be read now: %s", record.ledger_id, error)
+    return record.metadata.is_closed
+
+
+class _RecoveryShell:
+    """One attempt."""
+
+    def __init__(self, services: ClientServices, record: LedgerRecord, digest: DigestScheme) -> None:
+        self._services = services
+        self._record = record
+        self._digest = digest
+        self._ledger_id = record.ledger_id
+        self._machine = LedgerRecovery(services.config.recovery())
+        self._begun: Versioned[LedgerMetadata] = record.versioned
+        self._payloads: dict[int, bytes] = {}
+        self._packets: dict[tuple[int, int, int], bytes] = {}
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._done: asyncio.Future[LedgerMetadata] = self._loop.create_future()
+        self._tasks = Tasks(f"recovery of ledger {record.ledger_id}", on_error=self._fail)
+
+    async def run(self) -> LedgerMetadata:
+        try:
+            self._perform(self._machine.start(self._loop.time()))
+            return await self._done
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            await self._tasks.close()
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._done.done():
+            self._done.set_exception(error)
+
+    # -- effects ------------------------------------------------------------------------------------------
+
+    def _perform(self, effects: Iterable[recovery_machine.Effect]) -> None:
+        for effect in effects:
+            if self._done.done():  # it has ended, or was given up: what is answered from now on leads to nothing
+                return
+            match effect:
+                case recovery_machine.RecoveryRead():
+                    self._read(effect)
+                case recovery_machine.WriteBack():
+                    self._write_back(effect)
+                case recovery_machine.ForgetPayloads():
+                    self._forget(effect.upto)
+                case recovery_machine.FenceRead():
+                    self._fence(effect.bookie)
+                case recovery_machine.WakeAt():
+                    if self._timer is not None:
+                        self._timer.cancel()
+                    self._timer = self._loop.call_at(effect.time, self._on_time)
+                case recovery_machine.BeginRecovery():
+                    self._tasks.start(self._begin(), "begin")
+                case recovery_machine.FindStandIns():
+                    self._loop.call_soon(self._find_stand_ins, effect)
+                case recovery_machine.CloseRecovered():
+                    self._tasks.start(self._close(effect), "close")
+                case recovery_machine.Recovered():
+                    if not self._done.done():
+                        self._done.set_result(effect.metadata)
+                case recovery_machine.RecoveryFailed():
+                    self._fail(effect.error)
+                case _:
+                    assert_never(effect)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self._perform(self._machine.on_tick(self._loop.time()))
+
+    def _fence(self, bookie: BookieId) -> None:
+        request = ReadEntry(self._ledger_id, NO_ENTRY, master_key=self._digest.master_key, fence=True)
+
+        def answered(reply: Reply | BookKeeperError) -> None:
+            now = self._loop.time()
+            try:
+                entry = entry_of(reply, self._digest, self._ledger_id, None, f"fence on {bookie}")
+            except BookKeeperError as error:
+                effects = self._machine.on_fence_answer(bookie, classify(error), None, now, error)
+            else:
+                effects = self._machine.on_fence_answer(bookie, classify(None), entry.last_add_confirmed, now)
+            self._perform(effects)
+
+        ask(self._services, self._tasks, bookie, request, answered)
+
+    def _read(self, read: recovery_machine.RecoveryRead) -> None:
+        bookie, entry_id = read.bookie, read.entry_id
+        key = self._digest.master_key if read.fence else None
+        request = ReadEntry(self._ledger_id, entry_id, master_key=key, fence=read.fence, priority=HIGH_PRIORITY)
+
+        def answered(reply: Reply | BookKeeperError) -> None:
+            now = self._loop.time()
+            try:
+                what = f"recovery read of entry {entry_id} on {bookie}"
+                entry = entry_of(reply, self._digest, self._ledger_id, entry_id, what)
+            except BookKeeperError as error:
+                effects = self._machine.on_read_answer(bookie, entry_id, classify(error), now, error=error)
+            else:
+                self._payloads.setdefault(entry_id, entry.payload)
+                effects = self._machine.on_read_answer(bookie, entry_id, classify(None), now, length=entry.length)
+            self._perform(effects)
+
+        ask(self._services, self._tasks, bookie, request, answered)
+
+    def _write_back(self, write: recovery_machine.WriteBack) -> None:
+        bookie, entry_id = write.bookie, write.entry_id
+        shape = (entry_id, write.lac, write.length)
+        packet = self._packets.get(shape)
+        if packet is None:
+            payload = self._payloads[entry_id]
+            packet = self._digest.seal(self._ledger_id, entry_id, write.lac, write.length, payload)
+            self._packets[shape] = packet
+        request = AddEntry(
+            self._ledger_id, entry_id, self._digest.master_key, packet, recovery=True, priority=HIGH_PRIORITY
+        )
+
+        def answered(reply: Reply | BookKeeperError) -> None:
+            now = self._loop.time()
+            error = failure_of(reply, f"recovery add of entry {entry_id} on {bookie}")
+            if error is None:
+                self._perform(self._machine.on_written(bookie, entry_id, now))
+            else:
+                self._perform(self._machine.on_write_failed(bookie, entry_id, error, now))
+
+        ask(self._services, self._tasks, bookie, request, answered, use=Use.RECOVERY)
+
+    def _forget(self, upto: int) -> None:
+        for entry_id in [entry for entry in self._payloads if entry <= upto]:
+            del self._payloads[entry_id]
+        for shape in [shape for shape in self._packets if shape[0] <= upto]:
+            del self._packets[shape]
+
+    def _find_stand_ins(self, wanted: recovery_machine.FindStandIns) -> None:
+        watcher = self._services.watcher
+        for bookie in wanted.failed:
+            watcher.quarantine(bookie)
+        candidates = watcher.candidates()
+        doubtful = [bookie for bookie in candidates if watcher.is_quarantined(bookie)]
+        spec = self._record.metadata.spec
+        chosen = self._services.placement.replace(spec, wanted.ensemble, wanted.failed, candidates, avoided=doubtful)
+        self._perform(self._machine.on_stand_ins(chosen, self._loop.time()))
+
+    async def _begin(self) -> None:
+        """OPEN -> IN_RECOVERY, or find it so (R1). A write of unknown outcome is looked at again (M8)."""
+        try:
+            while True:
+                stored = self._record.versioned
+                if stored.value.is_closed or (new := stored.value.begin_recovery()) == stored.value:
+                    break
+                try:
+                    await self._record.write(new, stored)
+                except (MetadataConflictError, *STORE_AWAY):
+                    await self._reread()
+        except BookKeeperError as error:
+            self._perform(self._machine.on_store_failed(error, self._loop.time()))
+            return
+        self._begun = stored
+        self._perform(self._machine.on_begun(stored.value, self._loop.time()))
+
+    async def _close(self, end: recovery_machine.CloseRecovered) -> None:
+        """By compare-and-set at the version this recovery began with (R10)."""
+        begun = self._begun
+        try:
+            new = begun.value.close_recovered(end.last_entry, end.length, end.fragments)
+            metadata = await self._record.write(new, begun)
+            effects = self._machine.on_closed(metadata, self._loop.time())
+        except (MetadataConflictError, LedgerClosedError):
+            effects = await self._lost()
+        except STORE_AWAY:
+            effects = await self._lost()  # whoever wrote: what is stored decides
+        except BookKeeperError as error:
+            effects = self._machine.on_store_failed(error, self._loop.time())
+        self._perform(effects)
+
+    async def _lost(self) -> list[recovery_machine.Effect]:
+        try:
+            await self._reread()
+        except BookKeeperError as error:
+            return self._machine.on_store_failed(error, self._loop.time())
+        self._begun = self._record.versioned
+        return self._machine.on_close_lost(self._record.metadata, self._loop.time())
+
+    async def _reread(self) -> None:
+        """Read until the store answers, for ``metadata_timeout_ms`` at most."""
+        deadline = self._loop.time() + self._services.config.metadata_timeout_ms / 1000
+        while True:
+            try:
+                await self._record.refresh()
+            except STORE_AWAY as error:
+                if self._loop.time() >= deadline:
+                    raise MetadataUnavailableError(
+                        f"recovery of ledger {self._ledger_id}: the metadata store does not answer: {error}"
+                    ) from error
+                await asyncio.sleep(RETRY_S)
+            else:
+                return

@@ -1,0 +1,369 @@
+"""Reading runs of entries: the shell around ``EntryReader``.
+
+Runs are read in batches over a bookie's v2 channel, single entries over its main connection (D10). Every entry's
+digest and ids are checked before the machine hears of it (L5). A run is a future; nothing here is a task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
+from typing import Final, assert_never
+
+from bookkeeper import codec
+from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_request import ask, entry_of, failure_of
+from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.services import ClientServices
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import (
+    BadRequestError,
+    BookieUnavailableError,
+    BookKeeperError,
+    ClientClosedError,
+    DigestMismatchError,
+    MalformedFrameError,
+    MetadataUnavailableError,
+)
+from bookkeeper.ids import BookieId
+from bookkeeper.ledger import HEADER, DigestScheme, LedgerMetadata
+from bookkeeper.ledger import reader as reader_machine
+from bookkeeper.ledger.reader import FragmentReader
+from bookkeeper.seams import Buffer
+from bookkeeper.wire import BatchRead, BatchReply, ReadEntry, ReadReply, Reply
+
+_log = logging.getLogger(__name__)
+
+STRIKES: Final = 2
+"""Batch reads that cost the connection, and none that was answered: this bookie does not know them."""
+
+
+class EntrySource:
+    """Reads entries of one ledger. One per read handle."""
+
+    def __init__(
+        self,
+        services: ClientServices,
+        record: LedgerRecord,
+        digest: DigestScheme,
+        tasks: Tasks,
+        on_lac: Callable[[int | None], None],
+    ) -> None:
+        self.services = services
+        self.record = record
+        self.digest = digest
+        self.tasks = tasks
+        self.on_lac = on_lac
+        """Told every last add confirmed that an entry or a reply carries."""
+        self.last_resort: frozenset[BookieId] = frozenset()
+        """Bookies that are asked when nobody else has an entry."""
+        self.read_config = services.config.reader()
+        self.no_batches: set[BookieId] = set()
+        """Bookies that refused a batch read: asked for single entries from then on."""
+        self._strikes: dict[BookieId, int] = {}
+        """Bookie -> batch reads that ended with its connection; a bookie that answered one has none, for good."""
+        self._length_told = False
+        self._turn = 0
+        self._looking: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
+        """The last reading of the metadata that began."""
+        self._next_look: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
+        """The one that begins after it."""
+        self.corrupt = services.metrics.counter("corrupt_copies", "Copies whose digest or ids were wrong")
+
+    def read(
+        self,
+        first: int,
+        count: int = 1,
+        *,
+        unconfirmed: bool = False,
+        whole: bool = False,
+        bytes_max: float = inf,
+    ) -> asyncio.Future[list[bytes]]:
+        """Payloads of ``first .. first + count - 1``, which lie in one fragment (one entry where E > Qw).
+
+        ``whole``: not the payloads but the entries as bookies keep them, header and digest included. ``bytes_max``: it
+        may end early, at one entry or more, once it has so many bytes: how large entries are is only guessed before.
+
+        Fails with: DataMissingError (L7), NoSuchEntryError (``unconfirmed`` only), DigestMismatchError or another
+        BookieError when no good copy was to be had now.
+        """
+        run = RunRead(self, first, count, unconfirmed, whole, bytes_max=bytes_max)
+        run.start()
+        return run.done
+
+    def reads_batches(self, ensemble: Sequence[BookieId]) -> bool:
+        """May anybody of ``ensemble`` answer a batch read? If not, the caller keeps single reads in flight."""
+        return not self.no_batches.issuperset(ensemble)
+
+    def on_batch_answered(self, bookie: BookieId) -> None:
+        """This one knows them: a lost connection is no doubt of it."""
+        self._strikes[bookie] = -1
+
+    def doubts_batches(self, bookie: BookieId, error: BookKeeperError) -> bool:
+        """A batch read failed: is it to be asked for a single entry instead? Bookies older than batch reads close the
+        connection, those that have them switched off say so."""
+        if isinstance(error, BadRequestError):
+            self.no_batches.add(bookie)
+            return True
+        strikes = self._strikes.get(bookie, 0)
+        if not isinstance(error, BookieUnavailableError) or strikes < 0:
+            return False
+        self._strikes[bookie] = strikes + 1
+        if strikes + 1 == STRIKES:
+            self.no_batches.add(bookie)
+        return True
+
+    def is_end(self, entry_id: int) -> bool:
+        """Is this the last entry of a ledger that is known to be closed?"""
+        metadata = self.record.metadata
+        return entry_id == metadata.last_entry and metadata.is_closed
+
+    def on_end(self, length: int) -> None:
+        """The last entry says how long the ledger is; say so, once, if its metadata say something else (R12)."""
+        stored = self.record.metadata.length
+        if length != stored and not self._length_told:
+            self._length_told = True
+            _log.warning(
+                "ledger %d: its metadata give a length of %d bytes, its last entry one of %d. Its entries are not "
+                "concerned; what they sum up to tells which is right. A recovery by Apache's client may store another "
+                "entry's length, and its advanced appends count in the order in which they came (R12)",
+                self.record.ledger_id,
+                stored,
+                length,
+            )
+
+    def look_again(self) -> asyncio.Task[LedgerMetadata | BookKeeperError]:
+        """The metadata as stored from now on, or why it cannot be told. Whoever asks while a reading of it is under way
+        shares the next one: a thousand reads of which bookies know nothing are two questions to the store."""
+        if self._next_look is None:
+            self._next_look = self.tasks.start(self._look(), "metadata of a missing entry")
+        return self._next_look
+
+    async def _look(self) -> LedgerMetadata | BookKeeperError:
+        if self._looking is not None and not self._looking.done():
+            await asyncio.wait([self._looking])
+        self._looking, self._next_look = self._next_look, None
+        limit_ms = self.services.config.metadata_timeout_ms
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                return await self.record.refresh()
+        except TimeoutError:
+            return MetadataUnavailableError(
+                f"ledger {self.record.ledger_id}: the metadata store did not answer within {limit_ms} ms"
+            )
+        except BookKeeperError as error:
+            return error
+
+    def order(self, ensemble: Sequence[BookieId]) -> Sequence[BookieId]:
+        """The ensemble, best first: runs take turns, those in doubt or out of reach now come last."""
+        watcher, pool = self.services.watcher, self.services.pool
+        self._turn = (self._turn + 1) % len(ensemble)
+        ensemble = (*ensemble[self._turn :], *ensemble[: self._turn])
+        if not watcher.has_quarantined and not pool.has_pauses and not self.last_resort:
+            return ensemble
+        last = self.last_resort
+        return sorted(ensemble, key=lambda b: (b in last, watcher.is_quarantined(b), pool.pause_left(b) > 0))
+
+
+class RunRead:
+    """One run on its way."""
+
+    __slots__ = ("_bytes_left", "_found", "_got", "_loop", "_machine", "_source", "_timer", "_whole", "done")
+
+    def __init__(
+        self,
+        source: EntrySource,
+        first: int,
+        count: int = 1,
+        unconfirmed: bool = False,
+        whole: bool = False,
+        order: Sequence[BookieId] = (),
+        bytes_max: float = inf,
+    ) -> None:
+        metadata = source.record.metadata
+        self._source = source
+        self._bytes_left = bytes_max
+        self._whole = whole
+        self._machine = FragmentReader(
+            metadata,
+            first,
+            count,
+            order=order or source.order(metadata.fragment_of(first).ensemble),
+            unconfirmed=unconfirmed,
+            config=source.read_config,
+        )
+        self._loop = asyncio.get_running_loop()
+        self._got: dict[tuple[BookieId, int], list[bytes]] = {}
+        self._found: list[bytes] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self.done: asyncio.Future[list[bytes]] = self._loop.create_future()
+
+    def start(self) -> None:
+        self._perform(self._machine.start(self._loop.time()))
+
+    def start_asked(self, bookie: BookieId, at: float) -> None:
+        """Start as if it were ``at``: the one entry was asked for at ``bookie`` then, and the rest is to come."""
+        first, *effects = self._machine.start(at)
+        if not isinstance(first, reader_machine.AskBookie) or first.bookie != bookie:  # metadata changed: begin anew
+            self._perform([first])
+        self._perform(effects)
+
+    def answered(self, bookie: BookieId, reply: Reply | BookKeeperError) -> None:
+        """What ``bookie`` said, for a run of one entry that was :meth:`start_asked`."""
+        self._on_single(reader_machine.AskBookie(bookie, self._machine.first, 1), reply)
+
+    def _perform(self, effects: Iterable[reader_machine.Effect]) -> None:
+        for effect in effects:
+            if self.done.done():
+                self._end()
+                return
+            match effect:
+                case reader_machine.AskBookie():
+                    self._ask(effect)
+                case reader_machine.EntriesFound():
+                    self._on_found(effect)
+                case reader_machine.WakeAt():
+                    if self._timer is not None:
+                        self._timer.cancel()
+                    self._timer = self._loop.call_at(effect.time, self._on_time)
+                case reader_machine.ReportCorrupt():
+                    self._source.corrupt.add()
+                    ledger = self._source.record.ledger_id
+                    _log.error("ledger %d: the copy of entry %d on %s is bad", ledger, effect.entry_id, effect.bookie)
+                case reader_machine.RefreshMetadata():
+                    self._source.look_again().add_done_callback(self._on_looked)
+                case reader_machine.FailRead():
+                    self._end()
+                    if not self.done.done():
+                        self.done.set_exception(effect.error)
+                case _:
+                    assert_never(effect)
+
+    def _on_found(self, found: reader_machine.EntriesFound) -> None:
+        got = self._got.pop((found.bookie, found.first))[: found.count]
+        self._found += got
+        if self._machine.first != self._machine.end:
+            self._bytes_left -= sum(map(len, got))
+            if self._bytes_left > 0:
+                return
+        self._end()
+        if not self.done.done():
+            self.done.set_result(self._found)
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_time(self) -> None:
+        self._timer = None
+        if not self.done.done():
+            self._perform(self._machine.on_tick(self._loop.time()))
+
+    def _ask(self, wanted: reader_machine.AskBookie, *, batch: bool = True) -> None:
+        source = self._source
+        if batch and wanted.count > 1 and wanted.bookie not in source.no_batches:
+            request = BatchRead(
+                source.record.ledger_id, wanted.first, 0, wanted.count, source.services.config.batch_read_bytes
+            )
+            ask(
+                source.services,
+                source.tasks,
+                wanted.bookie,
+                request,
+                lambda reply: self._on_batch(wanted, reply),
+                use=Use.BATCH,
+            )
+        else:
+            single = ReadEntry(source.record.ledger_id, wanted.first)
+            ask(source.services, source.tasks, wanted.bookie, single, lambda reply: self._on_single(wanted, reply))
+
+    def _on_single(self, wanted: reader_machine.AskBookie, reply: Reply | BookKeeperError) -> None:
+        if self.done.done():
+            self._end()
+            return
+        source = self._source
+        what = f"entry {wanted.first} of ledger {source.record.ledger_id} on {wanted.bookie}"
+        try:
+            entry = entry_of(reply, source.digest, source.record.ledger_id, wanted.first, what)
+        except BookKeeperError as error:
+            self._on_failed(wanted, error)
+            return
+        source.on_lac(entry.last_add_confirmed)
+        if source.is_end(wanted.first):
+            source.on_end(entry.length)
+        if isinstance(reply, ReadReply):
+            source.on_lac(reply.max_lac)
+            if self._whole and reply.entry is not None:
+                self._on_payloads(wanted, [reply.entry])
+                return
+        self._on_payloads(wanted, [entry.payload])
+
+    def _on_batch(self, wanted: reader_machine.AskBookie, reply: Reply | BookKeeperError) -> None:
+        if self.done.done():
+            self._end()
+            return
+        source = self._source
+        what = f"entries from {wanted.first} of ledger {source.record.ledger_id} on {wanted.bookie}"
+        error = failure_of(reply, what)
+        if error is not None:
+            if source.doubts_batches(wanted.bookie, error):
+                self._ask(wanted, batch=False)
+            else:
+                self._on_failed(wanted, error)
+            return
+        source.on_batch_answered(wanted.bookie)
+        if not isinstance(reply, BatchReply):
+            self._on_failed(wanted, MalformedFrameError(f"{what}: a {type(reply).__name__}"))
+            return
+        digest = source.digest
+        found = codec.split_entries(
+            reply.body,
+            0,
+            len(reply.body),
+            source.record.ledger_id,
+            wanted.first,
+            digest.digest_type,
+            digest.mac_key,
+        )
+        if not found.payloads:
+            self._on_failed(wanted, DigestMismatchError(f"{what}: digest or ids differ"))
+            return
+        source.on_lac(found.lacs[-1])
+        count = len(found.payloads)
+        if source.is_end(wanted.first + count - 1):
+            before = sum(map(len, found.payloads)) - len(found.payloads[-1]) + (count - 1) * (4 + digest.overhead)
+            source.on_end(HEADER.unpack_from(reply.body, before + 4)[3])
+        self._on_payloads(wanted, _entries_in(reply.body, len(found.payloads)) if self._whole else found.payloads)
+
+    def _on_payloads(self, wanted: reader_machine.AskBookie, payloads: list[bytes]) -> None:
+        self._got[wanted.bookie, wanted.first] = payloads
+        self._perform(self._machine.on_entries(wanted.bookie, wanted.first, len(payloads), self._loop.time()))
+        self._got.pop((wanted.bookie, wanted.first), None)
+
+    def _on_failed(self, wanted: reader_machine.AskBookie, error: BookKeeperError) -> None:
+        self._perform(self._machine.on_failed(wanted.bookie, wanted.first, error, self._loop.time()))
+
+    def _on_looked(self, task: asyncio.Task[LedgerMetadata | BookKeeperError]) -> None:
+        """Somebody waits for the read, also if its reader was closed meanwhile."""
+        found: LedgerMetadata | BookKeeperError
+        if task.cancelled():
+            found = ClientClosedError(f"the reader of ledger {self._source.record.ledger_id} was closed")
+        else:
+            found = task.result()
+        if isinstance(found, BookKeeperError):
+            self._perform(self._machine.on_metadata_failed(found, self._loop.time()))
+        else:
+            self._perform(self._machine.on_metadata(found, self._loop.time()))
+
+
+def _entries_in(body: Buffer, count: int) -> list[bytes]:
+    """The first ``count`` entries of a batch: [length u32][entry] each. They were checked."""
+    found, view, at = [], memoryview(body), 0
+    for _ in range(count):
+        start = at + 4
+        at = start + int.from_bytes(view[at:start], "big")
+        found.append(bytes(view[start:at]))
+    return found

@@ -1,0 +1,280 @@
+"""How far a reader may read: asking for it, waiting for it, and noticing the end of the ledger.
+
+The shell around ``KnownLac``, ``LacByCoverage`` and ``LongPoll``. While the ledger is open its metadata is watched,
+and read again on a timer besides (L8): a recovery ends the ledger by metadata alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_request import ask, entry_of, failure_of
+from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.services import ClientServices
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.client.write.append_futures import fresh
+from bookkeeper.client.write.ensemble_change import STORE_AWAY
+from bookkeeper.errors import BookKeeperError, MalformedFrameError, NoSuchLedgerError
+from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
+from bookkeeper.ledger import DigestScheme, Entry, classify
+from bookkeeper.ledger.last_add_confirmed import KnownLac, LacByCoverage, LongPoll, Poll
+from bookkeeper.meta import Watch
+from bookkeeper.net.backoff import Backoff
+from bookkeeper.wire import LacReply, ReadEntry, ReadLac, ReadReply, Reply
+
+_log = logging.getLogger(__name__)
+
+PAUSE_S = 0.05
+"""After a poll that failed: bookies that are down answer at once, and need not be asked a thousand times a second."""
+
+GRACE_S: Final = 0.5
+"""How much later than it was told to a bookie may answer a long poll before the next one is asked. A late answer is
+still heard."""
+
+EARLY: Final = Backoff(first_s=PAUSE_S, max_s=1.0)
+"""After polls that ended early without news: a bookie with too many of them answers at once."""
+
+
+def is_over(loop: asyncio.AbstractEventLoop, until: float) -> bool:
+    """Has the time come? A loop wakes who waits for it a little early; and where time passes only while all wait,
+    a limit that is counted in whole milliseconds may be a rounding error away for ever."""
+    return loop.time() >= until - 1e-6
+
+
+class LacFollower:
+    """Knows a reader's last add confirmed and keeps it fresh."""
+
+    def __init__(self, services: ClientServices, record: LedgerRecord, digest: DigestScheme, tasks: Tasks) -> None:
+        self.known = KnownLac(record.metadata)
+        self._services = services
+        self._record = record
+        self._digest = digest
+        self._tasks = tasks
+        self._waiters: dict[asyncio.Future[Reply | BookKeeperError | None], None] = {}
+        self._changed = asyncio.Event()
+        self._watch: Watch | None = None
+        self._gone: BookKeeperError | None = None
+        self._stopped = False
+        self._early: Iterator[float] | None = None
+        """Pauses, while polls end early without news."""
+
+    def start(self) -> None:
+        """Follow the ledger's metadata until it is closed."""
+        if self.known.closed_at is None:
+            self._watch = self._services.metadata.ledgers.watch(self._record.ledger_id, self._changed.set)
+            self._tasks.start(self._follow(), "follow the metadata")
+
+    def stop(self) -> None:
+        """Nobody wants to know any more: waits end."""
+        self._stopped = True
+        self._unwatch()
+        self._wake()
+
+    def give_up(self, error: BookKeeperError) -> None:
+        """Metadata are not believed any more (M10): waits end with ``error``."""
+        self._gone = error
+        self.stop()
+
+    def _unwatch(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+
+    def on_lac(self, lac: int | None) -> None:
+        """A last add confirmed was heard somewhere."""
+        if self.known.on_heard(lac):
+            self._wake()
+
+    def _wake(self) -> None:
+        """There is news: whoever waits for a poll looks again."""
+        for waiter in list(self._waiters):
+            if not waiter.done():
+                waiter.set_result(None)
+
+    # -- metadata -----------------------------------------------------------------------------------------
+
+    async def refresh(self) -> None:
+        """Read the metadata now. Raises: NoSuchLedgerError, MetadataUnavailableError."""
+        if self.known.on_metadata(await self._record.refresh()):
+            self._wake()
+
+    async def _follow(self) -> None:
+        period_s = self._services.config.metadata_poll_ms / 1000
+        try:
+            while self.known.closed_at is None:
+                try:
+                    async with asyncio.timeout(period_s):
+                        await self._changed.wait()
+                except TimeoutError:
+                    pass
+                self._changed.clear()
+                try:
+                    await self.refresh()
+                except STORE_AWAY as error:
+                    _log.warning("ledger %d: its metadata cannot be read now: %s", self._record.ledger_id, error)
+        except BookKeeperError as error:  # deleted, or nothing that makes sense: nobody would tell of the end any more
+            if not isinstance(error, NoSuchLedgerError):
+                _log.error("ledger %d cannot be followed any more: %s", self._record.ledger_id, error)
+            self._gone = error
+        finally:
+            self._wake()
+            self._unwatch()
+
+    # -- asking (coverage) --------------------------------------------------------------------------------
+
+    async def ask_all(self) -> EntryId:
+        """Ask the bookies of the last fragment, until those who answered cover it.
+
+        Raises: UnauthorizedError; another BookieError when too few answer.
+        """
+        metadata = self._record.metadata
+        ensemble = metadata.last_fragment.ensemble
+        question = LacByCoverage(metadata.spec, ensemble, self.known.value)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        for bookie in ensemble:
+            self._ask_one(bookie, question, done)
+        await done
+        self.on_lac(question.value)
+        return self.known.value
+
+    def _ask_one(self, bookie: BookieId, question: LacByCoverage, done: asyncio.Future[None]) -> None:
+        def answered(reply: Reply | BookKeeperError) -> None:
+            try:
+                lac = self._lac_of(reply, bookie)
+            except BookKeeperError as error:
+                question.on_answer(bookie, classify(error), None, error)
+            else:
+                question.on_answer(bookie, classify(None), lac)
+            if done.done():
+                self.on_lac(question.value)  # late, and still news
+            elif question.is_covered:
+                done.set_result(None)
+            elif (error_now := question.error) is not None:
+                done.set_exception(error_now)
+
+        ask(self._services, self._tasks, bookie, ReadLac(self._record.ledger_id), answered, use=Use.LAC)
+
+    def _lac_of(self, reply: Reply | BookKeeperError, bookie: BookieId) -> int | None:
+        """The highest last add confirmed in a READ_LAC reply, digests checked."""
+        ledger_id = self._record.ledger_id
+        what = f"last add confirmed of ledger {ledger_id} on {bookie}"
+        if (error := failure_of(reply, what)) is not None:
+            raise error
+        if not isinstance(reply, LacReply):
+            raise MalformedFrameError(f"{what}: a {type(reply).__name__}")
+        heard = []
+        if reply.last_entry:
+            heard.append(self._digest.unseal(reply.last_entry, ledger_id, None).last_add_confirmed)
+        if reply.lac_body:
+            heard.append(self._digest.unseal_lac(reply.lac_body, ledger_id))
+        return max(heard, default=None)
+
+    # -- waiting (long poll) ------------------------------------------------------------------------------
+
+    async def wait_past(self, last: int, until: float | None = None) -> Entry | None:
+        """Wait until the last add confirmed exceeds ``last`` or the ledger is closed, or for one round (L9).
+
+        A round takes ``long_poll_ms``, and ends at the loop's time ``until`` if that is earlier. A bookie may answer
+        with a newer last add confirmed and no entry (striping): the round goes on to whoever waits for it with what
+        was heard.
+
+        Returns the entry that came with the news, if one did.
+
+        Raises:
+            NoSuchLedgerError: the ledger was deleted.
+            BookKeeperError: its metadata cannot be read (MetadataFormatError), or contradict what was heard.
+        """
+        loop = asyncio.get_running_loop()
+        ensemble = self._record.metadata.last_fragment.ensemble
+        began, round_ms = loop.time(), self._services.config.long_poll_ms
+        if until is not None:
+            round_ms = min(round_ms, max(1, math.ceil((until - began) * 1000)))
+        polls = LongPoll(ensemble, round_ms)
+        while self.known.value <= last:
+            if self._gone is not None:
+                raise fresh(self._gone)
+            if self._stopped or (until is not None and is_over(loop, until)):
+                break
+            poll = polls.next(self.known, int((loop.time() - began) * 1000))
+            if poll is None:
+                return None
+            entry = await self._poll(poll, until)
+            if entry is not None:
+                return entry
+        return None
+
+    async def _poll(self, poll: Poll, until: float | None) -> Entry | None:
+        """Ask, and wait for the answer or for news; no longer than ``until``, whatever the bookie does (L9)."""
+        waiter: asyncio.Future[Reply | BookKeeperError | None] = asyncio.get_running_loop().create_future()
+
+        def answered(reply: Reply | BookKeeperError) -> None:
+            if not waiter.done():
+                waiter.set_result(reply)
+            elif isinstance(reply, ReadReply):
+                self.on_lac(reply.max_lac)
+
+        request = ReadEntry(
+            self._record.ledger_id,
+            NO_ENTRY,
+            previous_lac=poll.previous_lac,
+            timeout_ms=poll.timeout_ms,
+            piggyback=True,
+        )
+        limit_s = poll.timeout_ms / 1000 + self._services.config.request_timeout_ms / 1000
+        self._waiters[waiter] = None
+        began = waiter.get_loop().time()
+        late = began + poll.timeout_ms / 1000 + GRACE_S
+        try:
+            ask(self._services, self._tasks, poll.bookie, request, answered, use=Use.LAC, timeout_s=limit_s)
+            async with asyncio.timeout_at(late if until is None else min(late, until)):
+                reply = await waiter
+        except TimeoutError:
+            return None
+        finally:
+            self._waiters.pop(waiter, None)
+        if reply is None:
+            return None
+        early = waiter.get_loop().time() - began < poll.timeout_ms / 2000
+        entry, error = self._read_poll(poll, reply)
+        if error is not None:
+            await self._pause(PAUSE_S)
+        elif early and entry is None and self.known.value <= poll.previous_lac:
+            self._early = self._early or EARLY.delays(self._services.seams.rng)
+            await self._pause(next(self._early))
+        else:
+            self._early = None
+        return entry
+
+    async def _pause(self, seconds: float) -> None:
+        """Ended by news."""
+        waiter: asyncio.Future[Reply | BookKeeperError | None] = asyncio.get_running_loop().create_future()
+        self._waiters[waiter] = None
+        try:
+            async with asyncio.timeout(seconds):
+                await waiter
+        except TimeoutError:
+            pass
+        finally:
+            self._waiters.pop(waiter, None)
+
+    def _read_poll(self, poll: Poll, reply: Reply | BookKeeperError) -> tuple[Entry | None, BookKeeperError | None]:
+        what = f"long poll of ledger {self._record.ledger_id} on {poll.bookie}"
+        error = failure_of(reply, what)
+        entry: Entry | None = None
+        if error is None and isinstance(reply, ReadReply):
+            if reply.entry is not None and reply.entry_id != NO_ENTRY:
+                try:
+                    entry = entry_of(reply, self._digest, self._record.ledger_id, reply.entry_id, what)
+                except BookKeeperError as bad:
+                    error = bad
+                else:
+                    self.on_lac(entry.last_add_confirmed)
+            self.on_lac(reply.max_lac)
+        if error is not None:
+            _log.debug("%s: %s", what, error)
+        return entry, error

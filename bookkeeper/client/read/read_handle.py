@@ -1,0 +1,311 @@
+"""A ledger that this client reads, as applications hold it.
+
+How one run of entries is read is :mod:`bookkeeper.client.read.entry_source`'s business, how far one may read that of
+:mod:`bookkeeper.client.read.lac_follower`; here runs are put in a row and handed out in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from types import TracebackType
+from typing import Final
+
+from bookkeeper.client.entry import LedgerEntry
+from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.loop_affinity import require_loop
+from bookkeeper.client.read.entry_source import EntrySource
+from bookkeeper.client.read.lac_follower import LacFollower, is_over
+from bookkeeper.client.read.single_reads import SingleReads
+from bookkeeper.client.services import ClientServices
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.client.write.append_futures import fresh
+from bookkeeper.errors import BookKeeperError, ClientClosedError, IllegalOperationError
+from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.ledger import DigestScheme, Entry, LedgerMetadata
+
+RUN_ENTRIES_MAX: Final = 8192
+"""The longest run that is asked for at once."""
+
+ENTRY_BYTES_GUESS: Final = 1024
+"""Size of an entry of a ledger of which nothing is known yet."""
+
+
+class ReadHandle:
+    """A ledger opened for reading. ``async with`` closes it. Belongs to the loop that made it: from another one, or
+    in a forked process, every method raises IllegalOperationError."""
+
+    def __init__(
+        self,
+        services: ClientServices,
+        record: LedgerRecord,
+        digest: DigestScheme,
+        on_closed: Callable[[ReadHandle], None] = lambda handle: None,
+    ) -> None:
+        self._services = services
+        self._record = record
+        self._on_closed = on_closed
+        self._tasks = Tasks(f"reader of ledger {record.ledger_id}")
+        self._follower = LacFollower(services, record, digest, self._tasks)
+        self._source = EntrySource(services, record, digest, self._tasks, self._follower.on_lac)
+        self._singles = SingleReads(self._source, self._run_length)
+        self._loop = asyncio.get_running_loop()
+        self._let_go = False
+        self._ended: BookKeeperError | None = None
+        metadata = record.metadata
+        entries = metadata.last_entry + 1
+        self._entry_bytes = max(1, metadata.length // entries) if entries else ENTRY_BYTES_GUESS
+
+    async def start(self) -> None:
+        """Learn how far may be read, and follow the ledger if it is open. Raises: UnauthorizedError, BookieError."""
+        self._follower.start()
+        if not self.closed:
+            await self._follower.ask_all()
+
+    # -- what it says -------------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> LedgerId:
+        """The ledger's id."""
+        return self._record.ledger_id
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        """The ledger's metadata as last seen."""
+        return self._record.metadata
+
+    @property
+    def last_add_confirmed(self) -> EntryId:
+        """How far may be read, as known here without asking; never falls (L3)."""
+        return self._follower.known.value
+
+    @property
+    def length(self) -> int:
+        """Payload bytes of a closed ledger, as its metadata say; 0 while it is open: only its writer knows.
+
+        A recovery by Apache's client may have stored another entry's length: that is said in a warning, once, when the
+        last entry is read (R12).
+        """
+        return self._record.metadata.length
+
+    @property
+    def closed(self) -> bool:
+        """True when the *ledger* is closed: ``last_add_confirmed`` is its end."""
+        return self._follower.known.closed_at is not None
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    async def read(self, first: int, last: int) -> AsyncIterator[LedgerEntry]:
+        """Entries first..last (both inclusive) in order. ``read(0, -1)`` is empty.
+
+        Raises:
+            IllegalOperationError: past ``last_add_confirmed``.
+            DataMissingError: a confirmed entry is on none of its bookies (L7).
+            BookieError, DigestMismatchError: no good copy was to be had now.
+        """
+        async for start, payloads in self.read_batches(first, last):
+            for entry in map(LedgerEntry, range(start, start + len(payloads)), payloads):  # type: ignore[arg-type]
+                yield entry
+
+    async def read_entry(self, entry_id: int) -> bytes:
+        """The payload of one entry. Neighbours that are asked for in one turn are fetched together. Raises: as read."""
+        self._require_confirmed(entry_id, entry_id)
+        return await self._singles.read(entry_id)
+
+    async def read_batches(self, first: int, last: int) -> AsyncGenerator[tuple[EntryId, Sequence[bytes]], None]:
+        """The same entries as runs: (id of the first, payloads). The fastest way through a ledger. Raises: as read."""
+        self._require_confirmed(first, last)
+        config = self._services.config
+        most = 2 * config.batch_read_bytes
+        running: deque[tuple[int, int, asyncio.Future[list[bytes]]]] = deque()
+        try:
+            while running or first <= last:
+                while first <= last:
+                    count = self._run_length(first, last)
+                    if len(running) >= (config.batch_reads_ahead if count > 1 else config.read_window):
+                        break
+                    running.append((first, count, self._source.read(first, count, bytes_max=most)))
+                    first += count
+                start, count, future = running.popleft()
+                payloads = await future
+                if (left := count - len(payloads)) > 0:  # they are larger than was thought: the rest is next
+                    rest = start + len(payloads)
+                    running.appendleft((rest, left, self._source.read(rest, left, bytes_max=most)))
+                some = payloads[:: max(1, len(payloads) // 16)]
+                self._entry_bytes = max(1, sum(map(len, some)) // len(some))
+                yield EntryId(start), payloads
+        finally:
+            for *_, future in running:
+                if not future.cancel():
+                    future.exception()  # read ahead, and nobody wants to know any more
+
+    async def read_unconfirmed(self, entry_id: int) -> bytes:
+        """One entry that may lie past the last add confirmed (L4): it may be gone, or be another one, later.
+
+        Raises:
+            NoSuchEntryError: its bookies do not have it.
+            BookieError: some of them could not be asked.
+        """
+        self._require_held()
+        return (await self._source.read(entry_id, unconfirmed=True))[0]
+
+    async def read_batch(self, first: int, *, count_max: int = 0, bytes_max: int = 0) -> list[LedgerEntry]:
+        """Entries from ``first`` on: at least one, at most ``count_max`` of together ``bytes_max`` payload bytes.
+
+        0 means no limit of one's own; then it is about ``batch_read_bytes``. The first entry comes whatever its size.
+        Fewer entries than were asked for are normal: go on after the last one. Works on every ledger; where batch
+        reads do not (E > Qw, old bookies) single ones are sent together.
+
+        Raises: as read; IllegalOperationError also for negative limits.
+        """
+        if count_max < 0 or bytes_max < 0:
+            raise IllegalOperationError(f"a limit is 0 (none) or more: count_max={count_max}, bytes_max={bytes_max}")
+        self._require_confirmed(first, first)
+        limit = bytes_max or self._services.config.batch_read_bytes
+        count = max(1, limit // self._entry_bytes)
+        last = min(self.last_add_confirmed, first + min(count, count_max or count) - 1)
+        found: list[LedgerEntry] = []
+        async with aclosing(self.read_batches(first, last)) as batches:
+            async for start, payloads in batches:
+                for entry_id, payload in enumerate(payloads, start):
+                    limit -= len(payload)
+                    if limit < 0 and found:
+                        return found
+                    found.append(LedgerEntry(EntryId(entry_id), payload))
+        return found
+
+    def _run_length(self, first: int, last: int) -> int:
+        """How many entries to ask for at once: one fragment's, and about as many as fit into a batch."""
+        metadata = self.metadata
+        if metadata.spec.is_striped or not self._source.reads_batches(metadata.fragment_of(first).ensemble):
+            return 1
+        ends = [f.first_entry - 1 for f in metadata.fragments if f.first_entry > first]
+        fit = self._services.config.batch_read_bytes // (self._entry_bytes + 64)
+        return min(last, *ends[:1], first + max(1, min(fit, RUN_ENTRIES_MAX)) - 1) - first + 1
+
+    def _require_confirmed(self, first: int, last: int) -> None:
+        self._require_held()
+        if first > last + 1:
+            raise IllegalOperationError(f"entries {first}..{last} of ledger {self.id}: a range ends before it begins")
+        if first < 0 or last > self.last_add_confirmed:
+            raise IllegalOperationError(
+                f"entries {first}..{last} of ledger {self.id}: the last add confirmed is {self.last_add_confirmed}; "
+                "read_last_add_confirmed() asks again, read_unconfirmed() reads past it"
+            )
+
+    def give_up(self, error: BookKeeperError) -> None:
+        """The client believes its metadata no more (M10): nothing more is read. For the client."""
+        self._ended = error
+        self._follower.give_up(error)
+
+    def _require_here(self) -> None:
+        require_loop(self._loop, f"the reader of ledger {self.id}", "open the ledger again where it is read")
+
+    def _require_held(self) -> None:
+        self._require_here()
+        if self._ended is not None:
+            raise fresh(self._ended)
+        if self._let_go:
+            raise ClientClosedError(f"this reader of ledger {self.id} was closed: open the ledger again")
+
+    # -- following ----------------------------------------------------------------------------------------
+
+    async def read_last_add_confirmed(self) -> EntryId:
+        """Ask the bookies (coverage), and metadata whether the ledger is closed; also moves last_add_confirmed.
+
+        Raises:
+            NoSuchLedgerError: it was deleted.
+            MetadataUnavailableError, BookieError: the store, or too many bookies, do not answer.
+        """
+        self._require_held()
+        if not self.closed:
+            await self._follower.refresh()
+        if not self.closed:
+            await self._follower.ask_all()
+        return self.last_add_confirmed
+
+    async def wait_last_add_confirmed(self, past: int, *, timeout_ms: int) -> EntryId:
+        """Wait until the last add confirmed exceeds ``past``, the ledger is closed, or the time is up; what it is then.
+
+        Raises: NoSuchLedgerError when the ledger is deleted. Bookies that do not answer only take time.
+        """
+        await self._wait_past(past, timeout_ms)
+        return self.last_add_confirmed
+
+    async def read_last_add_confirmed_and_entry(
+        self, entry_id: int, *, timeout_ms: int
+    ) -> tuple[EntryId, LedgerEntry | None]:
+        """Long poll: wait until ``entry_id`` is confirmed, and read it; with it comes the last add confirmed.
+
+        The entry is None if it was not confirmed in time, or if the ledger is closed and ends before it. Bookies
+        that hold it send it with the news; otherwise it is read the ordinary way.
+
+        Raises: as read, and as wait_last_add_confirmed.
+        """
+        if entry_id < 0:
+            raise IllegalOperationError(f"entry {entry_id} of ledger {self.id}: entries are numbered from 0")
+        came = await self._wait_past(entry_id - 1, timeout_ms)
+        if self.last_add_confirmed < entry_id:
+            return self.last_add_confirmed, None
+        payload = came.payload if came is not None and came.entry_id == entry_id else await self.read_entry(entry_id)
+        return self.last_add_confirmed, LedgerEntry(EntryId(entry_id), payload)
+
+    async def _wait_past(self, past: int, timeout_ms: int) -> Entry | None:
+        """Round after round until there is news or the time is up; the entry that came last."""
+        self._require_held()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        came: Entry | None = None
+        while self.last_add_confirmed <= past and not self.closed and not self._let_go:
+            if is_over(loop, deadline):
+                break
+            came = await self._follower.wait_past(past, deadline)
+        return came
+
+    async def tail(self, first: int = 0) -> AsyncIterator[LedgerEntry]:
+        """Entries from ``first`` on, as they are confirmed; ends when the ledger is closed and read to its end.
+
+        Goes on by itself when bookies are replaced, or when the metadata store was away (L8).
+
+        Raises: as read; NoSuchLedgerError when the ledger is deleted.
+        """
+        async for start, payloads in self.tail_batches(first):
+            for entry in map(LedgerEntry, range(start, start + len(payloads)), payloads):  # type: ignore[arg-type]
+                yield entry
+
+    async def tail_batches(self, first: int = 0) -> AsyncIterator[tuple[EntryId, Sequence[bytes]]]:
+        """The same as runs: whatever is confirmed and not handed out yet."""
+        self._require_here()
+        entry = EntryId(first)
+        while True:
+            if self._ended is not None:
+                raise fresh(self._ended)
+            if self.last_add_confirmed >= entry and not self._let_go:
+                async for start, payloads in self.read_batches(entry, self.last_add_confirmed):
+                    yield start, payloads
+                    entry = EntryId(start + len(payloads))
+                continue
+            if self.closed or self._let_go:
+                return
+            came = await self._follower.wait_past(entry - 1)
+            if came is not None and came.entry_id == entry <= self.last_add_confirmed:
+                yield entry, [came.payload]
+                entry = EntryId(entry + 1)
+
+    async def close(self) -> None:
+        """Stop watching. Does nothing to the ledger. Idempotent."""
+        self._require_here()
+        self._let_go = True
+        self._follower.stop()
+        await self._tasks.close()
+        self._on_closed(self)
+
+    async def __aenter__(self) -> ReadHandle:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

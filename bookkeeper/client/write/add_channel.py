@@ -1,0 +1,142 @@
+"""The way of one writer's adds to one bookie: a stream on a connection, or what waits for the connection.
+
+Nothing is kept per entry. A lane reports replies and, once, its failure; never inside a call made to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from bookkeeper.client.bookies.bookie_pool import BookiePool, Use
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import BookieError, BookieUnavailableError, BookKeeperError
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.ledger import QuorumSpec
+from bookkeeper.net.connection import AddRun, AddStream, BookieConnection
+from bookkeeper.seams import Buffer
+from bookkeeper.wire import Reply, Request, Status
+
+OnReplies = Callable[["AddChannel", list[AddRun]], None]
+Callback = Callable[["Reply | BookieError"], None]
+OnFailed = Callable[["AddChannel", BookKeeperError], None]
+
+
+class AddChannel:
+    """Made by a writer for each bookie of its ensemble; dropped when the bookie fails or leaves."""
+
+    def __init__(
+        self,
+        pool: BookiePool,
+        tasks: Tasks,
+        bookie: BookieId,
+        position: int,
+        stream_id: int,
+        ledger_id: LedgerId,
+        spec: QuorumSpec,
+        on_replies: OnReplies,
+        on_failed: OnFailed,
+    ) -> None:
+        self.bookie = bookie
+        self.position = position
+        self.closed = False
+        self._pool = pool
+        self._tasks = tasks
+        self._stream_id = stream_id
+        self._ledger_id = ledger_id
+        self._spec = spec
+        self._on_replies = on_replies
+        self._on_failed = on_failed
+        self._stream: AddStream | None = None
+        self._queued: list[Buffer] = []
+        self._questions: list[tuple[Request, float, Callback]] = []
+        self._connecting: asyncio.Task[None] | None = None
+
+    def open(self, connection: BookieConnection | None = None) -> None:
+        """Use ``connection``, or the pool's, which is made if there is none."""
+        connection = connection or self._pool.ready(self.bookie)
+        if connection is not None:
+            self._attach(connection)
+        else:
+            self._connecting = self._tasks.start(self._connect(), f"connect to {self.bookie} for adds")
+
+    def send(self, frames: Buffer, *, alone: bool = False) -> None:
+        """Send whole frames, at once or when the connection stands. ``alone``: nothing else is in flight."""
+        if self._stream is not None:
+            self._stream.send(frames, alone=alone)
+        elif not self.closed:
+            self._queued.append(frames)
+
+    def ask(self, request: Request, timeout_s: float, answered: Callback) -> None:
+        """Send a request on the connection of the adds, behind them; forgotten if the lane is left before that."""
+        if self._stream is not None:
+            self._stream.connection.request_nowait(request, timeout_s, answered)
+        elif not self.closed:
+            self._questions.append((request, timeout_s, answered))
+
+    def drop(self) -> None:
+        """Report nothing any more, whatever was sent. A later lane to this bookie gets another connection.
+
+        A connection that does not take what was written is ended, which frees its buffers (W8).
+        """
+        if (connection := self.leave()) is not None:
+            if connection.unsent:
+                connection.abort(BookieUnavailableError(f"{self.bookie} takes no more bytes"))
+            self._pool.retire(self.bookie, connection)
+
+    def leave(self) -> BookieConnection | None:
+        """Report nothing any more; the connection stays as it is for others. Returns it, if there is one."""
+        self.closed = True
+        self._queued.clear()
+        self._questions.clear()
+        if self._connecting is not None:
+            self._connecting.cancel()
+            self._connecting = None
+        stream, self._stream = self._stream, None
+        if stream is None:
+            return None
+        stream.close()
+        self._pool.dismiss(stream.connection)
+        return stream.connection
+
+    async def _connect(self) -> None:
+        try:
+            connection = await self._pool.get(self.bookie, Use.MAIN)
+        except BookKeeperError as error:
+            self._connecting = None
+            if not self.closed:
+                self._on_failed(self, error)
+            return
+        self._connecting = None
+        if not self.closed:
+            self._attach(connection)
+
+    def _attach(self, connection: BookieConnection) -> None:
+        self._stream = connection.open_stream(self._stream_id, self._ledger_id, self._replies, self._lost)
+        self._pool.enlist(connection)
+        queued, self._queued = self._queued, []
+        for frames in queued:
+            self._stream.send(frames)
+        questions, self._questions = self._questions, []
+        for question in questions:
+            connection.request_nowait(*question)
+
+    def _replies(self, batch: list[AddRun]) -> None:
+        self._on_replies(self, self._merge(batch) if self._spec.is_striped and len(batch) > 1 else batch)
+
+    def _lost(self, error: BookieError) -> None:
+        if not self.closed:
+            self._on_failed(self, error)
+
+    def _merge(self, batch: list[AddRun]) -> list[AddRun]:
+        """Join runs between which there is no entry that this bookie holds."""
+        merged: list[AddRun] = []
+        first, count, status = batch[0]
+        for run in batch[1:]:
+            if run[2] == status and run[0] == self._spec.next_held(self.position, first + count):
+                count = run[0] + run[1] - first
+            else:
+                merged.append((first, count, Status(status)))
+                first, count, status = run
+        merged.append((first, count, Status(status)))
+        return merged

@@ -1,0 +1,152 @@
+"""Who waits for which entries of one writer: futures, in entry order, resolved from one place (P5).
+
+A cancelled future is stepped over: its entry was sent and its outcome is unknown to nobody but its caller (W7).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from bookkeeper.errors import BookKeeperError, Outcome, PartialAppendError
+
+
+class _Each:
+    """A future for each of the entries ``first .. end - 1``; ``first`` moves on as they are confirmed."""
+
+    __slots__ = ("end", "first", "futures")
+
+    def __init__(self, first: int, futures: Sequence[asyncio.Future[Any]]) -> None:
+        self.first = first
+        self.end = first + len(futures)
+        self.futures = futures
+
+    def confirm(self, upto: int) -> bool:
+        """Entries below ``upto`` are durable. True if these were all."""
+        entry, stop = self.first, min(upto, self.end)
+        if entry < stop:
+            whole = self.end - entry == len(self.futures) and stop == self.end
+            at = len(self.futures) - (self.end - entry)
+            for future in self.futures if whole else self.futures[at : at + stop - entry]:
+                try:
+                    future.set_result(entry)
+                except asyncio.InvalidStateError:
+                    pass  # cancelled (W7); asking each of them first would cost more
+                entry += 1
+            self.first = stop
+        return stop == self.end
+
+    def fail(self, from_entry: int, error: BookKeeperError) -> None:
+        for future in self.futures[len(self.futures) - (self.end - self.first) :]:
+            if not future.done():
+                future.set_exception(sent(error))
+
+
+class _Range:
+    """One future for the entries ``first .. last``; it gets their range."""
+
+    __slots__ = ("first", "future", "last")
+
+    def __init__(self, first: int, last: int, future: asyncio.Future[Any]) -> None:
+        self.first = first
+        self.last = last
+        self.future = future
+
+    def confirm(self, upto: int) -> bool:
+        if self.last >= upto:
+            return False
+        if not self.future.done():
+            self.future.set_result(range(self.first, self.last + 1))
+        return True
+
+    def fail(self, from_entry: int, error: BookKeeperError) -> None:
+        if not self.future.done():
+            known = self.first < from_entry
+            self.future.set_exception(partial(self.first, from_entry, error) if known else sent(error))
+
+
+class _All:
+    """A future for everything up to ``last``; it gets that id."""
+
+    __slots__ = ("future", "last")
+
+    def __init__(self, last: int, future: asyncio.Future[Any]) -> None:
+        self.last = last
+        self.future = future
+
+    def confirm(self, upto: int) -> bool:
+        if self.last >= upto:
+            return False
+        if not self.future.done():
+            self.future.set_result(self.last)
+        return True
+
+    def fail(self, from_entry: int, error: BookKeeperError) -> None:
+        if not self.future.done():
+            self.future.set_exception(sent(error))
+
+
+class AppendFutures:
+    """The futures of entries that were given to the machine and are neither confirmed nor failed."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[_Each | _Range | _All] = deque()
+        """In entry order."""
+
+    def __len__(self) -> int:
+        return sum(each.end - each.first if isinstance(each, _Each) else 1 for each in self._waiting)
+
+    def expect_each(self, first: int, futures: Sequence[asyncio.Future[Any]]) -> None:
+        """One future for each of consecutive entries; each gets its id. ``futures`` must not be changed afterwards."""
+        if futures:
+            self._waiting.append(_Each(first, futures))
+
+    def expect_run(self, first: int, count: int, future: asyncio.Future[Any]) -> None:
+        """One future for a run; it gets the range of its ids."""
+        self._waiting.append(_Range(first, first + count - 1, future))
+
+    def expect_all(self, last: int, future: asyncio.Future[Any]) -> None:
+        """A future for everything up to ``last``; it gets that id."""
+        self._waiting.append(_All(last, future))
+
+    def confirm(self, end: int) -> None:
+        """Every entry below ``end`` is durable."""
+        waiting = self._waiting
+        while waiting and waiting[0].confirm(end):
+            waiting.popleft()
+
+    def fail(self, from_entry: int, error: BookKeeperError) -> None:
+        """Entries from ``from_entry`` on end as unknown, all of them: nothing is confirmed after this (W6)."""
+        waiting = self._waiting
+        while waiting:
+            waiting.popleft().fail(from_entry, error)
+
+
+def partial(first: int, first_unknown: int, error: BookKeeperError) -> PartialAppendError:
+    """D16: entries ``first .. first_unknown - 1`` of a call are durable, the others unknown."""
+    known = tuple(range(first, first_unknown))
+    text = f"{len(known)} of the entries are confirmed, from entry {first_unknown} on the outcome is unknown: {error}"
+    failure = PartialAppendError(text, confirmed=known, first_unknown=first_unknown)
+    failure.__cause__ = error
+    return failure
+
+
+def fresh(error: BookKeeperError) -> BookKeeperError:
+    """The same error for another caller: one object raised in many places would collect all their tracebacks."""
+    try:
+        copy = type(error)(*error.args)
+    except TypeError:  # a class with more to it than its text
+        return error
+    copy.__cause__ = error
+    copy.outcome = error.outcome
+    return copy
+
+
+def sent(error: BookKeeperError) -> BookKeeperError:
+    """The same for the caller of an entry that was sent: what became of it is unknown, whatever ended the writer (W7).
+    A ledger that was closed by a recovery may have kept it."""
+    copy = fresh(error)
+    copy.outcome = Outcome.UNKNOWN
+    return copy

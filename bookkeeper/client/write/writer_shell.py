@@ -1,0 +1,539 @@
+"""Performs what a ``LedgerWriter`` asks for, and reports to it what happened.
+
+One ``match`` over the effects, one handler per report. No quorum, no order and no state of the protocol in here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, assert_never
+
+from bookkeeper import codec
+from bookkeeper.client.bookies.back_pressure import BackPressure
+from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_request import failure_of
+from bookkeeper.client.bookies.incarnation_watch import pauses, watch_incarnation
+from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.services import ClientServices
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.client.write.add_channel import AddChannel
+from bookkeeper.client.write.append_futures import AppendFutures, fresh
+from bookkeeper.client.write.ensemble_change import STORE_AWAY, change_ensemble, choose_stand_ins, close_ledger
+from bookkeeper.client.write.packets import Packets
+from bookkeeper.client.write.under_replication import MissingCopies, mark
+from bookkeeper.errors import (
+    BookKeeperError,
+    ClientClosedError,
+    MetadataError,
+    MetadataRolledBackError,
+    MetadataUnavailableError,
+    NoSuchLedgerError,
+    TooManyRequestsError,
+)
+from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.ledger import DigestScheme, LedgerMetadata
+from bookkeeper.ledger import writer as writer_machine
+from bookkeeper.ledger.writer import LedgerWriter
+from bookkeeper.net.connection import AddRun
+from bookkeeper.seams import Buffer
+from bookkeeper.wire import Dialect, Reply, Status, WriteLac, error_of
+from bookkeeper.wire import ForceLedger as ForceRequest
+
+_log = logging.getLogger(__name__)
+
+LAC_TURNS: Final = 5
+"""Turns of the loop (microseconds, when it is idle) before an explicit last add confirmed goes out: a caller that
+appends again from inside a task or ``wait_for`` needs some to be woken, and its entry carries the news for nothing."""
+
+FORCE_AGAIN_S: Final = 0.1
+"""Pause after which a bookie that had no room for the force of a close is asked again."""
+
+RELAPSE_S: Final = 30.0
+"""A bookie that fails again so soon after it came back is tried again later each time."""
+
+
+class WriterShell:
+    """The writer of one ledger with its lanes, packets and timer. :class:`WriteHandle` stands in front of it."""
+
+    def __init__(
+        self,
+        services: ClientServices,
+        record: LedgerRecord,
+        digest: DigestScheme,
+        append_futures: AppendFutures,
+        *,
+        deferred_sync: bool = False,
+    ) -> None:
+        self.services = services
+        self.record = record
+        self.writer = LedgerWriter(record.metadata, services.config.writer(deferred_sync=deferred_sync))
+        self.missing = MissingCopies()
+        self.closing: asyncio.Future[None] | None = None
+        self.is_idle: Callable[[], bool] = lambda: True
+        """Is nothing waiting in front of this shell to be added?"""
+        self.on_progress: Callable[[], None] = lambda: None
+        """Called when entries were confirmed or failed: there may be room again (W12)."""
+        self.on_close_ended: Callable[[], None] = lambda: None
+        """Called when a close has come to its end, one way or the other."""
+        self._loop = asyncio.get_running_loop()
+        self._digest = digest
+        self._append_futures = append_futures
+        self._spec = record.metadata.spec
+        self._packets = Packets(self._spec)
+        self._unencoded: Sequence[Buffer] = ()
+        self._deferred = deferred_sync
+        self._forcing: dict[int, list[asyncio.Future[None]]] = {}
+        """Number of a force -> who waits for it."""
+        self._stream_id = services.streams.next()
+        self._dialect = Dialect.V2 if services.config.protocol == "v2" else Dialect.V3
+        self._channels: dict[BookieId, AddChannel] = {}
+        self._watching: dict[BookieId, tuple[asyncio.Task[None], asyncio.Event]] = {}
+        self._back_pressure = BackPressure(self._loop, services.seams.rng, self._send_again)
+        self._returned: dict[BookieId, tuple[float, Iterator[float]]] = {}
+        """When a bookie was last found to answer again, and how long to wait if it fails again soon."""
+        self._told: tuple[tuple[BookieId, ...], writer_machine.ChangeFailure] | None = None
+        """The failure of an ensemble change that was logged last."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._lac_wanted: writer_machine.PublishLac | None = None
+        self._lac_delay_s = services.config.explicit_lac_delay_ms / 1000
+        self._lac_timer: asyncio.TimerHandle | None = None
+        self._ended = False
+        self._marking = False
+        self._tasks = Tasks(f"ledger {record.ledger_id}", on_error=self._on_broken)
+        self._stop_listening = services.watcher.on_appeared(self._on_appeared)
+        self._confirmed = services.metrics.counter("entries_confirmed", "Appends that were acknowledged")
+        self._changes = services.metrics.counter("ensemble_changes", "Ensemble changes that were committed")
+        self._missed = services.metrics.counter("ledgers_underreplicated", "Ledgers closed with copies missing")
+
+    # -- commands -----------------------------------------------------------------------------------------
+
+    def open_lanes(self) -> None:
+        """Connect to the ensemble ahead of the first append."""
+        for position, bookie in enumerate(self.record.metadata.last_fragment.ensemble):
+            self._channel(bookie, position)
+
+    def add(self, payloads: Sequence[Buffer]) -> EntryId:
+        """Give the machine a run. Raises what ended the handle."""
+        writer = self.writer
+        alone = len(payloads) == 1 and not writer.pending_bytes
+        first, effects = writer.add(list(map(len, payloads)), self._loop.time())
+        self._unencoded = payloads
+        self._perform(effects, alone=alone)
+        return first
+
+    async def force(self) -> None:
+        """Make durable what is acknowledged now (W11). Raises: see ``WriteHandle.force``."""
+        number, effects = self.writer.force(self._loop.time())
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._forcing.setdefault(number, []).append(future)
+        self._perform(effects)
+        await future
+
+    async def close(self, *, force: bool) -> None:
+        """Close the ledger (R13); the same future for every caller. Raises: see ``WriteHandle.close``."""
+        if self.closing is None or (self.closing.done() and self._may_try_again(force)):
+            effects = self.writer.close(self._loop.time(), force=force)
+            self.closing = self._loop.create_future()
+            self.closing.add_done_callback(self._on_close_ended)
+            self._perform(effects)
+        config = self.services.config
+        limit_ms = 2 * config.metadata_timeout_ms + (config.force_timeout_ms if self._deferred else 0)
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                await asyncio.shield(self.closing)
+        except TimeoutError:
+            raise MetadataUnavailableError(
+                f"ledger {self.record.ledger_id} could not be closed: an ensemble change before that waits for the "
+                "metadata store; a recovery (bk ledger recover, or open_ledger) will close it"
+            ) from None
+        finally:
+            if self.closing.done():
+                await self.end(ClientClosedError("the ledger handle is closed"))
+
+    def _on_close_ended(self, closing: asyncio.Future[None]) -> None:
+        """Whether or not somebody still waits for it: nothing of this handle stays in the client."""
+        closing.exception()  # somebody else may have asked
+        self.stop(ClientClosedError("the ledger handle is closed"))
+        self.on_close_ended()
+
+    def _may_try_again(self, force: bool) -> bool:
+        """After a close that failed: for want of the metadata store, or of a force that is not wanted any more."""
+        assert self.closing is not None
+        error = self.closing.exception()
+        if isinstance(error, ClientClosedError):
+            return False
+        return isinstance(error, BookKeeperError) and (error.retryable or not force) and self.writer.may_close
+
+    async def end(self, error: BookKeeperError) -> None:
+        """Stop everything; whoever still waits gets ``error``. Does nothing to the ledger. Idempotent.
+
+        A close that is under way ends, too, with an outcome that is unknown.
+        """
+        self.stop(error)
+        await self._tasks.close()
+        if self.closing is not None and not self.closing.done():
+            self.closing.set_exception(
+                ClientClosedError(
+                    f"the handle of ledger {self.record.ledger_id} was let go of while it closed the ledger; its "
+                    "metadata tell whether it is closed, and a recovery (bk ledger recover, or open_ledger) closes it"
+                )
+            )
+
+    def stop(self, error: BookKeeperError) -> None:
+        """The part of ``end`` that needs no waiting. A change or close that is under way goes on."""
+        if self._ended:
+            return
+        self._ended = True
+        self._stop_listening()
+        self._back_pressure.stop()
+        for timer in (self._timer, self._lac_timer):
+            if timer is not None:
+                timer.cancel()
+        for channel in self._channels.values():
+            channel.leave()
+        self._channels.clear()
+        for task, _ in self._watching.values():
+            task.cancel()
+        self._watching.clear()
+        self._append_futures.fail(self.writer.last_acknowledged + 1, error)
+        self._end_forces(error, *self._forcing)
+        self._packets = Packets(self._spec)
+        self.on_progress()
+
+    # -- effects ------------------------------------------------------------------------------------------
+
+    def _perform(self, effects: Iterable[writer_machine.Effect], *, alone: bool = False) -> None:
+        for effect in effects:
+            match effect:
+                case writer_machine.SendAdds():
+                    channel = self._channel(effect.bookie, effect.position)
+                    for frames in self._packets.frames(effect.position, effect.first, effect.count):
+                        channel.send(frames, alone=alone)
+                case writer_machine.Confirm():
+                    self._confirmed.value += effect.count
+                    self._append_futures.confirm(effect.first + effect.count)
+                    self.on_progress()
+                case writer_machine.Release():
+                    self._packets.release(self._releasable(effect.upto) if self._back_pressure else effect.upto)
+                case writer_machine.Encode():
+                    self._encode(effect)
+                case writer_machine.PublishLac():
+                    if self._lac_wanted is not None:
+                        pass  # it is on its way
+                    elif self._lac_delay_s:
+                        self._lac_timer = self._loop.call_later(self._lac_delay_s, self._publish_lac, LAC_TURNS)
+                    else:
+                        self._loop.call_soon(self._publish_lac, LAC_TURNS)
+                    self._lac_wanted = effect
+                case writer_machine.WakeAt():
+                    if self._timer is not None:
+                        self._timer.cancel()
+                    self._timer = self._loop.call_at(effect.time, self._on_time)
+                case writer_machine.FailAdds():
+                    self._append_futures.fail(effect.first, effect.error)
+                case writer_machine.ChangeEnsemble():
+                    self._tasks.start(self._change(effect), "ensemble change")
+                case writer_machine.WatchIncarnation():
+                    self._watch(effect.bookie)
+                case writer_machine.SendForce():
+                    self._force(effect)
+                case writer_machine.Forced():
+                    self._end_forces(None, effect.number)
+                case writer_machine.ForceFailed():
+                    self._end_forces(effect.error, effect.number)
+                case writer_machine.CloseFailed():
+                    assert self.closing is not None
+                    if not self.closing.done():
+                        self.closing.set_exception(effect.error)
+                case writer_machine.MoreRoom():
+                    self.on_progress()
+                case writer_machine.CloseMetadata():
+                    self._tasks.start(self._close_metadata(effect), "close")
+                case writer_machine.NoteMissing():
+                    self.missing.note(effect.bookie, effect.first, effect.last)
+                    if self.closing is None and not self._marking:  # now, for this writer may not live to its close
+                        self._marking = True
+                        self._tasks.start(self._mark_soon(), "mark as under-replicated")
+                case _:
+                    assert_never(effect)
+
+    def _encode(self, run: writer_machine.Encode) -> None:
+        payloads, self._unencoded = self._unencoded, ()
+        assert len(payloads) == run.count
+        digest = self._digest
+        frames, ends = codec.encode_adds(
+            self._dialect,
+            self.record.ledger_id,
+            run.first,
+            payloads,
+            run.lac,
+            run.length_before,
+            digest.master_key,
+            digest.digest_type,
+            digest.mac_key,
+            self._stream_id << codec.STREAM_SHIFT,
+            self._deferred,
+        )
+        self._packets.keep(run.first, run.count, frames, ends)
+
+    def _channel(self, bookie: BookieId, position: int) -> AddChannel:
+        channel = self._channels.get(bookie)
+        if channel is None:
+            channel = self._channels[bookie] = self._new_channel(bookie, position)
+            channel.open()
+        return channel
+
+    def _new_channel(self, bookie: BookieId, position: int) -> AddChannel:
+        return AddChannel(
+            self.services.pool,
+            self._tasks,
+            bookie,
+            position,
+            self._stream_id,
+            self.record.ledger_id,
+            self._spec,
+            self._on_replies,
+            self._on_channel_failed,
+        )
+
+    def _force(self, force: writer_machine.SendForce) -> None:
+        bookie, number = force.bookie, force.number
+
+        def answered(reply: Reply | BookKeeperError) -> None:
+            now = self._loop.time()
+            error = failure_of(reply, f"force of ledger {self.record.ledger_id} on {bookie}")
+            if isinstance(error, TooManyRequestsError) and self.closing is not None:  # it cannot be closed again (R13)
+                if not self.closing.done():
+                    self._loop.call_later(FORCE_AGAIN_S, ask)
+            elif error is None:
+                self._report(self.writer.on_forced(bookie, number, now))
+            else:
+                self._report(self.writer.on_force_failed(bookie, number, error, now))
+
+        def ask() -> None:
+            channel = self._channels.get(bookie)
+            if channel is not None:
+                limit_s = 2 * self.services.config.force_timeout_ms / 1000  # the machine's own limit comes first
+                channel.ask(ForceRequest(self.record.ledger_id), limit_s, answered)
+
+        ask()
+
+    def _end_forces(self, error: BookKeeperError | None, *numbers: int) -> None:
+        for number in numbers:
+            for future in self._forcing.pop(number, ()):
+                if future.done():
+                    continue
+                if error is None:
+                    future.set_result(None)
+                else:
+                    future.set_exception(fresh(error))
+
+    def _publish_lac(self, turns: int) -> None:
+        """D14: tell bookies the last add confirmed, if nothing else is about to."""
+        if turns > 1 and self.is_idle():
+            self._loop.call_soon(self._publish_lac, turns - 1)
+            return
+        wanted, self._lac_wanted = self._lac_wanted, None
+        lac = self.writer.lac_to_publish()
+        if wanted is None or lac is None or self._ended or not self.is_idle():
+            return
+        blob = self._digest.seal_lac(self.record.ledger_id, lac)
+        request = WriteLac(self.record.ledger_id, lac, self._digest.master_key, blob)
+        for bookie in wanted.bookies:
+            connection = self.services.pool.ready(bookie, Use.LAC)
+            if connection is not None:
+                connection.request_nowait(request, self.services.config.request_timeout_ms / 1000, lambda _: None)
+            elif self.services.config.protocol == "v2":  # its v3 channel is made by the first of these
+                self._tasks.start(self._send_lac(bookie, request), "explicit LAC")
+        self.writer.on_lac_published(lac)
+
+    async def _send_lac(self, bookie: BookieId, request: WriteLac) -> None:
+        try:
+            connection = await self.services.pool.get(bookie, Use.LAC)
+            await connection.request(request, self.services.config.request_timeout_ms / 1000)
+        except BookKeeperError:
+            pass  # the next one, or an add, carries it
+
+    def _watch(self, bookie: BookieId) -> None:
+        """W10b: forget what was sent to this bookie, and look for it to come back."""
+        if (channel := self._channels.pop(bookie, None)) is not None:
+            channel.drop()
+        self._unwatch(bookie)
+        self._back_pressure.forget(bookie)
+        self.services.watcher.quarantine(bookie)
+        now = self._loop.time()
+        returned_at, delays = self._returned.get(bookie, (0.0, None))
+        if delays is None or now - returned_at > RELAPSE_S:
+            delays = pauses(self.services)
+        news = asyncio.Event()
+        task = self._tasks.start(self._life(bookie, news, delays), f"life of {bookie}")
+        self._watching[bookie] = (task, news)
+
+    def _unwatch(self, bookie: BookieId) -> None:
+        task, _ = self._watching.pop(bookie, (None, None))
+        if task is not None:
+            task.cancel()
+
+    # -- reports ------------------------------------------------------------------------------------------
+
+    def _on_replies(self, channel: AddChannel, batch: list[AddRun]) -> None:
+        now = self._loop.time()
+        writer = self.writer
+        for first, count, status in batch:
+            if status is Status.OK:
+                if self._back_pressure:
+                    self._back_pressure.taken(channel.bookie, first, count)
+                if effects := writer.on_acks(channel.bookie, first, count, now):
+                    self._perform(effects)
+                    if channel.closed:  # dropped by what these led to: nothing is to be resent to it any more
+                        return
+                continue
+            if status is Status.TOO_MANY_REQUESTS:
+                self._back_pressure.refused(channel.bookie, first, count)
+                continue
+            where = f"add of entry {first} to ledger {self.record.ledger_id} on {channel.bookie}"
+            self._report(writer.on_bookie_failed(channel.bookie, error_of(status, f"{where}: {status.name}"), now))
+            if channel.closed:
+                return
+
+    def _releasable(self, upto: int) -> int:
+        lowest = self._back_pressure.lowest
+        return upto if lowest is None else min(upto, lowest - 1)
+
+    def _send_again(self, bookie: BookieId, first: int, count: int) -> bool:
+        kept_from = self._packets.first
+        if kept_from is None:
+            kept_from = self.writer.next_entry
+        effects = self.writer.send_again(bookie, first, count, kept_from)
+        self._report(effects)
+        return any(isinstance(effect, writer_machine.SendAdds) for effect in effects)
+
+    def _on_channel_failed(self, channel: AddChannel, error: BookKeeperError) -> None:
+        self._report(self.writer.on_bookie_failed(channel.bookie, error, self._loop.time()))
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self._report(self.writer.on_tick(self._loop.time()))
+
+    def _on_appeared(self, bookies: frozenset[BookieId]) -> None:
+        for bookie in sorted(bookies):
+            if bookie in self._watching:
+                self._watching[bookie][1].set()
+        self._report(self.writer.on_spares_changed(self._loop.time()))
+
+    async def _change(self, change: writer_machine.ChangeEnsemble) -> None:
+        def choose(metadata: LedgerMetadata, failed: Sequence[BookieId]) -> dict[BookieId, BookieId]:
+            return dict(choose_stand_ins(self.services, metadata, failed))
+
+        result = await change_ensemble(self.services, self.record, change, choose)
+        now = self._loop.time()
+        ledger = self.record.ledger_id
+        if isinstance(result, writer_machine.ChangeFailure):
+            news = (change.failed, result) != self._told
+            self._told = (change.failed, result)  # it is tried every second: say it once
+            level = logging.WARNING if news else logging.DEBUG
+            _log.log(level, "ledger %d: %s failed and stays: %s", ledger, ", ".join(change.failed), result.value)
+            self._report(self.writer.on_change_failed(result, now))
+            return
+        self._told = None
+        self._changes.add()
+        members = result.last_fragment.ensemble
+        _log.info("ledger %d: from entry %d on %s", ledger, change.first_entry, ", ".join(members))
+        for bookie in [bookie for bookie in self._channels if bookie not in members]:
+            self._channels.pop(bookie).drop()
+            self._back_pressure.forget(bookie)
+        for bookie in [bookie for bookie in self._watching if bookie not in members]:
+            self._unwatch(bookie)
+        self._report(self.writer.on_ensemble_changed(result, now))
+
+    async def _life(self, bookie: BookieId, news: asyncio.Event, delays: Iterator[float]) -> None:
+        try:
+            connection, metadata = await watch_incarnation(self.services, self.record, bookie, news, delays)
+        except NoSuchLedgerError:
+            self._report(self.writer.on_change_failed(writer_machine.ChangeFailure.DELETED, self._loop.time()))
+            return
+        self._watching.pop(bookie, None)
+        self._returned[bookie] = (self._loop.time(), delays)
+        self._told = None
+        _log.info("ledger %d: %s answers again", self.record.ledger_id, bookie)
+        ensemble = metadata.last_fragment.ensemble
+        if bookie in ensemble and bookie not in self._channels:
+            channel = self._channels[bookie] = self._new_channel(bookie, ensemble.index(bookie))
+            channel.open(connection)
+        self._report(self.writer.on_bookie_returned(bookie, metadata, self._loop.time()))
+
+    async def _close_metadata(self, end: writer_machine.CloseMetadata) -> None:
+        assert self.closing is not None
+        for bookie, first, last in self._back_pressure.open():
+            if first <= end.last_entry:
+                self.missing.note(bookie, first, min(last, end.last_entry))
+        self._back_pressure.stop()
+        timeout_s = self.services.config.metadata_timeout_ms / 1000
+        try:
+            metadata = await close_ledger(self.services, self.record, end.last_entry, end.length, timeout_s)
+        except BookKeeperError as error:
+            self._report(self.writer.on_close_failed(error, self._loop.time()))
+            if not self.closing.done():
+                self.closing.set_exception(error)
+            return
+        self._report(self.writer.on_closed(metadata, self._loop.time()))
+        if self.missing:
+            self._missed.add()
+            _log.warning("ledger %d is closed with copies missing: %s", self.record.ledger_id, self.missing)
+            await self._mark_underreplicated()
+        if not self.closing.done():
+            self.closing.set_result(None)
+
+    async def _mark_soon(self) -> None:
+        self._marking = False  # what is noted from here on needs another
+        await self._mark_underreplicated()
+
+    async def _mark_underreplicated(self) -> None:
+        """D12. What cannot be written while the ledger is open is written at its close."""
+        ledger, metadata = self.record.ledger_id, self.services.metadata
+        try:
+            await mark(metadata.store, metadata.paths.root, ledger, self.missing, self.services.seams.clock.wall_ms())
+        except MetadataError as error:
+            _log.warning("ledger %d could not be entered into the list for re-replication: %s", ledger, error)
+
+    def _report(self, effects: Iterable[writer_machine.Effect]) -> None:
+        """Perform what an event led to; if that ended the writer, stop what belongs to it (W6)."""
+        self._perform(effects)
+        if self.writer.error is not None and self.closing is None:
+            self.stop(self.writer.error)
+
+    def give_up(self, error: BookKeeperError) -> None:
+        """Nothing is taken or confirmed from now on (W6): what ``error`` says concerns the whole client."""
+        self._perform(self.writer.on_broken(error))
+        self.stop(error)
+
+    def look_again(self) -> None:
+        """The metadata may have changed while the session with their store was in doubt (Z1, M10)."""
+        if not self._ended and self.closing is None:
+            self._tasks.start(self._look(), "look at the metadata")
+
+    async def _look(self) -> None:
+        try:
+            await self.record.refresh()
+        except NoSuchLedgerError:
+            self._report(self.writer.on_change_failed(writer_machine.ChangeFailure.DELETED, self._loop.time()))
+        except STORE_AWAY:
+            pass  # there is another look after the next doubt
+
+    def _on_broken(self, error: BaseException) -> None:
+        """A task ended with an error nobody expected: this handle stops, and says why (P7)."""
+        if isinstance(error, MetadataRolledBackError):
+            _log.critical("M10: %s", error)
+            self.services.metadata.present.alarm = error  # it concerns everybody who shares these metadata
+            if self.closing is not None and not self.closing.done():
+                self.closing.set_exception(error)
+            return self.give_up(error)
+        _log.error("ledger %d: its writer stops", self.record.ledger_id, exc_info=error)
+        failure = ClientClosedError(f"the writer of ledger {self.record.ledger_id} stopped: {error!r}")
+        failure.__cause__ = error
+        if self.closing is not None and not self.closing.done():
+            self.closing.set_exception(failure)
+        self.give_up(failure)  # else it would take appends that nobody sends
+        return None

@@ -1,0 +1,395 @@
+"""The run codec in Python: what a machine without a compiler runs, and what the native one is tested against.
+
+Stateless and total: any bytes give a result, and impossible ones are reported in it. Buffers are contiguous
+bytes-like objects; positions are absolute in them. The bytes are drawn in ``frames.py``, ``reads.py`` and
+``records.py``.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Final
+
+from bookkeeper.codec import checksums
+from bookkeeper.codec.checksums import DIGEST_SIZES, digest_of
+from bookkeeper.codec.frames import (
+    DEFERRED,
+    HEADER,
+    INT64_MAX,
+    U32,
+    V2_ADD,
+    V3_ADD,
+    Plain,
+    add_reply,
+    check_bounds,
+    impossible,
+    plain_add,
+    plain_reply,
+    put_varint,
+    view_of,
+)
+from bookkeeper.codec.reads import answer_reads, encode_reads, split_read_replies, split_reads, unseal_replies
+from bookkeeper.codec.records import (
+    chain_crcs,
+    find_record,
+    pack_entries,
+    place_record,
+    read_record,
+    record,
+    record_header,
+    record_places,
+    scan_records,
+    scatter,
+    split_entries,
+)
+from bookkeeper.codec.shapes import (
+    ENTRY_HEADER,
+    FRAME_MAX,
+    KEY_SIZE,
+    RECORD_HEADER,
+    STREAM_SHIFT,
+    Adds,
+    Dialect,
+    Payloads,
+    Replies,
+    ReplyRun,
+    Run,
+)
+from bookkeeper.seams import Buffer
+
+__all__ = [
+    "answer_reads",
+    "chain_crcs",
+    "crc32c",
+    "encode_adds",
+    "encode_reads",
+    "fail_acks",
+    "find_record",
+    "gather",
+    "pack_entries",
+    "read_record",
+    "record",
+    "record_places",
+    "scan_records",
+    "scatter",
+    "split_add_replies",
+    "split_adds",
+    "split_entries",
+    "split_read_replies",
+    "split_reads",
+    "unseal_replies",
+]
+
+_V2_FIRST: Final = 8
+"""A body that begins with a byte below 8 is no protobuf message (field numbers begin at 1): it is v2."""
+_ENTRY_MASK: Final = (1 << STREAM_SHIFT) - 1
+PAYLOAD_MAX: Final = 1 << 30
+"""Bytes that one payload may have; the limit of frames is the caller's."""
+_LENGTH_MAX: Final = 1 << 62
+
+
+def crc32c(data: Buffer, seed: int = 0) -> int:
+    """CRC32C of ``data``, continuing ``seed``."""
+    return checksums.crc32c(data, seed)
+
+
+# -- adds, on the bookie ---------------------------------------------------------------------------------
+
+
+class _RunBuilder:
+    """Closes a run when ledger, key or flag change, or the ids do not ascend."""
+
+    __slots__ = ("contiguous", "deferred", "i0", "key", "lac", "last", "ledger_id", "runs")
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+        self.key = b""
+        self.ledger_id = self.last = self.lac = self.i0 = 0
+        self.contiguous = True
+        self.deferred = False
+
+    def add(self, i: int, plain: Plain) -> None:
+        entry_id = plain.entry_id
+        if (
+            plain.ledger_id == self.ledger_id
+            and entry_id > self.last
+            and plain.key == self.key
+            and plain.deferred == self.deferred
+        ):
+            if entry_id != self.last + 1:
+                self.contiguous = False
+            if plain.lac > self.lac:
+                self.lac = plain.lac
+        else:
+            self.close(i)
+            self.key, self.ledger_id, self.lac = plain.key, plain.ledger_id, plain.lac
+            self.i0, self.contiguous, self.deferred = i, True, plain.deferred
+        self.last = entry_id
+
+    def close(self, i: int) -> None:
+        if self.key:
+            self.runs.append(Run(self.ledger_id, self.key, self.i0, i, self.contiguous, self.lac, self.deferred))
+            self.key = b""
+
+
+def split_adds(
+    chunk: Buffer,
+    start: int,
+    end: int,
+    frame_max: int = FRAME_MAX,
+    v2_only: bool = False,
+    out: bytearray | memoryview | None = None,
+    out_start: int = 0,
+) -> Adds:
+    """Cut whole frames from ``chunk[start:end]``; plain adds become disk records, replies and runs.
+
+    A plain add is v2 version 2 with flags 0, or v3 of the one shape header{3, ADD_ENTRY, txn} + addRequest{ledger,
+    entry, 20-byte key, body}, with or without writeFlags{DEFERRED_SYNC} behind the body; ids not negative and equal
+    to the body's, body of at least 32 bytes. Everything else is reported in ``slow``.
+
+    Args:
+        frame_max: limit of a frame with its length field.
+        v2_only: this connection has spoken v2 before (``Adds.v2`` of the call before): v3 frames are slow.
+        out: write records here from ``out_start`` on (an aligned journal buffer), instead of into new bytes. It
+            should have room for ``frame_max + 8`` bytes, or the largest add never fits.
+
+    Raises:
+        ValueError: ``start``, ``end`` or ``out_start`` lie outside their buffers.
+    """
+    data = bytes(view_of(chunk, start, end)[start:end])
+    room = None if out is None else memoryview(out)
+    record_end = 0
+    if room is not None:
+        check_bounds(len(room), out_start, len(room))
+        record_end = out_start
+    records: list[bytes] = []
+    acks: list[bytes] = []
+    ack_end = 0
+    record_ends, ack_ends, entry_ids = array("q"), array("q"), array("q")
+    slow: list[tuple[int, int]] = []
+    slow_after: list[int] = []
+    builder = _RunBuilder()
+    v2, full, error = v2_only, False, None
+    at, n = 0, len(data)
+    while n - at >= 4:
+        (length,) = U32.unpack_from(data, at)
+        if length == 0 or length + 4 > frame_max:
+            error = impossible(length, frame_max)
+            break
+        body, stop = at + 4, at + 4 + length
+        if stop > n:
+            break
+        plain = plain_add(data, body, stop, v2)
+        if plain is None:
+            builder.close(len(entry_ids))
+            slow.append((start + body, start + stop))
+            slow_after.append(len(builder.runs))
+            v2 = v2 or data[body] < _V2_FIRST
+            at = stop
+            continue
+        taken = RECORD_HEADER + len(plain.entry)
+        if room is None:
+            records += (record_header(plain.entry), plain.entry)
+        elif record_end + taken > len(room):
+            full = True
+            break
+        else:
+            place_record(room, record_end, plain.entry)
+        v2 = v2 or plain.v2
+        record_end += taken
+        ack_end += len(plain.ack)
+        acks.append(plain.ack)
+        builder.add(len(entry_ids), plain)
+        entry_ids.append(plain.entry_id)
+        record_ends.append(record_end)
+        ack_ends.append(ack_end)
+        at = stop
+    builder.close(len(entry_ids))
+    return Adds(
+        used=start + at,
+        records=b"".join(records) if out is None else out,
+        record_start=0 if out is None else out_start,
+        record_ends=record_ends,
+        acks=b"".join(acks),
+        ack_ends=ack_ends,
+        entry_ids=entry_ids,
+        runs=builder.runs,
+        slow=slow,
+        slow_after=slow_after,
+        v2=v2,
+        full=full,
+        error=error,
+    )
+
+
+def fail_acks(acks: Buffer, ack_ends: array[int], i0: int, i1: int, status: int) -> bytes:
+    """The replies ``i0 .. i1 - 1`` of ``Adds.acks`` with ``status`` (neutral) instead of success.
+
+    Raises:
+        KeyError: no such status.
+    """
+    data = bytes(acks)
+    out = bytearray()
+    at = ack_ends[i0 - 1] if i0 else 0
+    for stop in ack_ends[i0:i1]:
+        parts = plain_reply(data, at + 4, stop)
+        if parts is None:
+            raise ValueError(f"no reply to a plain add at {at}")
+        txn, ledger_id, entry_id, _ = parts
+        out += add_reply(txn, ledger_id, entry_id, status)
+        at = stop
+    return bytes(out)
+
+
+# -- adds, on the client ---------------------------------------------------------------------------------
+
+
+def encode_adds(
+    dialect: int,
+    ledger_id: int,
+    first: int,
+    payloads: Payloads,
+    lac: int,
+    length_before: int,
+    master_key: bytes,
+    digest: int,
+    mac_key: bytes = b"",
+    txn_base: int = 0,
+    deferred: bool = False,
+) -> tuple[bytes, array[int]]:
+    """Frames of consecutive plain adds and where each ends (array('q')); the same bytes go to every bookie.
+
+    Args:
+        length_before: payload bytes of the ledger before entry ``first``.
+        digest: number of the digest kind (:class:`~bookkeeper.codec.shapes.Digest`).
+        mac_key: SHA1("mac" + password); HMAC only.
+        txn_base: v3: ``stream << 40``; entry e travels under ``txn_base | e mod 2**40``.
+        deferred: v3: flagged DEFERRED_SYNC (W11).
+
+    Raises:
+        ValueError: a key that is not 20 bytes, negative ids, no such dialect or digest, deferred v2.
+    """
+    check_encoding(dialect, ledger_id, first, payloads, lac, length_before, master_key, digest, txn_base, deferred)
+    tail = DEFERRED if deferred else b""
+    out = bytearray()
+    ends = array("q")
+    length, digest_size = length_before, DIGEST_SIZES[digest]
+    ledger_field = b"\x08" + put_varint(ledger_id) + b"\x10"
+    key_field = b"\x1a\x14" + master_key + b"\x22"
+    for entry_id, payload in enumerate(payloads, first):
+        body = memoryview(payload).cast("B")
+        if len(body) > PAYLOAD_MAX:
+            raise ValueError(f"a payload of {len(body)} bytes")
+        length += len(body)
+        header = HEADER.pack(ledger_id, entry_id, lac, length)
+        n = ENTRY_HEADER + digest_size + len(body)
+        if dialect == Dialect.V2:
+            out += U32.pack(24 + n) + V2_ADD + master_key
+        else:
+            txn = V3_ADD + put_varint(txn_base | entry_id & _ENTRY_MASK)
+            request = ledger_field + put_varint(entry_id) + key_field + put_varint(n)
+            size = len(request) + n + len(tail)
+            inner = bytes((0x0A, len(txn))) + txn + b"\xaa\x06" + put_varint(size) + request
+            out += U32.pack(len(inner) + n + len(tail)) + inner
+        out += header
+        out += digest_of(digest, mac_key, header, body)
+        out += body
+        out += tail
+        ends.append(len(out))
+    return bytes(out), ends
+
+
+def check_encoding(
+    dialect: int,
+    ledger_id: int,
+    first: int,
+    payloads: Payloads,
+    lac: int,
+    length_before: int,
+    master_key: bytes,
+    digest: int,
+    txn_base: int,
+    deferred: bool = False,
+) -> None:
+    """The arguments of ``encode_adds``, once per call.
+
+    Raises:
+        ValueError: one that cannot be encoded.
+    """
+    if dialect not in (Dialect.V2, Dialect.V3) or digest not in DIGEST_SIZES:
+        raise ValueError(f"no dialect {dialect}, or no digest {digest}")
+    if not 0 <= ledger_id <= INT64_MAX or not 0 <= first <= INT64_MAX - len(payloads):
+        raise ValueError(f"ledger {ledger_id}, entry {first}")
+    if not -1 <= lac <= INT64_MAX or not 0 <= length_before <= _LENGTH_MAX or not 0 <= txn_base < 1 << 64:
+        raise ValueError(f"LAC {lac}, length {length_before}, transaction id {txn_base}")
+    if deferred and dialect != Dialect.V3:
+        raise ValueError("v2 has no flag for deferred sync")
+    if type(master_key) is not bytes or len(master_key) != KEY_SIZE:
+        raise ValueError(f"a master key is {KEY_SIZE} bytes")
+
+
+def split_add_replies(chunk: Buffer, start: int, end: int, frame_max: int = FRAME_MAX) -> Replies:
+    """Cut whole frames from ``chunk[start:end]``; replies to streamed adds become runs, the rest is ``slow``.
+
+    A reply that belongs to no stream (v3 transaction id below 2**40, or whose low 40 bits are not the entry id) and
+    one with an unknown status is slow.
+
+    Raises:
+        ValueError: ``start`` or ``end`` lie outside the chunk.
+    """
+    data = bytes(view_of(chunk, start, end)[start:end])
+    runs: list[ReplyRun] = []
+    slow: list[tuple[int, int]] = []
+    error = None
+    head: tuple[int, int, int] | None = None
+    first = many = 0
+    at, n = 0, len(data)
+    while n - at >= 4:
+        (length,) = U32.unpack_from(data, at)
+        if length == 0 or length + 4 > frame_max:
+            error = impossible(length, frame_max)
+            break
+        body, stop = at + 4, at + 4 + length
+        if stop > n:
+            break
+        at = stop
+        parts = plain_reply(data, body, stop)
+        if parts is None or (parts[0] >= 0 and not _is_streamed(parts[0], parts[2])):
+            slow.append((start + body, start + stop))
+            continue
+        txn, ledger_id, entry_id, status = parts
+        kind = (txn >> STREAM_SHIFT, ledger_id, status)
+        if kind == head and entry_id == first + many:
+            many += 1
+            continue
+        if head is not None:
+            runs.append(ReplyRun(head[0], head[1], first, many, head[2]))
+        head, first, many = kind, entry_id, 1
+    if head is not None:
+        runs.append(ReplyRun(head[0], head[1], first, many, head[2]))
+    return Replies(start + at, runs, slow, error)
+
+
+def _is_streamed(txn: int, entry_id: int) -> bool:
+    return txn >> STREAM_SHIFT > 0 and txn & _ENTRY_MASK == entry_id & _ENTRY_MASK
+
+
+def gather(data: Buffer, ends: array[int], indices: Sequence[int], start: int = 0) -> bytes:
+    """The items ``indices`` of ``data`` in one piece; item 0 begins at ``start``.
+
+    For E > Qw: the frames of a run that one bookie holds.
+
+    Raises:
+        ValueError: an index without an item, or ends that do not ascend within ``data``.
+    """
+    view = memoryview(data)
+    out = bytearray()
+    for i in indices:
+        if not 0 <= i < len(ends):
+            raise ValueError(f"item {i} of {len(ends)}")
+        begin, stop = ends[i - 1] if i else start, ends[i]
+        if not 0 <= begin <= stop <= len(view):
+            raise ValueError(f"item {i} is {begin}..{stop} of {len(view)} bytes")
+        out += view[begin:stop]
+    return bytes(out)

@@ -1,0 +1,298 @@
+"""How many may come, and how long they may take: the machine behind the gateway's port. No clock, no sockets.
+
+Crowd      who is there: connections in all and of each address (X34), TLS handshakes under way (X7)
+Watch      one connection's: what it owes, told from the bytes that came and the requests that were taken up
+Pace       one connection's: since when it owes that, and whether it is too long (X34)
+Attention  the time that Pace goes by
+
+Whoever is not let in is hung up on at once, before anything is kept of them. Where the handshakes are full, the oldest
+of the address that has most of them gives way to an address that has fewer: nobody keeps all others out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from bookkeeper.errors import require
+from bookkeeper.net.tls import HANDSHAKE_S
+
+BYTES_PER_S: Final = 1024
+"""A body that brings fewer than these, over the time that its next unit may take, is too slow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """What may be set."""
+
+    connections_max: int = 10_000
+    """Connections at a time; one more is closed."""
+    connections_per_host_max: int = 1_000
+    """Of them, those from one address."""
+    handshakes_max: int = 256
+    """TLS handshakes at a time."""
+    handshake_s: float = HANDSHAKE_S
+    """Seconds one may take."""
+    slow_s: float = 30.0
+    """Seconds for a request's head, for a chunk of its body that has begun, and for replies to be taken."""
+    upload_idle_s: float = 3600.0
+    """Seconds for which nothing may come between two chunks of a body: Spark's state stores keep an upload open for a
+    whole task."""
+
+    def __post_init__(self) -> None:
+        require(self.connections_max > 0, "at least one connection at a time")
+        require(0 < self.connections_per_host_max <= self.connections_max, "0 < connections of a host <= all of them")
+        require(self.handshakes_max > 0, "at least one TLS handshake at a time")
+        require(self.handshake_s > 0, "the time of a TLS handshake is positive")
+        require(self.slow_s > 0, "the time that slow clients have is positive")
+        require(self.upload_idle_s >= self.slow_s, "an upload may be idle for as long as a slow client has, or longer")
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionVerdict:
+    """About one that has come."""
+
+    refused: str | None = None
+    """Why it is not let in; None: it is."""
+    gives_way: int | None = None
+    """The number of a connection in its handshake that is to be closed for it."""
+
+
+_WELCOME: Final = AdmissionVerdict()
+
+
+class ConnectionTable:
+    """Who is there. Connections have numbers, given by the caller."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self._limits = limits
+        self._hosts: dict[int, str] = {}
+        self._per_host: Counter[str] = Counter()
+        self._shaking: dict[int, str] = {}
+        """Those in their handshake, the oldest first."""
+
+    def __len__(self) -> int:
+        return len(self._hosts)
+
+    @property
+    def handshakes(self) -> int:
+        return len(self._shaking)
+
+    def arrive(self, number: int, host: str, *, shakes: bool) -> AdmissionVerdict:
+        """One has come from ``host``; with ``shakes`` a handshake comes first (X7, X34)."""
+        if len(self._hosts) >= self._limits.connections_max:
+            return AdmissionVerdict(f"there are {len(self._hosts)} connections")
+        if self._per_host[host] >= self._limits.connections_per_host_max:
+            return AdmissionVerdict(f"there are {self._per_host[host]} connections from there")
+        gives_way: int | None = None
+        if shakes and len(self._shaking) >= self._limits.handshakes_max:
+            gives_way = self._oldest_of_busiest(host)
+            if gives_way is None:
+                return AdmissionVerdict(f"there are {len(self._shaking)} TLS handshakes at a time")
+            self.leave(gives_way)
+        self._hosts[number] = host
+        self._per_host[host] += 1
+        if shakes:
+            self._shaking[number] = host
+        return _WELCOME if gives_way is None else AdmissionVerdict(gives_way=gives_way)
+
+    def shaken(self, number: int) -> None:
+        """Its handshake is over."""
+        self._shaking.pop(number, None)
+
+    def leave(self, number: int) -> None:
+        """It is gone. Idempotent."""
+        self._shaking.pop(number, None)
+        host = self._hosts.pop(number, None)
+        if host is not None:
+            self._per_host[host] -= 1
+            if not self._per_host[host]:
+                del self._per_host[host]
+
+    def _oldest_of_busiest(self, host: str) -> int | None:
+        counts = Counter(self._shaking.values())
+        [(busiest, most)] = counts.most_common(1)
+        if counts[host] + 1 >= most:
+            return None
+        return next(number for number, of in self._shaking.items() if of == busiest)
+
+
+class Expected(Enum):
+    """What a connection waits for."""
+
+    NOTHING = "it is our turn, or nobody's: an idle connection has an end of its own"
+    HEAD = "the rest of a request's head"
+    UNIT = "the rest of a chunk, or of a body whose length was said"
+    CHUNK = "the next chunk of a body"
+    END = "that the other side lets go of a connection that we have closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A connection as it is seen at one look."""
+
+    owes: Expected
+    unit: int = 0
+    """Goes up with every unit that was finished: requests, chunks."""
+    received: int = 0
+    """Bytes that came so far."""
+    stalls: int | None = None
+    """How often it has stopped taking replies, if it does not take them now."""
+
+
+class ConnectionWatch:
+    """What one connection owes, seen from outside the HTTP library.
+
+    ::
+
+        head begun --taken up--> handled --answered--> idle --bytes--> head begun
+                                    |  ^
+                               waits|  |goes on
+                                    v  |
+                           a body's next part
+
+    A new connection owes its first request. Bytes that come while the body of the request that was taken up last is
+    not complete are that body's; all others begin a head. Between the last byte of a head and the moment in which its
+    request is taken up more may come: for so long, which is a turn of the loop, a body looks like a head. Only time is
+    measured by it, never size.
+    """
+
+    __slots__ = (
+        "_asked_at",
+        "_handled",
+        "_head_begun",
+        "_is_complete",
+        "_waits",
+        "bytes",
+        "requests",
+        "stalls",
+        "units",
+    )
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        """That came, of whatever kind."""
+        self.requests = 0
+        """That were taken up."""
+        self.units = 0
+        """Chunks of bodies that have come whole."""
+        self.stalls = 0
+        """How often replies were not taken fast enough to be sent."""
+        self._head_begun = True
+        self._handled = False
+        self._is_complete: Callable[[], bool] = _nothing_is_missing
+        self._waits: Expected | None = None
+        self._asked_at = 0
+
+    def came(self, size: int) -> None:
+        """Bytes, that nobody has looked at yet."""
+        self.bytes += size
+        if self._is_complete():
+            self._head_begun = True
+
+    def taken_up(self, is_complete: Callable[[], bool]) -> None:
+        """A request, whose head has come; ``is_complete`` tells whether its body has."""
+        self.requests += 1
+        self._head_begun = False
+        self._handled = True
+        self._is_complete = is_complete
+
+    def answered(self) -> None:
+        """Whoever handled the request has nothing more to do with it."""
+        self._handled = False
+
+    def waits(self, *, between_chunks: bool) -> None:
+        """Whoever handles the request has taken what came of its body."""
+        self._waits = Expected.CHUNK if between_chunks else Expected.UNIT
+        self._asked_at = self.bytes
+
+    def goes_on(self) -> None:
+        """More of the body is there, or nothing more will come."""
+        self._waits = None
+
+    def sight(self, *, is_closing: bool, is_stalled: bool) -> Observation:
+        """What is to be seen of it now. ``is_closing``: we have hung up; ``is_stalled``: it takes no replies."""
+        if is_closing:
+            return Observation(Expected.END)
+        return Observation(self._owes(), self.requests + self.units, self.bytes, self.stalls if is_stalled else None)
+
+    def _owes(self) -> Expected:
+        if self._handled:
+            if self._waits is Expected.CHUNK and self.bytes > self._asked_at:
+                return Expected.UNIT  # of the next chunk there is something
+            return self._waits or Expected.NOTHING
+        if not self._is_complete():
+            return Expected.NOTHING  # the library receives the rest of what was refused, for some seconds
+        return Expected.HEAD if self._head_begun else Expected.NOTHING
+
+
+def _nothing_is_missing() -> bool:
+    return True
+
+
+class OverdueClock:
+    """Since when one connection owes what it owes."""
+
+    __slots__ = ("_begun", "_limits", "_received", "_seen", "_stalled", "_stalls")
+
+    def __init__(self, limits: ConnectionLimits, now: float) -> None:
+        self._limits = limits
+        self._seen: tuple[Expected, int] | None = None
+        self._begun = now
+        self._received = 0
+        self._stalls: int | None = None
+        self._stalled = now
+
+    def look(self, sight: Observation, now: float) -> str | None:
+        """What takes too long, if anything does (X34)."""
+        if sight.stalls != self._stalls:
+            self._stalls, self._stalled = sight.stalls, now
+        elif sight.stalls is not None and now - self._stalled >= self._limits.slow_s:
+            return "replies are not taken"
+        if (seen := (sight.owes, sight.unit)) != self._seen:
+            self._seen, self._begun, self._received = seen, now, sight.received
+            return None
+        waited = now - self._begun
+        match sight.owes:
+            case Expected.NOTHING:
+                return None
+            case Expected.HEAD if waited >= self._limits.slow_s:
+                return "the head of a request takes too long"
+            case Expected.END if waited >= self._limits.slow_s:
+                return "it does not let go"
+            case Expected.UNIT if waited >= self._limits.slow_s:
+                if sight.received - self._received < BYTES_PER_S * self._limits.slow_s:
+                    return "a body takes too long"
+                self._begun, self._received = now, sight.received
+            case Expected.CHUNK if waited >= self._limits.upload_idle_s:
+                return "nothing more of an upload comes"
+        return None
+
+
+class ObservedTime:
+    """The seconds in which somebody looked. A look that comes late counts for no more than two.
+
+    A process that stood still (a busy machine, one that was suspended) has not taken what came meanwhile: it must not
+    tell its clients, when it wakes, that they were slow.
+    """
+
+    __slots__ = ("_looked", "interval_s", "seconds")
+
+    def __init__(self, interval_s: float) -> None:
+        self.interval_s = interval_s
+        """Between two looks."""
+        self.seconds = 0.0
+        self._looked = 0.0
+
+    def resume(self, now: float) -> None:
+        """Nobody was there to be looked at until now."""
+        self._looked = now
+
+    def look(self, now: float) -> float:
+        """Look; returns the seconds."""
+        self.seconds += min(now - self._looked, 2 * self.interval_s)
+        self._looked = now
+        return self.seconds

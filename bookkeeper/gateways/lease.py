@@ -1,0 +1,429 @@
+"""Who may answer: a lease of at most one second, kept in the metadata store.
+
+    take         epoch + 1, by compare-and-set on the very version that was looked at
+    renewal      every third of a lease, by compare-and-set on the version written last
+    is_held      the last write that succeeded was *sent* less than a lease ago, by our own clock, and whoever had
+                 the lease before us cannot hold it any more
+
+The journal fences *writes* of an owner that was replaced. Reads have no such guard: a paused gateway that
+wakes up would answer from a tree that someone else has changed since. So it answers only while ``is_held``.
+
+Why at no moment two gateways hold it (S11, linearizable reads, D22)
+    Every write of the lease replaces the version before it, so all of them stand in one order. Let A hold the lease
+    by a write a, and let B take it by a later write b. A's newest write is older than b: after b none of A's
+    succeeds. A holds it until one lease after it *sent* that write. B had seen the version that b replaced, which is
+    A's newest or younger, at a time s by B's clock, after the reply: so A sent its newest write before s. B does not
+    hold it before DRIFT leases after s by its own clock. As clocks run apart by less than a tenth (neither stops, also
+    not while the machine sleeps), A's has run out by then. It does not matter what happened in between: claims that
+    were given up, replies that were lost, a claim of B's own of which it does not know. What stands in the store is
+    always *some* version seen at a time s, and everybody before it has sent their last write before that.
+
+    Three things end the wait sooner, each because nobody holds it any more then:
+    * the value says ``released``: its writer had waited itself, stopped to answer, and then wrote it;
+    * it is our own claim, by the epoch which we know that we wrote: the wait for those before it goes on, or is over;
+    * its writer is dead (``place``): the kernel that ran it says so. A dead process answers nothing. (A machine that
+      is copied while it runs is two machines with one name; neither leases nor anything here is made for that.)
+    In the last case those before the dead one are waited for as well unless it held the lease itself, and it says so
+    in what it writes (``alone``).
+
+Who waits for whom (S12)
+    A gateway that starts, or stands by, leaves an owner alone that renews. It takes the lease when that was not renewed
+    for VACANT_AFTER of its lengths: that is longer than the wait above, which is over by then. One that listens on the
+    very address of the owner waits for one lease (DRIFT) only: the owner does not listen there any more. What is slow
+    is not taken for vacant: time in which the store did not answer does not count. Who is told to take over does so at
+    once, and waits after it: meanwhile it may claim the journal and replay it, but answers nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final, Protocol
+
+from bookkeeper.errors import (
+    BookKeeperError,
+    KeyExistsError,
+    MetadataConflictError,
+    MetadataFormatError,
+    NoSuchKeyError,
+)
+from bookkeeper.gateways.process_location import NOWHERE, OwnLocation, ProcessLocation
+from bookkeeper.meta.store import MetadataStore, Version, settled_create, settled_set
+from bookkeeper.seams import Clock
+
+logger = logging.getLogger(__name__)
+
+LEASE_S: Final = 1.0
+"""How long an owner may answer after the start of its last renewal (D22: at most one second)."""
+
+DRIFT: Final = 1.1
+"""A successor waits this many leases: clocks may run apart by a tenth."""
+
+VACANT_AFTER: Final = 1.5
+"""One that stands by takes over when the owner has not renewed its lease for so many of its lengths."""
+
+LOOKS: Final = 5
+"""So many times in a lease one that stands by looks whether it was renewed."""
+
+RELEASE_S: Final = 2.0
+"""How long a store that is away is waited for, to tell it that a lease is given up: it has run out by then."""
+
+RETRY_S: Final = 0.2
+"""Pause after the store could not be asked."""
+
+
+class LeaseLostError(Exception):
+    """Another gateway took the lease over."""
+
+
+class NamespaceOwnedError(BookKeeperError):
+    """Another gateway owns the namespace, and answers for it."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"the gateway at {address} owns this namespace and renews its lease: use that one, stop it, or take the "
+            "namespace over (take_over=True; bk gateway webhdfs --take-over)"
+        )
+        self.address = address
+
+
+class LeaseEntry(Enum):
+    """How to come to a lease."""
+
+    IF_VACANT = "if vacant"
+    """Not if somebody else is seen to renew it: then NamespaceOwnedError."""
+    WHEN_VACANT = "when vacant"
+    """Wait until nobody else renews it."""
+    TAKE_OVER = "take over"
+    """At once, from whomever."""
+
+
+class Lease(Protocol):
+    """The right to answer."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is certain, now, that nobody else has it."""
+
+    @property
+    def others_seen(self) -> int:
+        """How many times somebody else was seen to write it. One more means: at that moment it was alive."""
+
+    @property
+    def other(self) -> str | None:
+        """The address of whoever else was seen last to have it; None if nobody else is known to."""
+
+    async def acquire(self, entry: LeaseEntry) -> None:
+        """Our name stands there, and is renewed from now on. It is not held before those who had it are waited for:
+        see :meth:`alone`.
+
+        Raises:
+            NamespaceOwnedError: for IF_VACANT only.
+        """
+
+    async def alone(self) -> None:
+        """Wait until it is held.
+
+        Raises:
+            LeaseLostError: somebody else took it meanwhile.
+        """
+
+    async def lost(self) -> None:
+        """Wait until someone else has it. Being unable to renew is no loss: it may come back."""
+
+    async def release(self) -> None:
+        """Give it up, so that a successor need not wait. Idempotent."""
+
+
+class SoleOwner:
+    """For a journal that one process locks: nobody else can be the owner."""
+
+    is_held = True
+    others_seen = 0
+    other = None
+
+    async def acquire(self, entry: LeaseEntry) -> None:
+        """At once."""
+
+    async def alone(self) -> None:
+        """We are."""
+
+    async def lost(self) -> None:
+        await asyncio.Event().wait()
+
+    async def release(self) -> None:
+        """Nothing to give up."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseValue:
+    """What stands in the metadata store."""
+
+    epoch: int
+    owner: str
+    """Unique to one gateway process."""
+    address: str
+    """Where it answers, for people and for ``bk``."""
+    lease_ms: int
+    released: bool = False
+    alone: bool = False
+    """Whoever had it before this owner could not hold it any more when this was written."""
+    place: ProcessLocation | None = None
+
+    def encode(self) -> bytes:
+        fields: dict[str, Any] = {"epoch": self.epoch, "owner": self.owner, "address": self.address}
+        fields |= {"lease_ms": self.lease_ms, "released": self.released, "alone": self.alone}
+        if self.place is not None:
+            fields["place"] = self.place.fields()
+        return json.dumps(fields).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> LeaseValue:
+        """Raises ValueError, KeyError, TypeError: not a lease."""
+        f = json.loads(data)
+        place = None
+        with suppress(ValueError, KeyError, TypeError):  # of one that speaks otherwise nothing is known
+            place = ProcessLocation.of(f["place"])
+        epoch, lease_ms = int(f["epoch"]), int(f["lease_ms"])
+        released, alone = bool(f["released"]), bool(f.get("alone", False))
+        return cls(epoch, str(f["owner"]), str(f["address"]), lease_ms, released, alone, place)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSighting:
+    """A version of the lease, and when it was there for certain: its writer had sent it before ``at``."""
+
+    value: LeaseValue
+    version: Version
+    at: float
+
+
+class StoreLease:
+    """A lease at one path of a metadata store."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        path: str,
+        clock: Clock,
+        *,
+        owner: str,
+        address: str,
+        lease_s: float = LEASE_S,
+        here: OwnLocation = NOWHERE,
+    ) -> None:
+        self._store = store
+        self._path = path
+        self._clock = clock
+        self._owner = owner
+        self._address = address
+        self._lease_s = lease_s
+        self._here = here
+        self._valid_until = float("-inf")
+        self._alone_from = float("-inf")
+        """When those who had the lease before our claim ``_value`` cannot hold it any more."""
+        self._version: Version | None = None
+        self._value: LeaseValue | None = None
+        """What we wrote last, as far as we know."""
+        self._renewing: asyncio.Task[None] | None = None
+        self.others_seen = 0
+        self.other: str | None = None
+
+    @property
+    def is_held(self) -> bool:
+        return self._alone_from <= self._clock.monotonic() < self._valid_until
+
+    @property
+    def epoch(self) -> int:
+        """0 before the first ``acquire``."""
+        return self._value.epoch if self._value else 0
+
+    async def acquire(self, entry: LeaseEntry) -> None:
+        await self._stop()
+        while True:
+            seen = await self._look() if entry is LeaseEntry.TAKE_OVER else await self._until_vacant(entry)
+            try:
+                await self._take(seen)
+            except (MetadataConflictError, KeyExistsError, NoSuchKeyError):
+                continue  # someone else wrote in between: look again
+            except BookKeeperError as error:
+                if not error.retryable:
+                    raise
+                await asyncio.sleep(RETRY_S)
+                continue
+            break
+        if seen is not None and entry is LeaseEntry.TAKE_OVER and not self._is_free(seen.value):
+            logger.warning("the namespace was taken over from the gateway at %s (%s)", seen.value.address, self._path)
+        self.other = None
+        self._renewing = asyncio.get_running_loop().create_task(self._keep_renewing(), name="lease renewal")
+
+    async def alone(self) -> None:
+        assert self._renewing is not None
+        while not self.is_held:
+            if self._renewing.done():
+                raise LeaseLostError(self._gone_to)
+            left, look = self._alone_from - self._clock.monotonic(), self._lease_s / LOOKS
+            await asyncio.sleep(min(left, look) if left > 0 else look)
+
+    async def lost(self) -> None:
+        assert self._renewing is not None
+        await asyncio.wait([self._renewing])
+
+    async def release(self) -> None:
+        value, version = self._value, self._version
+        waited = self._clock.monotonic() >= self._alone_from
+        await self._stop()
+        if version is None or value is None or not waited:
+            return  # whoever had it before us may hold it still: only time can tell a successor
+        try:
+            async with asyncio.timeout(RELEASE_S):
+                await self._store.set(self._path, replace(value, released=True).encode(), version)
+        except (BookKeeperError, TimeoutError):
+            pass  # it runs out by itself
+        self._version = None
+
+    # -- taking it -----------------------------------------------------------------------------------------
+
+    async def _look(self) -> LeaseSighting | None:
+        """What stands there, once the store answers; None: nothing does."""
+        while True:
+            try:
+                return await self._read()
+            except NoSuchKeyError:
+                return None
+            except BookKeeperError as error:
+                if not error.retryable:
+                    raise
+                await asyncio.sleep(RETRY_S)
+
+    async def _read(self) -> LeaseSighting:
+        await self._store.sync(self._path)
+        found = await self._store.get(self._path)
+        try:
+            value = LeaseValue.decode(found.value)
+        except (ValueError, KeyError, TypeError) as error:
+            raise MetadataFormatError(f"{self._path} holds no gateway's lease: {found.value[:200]!r}") from error
+        return LeaseSighting(value, found.version, self._clock.monotonic())
+
+    async def _until_vacant(self, entry: LeaseEntry) -> LeaseSighting | None:
+        """Wait until nobody else has it, or is not seen to renew it for long enough; returns what stands there then."""
+        seen: LeaseSighting | None = None
+        quiet_since = 0.0
+        while True:
+            asked = self._clock.monotonic()
+            now = await self._look()
+            if now is None or self._is_free(now.value):
+                self.other = None
+                return now
+            if seen is None or seen.version != now.version:
+                if seen is not None:
+                    self._note_other(now.value)
+                    if entry is LeaseEntry.IF_VACANT:
+                        raise NamespaceOwnedError(now.value.address)
+                seen, quiet_since = now, now.at
+            else:
+                quiet_since += now.at - asked  # the store was slow for us: maybe for the owner, too
+            patience = DRIFT if self._here.has_address_of(seen.value.place) else VACANT_AFTER
+            if now.at - quiet_since > patience * seen.value.lease_ms / 1000:
+                self.other = None
+                return seen
+            await asyncio.sleep(self._lease_s / LOOKS)
+
+    def _is_free(self, value: LeaseValue) -> bool:
+        return value.released or value.owner == self._owner or self._here.knows_dead(value.place)
+
+    async def _take(self, seen: LeaseSighting | None) -> None:
+        """Write ourselves in, over exactly what was seen."""
+        epoch = seen.value.epoch + 1 if seen else 1
+        alone_from = self._others_end(seen)
+        now = self._clock.monotonic()
+        value = LeaseValue(
+            epoch,
+            self._owner,
+            self._address,
+            round(self._lease_s * 1000),
+            alone=alone_from <= now,
+            place=self._here.place,
+        )
+        if seen is None:
+            version = await settled_create(self._store, self._path, value.encode(), parents=True)
+        else:
+            version = await settled_set(self._store, self._path, value.encode(), seen.version)
+        self._value, self._version, self._alone_from = value, version, alone_from
+        self._valid_until = now + self._lease_s
+
+    def _others_end(self, seen: LeaseSighting | None) -> float:
+        """By our clock: from when on nobody holds it by ``seen`` or anything before it (see above)."""
+        if seen is None or seen.value.released:
+            return float("-inf")
+        value = seen.value
+        if self._value is not None and (value.owner, value.epoch) == (self._owner, self._value.epoch):
+            return self._alone_from
+        if value.alone and self._here.knows_dead(value.place):
+            return float("-inf")
+        return seen.at + value.lease_ms / 1000 * DRIFT
+
+    # -- keeping it ----------------------------------------------------------------------------------------
+
+    async def _keep_renewing(self) -> None:
+        while True:
+            await asyncio.sleep(self._lease_s / 3)
+            try:
+                await self._renew()
+            except LeaseLostError:
+                return
+            except BookKeeperError as error:
+                if not error.retryable:
+                    self._valid_until = float("-inf")
+                    return
+                await asyncio.sleep(min(RETRY_S, self._lease_s / 3))
+
+    async def _renew(self) -> None:
+        """Raises LeaseLostError: someone else has it. Other failures: unknown, try again."""
+        while True:
+            assert self._version is not None and self._value is not None
+            sent = self._clock.monotonic()
+            self._value = replace(self._value, alone=self._alone_from <= sent)
+            try:
+                self._version = await settled_set(self._store, self._path, self._value.encode(), self._version)
+            except (MetadataConflictError, NoSuchKeyError) as error:
+                if await self._was_us():
+                    continue
+                self._valid_until = float("-inf")
+                raise LeaseLostError(self._gone_to) from error
+            self._valid_until = sent + self._lease_s
+            return
+
+    async def _was_us(self) -> bool:
+        """Whether what stands there is our own, by a renewal whose reply was lost (M8); then its version is ours."""
+        try:
+            found = await self._read()
+        except NoSuchKeyError:
+            return False
+        assert self._value is not None
+        if (found.value.owner, found.value.epoch) != (self._owner, self._value.epoch):
+            self._note_other(found.value)
+            return False
+        if found.version == self._version:
+            return False
+        self._version = found.version
+        return True
+
+    def _note_other(self, value: LeaseValue) -> None:
+        self.others_seen += 1
+        self.other = value.address
+
+    @property
+    def _gone_to(self) -> str:
+        return f"the lease went to the gateway at {self.other}" if self.other else "the lease is gone"
+
+    async def _stop(self) -> None:
+        self._valid_until = float("-inf")
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait([self._renewing])
+            self._renewing = None

@@ -1,0 +1,233 @@
+"""The gateway's port: who comes is counted before anything is made of them, then handed to the HTTP library.
+
+asyncio's own servers make a protocol, and begin the TLS handshake, for whoever is accepted, and tell nobody: neither
+could be limited. Here sockets are accepted by hand and given to the loop one by one (``connect_accepted_socket``, the
+same on asyncio and uvloop), each with the TLS context that holds at that moment (X6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Final
+
+from bookkeeper.gateways.connection_limits import ConnectionLimits, ConnectionTable
+from bookkeeper.gateways.rate_limited_log import RateLimitedLogger
+from bookkeeper.ids import Address
+from bookkeeper.seams import Clock
+
+logger = logging.getLogger(__name__)
+
+BACKLOG: Final = 1024
+"""Connections that may wait to be accepted."""
+
+AT_ONCE: Final = 64
+"""Accepted in one go; then others have their turn."""
+
+PAUSE_S: Final = 1.0
+"""Nobody is accepted for so long when the system has no more descriptors."""
+
+_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+_ADVICE: Final = {
+    errno.EADDRINUSE: "; stop who listens there, or listen on another port",
+    errno.EACCES: "; ports below 1024 are the administrator's",
+    errno.EADDRNOTAVAIL: "; that is no address of this machine",
+}
+
+Factory = Callable[[int], asyncio.Protocol]
+"""Makes the protocol of a connection, by its number."""
+
+
+class BoundSockets:
+    """Sockets that listen: whoever comes waits, until :class:`CountedListener` accepts them. So a place can be had
+    before anything else is begun."""
+
+    def __init__(self, sockets: list[socket.socket]) -> None:
+        self._sockets = sockets
+        name = sockets[0].getsockname()
+        self.address = Address(name[0], name[1])
+        """Where (port 0 resolved)."""
+
+    def take(self) -> list[socket.socket]:
+        """They are the caller's to close from now on."""
+        sockets, self._sockets = self._sockets, []
+        return sockets
+
+    def close(self) -> None:
+        """Who waits is cut off. Idempotent."""
+        for listening in self.take():
+            listening.close()
+
+
+async def bind(listen: Address) -> BoundSockets:
+    """Have the address.
+
+    Raises:
+        CannotListenError: it cannot be had.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(
+            listen.host or None, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise CannotListenError(error.errno, f"{listen} cannot be listened on: {error.strerror or error}") from error
+    sockets: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, place in dict.fromkeys(found):
+            sockets.append(_bound(family, kind, protocol, place))
+    except BaseException:
+        for each in sockets:
+            each.close()
+        raise
+    return BoundSockets(sockets)
+
+
+class CannotListenError(OSError):
+    """The address cannot be had. Reads as a sentence."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+class CountedListener:
+    """Listens, until closed."""
+
+    def __init__(
+        self, factory: Factory, limits: ConnectionLimits, clock: Clock, tls: Callable[[], ssl.SSLContext] | None = None
+    ) -> None:
+        """``tls``: the context for the next handshake; None: no TLS. Whoever makes protocols calls :meth:`ended`."""
+        self._factory = factory
+        self._limits = limits
+        self._tls = tls
+        self._crowd = ConnectionTable(limits)
+        self._sockets: list[socket.socket] = []
+        self._arrivals: dict[int, asyncio.Task[None]] = {}
+        """Until the protocol has its connection."""
+        self._paused: asyncio.TimerHandle | None = None
+        self._last = 0
+        self._log = RateLimitedLogger(logger, clock)
+        self._failed = RateLimitedLogger(logger, clock)
+        self.refused = 0
+        """Connections that were closed because there were too many, of whatever kind."""
+
+    @property
+    def connections(self) -> int:
+        return len(self._crowd)
+
+    @property
+    def handshakes(self) -> int:
+        return self._crowd.handshakes
+
+    async def start(self, listen: Address | BoundSockets) -> Address:
+        """Accept from now on; returns where (port 0 resolved).
+
+        Raises:
+            CannotListenError: the address cannot be had.
+        """
+        bound = listen if isinstance(listen, BoundSockets) else await bind(listen)
+        self._sockets = bound.take()
+        for listening in self._sockets:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+        return bound.address
+
+    def ended(self, number: int) -> None:
+        """The connection is gone."""
+        self._crowd.leave(number)
+
+    def close(self) -> None:
+        """Accept nothing more, end handshakes; connections that stand are not touched. Idempotent."""
+        self._stop_accepting()
+        if self._paused is not None:
+            self._paused.cancel()
+            self._paused = None
+        for listening in self._sockets:
+            listening.close()
+        self._sockets.clear()
+        for task in self._arrivals.values():
+            task.cancel()
+
+    # -- accepting -------------------------------------------------------------------------------------
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(AT_ONCE):
+            try:
+                connection, place = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._failed.warning("a connection cannot be accepted: %s", error)
+                if error.errno in _EXHAUSTED:
+                    self._stop_accepting()
+                    self._paused = asyncio.get_running_loop().call_later(PAUSE_S, self._go_on)
+                return
+            self._arrived(connection, str(place[0]))
+
+    def _stop_accepting(self) -> None:
+        for listening in self._sockets:
+            asyncio.get_running_loop().remove_reader(listening)
+
+    def _go_on(self) -> None:
+        self._paused = None
+        for listening in self._sockets:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    def _arrived(self, connection: socket.socket, host: str) -> None:
+        self._last += 1
+        number = self._last
+        verdict = self._crowd.arrive(number, host, shakes=self._tls is not None)
+        if verdict.refused is not None:
+            connection.close()
+            self._turned_away(host, verdict.refused)
+            return
+        if verdict.gives_way is not None:
+            self._arrivals[verdict.gives_way].cancel()
+            self._turned_away("another address", "its TLS handshake gave way to one from elsewhere")
+        connection.setblocking(False)
+        task = asyncio.get_running_loop().create_task(self._hand_over(connection, number), name="gateway connection")
+        self._arrivals[number] = task
+        task.add_done_callback(lambda done: self._settled(done, connection, number))
+
+    def _settled(self, done: asyncio.Task[None], connection: socket.socket, number: int) -> None:
+        """A task that was cancelled before its first step has done nothing: so this is done here."""
+        del self._arrivals[number]
+        if not done.cancelled() and done.exception() is None:
+            self._crowd.shaken(number)
+            return
+        self._crowd.leave(number)
+        connection.close()
+        if not done.cancelled():
+            logger.debug("a connection came to nothing: %s", done.exception())
+
+    def _turned_away(self, host: str, reason: str) -> None:
+        self.refused += 1
+        self._log.warning("a connection from %s is closed: %s", host, reason)
+
+    async def _hand_over(self, connection: socket.socket, number: int) -> None:
+        """With TLS this takes as long as the handshake; OSError if it is bad, or does not end in time."""
+        tls = None if self._tls is None else self._tls()
+        timeout_s = None if tls is None else self._limits.handshake_s
+        await asyncio.get_running_loop().connect_accepted_socket(
+            lambda: self._factory(number), connection, ssl=tls, ssl_handshake_timeout=timeout_s
+        )
+
+
+def _bound(family: int, kind: int, protocol: int, place: tuple[object, ...]) -> socket.socket:
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.setblocking(False)
+        listening.bind(place)
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        told = f"{place[0]}:{place[1]} cannot be listened on: {error.strerror}{_ADVICE.get(error.errno or 0, '')}"
+        raise CannotListenError(error.errno, told) from error
+    return listening

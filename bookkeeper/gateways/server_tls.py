@@ -1,0 +1,100 @@
+"""The gateway's certificates: read at the start, looked at again while it runs.
+
+The files are read as a bookie's are (:class:`bookkeeper.real.FileTls`: X3, X4, X43). Each handshake takes the newest
+set that could be read whole, all of it: to exchange the context inside a handshake (which OpenSSL lets a server do when
+it is told a host's name) would leave it with the first set's rules. Connections that stand keep theirs (X6), unless
+their certificate was revoked meanwhile (X15).
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from dataclasses import dataclass
+
+from bookkeeper import seams
+from bookkeeper.auth.certificate import not_after
+from bookkeeper.errors import ConfigError, require
+from bookkeeper.gateways.revocations import Revocations
+from bookkeeper.real import FileTls
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTlsFiles:
+    """PEM files of the gateway's side."""
+
+    certificate: str
+    """The gateway's certificate, followed by its chain."""
+    key: str
+    """Its private key, without a password, for its owner's eyes only (X43)."""
+    client_ca: str | None = None
+    """Who vouches for clients; None: they are not asked for a certificate. Revocation lists in it are heeded."""
+    crl: str | None = None
+    """Revocation lists, if they are not in ``client_ca``: one for each authority that clients' certificates are of."""
+    client_certificates: str = "required"
+    """``required``: a client without one is not served. ``optional``: it may show a token instead."""
+
+    def __post_init__(self) -> None:
+        require(bool(self.certificate and self.key), "--tls-cert and --tls-key together")
+        require(self.crl is None or self.client_ca is not None, "--tls-crl only with --client-ca")
+        require(self.client_certificates in ("required", "optional"), "client certificates are required or optional")
+
+
+class ServerCertificates:
+    """What the listener shows, and asks for.
+
+    Raises:
+        ConfigError: the files cannot be read, do not belong together, or others may read the key.
+    """
+
+    def __init__(self, files: ServerTlsFiles) -> None:
+        self._trusted = [path for path in (files.client_ca, files.crl) if path is not None]
+        self._tls = FileTls(
+            seams.TlsFiles(
+                server=True,
+                cert=files.certificate,
+                key=files.key,
+                ca=files.client_ca,
+                crl=files.crl,
+                anonymous=files.client_certificates == "optional",
+            )
+        )
+        self.revocations = self._read_revocations()
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """For the next handshake."""
+        return self._tls.context
+
+    @property
+    def not_after(self) -> float:
+        """When the certificate ends, in seconds since 1970."""
+        assert self._tls.certificate is not None
+        return not_after(self._tls.certificate)
+
+    def refresh(self) -> bool:
+        """Look for changed files; whether there were any that are now in use. What cannot be read is not used."""
+        try:
+            changed = self._tls.refresh()
+            if changed:
+                self.revocations = self._read_revocations()
+        except ConfigError as error:
+            logger.warning("the changed TLS files are not used, the old ones stay: %s", error)
+            return False
+        if changed:
+            logger.info("new certificates are in use")
+        return changed
+
+    def _read_revocations(self) -> Revocations:
+        """OpenSSL has taken the files by now, and refuses who is on a list: this is for connections that stand."""
+        text = ""
+        try:
+            for path in self._trusted:
+                with open(path, encoding="ascii", errors="replace") as file:
+                    text += file.read() + "\n"
+            return Revocations.parse(text)
+        except (OSError, ValueError) as error:
+            logger.warning("%s: no connection is ended for what this revokes: %s", ", ".join(self._trusted), error)
+            return Revocations()

@@ -1,0 +1,44 @@
+"""The real Apache BookKeeper, in Java, as child processes: for tests, the demo and benchmarks.
+
+    from bookkeeper.launchers.apache import ApacheBookie, apache_init, jars, shell
+
+    apache_init(zookeeper.uri, directory)
+    with ApacheBookie(directory / "java-1", zookeeper.uri) as bookie:
+        print(bookie.bookie_id, shell("listbookies", "-rw", uri=zookeeper.uri, directory=directory))
+
+Nothing of Apache's is in this tree: :func:`jars` has Maven fetch the official release into a cache once.
+
+Read in this order
+    jars        the class path: version, cache, what is said when Maven, Java or the network is missing
+    process     one Java program as a child: arguments, log, end, kill
+    settings    configuration files: what a bookie on 127.0.0.1 needs, what makes it small, what makes it quick
+    bookie      a bookie, started until it really answers
+    shell       ``bookkeeper shell``; a new cluster
+
+All of it blocks: call it outside of a loop, or in a thread that lives as long as the processes shall (a child ends
+with the thread that started it).
+"""
+
+from bookkeeper.launchers.apache.bookie import ApacheBookie
+from bookkeeper.launchers.apache.jars import VERSION, jars, whats_missing
+from bookkeeper.launchers.apache.process import QUICK_START, RELEASE, JavaProcess, java_command, run_to_end
+from bookkeeper.launchers.apache.settings import QUICK_ADDS, SMALL, client_settings, java_uri
+from bookkeeper.launchers.apache.shell import apache_init, shell
+
+__all__ = [
+    "QUICK_ADDS",
+    "QUICK_START",
+    "RELEASE",
+    "SMALL",
+    "VERSION",
+    "ApacheBookie",
+    "JavaProcess",
+    "apache_init",
+    "client_settings",
+    "jars",
+    "java_command",
+    "java_uri",
+    "run_to_end",
+    "shell",
+    "whats_missing",
+]

@@ -1,0 +1,110 @@
+"""The class path of Apache BookKeeper: fetched by Maven into a cache, once per version.
+
+The cache is ``$XDG_CACHE_HOME`` (or ``~/.cache``) ``/bookkeeper-py/apache-VERSION``. It is there completely or not at
+all: Maven fills a directory beside it, which is then renamed. Two processes that ask at once wait for each other.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from bookkeeper.errors import ConfigError
+from bookkeeper.launchers.java import find_java
+
+VERSION: Final = "4.17.3"
+"""The release that everything here is measured against and proven with."""
+_TIMEOUT_S: Final = 600
+_OFFLINE: Final = ("Unknown host", "Connection refused", "Connect timed out", "Network is unreachable", "offline mode")
+
+
+def jars(environment: Mapping[str, str] | None = None) -> str:
+    """The class path; the first call on a machine downloads about 60 MB. Blocking.
+
+    Args:
+        environment: instead of the process's: where HOME, PATH, XDG_CACHE_HOME and JAVA_HOME come from.
+
+    Raises:
+        ConfigError: no Java, or (when nothing is cached) no ``mvn``, no network, or Maven failed; says which.
+    """
+    environment = os.environ if environment is None else environment
+    find_java(environment)
+    cache = cache_directory(environment)
+    if not cache.is_dir():
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(cache.with_name(f"{cache.name}.lock")):
+            if not cache.is_dir():
+                _resolve(cache, environment)
+    return os.pathsep.join(str(jar) for jar in sorted(cache.glob("*.jar")))
+
+
+def whats_missing(environment: Mapping[str, str] | None = None) -> str | None:
+    """Why Apache's programs cannot be run here, or None. Downloads nothing: tests ask it while they are collected."""
+    environment = os.environ if environment is None else environment
+    try:
+        find_java(environment)
+    except ConfigError as error:
+        return str(error)
+    if cache_directory(environment).is_dir() or _maven(environment):
+        return None
+    return f"Apache BookKeeper {VERSION} is not in {cache_directory(environment)}, and there is no mvn to fetch it"
+
+
+def cache_directory(environment: Mapping[str, str]) -> Path:
+    """Where the jars of this version are kept."""
+    base = environment.get("XDG_CACHE_HOME") or str(Path(environment.get("HOME", "~")).expanduser() / ".cache")
+    return Path(base) / "bookkeeper-py" / f"apache-{VERSION}"
+
+
+def _maven(environment: Mapping[str, str]) -> str | None:
+    return shutil.which("mvn", path=environment.get("PATH", ""))
+
+
+def _resolve(cache: Path, environment: Mapping[str, str]) -> None:
+    maven = _maven(environment)
+    if maven is None:
+        raise ConfigError(
+            f"Apache BookKeeper {VERSION} is fetched by Maven, and there is no mvn on the PATH: install maven, or copy "
+            f"the jars of another machine's {cache} to the same place"
+        )
+    with tempfile.TemporaryDirectory(dir=cache.parent, prefix=f"{cache.name}.") as temporary:
+        pom = Path(temporary) / "pom.xml"
+        pom.write_bytes(files(__package__).joinpath("pom.xml").read_bytes())
+        fetched = Path(temporary) / "jars"
+        said = _run_maven(maven, pom, fetched, environment)
+        if not list(fetched.glob(f"bookkeeper-server-{VERSION}.jar")):
+            raise ConfigError(f"mvn brought no bookkeeper-server-{VERSION}.jar: {said[-1000:]}")
+        fetched.rename(cache)
+
+
+def _run_maven(maven: str, pom: Path, into: Path, environment: Mapping[str, str]) -> str:
+    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+    scope = ("-DincludeScope=runtime", f"-DoutputDirectory={into}")
+    command = [maven, "--batch-mode", "--quiet", "-f", str(pom), goal, *scope]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=dict(environment), check=False
+        )
+    except subprocess.TimeoutExpired as expired:
+        raise ConfigError(f"mvn did not fetch Apache BookKeeper {VERSION} within {_TIMEOUT_S} s") from expired
+    said = f"{done.stdout}{done.stderr}".strip()
+    if done.returncode:
+        why = "no network, or no way to Maven Central" if any(sign in said for sign in _OFFLINE) else "mvn failed"
+        raise ConfigError(f"Apache BookKeeper {VERSION} could not be fetched: {why}. {said[-1000:]}")
+    return said
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One process at a time; the kernel lets go when it ends, however."""
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

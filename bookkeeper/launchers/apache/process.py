@@ -1,0 +1,176 @@
+"""One Java program of Apache's as a child process. What it prints and logs goes to one file in its directory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from bookkeeper.errors import BookieUnavailableError
+from bookkeeper.launchers.apache.jars import jars
+from bookkeeper.launchers.java import find_java
+from bookkeeper.launchers.zookeeper import tied_to_parent
+
+QUICK_START: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData")
+"""For tests: up in a second, small, and not fast."""
+RELEASE: Final = (
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=10",
+    "-XX:+ParallelRefProcEnabled",
+    "-XX:+DisableExplicitGC",
+    "-XX:-UsePerfData",
+)
+"""For benchmarks: what the release's scripts choose, without what depends on the number of cores."""
+_NETTY: Final = (
+    "-Dio.netty.leakDetectionLevel=disabled",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "--add-opens=java.base/java.io=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    "--add-opens=java.base/java.util.zip=ALL-UNNAMED",
+    "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
+)
+_POLL_S: Final = 0.05
+
+_LOGGING: Final = """<?xml version="1.0" encoding="UTF-8"?>
+<Configuration status="WARN">
+  <Appenders><Console name="out" target="SYSTEM_OUT">
+    <PatternLayout pattern="%d{{ISO8601}} %-5p %c{{1}} %t %m%n"/>
+  </Console></Appenders>
+  <Loggers>
+    <Logger name="org.apache.zookeeper" level="WARN"/>
+    <Root level="{level}"><AppenderRef ref="out"/></Root>
+  </Loggers>
+</Configuration>
+"""
+
+
+def java_command(
+    directory: Path,
+    main: str,
+    *arguments: str,
+    heap_mb: int = 256,
+    options: Sequence[str] = QUICK_START,
+    more_jars: Sequence[str] = (),
+    level: str = "INFO",
+) -> list[str]:
+    """The command that runs one of Apache's classes.
+
+    Args:
+        directory: where its logging configuration is written.
+        main: the class, with its package.
+        heap_mb: heap, and as much again for Netty's direct memory.
+        options: arguments of the JVM.
+        more_jars: added to the class path.
+        level: of its log.
+
+    Raises:
+        ConfigError: no Java, or Apache's jars cannot be had; see :func:`~bookkeeper.launchers.apache.jars.jars`.
+    """
+    class_path = os.pathsep.join([jars(), *more_jars])
+    directory.mkdir(parents=True, exist_ok=True)
+    logging = directory / f"log4j2-{level}.xml"
+    logging.write_text(_LOGGING.format(level=level))
+    memory = (f"-Xmx{heap_mb}m", f"-XX:MaxDirectMemorySize={heap_mb}m", f"-Djava.io.tmpdir={directory}")
+    java = [find_java().executable, *memory, *options, *_NETTY, f"-Dlog4j2.configurationFile={logging}"]
+    return [*java, "-cp", class_path, main, *arguments]
+
+
+class JavaProcess:
+    """A child that can be started again after it has ended. All methods block."""
+
+    def __init__(self, name: str, directory: Path, command: Sequence[str]) -> None:
+        self.name = name
+        self.directory = directory
+        self._command = tuple(command)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said_from = 0
+
+    @property
+    def log(self) -> Path:
+        """Everything it said, of all its lives."""
+        return self.directory / f"{self.name}.log"
+
+    @property
+    def said(self) -> str:
+        """What it said since it was last started."""
+        return self.log.read_bytes()[self._said_from :].decode(errors="replace") if self.log.exists() else ""
+
+    @property
+    def running(self) -> bool:
+        """Whether it has been started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        """None: it does not run."""
+        return self._process.pid if self._process is not None and self.running else None
+
+    def launch(self) -> None:
+        """Start it and do not wait. It ends with the thread that calls this."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._said_from = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                tied_to_parent(self._command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory
+            )
+
+    def wait_until(self, ready: Callable[[], bool], timeout_s: float, what: str) -> None:
+        """Poll until it is ready.
+
+        Raises:
+            BookieUnavailableError: it ended first, or was not ready in time; says what it said last. It is killed.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not ready():
+            if not self.running or time.monotonic() > deadline:
+                how = f"not {what} within {timeout_s:.0f} s" if self.running else f"ended before it was {what}"
+                said = self.said[-3000:]
+                self.kill()
+                raise BookieUnavailableError(f"Apache's {self.name} {how} ({self.log}): {said}")
+            time.sleep(_POLL_S)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal, if it runs: SIGSTOP holds it in its tracks, SIGCONT lets it go on."""
+        if self._process is not None and self.running:
+            self._process.send_signal(number)
+
+    def stop(self, timeout_s: float = 20.0) -> None:
+        """Ask it to end, and wait; kill it if it does not. Idempotent."""
+        self.send(signal.SIGCONT)
+        self.send(signal.SIGTERM)
+        try:
+            self.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """kill -9, and wait until it is gone. Idempotent."""
+        self.send(signal.SIGKILL)
+        self.wait(None)
+
+    def wait(self, timeout_s: float | None) -> int | None:
+        """Its exit status; None: it was never started."""
+        return None if self._process is None else self._process.wait(timeout_s)
+
+
+def run_to_end(command: Sequence[str], timeout_s: float) -> tuple[int, str]:
+    """Run a command to its end: its exit status and all that it said.
+
+    Raises:
+        subprocess.TimeoutExpired: it took too long, and was killed.
+    """
+    done = subprocess.run(
+        tied_to_parent(command),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=timeout_s,
+        check=False,
+    )
+    return done.returncode, done.stdout.decode(sys.stdout.encoding or "utf-8", errors="replace")

@@ -1,0 +1,424 @@
+"""Registration and discovery of bookies.
+
+* A writable bookie has an ephemeral value ``available/<id>``, a read-only one ``available/readonly/<id>``. Changing
+  over creates the new one first, so for a moment both exist: such a bookie counts as writable.
+* **V5, Z7** After a session is lost the registration is made again by itself, in its present mode. A value that
+  belongs to another session is waited out, never deleted; whether it is ours is decided by its owner.
+* **A11** A bookie with a cookie is registered only while it has one: one that was forgotten does not come back.
+* **Z5** Who watches the bookies is also called on a timer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from bookkeeper.errors import (
+    BookieUnavailableError,
+    ClientClosedError,
+    CookieError,
+    IllegalOperationError,
+    KeyExistsError,
+    MetadataConflictError,
+    MetadataError,
+    MetadataRolledBackError,
+    MetadataUnavailableError,
+    NoClusterError,
+    NoSuchKeyError,
+    SessionExpiredError,
+)
+from bookkeeper.ids import Address, BookieId
+from bookkeeper.meta.records import service_info
+from bookkeeper.meta.records.cookies import Cookies
+from bookkeeper.meta.records.paths import Paths
+from bookkeeper.meta.records.service_info import ServiceInfo
+from bookkeeper.meta.store import Check, Create, Delete, MetadataStore, SessionState, Version, Watch, parent_of
+
+_log = logging.getLogger(__name__)
+
+FOREIGN_WAIT_S: Final = 15.0
+"""How long a first registration waits for another session's value of the same id to go; a later one waits for ever."""
+
+RELIST_S: Final = 30.0
+"""Seconds between the calls of a watch's timer."""
+
+RETRY_S: Final = 0.5
+"""Pause after a registration failed for want of the store."""
+
+GOODBYE_S: Final = 2.0
+"""How long a bookie that goes waits for the store to take its registration away."""
+
+_READ_ONLY_NAME: Final = "readonly"
+
+
+class Registration:
+    """A bookie's presence, kept up until it is unregistered."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        paths: Paths,
+        bookie: BookieId,
+        info: bytes,
+        read_only: bool,
+        with_cookie: bool = False,
+    ) -> None:
+        self._store = store
+        self._bookie = bookie
+        self._cookie = paths.cookie(bookie) if with_cookie else None
+        self._told = False
+        """Was it said that the bookie was forgotten?"""
+        self._places = {False: paths.available_bookie(bookie), True: paths.read_only_bookie(bookie)}
+        self._info = info
+        self._read_only = read_only
+        self._wake = asyncio.Event()
+        self._published = asyncio.Event()
+        self._session = 0
+        self._watches: list[Watch] = []
+        self._keeper: asyncio.Task[None] | None = None
+
+    @property
+    def read_only(self) -> bool:
+        """The mode that was asked for last."""
+        return self._read_only
+
+    @property
+    def present(self) -> bool:
+        """The value is there and ours, as far as is known (never while the session is in doubt)."""
+        return (
+            self._published.is_set()
+            and self._session == self._store.session_id
+            and self._store.session is SessionState.CONNECTED
+        )
+
+    async def set_read_only(self, read_only: bool) -> None:
+        """Change the mode; returns when it is published, retries by itself through an outage."""
+        if read_only != self._read_only:
+            self._read_only = read_only
+            self._published.clear()
+            self._wake.set()
+        await self._published.wait()
+
+    async def unregister(self, timeout_s: float = GOODBYE_S) -> None:
+        """Go. Idempotent. With a store that does not answer within ``timeout_s`` the registration stays until the
+        session ends."""
+        if self._keeper is None:
+            return
+        for watch in self._watches:
+            watch.close()
+        self._keeper.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._keeper
+        self._keeper = None
+        self._published.clear()
+        try:
+            async with asyncio.timeout(timeout_s):
+                for path in self._places.values():
+                    await self._withdraw(path)
+        except (SessionExpiredError, ClientClosedError):
+            pass
+        except MetadataRolledBackError as error:  # nothing is written there any more (M10)
+            _log.info("%s goes with the session: %s", self._places[self._read_only], error)
+        except (MetadataUnavailableError, TimeoutError):
+            _log.warning(
+                "the metadata service does not answer: %s stays registered until the service ends its session",
+                self._bookie,
+            )
+
+    async def start(self, foreign_wait_s: float) -> None:
+        """Publish for the first time, then keep it published."""
+        try:
+            async with asyncio.timeout(foreign_wait_s):
+                await self._publish()
+        except TimeoutError as error:
+            raise KeyExistsError(f"{self._places[self._read_only]} belongs to another session") from error
+        self._watches = [self._store.watch(path, self._wake.set) for path in self._places.values()]
+        self._keeper = asyncio.create_task(self._keep(), name=f"registration {self._places[False]}")
+
+    async def _keep(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._publish()
+            except ClientClosedError:
+                return
+            except (MetadataError, CookieError, OSError) as error:
+                self._published.clear()
+                if isinstance(error, CookieError) and not self._told:
+                    self._told = True
+                    _log.critical("A11: %s; it is not registered any more", error)
+                await asyncio.sleep(RETRY_S)
+                self._wake.set()
+
+    async def _publish(self) -> None:
+        """Make the value of the present mode ours, then drop the other mode's."""
+        while True:
+            read_only, session = self._read_only, self._store.session_id
+            if not await self._claim(self._places[read_only]):
+                continue
+            await self._withdraw(self._places[not read_only])
+            if read_only is self._read_only and session == self._store.session_id:
+                self._session = session
+                self._published.set()
+                return
+
+    async def _claim(self, path: str) -> bool:
+        """Create the value, or find it to be ours (Z7); False: the session has ended.
+
+        What was published in this session is only looked at: a write that can but fail would go through the service's
+        log, before the writes of those who have just found this bookie.
+        """
+        if self.present:
+            with contextlib.suppress(NoSuchKeyError):
+                if await self._is_ours(path) and await self._is_known():
+                    return True
+        while True:
+            try:
+                await self._create(path)
+                return True
+            except KeyExistsError:
+                pass
+            except MetadataUnavailableError:
+                await self._store.sync(path)
+            except SessionExpiredError:
+                return False
+            try:
+                if await self._is_ours(path):
+                    return True
+                await self._wait_out(path)
+            except NoSuchKeyError:
+                continue
+
+    async def _create(self, path: str) -> None:
+        """Raises: CookieError: the bookie was forgotten; found in the very write that would register it (A11)."""
+        if self._cookie is None:
+            await self._store.create(path, self._info, ephemeral=True, parents=True)
+            return
+        while True:
+            try:
+                await self._store.multi([Check(self._cookie, None), Create(path, self._info, ephemeral=True)])
+                return
+            except NoSuchKeyError as error:
+                await self._store.sync(self._cookie)
+                if await self._store.exists(self._cookie) is None:
+                    raise CookieError(
+                        f"the cluster has forgotten {self._bookie} (bk bookies forget): empty its directories to let "
+                        "it join as a new bookie"
+                    ) from error
+            with contextlib.suppress(KeyExistsError):
+                await self._store.create(parent_of(path), parents=True)
+
+    async def _is_known(self) -> bool:
+        """It has a cookie, or needs none (A11). Asked after :meth:`_is_ours`, which has synced."""
+        return self._cookie is None or await self._store.exists(self._cookie) is not None
+
+    async def _is_ours(self, path: str) -> bool:
+        """Raises: NoSuchKeyError."""
+        await self._store.sync(path)
+        return await self._store.owner(path) == self._store.session_id
+
+    async def _wait_out(self, path: str) -> None:
+        """Wait until a foreign value may have gone. Only then is a watch set: a new watch fires once, for everyone
+        who watches this path, and ours would find its own value and watch again, for ever."""
+        gone = asyncio.Event()
+        watch = self._store.watch(path, gone.set)
+        try:
+            if not await self._is_ours(path):
+                await gone.wait()
+        finally:
+            watch.close()
+
+    async def _withdraw(self, path: str) -> None:
+        """Delete the value if it is ours."""
+        while True:
+            try:
+                if await self._store.owner(path) == self._store.session_id:
+                    await self._store.delete(path, None)
+                return
+            except NoSuchKeyError:
+                return
+            except MetadataUnavailableError:
+                await self._store.sync(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Incarnation:
+    """One life of a bookie, as the store tells it. A bookie of ours counts each start in a value that outlives its
+    cookie, and does so before it looks which ledgers name it; of any other the cookie tells, which is another one when
+    it has joined again with an empty disk."""
+
+    conditions: tuple[Check, ...]
+    """Of a write that holds in this life only."""
+    cookie_created_txn: int
+    """0: it has no cookie."""
+
+
+class Bookies:
+    """The bookies of one cluster."""
+
+    def __init__(self, store: MetadataStore, paths: Paths, cookies: Cookies) -> None:
+        self._store = store
+        self._paths = paths
+        self._cookies = cookies
+        self._last_seen: dict[BookieId, ServiceInfo] = {}
+
+    async def register(
+        self,
+        bookie: BookieId,
+        info: ServiceInfo,
+        *,
+        read_only: bool = False,
+        foreign_wait_s: float = FOREIGN_WAIT_S,
+        with_cookie: bool = False,
+    ) -> Registration:
+        """Publish a bookie and keep it published; ``with_cookie``: only while it has a cookie (A11).
+
+        Raises:
+            CookieError: ``with_cookie``, and it has none.
+            KeyExistsError: another live session holds this id and did not go within ``foreign_wait_s``.
+        """
+        registration = Registration(self._store, self._paths, bookie, service_info.encode(info), read_only, with_cookie)
+        await registration.start(foreign_wait_s)
+        return registration
+
+    async def writable(self) -> list[BookieId]:
+        """Bookies that take new entries, sorted. Raises: NoClusterError."""
+        return await self._names(self._paths.available)
+
+    async def read_only(self) -> list[BookieId]:
+        """Bookies that are registered as read-only and not as writable, sorted. Raises: NoClusterError."""
+        writable = set(await self.writable())
+        try:
+            return [bookie for bookie in await self._names(self._paths.read_only) if bookie not in writable]
+        except NoClusterError:
+            return []
+
+    async def address(self, bookie: BookieId) -> Address:
+        """Where a registered bookie listens; while the store is out of reach, where it was last seen.
+
+        Raises:
+            BookieUnavailableError: it is not registered.
+        """
+        return (await self.service_info(bookie)).address(bookie)
+
+    async def service_info(self, bookie: BookieId) -> ServiceInfo:
+        """What a registered bookie publishes; while the store is out of reach, what was seen last.
+
+        Raises:
+            BookieUnavailableError: it is not registered.
+        """
+        seen = self._last_seen.get(bookie)
+        if seen is not None and self._store.session is not SessionState.CONNECTED:
+            return seen
+        for path in (self._paths.available_bookie(bookie), self._paths.read_only_bookie(bookie)):
+            try:
+                found = await self._store.get(path)
+            except NoSuchKeyError:
+                continue
+            except MetadataUnavailableError:
+                if seen is None:
+                    raise
+                return seen
+            info = service_info.decode(found.value)
+            self._last_seen[bookie] = info
+            return info
+        self._last_seen.pop(bookie, None)
+        raise BookieUnavailableError(f"bookie {bookie} is not registered")
+
+    async def incarnation(self, bookie: BookieId) -> Incarnation:
+        """The present one, after a sync. A write with its conditions is to be preceded by a look whether it still is:
+        the versions of a cookie that was made anew begin again, and a start of which there was no count has none."""
+        cookie, boot = self._paths.cookie(bookie), self._paths.own("boot", bookie)
+        await self._store.sync(cookie)
+        conditions, created_txn = [], 0
+        with contextlib.suppress(NoSuchKeyError):
+            found = await self._store.get(cookie)
+            conditions, created_txn = [Check(cookie, found.version)], found.created_txn
+        if (starts := await self._store.exists(boot)) is not None:
+            conditions.append(Check(boot, starts))
+        return Incarnation(tuple(conditions), created_txn)
+
+    async def known(self) -> list[BookieId]:
+        """Every bookie that has a cookie, sorted."""
+        return await self._cookies.known()
+
+    async def times_named(self, bookie: BookieId) -> Version:
+        """Changes whenever a new ledger names this bookie although it is absent. Raises: MetadataUnavailableError."""
+        path = self._paths.own("named", bookie)
+        while True:
+            await self._store.sync(path)
+            if (found := await self._store.exists(path)) is not None:
+                return found
+            with contextlib.suppress(KeyExistsError, MetadataUnavailableError):
+                await self._store.create(path, parents=True)
+
+    async def forget(self, bookie: BookieId, cookie: Version, named: Version) -> None:
+        """Remove the cookie of this version, in one write that fails if the bookie is registered (A11): there is no way
+        to ask for an absence, so the write creates its registrations and removes them again. It fails, too, if a ledger
+        that was created since :meth:`times_named` said ``named`` names the bookie.
+
+        Raises:
+            IllegalOperationError: it is registered, or its cookie was changed or removed meanwhile. Nothing was done.
+            MetadataUnavailableError: the store could not be asked again; still unknown.
+        """
+        store, path = self._store, self._paths.cookie(bookie)
+        places = [self._paths.available_bookie(bookie)]
+        if await store.exists(self._paths.read_only) is not None:
+            places.append(self._paths.read_only_bookie(bookie))
+        absent = [operation for place in places for operation in (Create(place), Delete(place, None))]
+        unsure = False
+        while True:
+            try:
+                await store.multi([*absent, Check(self._paths.own("named", bookie), named), Delete(path, cookie)])
+                return
+            except KeyExistsError as error:
+                raise IllegalOperationError(
+                    f"{bookie} was registered meanwhile: stop it, and forget it then"
+                ) from error
+            except NoSuchKeyError as error:
+                if unsure:  # by us, most likely; it is what was wanted
+                    return
+                raise IllegalOperationError(
+                    f"{bookie} has no cookie any more: somebody else has forgotten it"
+                ) from error
+            except MetadataConflictError as error:
+                raise IllegalOperationError(
+                    f"the cookie of {bookie} was changed meanwhile, or a new ledger names it: look who joined, and try "
+                    "again"
+                ) from error
+            except MetadataUnavailableError:
+                unsure = True
+                await store.sync(path)
+
+    def watch(self, callback: Callable[[], None]) -> Watch:
+        """Call back (on the loop) when a bookie may have come, gone or changed its mode; also on a slow timer (Z5)."""
+        return _BookiesWatch(self._store, (self._paths.available, self._paths.read_only), callback)
+
+    async def _names(self, path: str) -> list[BookieId]:
+        try:
+            names = await self._store.children(path)
+        except NoSuchKeyError as error:
+            raise NoClusterError(f"{path} does not exist: no cluster was made here") from error
+        return [BookieId(name) for name in names if name != _READ_ONLY_NAME]
+
+
+class _BookiesWatch:
+    def __init__(self, store: MetadataStore, paths: tuple[str, ...], callback: Callable[[], None]) -> None:
+        self._callback = callback
+        self._loop = asyncio.get_running_loop()
+        self._watches = [store.watch_children(path, callback) for path in paths]
+        self._timer = self._loop.call_later(RELIST_S, self._tick)
+
+    def close(self) -> None:
+        self._timer.cancel()
+        for watch in self._watches:
+            watch.close()
+
+    def _tick(self) -> None:
+        self._timer = self._loop.call_later(RELIST_S, self._tick)
+        self._callback()

@@ -1,0 +1,127 @@
+"""New ledger ids, from the generators Java clients use too: an id is never issued twice in a cluster (M6).
+
+* Short: the number in the name of an ephemeral sequential value under ``idgen`` (flat: under the root itself).
+* Long: high-order bits from the greatest ``idgen-long/HOB-%010d``, low ones as above below it. Long ids come once
+  ``idgen-long`` exists or the short ones are used up.
+
+A value whose creation got no answer is left to its session's end; its number is skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Final
+
+from bookkeeper.errors import (
+    ClientClosedError,
+    IdsUsedUpError,
+    KeyExistsError,
+    MetadataError,
+    MetadataUnavailableError,
+    SessionExpiredError,
+)
+from bookkeeper.ids import LedgerId
+from bookkeeper.meta.records.layout import SHORT_MAX, Layout
+from bookkeeper.meta.records.paths import Paths
+from bookkeeper.meta.store import MetadataStore, Version, Watch, settled_create
+
+HOB_KEPT: Final = 3
+_HOB = re.compile(r"HOB-(\d{10})")
+
+
+class LedgerIds:
+    """The id generator of a cluster."""
+
+    def __init__(self, store: MetadataStore, paths: Paths, layout: Layout) -> None:
+        self._store = store
+        self._paths = paths
+        self._short_only = layout in (Layout.FLAT, Layout.LEGACY_HIERARCHICAL)
+        self._short_parent = paths.root if layout is Layout.FLAT else paths.id_generator
+        self._watch: Watch | None = None
+        self._doubts = 0
+        self._known = False
+        self._long = False
+        self._forgetting: set[asyncio.Task[None]] = set()
+
+    async def next(self) -> LedgerId:
+        """A new id.
+
+        Raises:
+            IdsUsedUpError: a flat or legacy cluster has used all of its ids.
+            MetadataUnavailableError: the store does not answer.
+        """
+        if self._short_only:
+            number = await self._number_below(self._short_parent)
+            if not 0 <= number < SHORT_MAX:
+                raise IdsUsedUpError("this cluster's layout has no ledger ids left")
+            return LedgerId(number)
+        if not await self._long_began():
+            number = await self._number_below(self._short_parent)
+            if 0 <= number < SHORT_MAX:
+                return LedgerId(number)
+            await self._create(self._paths.long_id_generator)
+        return await self._next_long()
+
+    async def _long_began(self) -> bool:
+        """Do long ids come already? Asked once; who begins with them is noticed by a watch.
+
+        A short id that is taken a moment too late is as good: no long one equals it (M6).
+        """
+        if self._watch is None:
+            self._watch = self._store.watch(self._paths.long_id_generator, self._doubt)
+        if not self._known:
+            doubts = self._doubts
+            self._long = await self._store.exists(self._paths.long_id_generator) is not None
+            self._known = doubts == self._doubts
+        return self._long
+
+    def _doubt(self) -> None:
+        self._doubts += 1
+        self._known = False
+
+    async def _next_long(self) -> LedgerId:
+        while True:
+            names = sorted(name for name in await self._hobs() if _HOB.fullmatch(name))
+            if not names:
+                await self._create(f"{self._paths.long_id_generator}/HOB-{1:010d}")
+                continue
+            high = int(names[-1][4:])
+            low = await self._number_below(f"{self._paths.long_id_generator}/{names[-1]}")
+            if 0 <= low < SHORT_MAX:
+                return LedgerId(high << 32 | low)
+            await self._create(f"{self._paths.long_id_generator}/HOB-{high + 1:010d}")
+            for name in names[: -(HOB_KEPT - 1)]:
+                await self._forget(f"{self._paths.long_id_generator}/{name}")
+
+    async def _hobs(self) -> list[str]:
+        return await self._store.children(self._paths.long_id_generator)
+
+    async def _number_below(self, parent: str) -> int:
+        prefix = f"{parent}/ID-"
+        while True:
+            try:
+                path, _ = await self._store.create(prefix, ephemeral=True, sequential=True, parents=True)
+            except (MetadataUnavailableError, SessionExpiredError):  # the number may be taken; there are others
+                await self._store.sync(parent)
+                continue
+            self._forget_soon(path)
+            return int(path[len(prefix) :])
+
+    def _forget_soon(self, path: str) -> None:
+        """Nobody waits for this: the number is taken by having been made, and the value goes with the session."""
+        task = asyncio.get_running_loop().create_task(self._forget(path))
+        self._forgetting.add(task)
+        task.add_done_callback(self._forgetting.discard)
+
+    async def _create(self, path: str) -> None:
+        try:
+            await settled_create(self._store, path, b"", parents=True)
+        except KeyExistsError:
+            pass
+
+    async def _forget(self, path: str) -> None:
+        try:
+            await self._store.delete(path, Version(0))
+        except (MetadataError, ClientClosedError):
+            pass

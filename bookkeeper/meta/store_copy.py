@@ -1,0 +1,507 @@
+"""Moving a cluster's metadata to another store, while nobody uses it.
+
+    look      refuse if anyone is registered, here or there, and if there is something there already
+    copy      every value that is not ephemeral, below the root and below our own state
+    ids       the generator there goes on behind every id that was ever issued here (M6)
+    close     say here that the cluster has moved: whoever connects from now on is sent away
+    verify    after a sync on both sides, list and read everything again and compare byte for byte
+    open      one transaction: the cluster's id appears there, and whence it came (lineage.py)
+
+Killed at any moment and run again with ``resume`` it ends the same: values that are there are compared, not trusted.
+Until *open* there is no cluster at the target, and until *close* the source is as it was.
+
+Two runs may meet: one was paused, or somebody copies elsewhere. Never may both places be open, or ids would be issued
+twice (M6). So the target is written to and opened only by the run that claimed it last (the version of ``copying``,
+which every such transaction checks), and the source is opened again, after a comparison that failed, only by the run
+that has just claimed the target once more, so that nobody else can open it, and whose mark closes the source (the
+value of ``moved``).
+
+What a copy cannot keep: versions begin at 0, and a ledger's time of creation is the copy's unless its metadata say it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from bookkeeper.errors import (
+    ClusterExistsError,
+    KeyExistsError,
+    MetadataConflictError,
+    MetadataError,
+    MetadataUnavailableError,
+    NoClusterError,
+    NoSuchKeyError,
+    SessionsLiveError,
+)
+from bookkeeper.meta.records import layout as layouts
+from bookkeeper.meta.records import lineage
+from bookkeeper.meta.records.layout import Layout
+from bookkeeper.meta.records.lineage import COPIED, COPYING, MOVED, Lineage, StoreMove
+from bookkeeper.meta.records.paths import Paths
+from bookkeeper.meta.store import (
+    Check,
+    Create,
+    Delete,
+    MetadataStore,
+    Operation,
+    Set,
+    Version,
+    Versioned,
+    settled_create,
+    settled_set,
+)
+
+AT_ONCE: Final = 64
+"""Reads in flight."""
+BATCH_OPERATIONS: Final = 200
+BATCH_BYTES: Final = 256 * 1024
+BURNT_MAX: Final = 200_000
+"""Up to so many numbers of a generator are skipped one by one; beyond that long ids begin."""
+TRIES: Final = 5
+
+_LEDGER = re.compile(r"L\d+")
+_NUMBER = re.compile(r"ID-\d{10}")
+"""Of a generator: goes with the session that asked for it."""
+_HOB = re.compile(r"HOB-(\d{10})")
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+Progress = Callable[[str, int, int], None]
+"""What is being done, how much of it, of how much (0: unknown)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterLocation:
+    """A cluster's place in a store."""
+
+    store: MetadataStore
+    paths: Paths
+    name: str
+    """Its address, for messages and marks."""
+
+    def at(self, rest: str) -> str:
+        """``rest`` of a path behind the root's name: ``/00/0000/L0000`` or ``-py/boot/b1``."""
+        return self.paths.root + rest
+
+    def own(self, name: str) -> str:
+        """The rest of a mark of ours."""
+        return self.paths.own(name)[len(self.paths.root) :]
+
+
+@dataclass(slots=True)
+class CopyReport:
+    """What was copied."""
+
+    values: int = 0
+    bytes: int = 0
+    ledgers: int = 0
+    kinds: dict[str, int] = field(default_factory=dict)
+    """How many values below each name: ``cookies``, ``journals``, ``underreplication`` ..."""
+    next_id: str = ""
+    instance_id: str = ""
+    already: bool = False
+    """There was nothing left to do."""
+
+
+class StoreCopy:
+    """One run. ``new_id``: a random name for the copy."""
+
+    def __init__(self, source: ClusterLocation, target: ClusterLocation, *, new_id: str, progress: Progress) -> None:
+        self._source = source
+        self._target = target
+        self._new_id = new_id
+        self._progress = progress
+        self._extra: set[str] = set()
+        self._report = CopyReport()
+        self._claim = Version(0)
+        """The version of ``copying`` that says that the target is ours to open."""
+        self._begun = b""
+        """What is written there."""
+        self._closed_by: bytes | None = None
+        """The mark with which this run has closed the source."""
+
+    async def run(self, *, resume: bool = False) -> CopyReport:
+        """See the module.
+
+        Raises:
+            NoClusterError: there is none at the source.
+            ClusterExistsError: there is something at the target.
+            SessionsLiveError: someone uses the source or the target.
+            MetadataError: the source changed meanwhile, or the copy differs from it; says where.
+        """
+        source, target = self._source, self._target
+        instance_id = await self._look(resume)
+        self._report.instance_id = instance_id
+        if self._report.already:
+            return self._report
+        rests = await self._list(source, "listing")
+        await self._copy(rests)
+        self._report.next_id = await self._ids(rests)
+        try:
+            newest = await self._close(instance_id)
+            await self._verify()
+        except MetadataError:
+            with contextlib.suppress(MetadataError):
+                await self._reopen()
+            raise
+        came = Lineage((*(await self._came()).copies, StoreMove(self._new_id, newest)))
+        try:
+            await settle(
+                target.store,
+                [
+                    Delete(target.paths.own(COPYING), self._claim),
+                    Create(target.paths.instance_id, instance_id.encode()),
+                    Create(target.paths.own(COPIED), came.encode()),
+                ],
+            )
+        except (MetadataConflictError, NoSuchKeyError) as error:
+            raise self._taken_over() from error
+        return self._report
+
+    # -- look ----------------------------------------------------------------------------------------------
+
+    async def _look(self, resume: bool) -> str:
+        source, target = self._source, self._target
+        for place in (source, target):
+            await place.store.sync("/")
+            await settle(place.store, [], again=True)  # whoever has died leaves with the next write
+        try:
+            instance_id = (await source.store.get(source.paths.instance_id)).value.decode()
+        except NoSuchKeyError as error:
+            raise NoClusterError(f"there is no cluster at {source.name}") from error
+        for place in (source, target):
+            await refuse_live(place)
+        begun = json.dumps({"from": source.name, "instance_id": instance_id, "by": self._new_id}).encode()
+        self._begun = begun
+        there = await self._there()
+        if there is not None and not resume:
+            raise ClusterExistsError(f"a copy into {target.name} has begun: --resume goes on with it")
+        if there is not None and lineage.describe(there.value).get("instance_id") != instance_id:
+            text = there.value.decode(errors="replace")
+            raise ClusterExistsError(f"another copy into {target.name} has begun: {text}")
+        if there is not None:
+            try:
+                self._claim = await settled_set(target.store, target.paths.own(COPYING), begun, there.version)
+            except (MetadataConflictError, NoSuchKeyError) as error:
+                raise self._taken_over() from error
+        else:
+            if await self._complete(instance_id):
+                self._report.already = True
+                return instance_id
+            if await source.store.exists(source.paths.own(MOVED)) is not None:
+                raise ClusterExistsError(f"the cluster at {source.name} has moved already; copy it from where it is")
+            for path in (target.paths.root, target.paths.own_root):
+                if await target.store.exists(path) is not None:
+                    raise ClusterExistsError(
+                        f"there is something at {target.name} already ({path}); it was left as it is"
+                    )
+            try:
+                self._claim = await settled_create(target.store, target.paths.own(COPYING), begun, parents=True)
+            except KeyExistsError as error:
+                raise ClusterExistsError(f"another copy into {target.name} has begun just now") from error
+        return instance_id
+
+    async def _there(self) -> Versioned[bytes] | None:
+        try:
+            return await self._target.store.get(self._target.paths.own(COPYING))
+        except NoSuchKeyError:
+            return None
+
+    @property
+    def _ours(self) -> Check:
+        """The part of a transaction that sees to it that the target is still ours to write to."""
+        return Check(self._target.paths.own(COPYING), self._claim)
+
+    async def _check_ours(self) -> None:
+        """Raises: MetadataError: another run has taken over, and may have ended."""
+        there = await self._there()
+        if there is None or there.version != self._claim:
+            raise self._taken_over()
+
+    def _taken_over(self) -> MetadataError:
+        return MetadataError(
+            f"the copy into {self._target.name} was taken over by another run of this command, which ends it; "
+            "this run opened neither side"
+        )
+
+    async def _complete(self, instance_id: str) -> bool:
+        """Did an earlier run end this very copy? Then the source says so, and the cluster is there."""
+        source, target = self._source, self._target
+        try:
+            moved = lineage.describe((await source.store.get(source.paths.own(MOVED))).value)
+            found = (await target.store.get(target.paths.instance_id)).value.decode()
+        except NoSuchKeyError:
+            return False
+        return found == instance_id and moved.get("to") == target.name
+
+    # -- copy ----------------------------------------------------------------------------------------------
+
+    async def _copy(self, rests: list[str]) -> None:
+        """Below the root first, then our own state: what says that a bookie has served is younger than its cookie."""
+        own = [rest for rest in rests if rest.startswith(self._source.own(""))]
+        below = [rest for rest in rests if not rest.startswith(self._source.own(""))]
+        done = 0
+        for part in (below, own):
+            for chunk in _chunks(part, AT_ONCE):
+                await self._copy_chunk(chunk)
+                done += len(chunk)
+                self._progress("copying", done, len(rests))
+
+    async def _copy_chunk(self, rests: Sequence[str]) -> None:
+        source, target = self._source, self._target
+        values = await asyncio.gather(*(source.store.get(source.at(rest)) for rest in rests))
+        wanted = {target.at(rest): found.value for rest, found in zip(rests, values, strict=True)}
+        for _ in range(TRIES):
+            there = await _values(target.store, list(wanted))
+            missing: list[Operation] = [
+                Create(path, value) if there[path] is None else Set(path, value, None)
+                for path, value in wanted.items()
+                if there[path] != value
+            ]
+            if not missing:
+                break
+            try:
+                for batch in _batches(missing):
+                    await target.store.multi([self._ours, *batch])
+            except (MetadataUnavailableError, KeyExistsError, NoSuchKeyError, MetadataConflictError):
+                await target.store.sync(target.paths.root)
+                await self._check_ours()
+        else:
+            raise MetadataUnavailableError(f"{target.name} does not take {next(iter(wanted))}")
+        for rest, found in zip(rests, values, strict=True):
+            self._count(rest, len(found.value))
+
+    def _count(self, rest: str, size: int) -> None:
+        report = self._report
+        report.values += 1
+        report.bytes += size
+        if _is_ledger(rest):
+            report.ledgers += 1
+            return
+        parts = rest.removeprefix("-py").split("/")
+        if len(parts) > 2 and not parts[1].isdecimal():
+            report.kinds[parts[1]] = report.kinds.get(parts[1], 0) + 1
+
+    # -- ids (M6) ------------------------------------------------------------------------------------------
+
+    async def _ids(self, rests: list[str]) -> str:
+        source, target = self._source, self._target
+        await self._check_ours()
+        layout = Layout.HIERARCHICAL
+        if "/LAYOUT" in rests:
+            layout = layouts.decode((await source.store.get(source.paths.layout)).value)
+        hobs = [int(found[1]) for rest in rests if (found := _HOB.fullmatch(rest.rpartition("/")[2]))]
+        if hobs or await source.store.exists(source.paths.long_id_generator) is not None:
+            return await self._begin_long(max(hobs, default=0) + 1)
+        parent = source.paths.root if layout is Layout.FLAT else source.paths.id_generator
+        if await source.store.exists(parent) is None:
+            return "0"
+        wanted = await probe(source.store, parent)
+        there = target.at(parent[len(source.paths.root) :])
+        now = await probe(target.store, there)
+        long_ids = layout in (Layout.HIERARCHICAL, Layout.LONG_HIERARCHICAL)
+        if long_ids and (wanted - now > BURNT_MAX or wanted < 0):
+            return await self._begin_long(1)
+        first = now
+        while now < wanted:
+            count = min(BATCH_OPERATIONS // 2, wanted - now)
+            burn: list[Operation] = [Create(f"{there}/burnt"), Delete(f"{there}/burnt", None)]
+            try:
+                await settle(target.store, [self._ours, *burn * count], again=True)
+            except (MetadataConflictError, NoSuchKeyError) as error:
+                raise self._taken_over() from error
+            now = await probe(target.store, there)
+            self._progress("ids", now - first, wanted - first)
+        return str(now + 1)
+
+    async def _begin_long(self, high: int) -> str:
+        """Ids with high bits that were never used: nothing needs to be skipped."""
+        path = f"{self._target.paths.long_id_generator}/HOB-{high:010d}"
+        try:
+            await settled_create(self._target.store, path, b"", parents=True)
+        except KeyExistsError:
+            pass
+        for extra in (path, self._target.paths.long_id_generator):
+            self._extra.add(extra[len(self._target.paths.root) :])
+        return str(high << 32)
+
+    # -- close and verify ----------------------------------------------------------------------------------
+
+    async def _close(self, instance_id: str) -> int:
+        """Send everybody away who connects from now on; the newest transaction that the copy must show."""
+        source, target = self._source, self._target
+        await self._check_ours()
+        path = source.paths.own(MOVED)
+        moved = json.dumps({"to": target.name, "instance_id": instance_id, "by": self._new_id}).encode()
+        try:
+            await settled_create(source.store, path, moved, parents=True)
+        except KeyExistsError as error:
+            found = await source.store.get(path)
+            if lineage.describe(found.value).get("to") != target.name:
+                raise ClusterExistsError(f"the cluster at {source.name} is moved elsewhere, or has moved") from error
+            await settled_set(source.store, path, moved, found.version)  # of a run before this one
+        self._closed_by = moved
+        await refuse_live(source)
+        return source.store.last_transaction
+
+    async def _reopen(self) -> None:
+        """The source is again as it was, unless another run has closed it, or has claimed the target meanwhile: it may
+        have opened that, and whoever claims it from now on closes the source anew."""
+        source, target = self._source, self._target
+        self._claim = await settled_set(target.store, target.paths.own(COPYING), self._begun, self._claim)
+        found = await source.store.get(source.paths.own(MOVED))
+        if found.value == self._closed_by:
+            await source.store.delete(source.paths.own(MOVED), found.version)
+
+    async def _verify(self) -> None:
+        source, target = self._source, self._target
+        for place in (source, target):
+            await place.store.sync("/")
+        here, there = set(await self._list(source, "verifying")), set(await self._list(target, "verifying"))
+        unlike = sorted(here ^ (there - (self._extra - here)))
+        if unlike:
+            raise self._changed(f"{unlike[0]} is only at {(source if unlike[0] in here else target).name}")
+        rests = sorted(here)
+        for index, chunk in enumerate(_chunks(rests, AT_ONCE)):
+            ours = await _values(source.store, [source.at(rest) for rest in chunk])
+            theirs = await _values(target.store, [target.at(rest) for rest in chunk])
+            for rest in chunk:
+                if ours[source.at(rest)] != theirs[target.at(rest)]:
+                    raise self._changed(f"{rest} differs")
+            self._progress("verifying", index * AT_ONCE + len(chunk), len(rests))
+
+    def _changed(self, what: str) -> MetadataError:
+        return MetadataError(
+            f"{what}: somebody wrote while it was copied. Nothing has begun at {self._target.name}; stop whoever uses "
+            f"{self._source.name}, then run it again with --resume"
+        )
+
+    async def _came(self) -> Lineage:
+        try:
+            return Lineage.decode((await self._source.store.get(self._source.paths.own(COPIED))).value)
+        except NoSuchKeyError:
+            return Lineage()
+
+    async def _list(self, place: ClusterLocation, what: str) -> list[str]:
+        """The rest of every path to copy, parents first."""
+        skipped = {place.own(name) for name in (COPIED, COPYING, MOVED)} | {"/INSTANCEID"}
+        found: list[str] = []
+        async for path in walk(place.store, (place.paths.root, place.paths.own_root)):
+            rest = path[len(place.paths.root) :]
+            if rest not in skipped and not _NUMBER.fullmatch(rest.rpartition("/")[2]):
+                found.append(rest)
+                if len(found) % 1000 == 0:
+                    self._progress(what, len(found), 0)
+        return sorted(found)
+
+
+# -- what it is made of -------------------------------------------------------------------------------------
+
+
+async def refuse_live(place: ClusterLocation) -> None:
+    """Raise SessionsLiveError if someone uses the cluster, as far as can be seen: bookies, lock holders, sessions."""
+    others = getattr(place.store, "other_sessions", None)
+    if others is not None and (count := await others()):
+        raise SessionsLiveError(
+            f"{count} process{'es have' if count > 1 else ' has'} {place.name} open; stop them first"
+        )
+    async for path in walk(place.store, (place.paths.root, place.paths.own_root)):
+        if _is_ledger(path):
+            continue
+        try:
+            owner = await place.store.owner(path)
+        except NoSuchKeyError:
+            continue
+        if owner is not None and owner != place.store.session_id:
+            raise SessionsLiveError(f"somebody uses {place.name}: {path} belongs to a live session; stop it first")
+
+
+async def probe(store: MetadataStore, parent: str) -> int:
+    """The next number of a generator; it is used up by asking."""
+    while True:
+        try:
+            path, _ = await store.create(f"{parent}/ID-", ephemeral=True, sequential=True)
+        except MetadataUnavailableError:
+            await store.sync(parent)
+            continue
+        await settle(store, [Delete(path, None)], again=True)
+        return int(path.rpartition("-")[2])
+
+
+async def settle(store: MetadataStore, operations: Sequence[Operation], *, again: bool = False) -> None:
+    """A transaction that was done when this returns (M8).
+
+    Its creations tell whether it was: it is sent again if they are not there. With ``again`` it may be sent again, or
+    be left, without harm.
+    """
+    while True:
+        try:
+            await store.multi(operations)
+            return
+        except MetadataUnavailableError:
+            await store.sync("/")
+            if again:
+                return
+            made = [operation for operation in operations if isinstance(operation, Create)]
+            if all([await store.exists(operation.path) is not None for operation in made]):
+                return
+
+
+async def walk(store: MetadataStore, roots: Iterable[str]) -> AsyncIterator[str]:
+    """Every path at and below ``roots``, level by level."""
+    level = [root for root in roots if await store.exists(root) is not None]
+    while level:
+        following: list[str] = []
+        for chunk in _chunks(level, AT_ONCE):
+            for path, names in zip(chunk, await asyncio.gather(*(_names(store, path) for path in chunk)), strict=True):
+                yield path
+                following += [f"{path}/{name}" for name in names]
+        level = following
+
+
+async def _names(store: MetadataStore, path: str) -> list[str]:
+    if _is_ledger(path):
+        return []
+    try:
+        return await store.children(path)
+    except NoSuchKeyError:
+        return []
+
+
+async def _values(store: MetadataStore, paths: Sequence[str]) -> dict[str, bytes | None]:
+    async def value(path: str) -> bytes | None:
+        try:
+            return (await store.get(path)).value
+        except NoSuchKeyError:
+            return None
+
+    return dict(zip(paths, await asyncio.gather(*map(value, paths)), strict=True))
+
+
+def _is_ledger(path: str) -> bool:
+    return _LEDGER.fullmatch(path.rpartition("/")[2]) is not None
+
+
+def _chunks(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _batches(operations: Sequence[Operation]) -> Iterable[list[Operation]]:
+    batch: list[Operation] = []
+    room = BATCH_BYTES
+    for operation in operations:
+        size = len(operation.value) if isinstance(operation, Create | Set) else 0
+        if batch and (len(batch) == BATCH_OPERATIONS or size > room):
+            yield batch
+            batch, room = [], BATCH_BYTES
+        batch.append(operation)
+        room -= size
+    if batch:
+        yield batch

@@ -1,0 +1,191 @@
+"""Who we are to ZooKeeper, who else may read what we write, and how the way there is protected.
+
+The settings come from a file that ``BK_ZOOKEEPER`` names, user and password also from ``BK_ZOOKEEPER_USER`` and
+``BK_ZOOKEEPER_PASSWORD``: never from an address or a command line, which others on the machine can read (X58)::
+
+    user = "bookkeeper"
+    password_file = "/run/secrets/zookeeper"     # or password = "..."
+    scheme = "digest"                            # or "sasl": DIGEST-MD5, what Java's JAAS "Client" section does
+    readers = ["sasl:monitor"]                   # besides us, who may read; ZooKeeper's SCHEME:ID
+    send_in_clear = false                        # true: digest credentials may leave this machine without TLS
+
+    [tls]
+    ca = "/etc/zookeeper/ca.pem"
+    certificate = "/etc/zookeeper/client.pem"    # with key: our identity, if there is no user
+    key = "/etc/zookeeper/client.key"
+    check_host = true
+
+* **X26** With an identity every node we create is open to its creator only, and to ``readers`` for reading: the list
+  that Apache BookKeeper writes with ``zkEnableSecurity=true``.
+* **X28** Digest credentials go to other machines only over TLS.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal
+
+from bookkeeper.errors import ConfigError
+from bookkeeper.secret import Secret
+
+FILE: Final = "BK_ZOOKEEPER"
+USER: Final = "BK_ZOOKEEPER_USER"
+PASSWORD: Final = "BK_ZOOKEEPER_PASSWORD"
+
+Scheme = Literal["digest", "sasl"]
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperTls:
+    """How ZooKeeper's servers are reached and believed. Paths of PEM files."""
+
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    check_host: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """The settings above."""
+
+    user: str | None = None
+    password: Secret | None = None
+    scheme: Scheme = "digest"
+    readers: tuple[tuple[str, str], ...] = ()
+    send_in_clear: bool = False
+    tls: ZooKeeperTls | None = None
+
+    @property
+    def identified(self) -> bool:
+        """Are we somebody to ZooKeeper? Then what we create is ours (X26)."""
+        return self.user is not None or (self.tls is not None and self.tls.certificate is not None)
+
+    @property
+    def name(self) -> str:
+        """Who we are, for messages."""
+        if self.user is not None:
+            return f"{self.scheme} user {self.user}"
+        return f"the certificate {self.tls.certificate}" if self.identified and self.tls else "nobody"
+
+    def check_way(self, hosts: str) -> None:
+        """Refuse to send digest credentials in clear to another machine (X28). Raises: ConfigError."""
+        if self.user is None or self.scheme != "digest" or self.tls is not None or self.send_in_clear:
+            return
+        for host in hosts.split(","):
+            name = host.rpartition(":")[0].strip("[]") or host
+            if not _is_here(name):
+                raise ConfigError(
+                    f"X28: digest credentials for ZooKeeper would go to {name} in clear text: set [tls], use "
+                    'scheme = "sasl", or say send_in_clear = true'
+                )
+
+
+def from_environment(environment: Mapping[str, str] | None = None) -> Credentials:
+    """What the environment says; an empty one is nobody, without TLS.
+
+    Raises:
+        ConfigError: an unknown or missing setting, or a file with a password that everybody may read.
+    """
+    environment = os.environ if environment is None else environment
+    path = environment.get(FILE)
+    settings = _read(path) if path else {}
+    if user := environment.get(USER):
+        settings["user"] = user
+    if password := environment.get(PASSWORD):
+        settings["password"] = password
+        settings.pop("password_file", None)
+    return _credentials(settings, path or "the environment")
+
+
+def _read(path: str) -> dict[str, Any]:
+    import tomllib  # most processes are given no file
+
+    try:
+        with open(path, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            settings = tomllib.load(file)
+    except OSError as error:
+        raise ConfigError(f"{FILE}: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{FILE}: {path}: {error}") from error
+    if "password" in settings:
+        _check_private(path, mode)
+    return settings
+
+
+def _credentials(settings: dict[str, Any], where: str) -> Credentials:
+    known = {field.name for field in fields(Credentials)} | {"password_file"}
+    tls = settings.get("tls")
+    if tls is not None and not isinstance(tls, dict):
+        raise ConfigError(f"{where}: tls is a section, [tls]")
+    wrong = [name for name in settings if name not in known]
+    wrong += [f"tls.{name}" for name in tls or () if name not in {field.name for field in fields(ZooKeeperTls)}]
+    if wrong:
+        raise ConfigError(f"{where}: no such setting: {', '.join(wrong)}")
+    password = settings.get("password")
+    if password_file := settings.get("password_file"):
+        password = _read_password(str(password_file))
+    if (settings.get("user") is None) != (password is None):
+        raise ConfigError(f"{where}: a user needs a password, and a password a user")
+    scheme = settings.get("scheme", "digest")
+    if scheme not in ("digest", "sasl"):
+        raise ConfigError(f"{where}: scheme is digest or sasl, got {scheme!r}")
+    if scheme == "sasl" and importlib.util.find_spec("puresasl") is None:
+        raise ConfigError(
+            f'{where}: scheme = "sasl" needs the Python package pure-sasl, which is not '
+            "installed: pip install 'bookkeeper-py[zookeeper-sasl]'"
+        )
+    return Credentials(
+        user=settings.get("user"),
+        password=None if password is None else Secret(str(password)),
+        scheme=scheme,
+        readers=tuple(_reader(str(reader), where) for reader in settings.get("readers", ())),
+        send_in_clear=settings.get("send_in_clear") is True,
+        tls=None if tls is None else _tls(tls, where),
+    )
+
+
+def _tls(settings: dict[str, Any], where: str) -> ZooKeeperTls:
+    found = ZooKeeperTls(**settings)
+    if (found.certificate is None) != (found.key is None):
+        raise ConfigError(f"{where}: tls.certificate and tls.key go together")
+    for path in (found.ca, found.certificate, found.key):
+        if path is not None and not os.path.exists(path):
+            raise ConfigError(f"{where}: there is no file {path}")
+    return found
+
+
+def _reader(text: str, where: str) -> tuple[str, str]:
+    scheme, colon, name = text.partition(":")
+    if not colon or not scheme or not name:
+        raise ConfigError(f"{where}: a reader is SCHEME:ID as ZooKeeper writes it, got {text!r}")
+    return scheme, name
+
+
+def _read_password(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            _check_private(path, os.fstat(file.fileno()).st_mode)
+            return file.read().rstrip("\n")
+    except OSError as error:
+        raise ConfigError(f"password_file: {error}") from error
+
+
+def _check_private(path: str, mode: int) -> None:
+    if mode & (stat.S_IROTH | stat.S_IWOTH):
+        raise ConfigError(f"{path} holds a password and everybody may read it: `chmod o-rwx {path}`")
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,145 @@
+"""Subscriptions: callbacks that are only ever enqueued onto their loop, once per change at most (Z3)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from bookkeeper.meta.store import SessionState
+
+K = TypeVar("K")
+
+
+class WatchSubscription:
+    """One callback; several changes before it runs are one call. It runs in the context of whoever subscribed."""
+
+    __slots__ = ("_callback", "_context", "_forget", "_pending", "closed")
+
+    def __init__(self, callback: Callable[[], None], forget: Callable[[WatchSubscription], None]) -> None:
+        self._callback = callback
+        self._context = contextvars.copy_context()
+        self._forget = forget
+        self._pending = False
+        self.closed = False
+
+    def fire(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Call back soon; on the loop's thread."""
+        if not self.closed and not self._pending:
+            self._pending = True
+            loop.call_soon(self._run, context=self._context)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._forget(self)
+
+    def _run(self) -> None:
+        self._pending = False
+        if not self.closed:
+            self._callback()
+
+
+class WatchRegistry(Generic[K]):
+    """Who watches what."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._by_key: dict[K, list[WatchSubscription]] = {}
+
+    def add(self, key: K, callback: Callable[[], None]) -> WatchSubscription:
+        def forget(subscription: WatchSubscription) -> None:
+            self._by_key[key].remove(subscription)
+            if not self._by_key[key]:
+                del self._by_key[key]
+
+        subscription = WatchSubscription(callback, forget)
+        self._by_key.setdefault(key, []).append(subscription)
+        return subscription
+
+    def fire(self, keys: Iterable[K]) -> None:
+        """On the loop's thread."""
+        for key in keys:
+            for subscription in self._by_key.get(key, ()):
+                subscription.fire(self._loop)
+
+    def fire_all(self) -> None:
+        self.fire(list(self._by_key))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._by_key
+
+    def keys(self) -> list[K]:
+        """In the order in which they were first watched."""
+        return list(self._by_key)
+
+
+class SessionWatch:
+    """One callback for session states: every change is told, in order."""
+
+    __slots__ = ("_callback", "_context", "_forget", "_loop", "closed")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        callback: Callable[[SessionState], None],
+        forget: Callable[[SessionWatch], None],
+    ) -> None:
+        self._loop = loop
+        self._context = contextvars.copy_context()
+        self._callback = callback
+        self._forget = forget
+        self.closed = False
+
+    def tell(self, state: SessionState) -> None:
+        self._loop.call_soon(self._run, state, context=self._context)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._forget(self)
+
+    def _run(self, state: SessionState) -> None:
+        if not self.closed:
+            self._callback(state)
+
+
+class SessionWatches:
+    """Who wants to know of the session, and its present state."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, state: SessionState) -> None:
+        self._loop = loop
+        self._watches: list[SessionWatch] = []
+        self.state = state
+        self._connected = asyncio.Event()
+        if state is SessionState.CONNECTED:
+            self._connected.set()
+
+    def add(self, callback: Callable[[SessionState], None]) -> SessionWatch:
+        watch = SessionWatch(self._loop, callback, self._watches.remove)
+        self._watches.append(watch)
+        return watch
+
+    def change(self, state: SessionState) -> None:
+        """On the loop's thread."""
+        if state is self.state:
+            return
+        self.state = state
+        if state is SessionState.CONNECTED:
+            self._connected.set()
+        else:
+            self._connected.clear()
+        for watch in list(self._watches):
+            watch.tell(state)
+
+    async def connected(self, timeout_s: float) -> bool:
+        """Wait for CONNECTED; False if it did not come in time."""
+        if self._connected.is_set():
+            return True
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._connected.wait()
+        except TimeoutError:
+            return False
+        return True

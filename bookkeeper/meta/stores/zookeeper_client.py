@@ -1,0 +1,141 @@
+"""Making the ZooKeeper client: identity, encryption, access lists; and what its errors and log lines become.
+
+* **X16, X58** The client writes requests into its log at level DEBUG, credentials and ledger passwords among them; such
+  records never leave it. Warnings that repeat while a server is away come once in a while, with their number.
+* **X25, X26** With credentials the access list of every new node is the creator's own, which the service refuses to
+  a session that it does not know: nothing is ever created open because an authentication failed.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from kazoo import exceptions as zk
+from kazoo.client import KazooClient
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions
+
+from bookkeeper.errors import (
+    KeyExistsError,
+    MetadataConflictError,
+    MetadataError,
+    MetadataForbiddenError,
+    MetadataUnavailableError,
+    NoSuchKeyError,
+    NotEmptyError,
+    SessionExpiredError,
+)
+from bookkeeper.meta.stores.credentials import Credentials
+
+REPEAT_S: Final = 30.0
+"""A warning of the client that has just been written comes again after so many seconds at the earliest."""
+
+_CREATOR: Final = Id("auth", "")
+"""ZooKeeper puts the session's identities here; it refuses this from a session that has none."""
+
+OPEN: Final = OPEN_ACL_UNSAFE
+"""What a session without identity creates: everybody may do everything."""
+
+_RIGHTS: Final = (
+    (Permissions.CREATE, "c"),
+    (Permissions.DELETE, "d"),
+    (Permissions.READ, "r"),
+    (Permissions.WRITE, "w"),
+    (Permissions.ADMIN, "a"),
+)
+_NO_ANSWER = (zk.ConnectionLoss, zk.OperationTimeoutError, zk.ConnectionClosedError)
+_TRANSLATED: Final[list[tuple[type[Exception], type[MetadataError]]]] = [
+    (zk.NoNodeError, NoSuchKeyError),
+    (zk.NodeExistsError, KeyExistsError),
+    (zk.BadVersionError, MetadataConflictError),
+    (zk.NotEmptyError, NotEmptyError),
+    (zk.SessionExpiredError, SessionExpiredError),
+    (zk.SessionMovedError, MetadataUnavailableError),
+]
+
+
+class RepeatedLogFilter(logging.Filter):
+    """Lets a record pass unless its like passed a moment ago; never one below INFO."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: dict[object, tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.INFO:
+            return False
+        passed, held = self._last.get(record.msg, (float("-inf"), 0))
+        if record.created < passed + REPEAT_S:
+            self._last[record.msg] = (passed, held + 1)
+            return False
+        self._last[record.msg] = (record.created, 0)
+        if held:
+            record.msg, record.args = f"{record.getMessage()} (and {held} more like it)", ()
+        return True
+
+
+_log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())
+_log.addFilter(RepeatedLogFilter())
+
+
+def new_client(hosts: str, credentials: Credentials, session_timeout_s: float) -> Any:
+    """A client that is not started. Raises: ConfigError (X28)."""
+    credentials.check_way(hosts)
+    options: dict[str, Any] = {}
+    if credentials.user is not None and credentials.password is not None:
+        password = credentials.password.reveal()
+        if credentials.scheme == "digest":
+            options["auth_data"] = [("digest", f"{credentials.user}:{password}")]
+        else:
+            options["sasl_options"] = {
+                "mechanism": "DIGEST-MD5",
+                "username": credentials.user,
+                "password": password,
+            }
+    if (tls := credentials.tls) is not None:
+        options |= {
+            "use_ssl": True,
+            "ca": tls.ca,
+            "certfile": tls.certificate,
+            "keyfile": tls.key,
+            "verify_certs": True,
+            "check_hostname": tls.check_host,
+        }
+    return KazooClient(
+        hosts=hosts,
+        timeout=session_timeout_s,
+        default_acl=access_list(credentials),
+        connection_retry={"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0},
+        logger=_log,
+        **options,
+    )
+
+
+def access_list(credentials: Credentials) -> list[ACL] | None:
+    """The access list of what we create; None without an identity: open to everybody, as in Java."""
+    if not credentials.identified:
+        return None
+    readers = [ACL(Permissions.READ, Id(scheme, name)) for scheme, name in credentials.readers]
+    return [ACL(Permissions.ALL, _CREATOR), *readers]
+
+
+def rights(permissions: int) -> str:
+    """As ZooKeeper's own tools write them: ``cdrwa``."""
+    return "".join(letter for bit, letter in _RIGHTS if permissions & bit)
+
+
+def translate(what: str, error: Exception, who: str) -> MetadataError:
+    """The client's error as ours. ``who``: whom ZooKeeper takes us for."""
+    if isinstance(error, _NO_ANSWER):
+        return MetadataUnavailableError(f"{what}: no answer from ZooKeeper ({type(error).__name__})")
+    for theirs, ours in _TRANSLATED:
+        if isinstance(error, theirs):
+            return ours(what)
+    if isinstance(error, zk.AuthFailedError):
+        return MetadataForbiddenError(f"{what}: ZooKeeper refused our credentials ({who})")
+    if isinstance(error, zk.InvalidACLError):
+        return MetadataForbiddenError(f"{what}: ZooKeeper does not know this session as {who}; nothing was created")
+    if isinstance(error, zk.NoAuthError):
+        return MetadataForbiddenError(f"{what}: the node's access list does not let us ({who}) do this")
+    return MetadataError(f"{what}: ZooKeeper says {type(error).__name__} {error}".rstrip())

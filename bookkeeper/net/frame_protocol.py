@@ -1,0 +1,437 @@
+"""Frames in, bytes out: the part of a connection that client and server share.
+
+One :class:`FrameProtocol` per connection. What arrives is received into a buffer that all connections of the loop
+share, and handed, as it stands, to ``on_bytes``: whole runs of frames are cut out of it in place. What is left of a
+frame that is not complete is kept, until the rest comes. Everything written in one turn of the loop leaves in one
+write.
+
+Memory is bounded on both sides (P12, X31): what is kept grows as bytes arrive, to one frame at most, and of all
+connections together to the limit of :mod:`~bookkeeper.net.receive_memory`; a peer that does not read its replies is
+told apart by ``unsent`` and by ``on_writable``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Final, cast
+
+from bookkeeper.codec import FRAME_MAX
+from bookkeeper.errors import MalformedFrameError
+from bookkeeper.net.receive_memory import FREE, RECEIVE_BUFFER, ReceiveMemory, of_loop
+from bookkeeper.seams import Buffer
+
+KEPT_MIN: Final = 256 * 1024
+"""Bytes of the memory into which the rest of a large frame is received, to begin with; it grows as bytes come."""
+
+_LEND_MIN: Final = 512
+"""Bytes that are lent in any case: a transport may deliver though it was told to pause."""
+
+_NOTHING: Final = bytearray()
+_LENGTH = struct.Struct(">I")
+
+
+class FrameProtocol(asyncio.BufferedProtocol):
+    """Bytes of one connection. Subclasses say what they mean.
+
+    Subclasses implement ``on_bytes`` and ``on_closed``; they may implement ``on_open`` and ``on_writable``.
+    Nothing here is ever called inside a call of the subclass's own: replies to what is written come later (B13).
+    """
+
+    def __init__(
+        self, *, frame_max: int = FRAME_MAX, unsent_high: int = 4 * 1024 * 1024, memory: ReceiveMemory | None = None
+    ) -> None:
+        """``memory``: what this connection receives into; default: its loop's, without a limit."""
+        self.frame_max = frame_max
+        self.unsent_high = unsent_high
+        """Unsent bytes above which ``writable`` turns False, until half of them are gone."""
+        self.received_bytes = 0
+        """Bytes ever received."""
+        self.sent_bytes = 0
+        """Bytes ever handed to the transport."""
+        self.reading_paused = False
+        self.writable = True
+        """False while the peer does not take what was written."""
+        self.closed = False
+        self.encrypted = False
+        """What is written now leaves encrypted."""
+        self.in_clear = (0, 0)
+        """Bytes received and sent before that."""
+        self.ended_here = False
+        """It was this side that ended the connection, or is ending it."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._transport: asyncio.Transport | None = None
+        self.account = ""
+        """To whose account goes what is kept: the peer's address, where that is limited."""
+        self._memory = memory
+        self._kept = _NOTHING
+        """Holds ``[_start:_end]``, what has arrived and was not used."""
+        self._start = 0
+        self._end = 0
+        self._direct = False
+        """The next bytes are received right behind what is kept; otherwise what is kept is copied before them."""
+        self._copied = 0
+        """Bytes that were copied to the front of the shared buffer for the read that goes on."""
+        self._charged = 0
+        self._waits_for_room = False
+        self._granted = False
+        """Room for the whole frame is charged, after a wait."""
+        self._out: list[Buffer] = []
+        self._out_bytes = 0
+        self._flush_scheduled = False
+        self._reason: BaseException | None = None
+        self._pauses = 0
+        self._upgrading = False
+        self._gathers = False
+        """The transport itself sends what is written in one turn in one call."""
+
+    # -- what subclasses say ------------------------------------------------------------------------------
+
+    def on_open(self) -> None:
+        """The connection stands; ``write`` works from now on."""
+
+    def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
+        """``buffer[start:end]`` has arrived and was not used yet: return how many bytes of it are used now.
+
+        The buffer is ours and is overwritten after the call: copy what must last.
+
+        Raises:
+            MalformedFrameError: these bytes are no message; the connection ends.
+        """
+        raise NotImplementedError
+
+    def on_closed(self, error: BaseException | None) -> None:
+        """The connection has ended, once; ``error`` is the reason, None for an orderly end by the peer."""
+
+    def on_writable(self, writable: bool) -> None:
+        """The peer takes bytes again, or has stopped taking them."""
+
+    # -- what subclasses and owners do --------------------------------------------------------------------
+
+    @property
+    def unsent(self) -> int:
+        """Bytes written here that the system has not taken yet."""
+        waiting = self._transport.get_write_buffer_size() if self._transport is not None and not self.closed else 0
+        return self._out_bytes + waiting
+
+    @property
+    def peer(self) -> str:
+        """The other side's address, for messages to people."""
+        name = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return f"{name[0]}:{name[1]}" if isinstance(name, tuple) and len(name) >= 2 else str(name or "unknown")
+
+    @property
+    def keeps_memory(self) -> bool:
+        """More of an unfinished frame than every connection may keep."""
+        return self._charged > 0
+
+    def write(self, data: Buffer) -> None:
+        """Send ``data``, together with whatever else is written in this turn of the loop.
+
+        ``data`` must not change until it is sent. Nothing happens on a closed connection.
+        """
+        if self.closed or self._loop is None:
+            return
+        self._out.append(data)
+        self._out_bytes += len(data)
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            self._loop.call_soon(self._flush)
+
+    def write_alone(self, data: Buffer) -> None:
+        """As ``write``, a turn of the loop earlier where the transport does its own gathering.
+
+        For messages that nothing is expected to join: where something is, the turn pays, since it makes longer runs.
+        """
+        if self._out or not self._gathers or self.encrypted or self._upgrading:
+            self.write(data)
+        elif not self.closed and self._transport is not None and not self._transport.is_closing():
+            self.sent_bytes += len(data)
+            self._transport.write(data)
+
+    def pause_reading(self) -> None:
+        """Take nothing from the socket until as many ``resume_reading`` calls: the peer feels it by TCP (X32)."""
+        self._pauses += 1
+        if self._pauses == 1 and self._transport is not None and not self.closed:
+            self.reading_paused = True
+            if not self._transport.is_closing():  # uvloop refuses, asyncio does not mind
+                self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Undo one ``pause_reading``. What is in the buffer already is looked at on the next turn of the loop."""
+        self._pauses -= 1
+        assert self._pauses >= 0, "resume_reading without pause_reading"
+        if self._pauses == 0 and self._transport is not None and not self.closed and self._loop is not None:
+            self.reading_paused = False
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
+            if self._end > self._start:
+                self._loop.call_soon(self._offer)
+
+    def close(self, error: BaseException | None = None) -> None:
+        """End the connection after sending what was written. ``on_closed(error)`` follows."""
+        if self.closed:
+            return
+        if self._upgrading:
+            self.abort(error)
+            return
+        self.ended_here = True
+        self._reason = self._reason or error
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self, error: BaseException | None = None) -> None:
+        """End the connection now; what was written may be lost. ``on_closed(error)`` follows."""
+        if self.closed:
+            return
+        self.ended_here = True
+        self._reason = self._reason or error
+        self._out.clear()
+        self._out_bytes = 0
+        if self._transport is not None:
+            self._transport.abort()
+        if self._upgrading and self._loop is not None:  # a loop's handshake may keep to itself that it has lost it
+            self._loop.call_soon(self.connection_lost, None)
+
+    async def upgrade(self, encrypt: Callable[[asyncio.Transport], Awaitable[asyncio.Transport]]) -> asyncio.Transport:
+        """Go on encrypted: what was written leaves in clear, then ``encrypt`` makes of the transport the one to use.
+
+        What is written meanwhile waits and leaves encrypted; what arrives meanwhile was encrypted, and is shown to
+        ``on_bytes`` when the caller has gone on. Bytes that came in clear before are no part of the conversation:
+        nobody may put words into it that look as if they had been encrypted (X2).
+
+        Raises:
+            MalformedFrameError: there are such bytes.
+            OSError: the handshake failed. Either way the connection is closed.
+        """
+        transport = self._transport
+        if transport is None or self.closed or transport.is_closing():
+            raise ConnectionResetError("the connection is closed")
+        if self._end > self._start:
+            nonsense = MalformedFrameError(f"{self._end - self._start} bytes in clear where TLS was to begin")
+            self.abort(nonsense)
+            raise nonsense
+        self._flush()
+        clear = (self.received_bytes, self.sent_bytes)
+        self._upgrading = True
+        self._pauses += 1
+        self.reading_paused = True  # nothing is offered; the transport is to read on, for the handshake
+        try:
+            encrypted = await encrypt(transport)
+            encrypted.set_write_buffer_limits(high=self.unsent_high)
+        except BaseException as error:
+            self.abort(error)
+            self._upgrading = False
+            raise
+        self._upgrading = False
+        self._transport = encrypted
+        self.encrypted = True
+        self.in_clear = clear
+        if self._is_closed():
+            encrypted.abort()
+            raise ConnectionResetError("the connection was closed during the TLS handshake")
+        self._flush()
+        if self._pauses > 1 and not encrypted.is_closing():
+            encrypted.pause_reading()
+        self._pauses -= 1
+        self.reading_paused = self._pauses > 0
+        asyncio.get_running_loop().call_soon(self._offer)  # after the caller has seen who is there
+        return encrypted
+
+    # -- asyncio's side -----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._loop = asyncio.get_running_loop()
+        if self._memory is None:
+            self._memory = of_loop(self._loop)
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=self.unsent_high)
+        kind = type(transport)
+        self._gathers = kind.__module__.startswith("uvloop") and kind.__name__ == "TCPTransport"
+        if self._pauses:
+            self.reading_paused = True
+            self._transport.pause_reading()
+        self.on_open()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._out.clear()
+        self._out_bytes = 0
+        if self._memory is not None:
+            self._memory.forget(self)
+        self._keep_nothing()
+        self.on_closed(self._reason or exc)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        memory = self._memory
+        assert memory is not None, "the connection stands"
+        kept = self._end - self._start
+        if self._direct:
+            return self._room_behind(memory)
+        if kept:
+            whole = kept == len(self._kept)
+            memory.buffer[:kept] = self._kept if whole else memoryview(self._kept)[self._start : self._end]
+        self._copied = kept
+        if not memory.short:
+            return memory.view[kept:] if kept else memory.view
+        return memory.view[kept : max(FREE, memory.left + self._charged, kept + _LEND_MIN)]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.received_bytes += nbytes
+        if self._direct:
+            self._end += nbytes
+            self._offer()
+            return
+        memory = self._memory
+        if self.closed or memory is None:
+            return
+        self._start, self._end = 0, (end := self._copied + nbytes)
+        used = 0 if self.reading_paused else self._show(memory.buffer)
+        rest = end - used
+        if not rest:
+            if self._kept:
+                self._keep_nothing()
+            self._start = self._end = 0
+        elif rest <= FREE and not self._charged and not memory.short:  # as _keep, for most chunks
+            self._kept, self._start, self._end = memory.buffer[used:end], 0, rest
+        else:
+            self._keep(memory.view[used:end], nbytes)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self.writable = False
+        self.on_writable(False)
+
+    def resume_writing(self) -> None:
+        self.writable = True
+        self.on_writable(True)
+
+    # -- inside -------------------------------------------------------------------------------------------
+
+    def _is_closed(self) -> bool:
+        """``closed``, which may change while something is awaited."""
+        return self.closed
+
+    def _show(self, buffer: bytearray) -> int:
+        """Show ``buffer[_start:_end]`` to ``on_bytes``; where what was not used begins. A peer that sends nonsense
+        loses its connection (F12)."""
+        try:
+            used = self.on_bytes(buffer, self._start, self._end)
+        except MalformedFrameError as error:
+            self.close(error)
+            return self._end
+        assert used >= 0 and self._start + used <= self._end, "on_bytes used more than there is"
+        if used:
+            self._granted = False  # that was for a frame that is complete now
+        return self._start + used
+
+    def _offer(self) -> None:
+        """Look at what is kept."""
+        if self.closed or self.reading_paused or self._start == self._end:
+            return
+        begin, kept = self._start, self._kept
+        used = self._show(kept)
+        if used == self._end:
+            self._keep_nothing()
+        elif used > begin or not self._direct:
+            self._keep(memoryview(kept)[used : self._end], 0)
+        else:
+            self._claim_room()
+
+    def _keep(self, rest: memoryview, received: int) -> None:
+        """``rest`` was not used. It is copied to the front of the next read where that costs less than the latest read
+        did; otherwise the bytes that follow are received behind it."""
+        size = len(rest)
+        self._direct = self._granted or (size > FREE and not size <= received <= RECEIVE_BUFFER // 2)
+        capacity = size
+        if self._direct and self._memory is not None:
+            wanted = max(size, min(self._frame_size(rest), max(4 * size, KEPT_MIN)))
+            if self._granted or wanted - self._charged <= self._memory.left:
+                capacity = wanted
+        kept = bytearray(capacity)
+        kept[:size] = rest
+        self._kept, self._start, self._end = kept, 0, size
+        if not self._granted:
+            self._charge(capacity)
+        self._claim_room()
+
+    def _keep_nothing(self) -> None:
+        self._start = self._end = 0
+        self._direct = False
+        self._granted = False
+        self._kept = _NOTHING
+        if self._charged:
+            self._charge(0)
+
+    def _charge(self, size: int) -> None:
+        charge = size if size > FREE else 0
+        if charge != self._charged and self._memory is not None:
+            change, self._charged = charge - self._charged, charge
+            self._memory.charge(self, change, rest=charge)
+
+    def _frame_size(self, start: Buffer) -> int:
+        """Bytes of the frame that begins there; 0 if that cannot be told, or is more than is allowed."""
+        if len(start) < _LENGTH.size:
+            return 0
+        size: int = _LENGTH.size + _LENGTH.unpack_from(start)[0]
+        return size if size <= self.frame_max else 0
+
+    def _room_behind(self, memory: ReceiveMemory) -> memoryview:
+        """Where the next bytes of what is kept go; more of it if it is full."""
+        size = len(self._kept)
+        if self._end == size:
+            frame = self._frame_size(memoryview(self._kept)[self._start : self._end])
+            most = frame if frame > size else max(2 * self.frame_max, 2 * RECEIVE_BUFFER)  # paused, and not listened to
+            if size >= most:
+                raise BufferError("nobody takes what arrives")
+            kept = bytearray(max(min(2 * size, most), min(frame, self._charged)))
+            kept[:size] = self._kept
+            self._kept = kept
+            if len(kept) > self._charged:
+                self._charge(len(kept))
+        return memoryview(self._kept)[self._end :]
+
+    def _claim_room(self) -> None:
+        """What is kept is the beginning of a frame, and fills the room that it has: take more, or wait for it."""
+        memory, frame = self._memory, self._frame_size(memoryview(self._kept)[self._start : self._end])
+        if memory is None or self.reading_paused or self._waits_for_room or frame <= max(FREE, self._charged):
+            return
+        if self._direct:
+            if self._end < len(self._kept):
+                return
+            more = min(frame, 4 * self._end) - self._charged
+            if more <= memory.left and not memory.crowded:
+                self._charge(self._charged + more)
+                return
+        elif memory.left >= FREE and not memory.crowded:
+            return
+        self._waits_for_room = True
+        self.pause_reading()
+        memory.wait(self, frame - self._charged)
+
+    def on_room(self, size: int) -> None:
+        """So many bytes more may be kept, and are charged already."""
+        self._waits_for_room = False
+        self._granted = True
+        self._charged += size
+        self.resume_reading()
+
+    def _flush(self) -> None:
+        self._flush_scheduled = False
+        if not self._out or self._transport is None or self.closed or self._upgrading:
+            return
+        out, self._out = self._out, []
+        self.sent_bytes += self._out_bytes
+        self._out_bytes = 0
+        if self.encrypted:  # one write, as few records as can be; a view, lest what is left of it is copied again
+            self._transport.write(memoryview(out[0] if len(out) == 1 else b"".join(out)))
+        elif len(out) == 1:
+            self._transport.write(out[0])
+        else:
+            self._transport.writelines(out)

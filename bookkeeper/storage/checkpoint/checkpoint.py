@@ -1,0 +1,224 @@
+"""A checkpoint: what the journal holds becomes covered by the other files, in the order that survives a crash.
+
+entry logs synced → index segment written and synced → manifest replaced → journal files below the mark recycled,
+files that nothing names any more removed (disk-format §5, K3, K13-K16). The job runs on the checkpoint's worker, on a
+snapshot that nobody changes.
+
+What it merely looks at stops nothing: a log that cannot be read is kept, a merge that meets a segment that cannot be
+read is left out, and both are named in the manifest (K27, G4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from bookkeeper.errors import CorruptionError
+from bookkeeper.ids import IdRanges
+from bookkeeper.seams import Disk, File
+from bookkeeper.storage.checkpoint.manifest import Manifest, ManifestLog
+from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.durable_file import TRANSIENT, remove_files, sync
+from bookkeeper.storage.entry_log.entry_log_file import Usage, finish_log, log_name, read_map, scan_log, usage_of
+from bookkeeper.storage.index.entry_index import Extent, IndexTail
+from bookkeeper.storage.index.index_segment import (
+    IndexSegmentWriter,
+    UnreadableSegmentError,
+    merge_segments,
+    plan_merge,
+    reading_segment,
+    segment_name,
+)
+from bookkeeper.storage.journal.group_writer import journal_ids, recycle
+
+
+@dataclass(slots=True)
+class CheckpointScope:
+    """What a checkpoint covers: everything up to one group, as it was when that group was closed."""
+
+    before: Manifest
+    """The manifest that is on disk."""
+    segment_id: int = 0
+    next_log: int = 1
+    next_file: int = 1
+    file_id: int = 0
+    sequence: int = 0
+    """The last covered group and its journal file."""
+    tails: dict[int, IndexTail] = field(default_factory=dict)
+    states: dict[int, bytes] = field(default_factory=dict)
+    """Rows of the ledgers that changed."""
+    newly_dropped: list[tuple[int, int]] = field(default_factory=list)
+    """Ledgers that were dropped since the last one, first and last of each run."""
+    alive: set[int] = field(default_factory=set)
+    dropped: IdRanges = field(default_factory=IdRanges)
+    logs: dict[int, ManifestLog] = field(default_factory=dict)
+    """All logs, as the manifest is to name them."""
+    unsynced: dict[int, File] = field(default_factory=dict)
+    finish: dict[int, tuple[File, int, Usage]] = field(default_factory=dict)
+    """Logs that get nothing more: file, end of records, whose they are."""
+    collect: bool = False
+    """Look for logs without a live ledger."""
+    keep: set[int] = field(default_factory=set)
+    """Logs that are not to be removed, whatever they hold."""
+    rebuilt: bool = False
+    """The tails are the whole index: the old segments go."""
+    clean: bool = False
+    rebuild: bool = False
+    unreadable: set[int] = field(default_factory=set)
+    """Segments that a merge could not read, now or before. The job adds to them."""
+    limbo: str | None = None
+    quarantined: list[str] = field(default_factory=list)
+    """The job adds what it could not read."""
+    spares: int = 0
+    """How many journal files to keep for re-use."""
+    keep_journals: bool = False
+    """After a loss: the journal files behind the mark stay (G4)."""
+    published: bool = False
+    """Set by the job: a manifest that names the new segment may be on disk, also if the job failed afterwards."""
+
+
+@dataclass(slots=True)
+class CheckpointResult:
+    """What a checkpoint did."""
+
+    manifest: Manifest
+    extents: dict[int, list[Extent]]
+    merged: set[int]
+    """Segments that nobody names any more: what they held is in ``extents``. Whoever adopts those removes the files:
+    until then reads go to them."""
+    removed_logs: list[int]
+    spares: list[str]
+
+
+def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> CheckpointResult:
+    """Blocking; on the checkpoint's worker.
+
+    Raises:
+        SyncFailedError: final (K23).
+        OSError: on writing, or for now (K28); nothing was lost, the journal is kept (K16).
+        InvariantError: the mark would move back (K14).
+    """
+    directory, before = config.ledger_dir, snap.before
+    for file in snap.unsynced.values():
+        sync(file)
+    for log_id, (file, end, usage) in snap.finish.items():
+        finish_log(file, log_id, end, usage)
+        snap.logs[log_id] = ManifestLog(end, finished=True)
+    writer, merged = _write_segment(disk, directory, config, snap)
+    removed = _dead_logs(disk, directory, snap) if snap.collect else []
+    segments = {key: size for key, size in before.segments.items() if key not in merged}
+    if not writer.empty:
+        segments[snap.segment_id] = writer.size
+    manifest = replace(
+        before,
+        clean=snap.clean,
+        file_id=snap.file_id,
+        sequence=snap.sequence,
+        next_file=snap.next_file,
+        next_log=snap.next_log,
+        next_segment=snap.segment_id + 1,
+        logs={log_id: entry for log_id, entry in snap.logs.items() if log_id not in removed},
+        segments=segments,
+        rebuild=snap.rebuild,
+        limbo=snap.limbo,
+        quarantined=snap.quarantined,
+    )
+    snap.published = True
+    manifest.write(disk, directory, before)
+    spares: list[str] = []
+    try:
+        files = [] if snap.keep_journals else journal_ids(disk, config.journal_dir)
+        passed = [file_id for file_id in files if file_id < snap.file_id]
+        recycle(disk, config.journal_dir, passed, snap.spares, spares)
+        remove_files(disk, directory, [log_name(key) for key in removed])
+    except OSError as error:  # the manifest is in place: what is left over goes with a later checkpoint or start
+        if error.errno not in TRANSIENT:
+            raise
+    return CheckpointResult(manifest, writer.extents, merged, removed, spares)
+
+
+def _write_segment(
+    disk: Disk, directory: str, config: StorageConfig, snap: CheckpointScope
+) -> tuple[IndexSegmentWriter, set[int]]:
+    """The new tails, and the small segments with them if there are too many."""
+    writer = IndexSegmentWriter(snap.segment_id, snap.before.directory_id)
+    merged = set(snap.before.segments) if snap.rebuilt else set()
+    if not snap.rebuilt and (chosen := _to_merge(config, snap)):
+        try:
+            _merge(writer, disk, directory, chosen, snap)
+            merged = set(chosen)
+        except UnreadableSegmentError as error:
+            # keep what is there: reads of that part say so, and a restart rebuilds (K19)
+            snap.rebuild = True
+            snap.unreadable.add(error.segment_id)
+            _note(snap, str(error))
+            writer = IndexSegmentWriter(snap.segment_id, snap.before.directory_id)
+    if not merged or snap.rebuilt:
+        for ledger_id, tail in snap.tails.items():
+            writer.add_tail(ledger_id, tail)
+    for ledger_id, row in snap.states.items():
+        writer.set_state(ledger_id, row)
+    writer.dropped.update(snap.newly_dropped)
+    if not writer.empty:
+        writer.write(disk, directory)
+    return writer, merged
+
+
+def _to_merge(config: StorageConfig, snap: CheckpointScope) -> list[int]:
+    """The newest segments, if there are too many; only those that are newer than all that cannot be read."""
+    ids = list(snap.before.segments)
+    begin = max((at + 1 for at, key in enumerate(ids) if key in snap.unreadable), default=0)
+    sizes = [snap.before.segments[key] for key in ids[begin:]]
+    return ids[begin + plan_merge(sizes, max(config.index_segments - begin, 2)) :]
+
+
+def _merge(writer: IndexSegmentWriter, disk: Disk, directory: str, chosen: list[int], snap: CheckpointScope) -> None:
+    files: list[tuple[int, File]] = []
+    try:
+        for key in chosen:
+            path = f"{directory}/{segment_name(key)}"
+            with reading_segment(key, path):
+                files.append((key, disk.open(path, write=False)))
+        merge_segments(writer, files, snap.tails, snap.alive)
+    finally:
+        for _, file in files:
+            file.close()
+
+
+def _note(snap: CheckpointScope, place: str) -> None:
+    if place not in snap.quarantined:  # it is met again by every try
+        snap.quarantined.append(place)
+
+
+def _dead_logs(disk: Disk, directory: str, snap: CheckpointScope) -> list[int]:
+    """Finished logs in which every ledger is known to be dropped. In doubt a log stays (G1, G4)."""
+    return [
+        log_id
+        for log_id, entry in snap.logs.items()
+        if entry.finished
+        and log_id not in snap.keep
+        and all(owner in snap.dropped for owner in _owners(disk, directory, log_id, entry, snap))
+    ]
+
+
+def _owners(disk: Disk, directory: str, log_id: int, entry: ManifestLog, snap: CheckpointScope) -> set[int]:
+    """The ledgers in a log; {-1}, which is nobody's, if that cannot be said."""
+    path = f"{directory}/{log_name(log_id)}"
+    try:
+        return _read_owners(disk, path, log_id, entry)
+    except OSError as error:
+        if error.errno in TRANSIENT:
+            raise
+        _note(snap, f"{path}: {error}")
+        return {-1}
+
+
+def _read_owners(disk: Disk, path: str, log_id: int, entry: ManifestLog) -> set[int]:
+    file = disk.open(path, write=False)
+    try:
+        return set(read_map(file, log_id)[1])
+    except CorruptionError:
+        usage: Usage = {}
+        bad = scan_log(file, entry.end, lambda _data, _at, scan: usage_of(scan, usage))
+        return {-1} if bad else set(usage)
+    finally:
+        file.close()

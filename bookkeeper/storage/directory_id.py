@@ -1,0 +1,105 @@
+"""To which directory files belong: its random id is in the header of every file that holds data.
+
+The id of a bookie's directory is known outside it (K32), so that files of two bookies that were exchanged are told,
+though each has its cookie. Files of before there were ids carry 0, and belong to whoever has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from struct import Struct
+
+from bookkeeper.errors import CookieError, CorruptionError, UnsupportedFormatError
+from bookkeeper.seams import Disk
+from bookkeeper.storage.checkpoint.manifest import NAME, read_manifest
+from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.durable_file import BLOCK, TRANSIENT, unstamp
+from bookkeeper.storage.journal.journal_format import FileHeader
+
+_SECOND = Struct(">QQ")
+
+
+class ForeignDirectoryError(CookieError):
+    """A file here belongs to another directory."""
+
+    def __init__(self, path: str, found: int, expected: int) -> None:
+        super().__init__(
+            f"{path} belongs to another bookie's directory ({found:016x}; this one is {expected:016x}): put every "
+            "bookie's files back where they were, journal and ledgers together; nothing was changed here"
+        )
+        self.directory_id = found
+
+
+def is_unused(disk: Disk, config: StorageConfig) -> bool:
+    """Nothing of a bookie's data is here."""
+    return next(_data_files(disk, config), None) is None and not disk.exists(f"{config.ledger_dir}/{NAME}")
+
+
+def directory_id_of(disk: Disk, config: StorageConfig) -> int:
+    """The id that the files here carry; 0 if they have none, or cannot be read."""
+    return next((found for _, found in _ids(disk, config)), 0)
+
+
+def refuse_foreign(disk: Disk, config: StorageConfig, expected: int) -> None:
+    """Nothing may be written into a directory that holds another one's files. A header that is damaged, or cannot be
+    read, says nothing here.
+
+    Raises:
+        ForeignDirectoryError
+    """
+    for path, found in _ids(disk, config):
+        if found != expected:
+            raise ForeignDirectoryError(path, found, expected)
+
+
+def _ids(disk: Disk, config: StorageConfig) -> Iterator[tuple[str, int]]:
+    """Every file here that has an id, with it; the manifest first."""
+    try:
+        manifest = read_manifest(disk, config.ledger_dir)
+        if manifest is not None and manifest.directory_id:
+            yield f"{config.ledger_dir}/{NAME}", manifest.directory_id
+    except (CorruptionError, UnsupportedFormatError):
+        pass
+    for path, decode in _data_files(disk, config):
+        file = disk.open(path, write=False)
+        try:
+            found = decode(file.pread(BLOCK, 0), path)
+        except (CorruptionError, UnsupportedFormatError):
+            continue
+        except OSError as error:
+            if error.errno in TRANSIENT:
+                raise
+            continue
+        finally:
+            file.close()
+        if found:
+            yield path, found
+
+
+def _data_files(disk: Disk, config: StorageConfig) -> Iterator[tuple[str, Callable[[bytes, str], int]]]:
+    for directory, pattern, decode in (
+        (config.ledger_dir, r"[0-9a-f]{6,}\.log", _of_log),
+        (config.ledger_dir, r"[0-9a-f]{16}\.index", _of_segment),
+        (config.journal_dir, r"[0-9a-f]{16}\.journal", _of_journal),
+    ):
+        for name in disk.list(directory):
+            if re.fullmatch(pattern, name):
+                yield f"{directory}/{name}", decode
+
+
+def _of_log(head: bytes, path: str) -> int:
+    return _second(unstamp(head, b"BKEL", 1, path))
+
+
+def _of_segment(head: bytes, path: str) -> int:
+    return _second(unstamp(head, b"BKIX", 1, path))
+
+
+def _second(body: bytes) -> int:
+    """Both headers begin with the file's own number and the directory's id."""
+    return int(_SECOND.unpack_from(body)[1]) if len(body) >= _SECOND.size else 0
+
+
+def _of_journal(head: bytes, path: str) -> int:
+    return FileHeader.decode(head, path).directory_id

@@ -1,0 +1,151 @@
+"""How files come to be and are replaced, so that a crash leaves the old, the new, or nothing (K1-K3), and the stamp
+that every file of a bookie carries.
+
+    stamp    magic: 4 bytes | version: u16 | flags: u16 = 0 | length: u32 | crc: u32 | body: length bytes
+
+``crc`` is CRC32C over the twelve bytes before it and the body. The layout of the stamp itself never changes, so the
+crc is checked before the version is believed: a flipped bit is damage, another version is a sentence for the operator.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+from collections.abc import Sequence
+from posixpath import dirname
+from struct import Struct
+from weakref import WeakSet
+
+from bookkeeper.codec import crc32c
+from bookkeeper.errors import CorruptionError, StorageError, UnsupportedFormatError
+from bookkeeper.seams import Buffer, Disk, File
+
+BLOCK = 4096
+"""The unit of direct I/O."""
+
+_ZEROS = 4 << 20
+
+_HEAD = Struct(">4sHHI")
+_CRC = Struct(">I")
+STAMP_SIZE = _HEAD.size + _CRC.size
+
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+"""The disk takes no more for now (K26)."""
+
+TRANSIENT = NO_SPACE | {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+"""Nothing is lost: refuse, and try again later (K26, K28)."""
+
+
+class SyncFailedError(StorageError):
+    """A sync failed: what was written to that file since the last one is lost, whatever a retry says (K23)."""
+
+
+def stamp(magic: bytes, version: int, body: bytes, *, pad_to: int = 0) -> bytes:
+    """``body`` with its stamp before it, padded with zeros to at least ``pad_to`` bytes."""
+    head = _HEAD.pack(magic, version, 0, len(body))
+    whole = head + _CRC.pack(crc32c(body, crc32c(head))) + body
+    return whole.ljust(pad_to, b"\0")
+
+
+def unstamp(data: Buffer, magic: bytes, version: int, what: str) -> bytes:
+    """The body of what :func:`stamp` made.
+
+    Raises:
+        CorruptionError: ``what`` is damaged, cut short, or something else.
+        UnsupportedFormatError: it is intact, and of a version this program does not read.
+    """
+    view = memoryview(data)
+    if len(view) < STAMP_SIZE:
+        raise CorruptionError(f"{what}: {len(view)} bytes are too few")
+    found, has, _, length = _HEAD.unpack_from(view)
+    (crc,) = _CRC.unpack_from(view, _HEAD.size)
+    if found != magic or STAMP_SIZE + length > len(view):
+        raise CorruptionError(f"{what}: not what it should be (it begins with {bytes(found)!r}, expected {magic!r})")
+    body = bytes(view[STAMP_SIZE : STAMP_SIZE + length])
+    if crc32c(body, crc32c(bytes(view[: _HEAD.size]))) != crc:
+        raise CorruptionError(f"{what}: checksum mismatch")
+    if has != version:
+        raise UnsupportedFormatError(f"{what} is of version {has}; this program reads version {version}")
+    return body
+
+
+def version_of(data: Buffer, known: Sequence[int]) -> int:
+    """The version in a stamp, if it is one of ``known``; else the last of them, so that :func:`unstamp` says what is
+    wrong."""
+    version = int(_HEAD.unpack_from(data)[1]) if len(data) >= STAMP_SIZE else known[-1]
+    return version if version in known else known[-1]
+
+
+_lost: WeakSet[File] = WeakSet()
+"""Files with a sync that failed. The system tells of that once and takes the pages for clean; who syncs the file next
+may be another job of the same worker, before the loop has heard of the first one's failure."""
+
+
+def sync(file: File) -> None:
+    """``file.sync()``; a failure is final (K23): every later sync of the same file fails, too.
+
+    Raises:
+        SyncFailedError
+    """
+    if file in _lost:
+        raise SyncFailedError(f"{file.path}: an earlier sync failed")
+    try:
+        file.sync()
+    except OSError as error:
+        _lost.add(file)
+        raise SyncFailedError(f"{file.path}: sync failed: {error}") from error
+
+
+def create_file(disk: Disk, path: str, *chunks: Buffer, keep: bool = False) -> File:
+    """A new file, durable with its name before it is used (K1).
+
+    Returns:
+        the open file if ``keep``, else the closed one.
+    """
+    file = disk.open(path, create=True)
+    try:
+        offset = 0
+        for chunk in chunks:
+            file.pwrite(chunk, offset)
+            offset += len(chunk)
+        sync(file)
+        disk.sync_directory(dirname(path))
+    except BaseException:
+        file.close()
+        raise
+    if not keep:
+        file.close()
+    return file
+
+
+def replace_file(disk: Disk, path: str, data: Buffer) -> None:
+    """Replace a small file by way of ``path.tmp`` (K2): afterwards the new content is durable; before, the old."""
+    temporary = path + ".tmp"
+    if disk.exists(temporary):
+        disk.unlink(temporary)
+    file = disk.open(temporary, create=True)
+    try:
+        file.pwrite(data, 0)
+        sync(file)
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    disk.sync_directory(dirname(path))
+
+
+def remove_files(disk: Disk, directory: str, names: list[str]) -> None:
+    """Unlink what exists of ``names`` and make that durable. Whatever replaces them is durable already (K3)."""
+    gone = 0
+    for name in names:
+        if disk.exists(f"{directory}/{name}"):
+            disk.unlink(f"{directory}/{name}")
+            gone += 1
+    if gone:
+        disk.sync_directory(directory)
+
+
+def write_zeros(file: File, size: int) -> None:
+    """Really write ``size`` zeros (whole blocks), so that later writes need no new space (K11)."""
+    chunk = memoryview(mmap.mmap(-1, min(size, _ZEROS)))  # aligned: the file may be a direct one
+    for offset in range(0, size, len(chunk)):
+        file.pwrite(chunk[: size - offset], offset)

@@ -1,0 +1,180 @@
+"""Entry logs: where entries live once they are durable in the journal.
+
+    header      block (4096): stamp "BKEL" of log id: u64 | directory id: u64 | boot: u64
+    records     as in the journal's groups, in order of arrival, state records among them
+    map         at rotation: stamp "BKEM" of rows: ledger id: i64 | bytes: u64 | records: u64
+    footer      stamp "BKEF" of log id: u64 | end of records: u64 | size of the map: u64; the last 40 bytes
+
+The header is durable before the log is used and never rewritten; the map and the footer are written once, when the
+records are synced (K1, K20). Without a footer, or with a bad one, the log is scanned. A record that fails its checks
+while being scanned is quarantined: the place is named, scanning goes on at the next place where a whole record
+verifies, and the log is never taken for empty and never removed (G4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from struct import Struct
+
+from bookkeeper.codec import RECORD_HEADER, find_record, scan_records
+from bookkeeper.codec.shapes import RECORD_MAX, Scan, Stop
+from bookkeeper.errors import CorruptionError
+from bookkeeper.seams import Buffer, Disk, File
+from bookkeeper.storage.durable_file import BLOCK, STAMP_SIZE, create_file, stamp, sync, unstamp
+
+VERSION = 1
+_HEADER = Struct(">QQQ")
+_ROW = Struct(">qQQ")
+_FOOTER = Struct(">QQQ")
+_FOOTER_SIZE = STAMP_SIZE + _FOOTER.size
+_CHUNK = 1 << 20
+
+Usage = dict[int, list[int]]
+"""Ledger id -> [bytes, records] in one log."""
+
+
+def log_name(log_id: int) -> str:
+    return f"{log_id:06x}.log"
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedStretch:
+    """A stretch of a log that holds no valid record."""
+
+    path: str
+    offset: int
+    end: int
+
+    def __str__(self) -> str:
+        return f"{self.path} at {self.offset}: {self.end - self.offset} bytes"
+
+
+def create_log(disk: Disk, directory: str, log_id: int, directory_id: int, boot: int) -> File:
+    """A new log with its durable header (K1), open for writing."""
+    header = stamp(b"BKEL", VERSION, _HEADER.pack(log_id, directory_id, boot), pad_to=BLOCK)
+    return create_file(disk, f"{directory}/{log_name(log_id)}", header, keep=True)
+
+
+def check_header(file: File, log_id: int) -> None:
+    """Raises CorruptionError (damaged, or another log's), UnsupportedFormatError."""
+    body = unstamp(file.pread(BLOCK, 0), b"BKEL", VERSION, file.path)
+    if len(body) != _HEADER.size or _HEADER.unpack(body)[0] != log_id:
+        raise CorruptionError(f"{file.path}: the header is another log's")
+
+
+def finish_log(file: File, log_id: int, end: int, usage: Usage) -> None:
+    """Sync the records, then write map and footer behind them and sync those (K20). Whatever lay there goes."""
+    sync(file)
+    if file.size() > end:
+        file.truncate(end)
+    rows = b"".join(_ROW.pack(ledger_id, size, records) for ledger_id, (size, records) in sorted(usage.items()))
+    ledgers = stamp(b"BKEM", VERSION, rows)
+    file.pwrite(ledgers + stamp(b"BKEF", VERSION, _FOOTER.pack(log_id, end, len(ledgers))), end)
+    sync(file)
+
+
+def read_map(file: File, log_id: int) -> tuple[int, Usage]:
+    """Where the records of a finished log end, and whose they are.
+
+    Raises:
+        CorruptionError: no footer, or a bad one: scan.
+    """
+    at = file.size() - _FOOTER_SIZE
+    if at < BLOCK:
+        raise CorruptionError(f"{file.path}: no footer")
+    body = unstamp(file.pread(_FOOTER_SIZE, at), b"BKEF", VERSION, f"{file.path} footer")
+    if len(body) != _FOOTER.size or _FOOTER.unpack(body)[0] != log_id:
+        raise CorruptionError(f"{file.path}: the footer is another log's")
+    _, end, map_size = _FOOTER.unpack(body)
+    rows = unstamp(file.pread(map_size, end), b"BKEM", VERSION, f"{file.path} ledgers map")
+    return end, {ledger_id: [size, records] for ledger_id, size, records in _ROW.iter_unpack(rows)}
+
+
+def scan_log(
+    file: File,
+    end: int,
+    found: Callable[[bytes, int, Scan], None],
+    *,
+    begin: int = BLOCK,
+    tail_may_be_torn: bool = False,
+) -> list[QuarantinedStretch]:
+    """Walk the records of a log from ``begin``, where one begins, up to ``end``, verifying each.
+
+    Args:
+        found: called with (bytes, where in the log they begin, what is in them).
+        tail_may_be_torn: bytes after the last valid record are no damage (they were never covered by a mark).
+    """
+    bad: list[QuarantinedStretch] = []
+    at, size = begin, _CHUNK
+    while at < end:
+        data = file.pread(min(size, end - at), at)
+        scan = scan_records(data, 0, len(data))
+        if scan.offsets:
+            found(data, at, scan)
+            at += scan.next
+            size = _CHUNK
+            continue
+        whole = at + len(data) >= end or len(data) < min(size, end - at)
+        if scan.stop is Stop.PARTIAL and not whole and size < 2 * RECORD_MAX:
+            size = max(2 * size, RECORD_HEADER + int.from_bytes(data[:4], "big"))
+            continue
+        following = _resync(file, at + 1, end)
+        if following is None and tail_may_be_torn:
+            return bad
+        bad.append(QuarantinedStretch(file.path, at, end if following is None else following))
+        if following is None:
+            return bad
+        at, size = following, _CHUNK
+    return bad
+
+
+def _resync(file: File, at: int, end: int) -> int | None:
+    """Where the next whole, valid record begins."""
+    size = _CHUNK
+    while at < end:
+        data = file.pread(min(size, end - at), at)
+        offset = find_record(data, 0, len(data))
+        if offset >= 0:
+            return at + offset
+        if at + len(data) >= end or len(data) < min(size, end - at):
+            return None
+        if size < 2 * RECORD_MAX:
+            size *= 4  # a record that is longer than the window would be missed
+        else:
+            at += len(data) - RECORD_MAX
+    return None
+
+
+def usage_of(scan: Scan, usage: Usage) -> None:
+    """Count a scan's records in ``usage``."""
+    for ledger_id, size in zip(scan.ledger_ids, scan.sizes, strict=True):
+        row = usage.setdefault(ledger_id, [0, 0])
+        row[0] += RECORD_HEADER + size
+        row[1] += 1
+
+
+class EntryLogWriter:
+    """Puts groups' records into the logs, in order. Owned by whoever writes the oldest group that is not there yet
+    (D7): the log's worker, the journal's while that has nothing, the loop while neither has."""
+
+    def __init__(self, disk: Disk, directory: str, directory_id: int, boot: int) -> None:
+        self._disk, self._directory = disk, directory
+        self._directory_id, self._boot = directory_id, boot
+        self.log_id = 0
+        self._file: File | None = None
+        self._created: File | None = None
+        """A log that was made by a try that then failed: told when its first write succeeds."""
+
+    def write(self, log_id: int, data: Buffer, offset: int) -> File | None:
+        """Write without syncing. The log is created if it is a new one, and then returned, also after a failed try."""
+        if log_id != self.log_id:
+            path = f"{self._directory}/{log_name(log_id)}"
+            if self._disk.exists(path):  # left by a try that found no space
+                self._disk.unlink(path)
+            created = create_log(self._disk, self._directory, log_id, self._directory_id, self._boot)
+            self._file, self.log_id, self._created = created, log_id, created
+        assert self._file is not None
+        self._file.pwrite(data, offset)
+        created_now, self._created = self._created, None
+        return created_now

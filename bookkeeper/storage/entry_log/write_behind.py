@@ -1,0 +1,87 @@
+"""Entry logs go to the disk in steps between checkpoints, and the page cache keeps the newest of them only.
+
+Without it a checkpoint syncs everything at once, and the journal's writes wait behind a hundred megabytes; and the page
+cache grows as long as there is memory, though a log of writes is rarely read again, and taking a fresh page costs more
+than writing to it. Nothing is promised here: what a mark covers is synced by the checkpoint itself (K13).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bookkeeper.seams import File, Worker
+from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.durable_file import BLOCK, sync
+from bookkeeper.storage.entry_log.entry_logs import EntryLogs
+from bookkeeper.storage.journal.group_writer import PendingGroup
+
+_Stretch = tuple[File, int, int]
+"""File, begin, end."""
+
+
+@dataclass(slots=True)
+class WriteBehind:
+    """Owned by the loop's thread; the syncs run on the checkpoint's worker, so never beside a checkpoint."""
+
+    config: StorageConfig
+    entry_logs: EntryLogs
+    worker: Callable[[], Worker]
+    failed: Callable[[BaseException], None]
+    """A sync failed: final (K23)."""
+    _log: int = 0
+    _at: int = BLOCK
+    """Everything below in the log ``_log`` was handed to a sync."""
+    _end: int = BLOCK
+    _running: bool = False
+    _kept: deque[_Stretch] = field(default_factory=deque)
+    _kept_bytes: int = 0
+
+    def covered(self, group: PendingGroup) -> None:
+        """After each group: its records are in the entry log."""
+        if group.log_id != self._log:
+            self._keep(self._at, self._end)
+            self._log, self._at = group.log_id, BLOCK
+        self._end = group.log_offset + group.size
+        step = self.config.log_sync_bytes
+        # only the log being filled: its file cannot be closed before a sync that is asked for now
+        if step and self._end - self._at >= step and not self._running and self._log == self.entry_logs.current:
+            self._sync()
+
+    def _sync(self) -> None:
+        file = self.entry_logs.file(self._log)
+        self._keep(self._at, self._end)
+        self._at = self._end
+        leave = list(self._surplus())
+        self._running = True
+
+        def job() -> None:
+            sync(file)
+            for old, begin, end in leave:
+                old.forget(begin, end - begin)
+
+        def done(_result: None, error: BaseException | None) -> None:
+            self._running = False
+            if error is not None:
+                self.failed(error)
+
+        self.worker().submit(job, done)
+
+    def _keep(self, begin: int, end: int) -> None:
+        log = self.entry_logs.logs.get(self._log)
+        if log is not None and log.file is not None and end > begin:
+            self._kept.append((log.file, begin, end))
+            self._kept_bytes += end - begin
+
+    def _surplus(self) -> list[_Stretch]:
+        """The oldest stretches, beyond what the page cache is to keep."""
+        surplus = []
+        while self.config.cached_bytes and self._kept_bytes > self.config.cached_bytes:
+            stretch = self._kept.popleft()
+            self._kept_bytes -= stretch[2] - stretch[1]
+            surplus.append(stretch)
+        if not self.config.cached_bytes:
+            self._kept.clear()
+            self._kept_bytes = 0
+        return surplus

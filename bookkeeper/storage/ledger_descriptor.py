@@ -1,0 +1,179 @@
+"""What a bookie knows of a ledger besides its entries, and the records that carry it.
+
+    state record    an ordinary record (disk-format §1) whose entry id is one of the negative numbers below:
+                    ledger id: i64 | kind: i64 | LAC: i64 | 0: i64 | body
+        KEY             body = master key; precedes the ledger's first entry
+        FENCED          body = master key
+        FORCED          body empty
+        EXPLICIT_LAC    LAC as given; body = length of the key: u8 | master key | the client's opaque bytes
+        LIMBO           reserved
+        DROPPED         body empty: the ledger is deleted
+
+Each replays on its own (K31): a fence carries the key of a ledger that was never seen here. They travel in journal
+groups like entries, and so into the entry logs: an index rebuilt from the logs keeps fences (B3, K19).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from hmac import compare_digest
+from struct import Struct
+
+from bookkeeper.codec import ENTRY_HEADER, record
+from bookkeeper.errors import CorruptionError, UnauthorizedError
+from bookkeeper.ids import LedgerId
+from bookkeeper.seams import Buffer
+from bookkeeper.storage.index.entry_index import LedgerIndex
+
+_HEADER = Struct(">qqqq")
+_ROW = Struct(">qBBqqqqqI")
+_DIGEST_MAX = ENTRY_HEADER + 20
+_FENCED, _EXPLICIT, _LIMBO, _DROPPED, _KEYED = 1, 2, 4, 8, 16
+
+
+class StateRecordKind(IntEnum):
+    """Entry ids of state records (Apache BookKeeper's numbers where it has them)."""
+
+    KEY = -0x1000
+    FENCED = -0x2000
+    FORCED = -0x4000
+    EXPLICIT_LAC = -0x8000
+    LIMBO = -0x10000
+    DROPPED = -0x20000
+
+
+def state_record(ledger_id: int, kind: StateRecordKind, body: bytes = b"", lac: int = -1) -> bytes:
+    """A whole record, ready for a group."""
+    return record(_HEADER.pack(ledger_id, kind, lac, 0) + body)
+
+
+@dataclass(slots=True)
+class LedgerDescriptor:
+    """One ledger on this bookie. Owned by the loop's thread."""
+
+    ledger_id: LedgerId
+    key: bytes | None = None
+    fenced: bool = False
+    limbo: bool = False
+    """Reserved: its data may be incomplete, negatives are unknown."""
+    lac: int = -1
+    """Greatest over entries and explicit LAC (B8)."""
+    explicit_lac: int = -1
+    explicit_blob: bytes | None = None
+    first_entry: int = -1
+    last_entry: int = -1
+    size: int = 0
+    """Bytes of entries taken, repeats included."""
+    read_hint: int = 4096
+    """How much to read for one entry: a guess from the last ones."""
+    index: LedgerIndex = field(default_factory=LedgerIndex, compare=False)
+
+    def check_key(self, key: bytes) -> None:
+        """B4.
+
+        Raises:
+            UnauthorizedError: the ledger has another key.
+        """
+        if self.key is not None and not compare_digest(self.key, key):
+            raise UnauthorizedError(f"ledger {self.ledger_id}: another master key")
+
+    def note_entries(self, first: int, last: int, lac: int, size: int) -> None:
+        """Entries from ``first`` to ``last`` came in ``size`` bytes."""
+        if first < self.first_entry or self.first_entry < 0:
+            self.first_entry = first
+        if last > self.last_entry:
+            self.last_entry = last
+        if lac > self.lac:
+            self.lac = lac
+        self.size += size
+
+    def raise_explicit_lac(self, lac: int, blob: bytes) -> None:
+        if lac >= self.explicit_lac:
+            self.explicit_lac, self.explicit_blob = lac, blob
+        if lac > self.lac:
+            self.lac = lac
+
+    def encode(self) -> bytes:
+        """The ledger's row of an index segment's states."""
+        flags = (
+            _FENCED * self.fenced
+            | _EXPLICIT * (self.explicit_blob is not None)
+            | _LIMBO * self.limbo
+            | _KEYED * (self.key is not None)
+        )
+        key, blob = self.key or b"", self.explicit_blob or b""
+        numbers = (self.lac, self.explicit_lac, self.first_entry, self.last_entry, self.size, len(blob))
+        return _ROW.pack(self.ledger_id, flags, len(key), *numbers) + key + blob
+
+
+def dropped_row(first: int, last: int | None = None) -> bytes:
+    """The row of deleted ledgers, one or all from ``first`` to ``last``: nothing but that they are deleted. Of one, it
+    is what programs of the first version write and read."""
+    behind = -1 if last is None or last == first else last
+    return _ROW.pack(first, _DROPPED, 0, -1, -1, -1, behind, 0, 0)
+
+
+def decode_rows(data: Buffer) -> list[LedgerDescriptor | tuple[int, int]]:
+    """The rows of an index segment's states; of deleted ledgers the first and last id.
+
+    Raises:
+        CorruptionError: cut short.
+    """
+    rows: list[LedgerDescriptor | tuple[int, int]] = []
+    view, at = memoryview(data), 0
+    while at < len(view):
+        if at + _ROW.size > len(view):
+            raise CorruptionError("ledger states: cut short")
+        ledger_id, flags, key_size, lac, explicit, first, last, size, blob_size = _ROW.unpack_from(view, at)
+        at += _ROW.size
+        key, blob = bytes(view[at : at + key_size]), bytes(view[at + key_size : at + key_size + blob_size])
+        at += key_size + blob_size
+        if flags & _DROPPED:
+            rows.append((ledger_id, max(ledger_id, last)))
+            continue
+        state = LedgerDescriptor(LedgerId(ledger_id), key if flags & _KEYED else None, bool(flags & _FENCED))
+        state.limbo = bool(flags & _LIMBO)
+        state.lac, state.first_entry, state.last_entry, state.size = lac, first, last, size
+        if flags & _EXPLICIT:
+            state.explicit_lac, state.explicit_blob = explicit, blob
+        rows.append(state)
+    if at != len(view):
+        raise CorruptionError("ledger states: cut short")
+    return rows
+
+
+def apply_state(state: LedgerDescriptor, kind: int, entry: Buffer) -> None:
+    """What a state record says, added to ``state``. Idempotent; kinds of later versions are passed over.
+
+    The key is set if none is known; a record never takes a fence or a key away.
+    """
+    body = bytes(entry[ENTRY_HEADER:])
+    if kind == StateRecordKind.FENCED:
+        state.fenced = True
+    elif kind == StateRecordKind.LIMBO:
+        state.limbo = True
+    elif kind == StateRecordKind.EXPLICIT_LAC and body:
+        (_, _, lac, _) = _HEADER.unpack_from(entry)
+        key_end = 1 + body[0]
+        state.raise_explicit_lac(lac, body[key_end:])
+        body = body[1:key_end]
+    if kind in (StateRecordKind.KEY, StateRecordKind.FENCED, StateRecordKind.EXPLICIT_LAC) and state.key is None:
+        state.key = body
+
+
+def explicit_lac_body(key: bytes, blob: bytes) -> bytes:
+    """The body of an EXPLICIT_LAC record."""
+    return bytes((len(key),)) + key + blob
+
+
+def same_payload(stored: Buffer, offered: Buffer) -> bool:
+    """Whether two entries of one id are the same add (B6): LAC, and so the digest, may differ.
+
+    A bookie does not know how long the digest is (0 to 20 bytes). With one LAC the digests must agree, too; with two,
+    lengths and what surely is payload are compared.
+    """
+    one, other = memoryview(stored), memoryview(offered)
+    if len(one) != len(other) or one[24:32] != other[24:32]:
+        return False
+    return one[_DIGEST_MAX:] == other[_DIGEST_MAX:] and (one[16:24] != other[16:24] or one == other)

@@ -1,0 +1,471 @@
+"""Reading entries: places from the index, records from the logs, every one verified (B7).
+
+Each step is first tried without waiting. Where that would wait, the read worker does just that step, on values that
+nobody changes, and the loop's thread goes on with its result. A read keeps the index pages that it waited for until
+it is answered: however small the cache, each page is waited for once, so every read ends (V1).
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from bookkeeper.codec import RECORD_HEADER, pack_entries, read_record
+from bookkeeper.codec.shapes import RECORD_MAX, Stop
+from bookkeeper.errors import BookieFailedError, CorruptionError, DataUnknownError, NoSuchEntryError
+from bookkeeper.ids import EntryId
+from bookkeeper.seams import Disk, File, Worker
+from bookkeeper.storage.entry_log.entry_logs import EntryLogs
+from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK, Extent, PageCache, unbroken
+from bookkeeper.storage.index.index_segment import decode_page, segment_name
+from bookkeeper.storage.journal.group_commit import GroupCommit
+from bookkeeper.storage.journal.group_writer import PendingGroup
+from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
+from bookkeeper.storage.results import AvailabilityRun, EngineStats, PackedEntries
+
+T = TypeVar("T")
+_BATCH_MAX = 8192
+"""The most entries one batch read looks up."""
+
+_NEAR = 64 * 1024
+"""Records this close to each other are read in one piece."""
+
+HINT_UNIT = 512
+"""A read asks for a multiple of this."""
+
+
+class _WouldWaitError(Exception):
+    """Not in memory."""
+
+
+_Read = Callable[[File, int, int], bytes]
+_Held = Mapping[Extent, "array[int]"]
+"""The pages that one read has waited for."""
+_NONE: _Held = {}
+
+
+def _now(file: File, size: int, offset: int) -> bytes:
+    data = file.pread_cached(size, offset)
+    if data is None:
+        raise _WouldWaitError
+    return data
+
+
+def _wait(file: File, size: int, offset: int) -> bytes:
+    return file.pread(size, offset)
+
+
+class PageMissing(Exception):
+    """An index page must be read first."""
+
+    def __init__(self, extent: Extent, file: File) -> None:
+        self.extent, self.file = extent, file
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Records of consecutive entries that lie close together."""
+
+    source: File | bytes
+    """A log, or a copy of what is still on its way to one."""
+    begin: int
+    """Offset of the first record in the source."""
+    size: int
+    first: int
+    offsets: array[int]
+    """Relative to ``begin``."""
+    name: str
+    log_offset: int
+
+
+def fetch(file: File, offset: int, hint: int, ledger_id: int, entry_id: int, read: _Read) -> bytes:
+    """One verified entry from a log.
+
+    Raises:
+        CorruptionError: names file and offset.
+    """
+    data = read(file, max(hint, RECORD_HEADER), offset)
+    size = RECORD_HEADER + int.from_bytes(data[:4], "big")
+    if size > len(data) and size <= RECORD_MAX:
+        data += read(file, size - len(data), offset + len(data))
+    entry = read_record(data, 0, ledger_id, entry_id) if len(data) >= size else None
+    if entry is None:
+        raise CorruptionError(f"{file.path} at {offset}: not entry {entry_id} of ledger {ledger_id}")
+    return entry
+
+
+def fetch_batch(plan: list[_Stretch], ledger_id: int, size_max: int, hint: int, read: _Read) -> PackedEntries:
+    """What the stretches of a plan hold, packed, until the budget is used up or something is not as it must be.
+
+    Raises:
+        CorruptionError: the first entry is damaged.
+    """
+    parts: list[bytes] = []
+    size = count = 0
+    for stretch in plan:
+        done = 0
+        while done < len(stretch.offsets):
+            at = stretch.offsets[done]
+            data = _bytes_of(stretch, at, hint, read)
+            offsets = stretch.offsets
+            if done or at:
+                offsets = array("q", [offset - at for offset in offsets[done:]])
+            packed = pack_entries(data, offsets, ledger_id, stretch.first + done, size_max - size, 0 if count else 1)
+            parts.append(packed.body)
+            size, count, done = size + len(packed.body), count + packed.n, done + packed.n
+            if packed.n == 0 or packed.stop in (Stop.BUDGET, Stop.DAMAGED):
+                if count == 0:
+                    where = f"{stretch.name} at {stretch.log_offset}"
+                    raise CorruptionError(f"{where}: not entry {stretch.first} of ledger {ledger_id}")
+                return PackedEntries(b"".join(parts), count)
+    return PackedEntries(b"".join(parts), count)
+
+
+def _bytes_of(stretch: _Stretch, at: int, hint: int, read: _Read) -> bytes:
+    """The stretch from ``at`` on, with at least the whole of its first record."""
+    if isinstance(stretch.source, bytes):
+        return stretch.source[stretch.begin + at :]
+    data = read(stretch.source, stretch.size - at, stretch.begin + at)
+    missing = RECORD_HEADER + int.from_bytes(data[:4], "big") - len(data)
+    if 0 < missing <= RECORD_MAX:
+        data += read(stretch.source, missing, stretch.begin + at + len(data))
+    return data
+
+
+@dataclass(slots=True)
+class EntryReader:
+    """Single and batch reads. Owned by the loop's thread."""
+
+    disk: Disk
+    directory: str
+    entry_logs: EntryLogs
+    pages: PageCache
+    stats: EngineStats
+    worker: Callable[[], Worker]
+    commit: GroupCommit
+    """Knows what is not in the logs yet."""
+    index_damaged: Callable[[CorruptionError], None]
+    segments: dict[int, File] = field(default_factory=dict)
+
+    # -- one entry ----------------------------------------------------------------------------------------
+
+    def read(
+        self,
+        state: LedgerDescriptor,
+        entry_id: int,
+        unknown: bool,
+        reply: Callable[[bytes | BaseException], None],
+        held: _Held = _NONE,
+    ) -> None:
+        """See :meth:`Engine.read`; ``unknown``: a negative would not be honest (B5)."""
+        try:
+            found = self.find(state, entry_id, held)
+            if not found:
+                return reply(absent(state.ledger_id, entry_id, unknown))
+            offset = found & OFFSET_MASK
+            if (group := self._pending(found)) is not None:
+                entry = read_record(group.bytes_from(offset), 0, state.ledger_id, entry_id)
+                if entry is None:
+                    raise CorruptionError(f"memory of group {group.sequence}: not entry {entry_id}")
+                self.stats.reads_inline += 1
+                return reply(entry)
+            file, hint = self.entry_logs.file(found >> LOG_SHIFT), state.read_hint
+            try:
+                entry = fetch(file, offset, hint, state.ledger_id, entry_id, _now)
+            except _WouldWaitError:
+                self._submit(state, lambda: fetch(file, offset, hint, state.ledger_id, entry_id, _wait), len, reply)
+                return None
+            self.learn(state, len(entry))
+            self.stats.reads_inline += 1
+            reply(entry)
+        except PageMissing as missing:
+            self._load(missing, held, lambda pages: self.read(state, entry_id, unknown, reply, pages), reply)
+        except (CorruptionError, OSError) as error:
+            reply(self.trouble(error))
+
+    def peek(self, state: LedgerDescriptor, entry_id: int) -> bytes | None:
+        """The stored entry if it can be had without waiting (B6); None if not, or if there is none."""
+        try:
+            found = self.find(state, entry_id)
+            if not found:
+                return None
+            if (group := self._pending(found)) is not None:
+                return read_record(group.bytes_from(found & OFFSET_MASK), 0, state.ledger_id, entry_id)
+            file = self.entry_logs.file(found >> LOG_SHIFT)
+            return fetch(file, found & OFFSET_MASK, state.read_hint, state.ledger_id, entry_id, _now)
+        except (PageMissing, _WouldWaitError, CorruptionError, OSError):
+            return None
+
+    # -- many ---------------------------------------------------------------------------------------------
+
+    def read_batch(
+        self,
+        state: LedgerDescriptor,
+        first: int,
+        count_max: int,
+        size_max: int,
+        unknown: bool,
+        reply: Callable[[PackedEntries | BaseException], None],
+        held: _Held = _NONE,
+    ) -> None:
+        """See :meth:`Engine.read_batch`."""
+        try:
+            plan = self._plan(state, first, count_max, size_max, held)
+        except PageMissing as missing:
+
+            def again(pages: _Held) -> None:
+                self.read_batch(state, first, count_max, size_max, unknown, reply, pages)
+
+            return self._load(missing, held, again, reply)
+        except (CorruptionError, OSError) as error:
+            return reply(self.trouble(error))
+        if not plan:
+            return reply(absent(state.ledger_id, first, unknown))
+        ledger_id, hint = state.ledger_id, state.read_hint
+        try:
+            packed = fetch_batch(plan, ledger_id, size_max, hint, _now)
+        except _WouldWaitError:
+            return self._submit(state, lambda: fetch_batch(plan, ledger_id, size_max, hint, _wait), _share, reply)
+        except (CorruptionError, OSError) as error:
+            return reply(self.trouble(error))
+        self.stats.reads_inline += 1
+        self.learn(state, _share(packed))
+        return reply(packed)
+
+    def _plan(
+        self, state: LedgerDescriptor, first: int, count_max: int, size_max: int, held: _Held = _NONE
+    ) -> list[_Stretch]:
+        """Where the entries from ``first`` on lie, up to the first that is not here."""
+        likely = 64 + 2 * size_max // max(36, state.read_hint - 512)  # a guess may end a reply early, nothing more
+        limit = min(count_max or _BATCH_MAX, _BATCH_MAX, 1 + size_max // 36, likely)
+        places = self._places(state, first, limit, held)
+        near, written = max(_NEAR, 4 * state.read_hint), self.commit.written_below
+        if (dense := _dense(places, size_max, 4 * state.read_hint)) and dense[-1] < written:
+            return [self._stretch(state, first, dense)]
+        plan: list[_Stretch] = []
+        begin = spent = 0
+        for at in range(1, len(places)):
+            found, before = places[at], places[at - 1]
+            step = found - before
+            if not 0 < step < near or (found >= written and self._pending(found) is not self._pending(before)):
+                plan.append(self._stretch(state, first + begin, places[begin:at]))
+                begin, step = at, state.read_hint
+            spent += step
+            if spent > size_max:
+                places = places[: at + 1]
+                break
+        if places:
+            plan.append(self._stretch(state, first + begin, places[begin:]))
+        return plan
+
+    def _places(self, state: LedgerDescriptor, first: int, limit: int, held: _Held) -> array[int]:
+        """Places of the entries from ``first`` on, up to ``limit`` or the first that is not here.
+
+        Raises:
+            PageMissing: not even the first is known without reading an index page.
+        """
+        places: array[int] = array("q")
+        while len(places) < limit:
+            entry_id = first + len(places)
+            try:
+                more = state.index.recent_run(entry_id, limit - len(places)) or self._page_run(state, entry_id, held)
+            except PageMissing:
+                if not places:
+                    raise
+                break  # what is known so far is an answer
+            if not more:
+                break
+            places += more
+        return places[:limit]
+
+    def _page_run(self, state: LedgerDescriptor, entry_id: int, held: _Held) -> array[int]:
+        """Like ``recent_run``, of what is in index pages."""
+        if not state.index.plain:
+            return array("q", (found,)) if (found := self.find(state, entry_id, held)) else array("q")
+        for extent in state.index.candidates(entry_id):
+            if run := unbroken(self.page(extent, held), entry_id - extent.first, extent.count):
+                return run
+        return array("q")
+
+    def _stretch(self, state: LedgerDescriptor, first: int, places: array[int]) -> _Stretch:
+        start = places[0]
+        offsets = array("q", [found - start for found in places])
+        log_offset = start & OFFSET_MASK
+        if (group := self._pending(start)) is not None:
+            end = min(offsets[-1] + state.read_hint, group.log_offset + group.size - log_offset)
+            view = group.bytes_from(log_offset)
+            last = offsets[-1]
+            size = RECORD_HEADER + int.from_bytes(view[last : last + 4], "big")
+            data = bytes(view[: max(end, last + size)])
+            return _Stretch(data, 0, len(data), first, offsets, f"group {group.sequence}", log_offset)
+        file = self.entry_logs.file(start >> LOG_SHIFT)
+        return _Stretch(file, log_offset, offsets[-1] + state.read_hint, first, offsets, file.path, log_offset)
+
+    # -- places -------------------------------------------------------------------------------------------
+
+    def find(self, state: LedgerDescriptor, entry_id: int, held: _Held = _NONE) -> int:
+        """The place of an entry, 0 if it is not here.
+
+        Raises:
+            PageMissing: an index page must be read first.
+        """
+        if found := state.index.get_recent(entry_id):
+            return found
+        for extent in state.index.candidates(entry_id):
+            if found := self.page(extent, held)[entry_id - extent.first]:
+                return found
+        return 0
+
+    def page_blocking(self, extent: Extent) -> array[int]:
+        """An index page, waiting for the disk if need be."""
+        try:
+            return self.page(extent)
+        except PageMissing as missing:
+            return decode_page(missing.file.pread(8 * extent.count, extent.offset), extent, missing.file.path)
+
+    def entries(self, state: LedgerDescriptor) -> list[AvailabilityRun]:
+        """Which entries are here, ascending.
+
+        Raises:
+            CorruptionError, OSError: an index page cannot be read.
+        """
+        stretches: list[tuple[int, int]] = []
+        for extent in state.index.extents:
+            if extent.present == extent.count:
+                stretches.append((extent.first, extent.end))
+            else:
+                stretches += _present(extent.first, self.page_blocking(extent))
+        for tail in (state.index.frozen, state.index.tail):
+            for first, places in tail.runs() if tail is not None else ():
+                stretches += _present(first, places)
+        runs: list[tuple[int, int]] = []
+        for first, end in sorted(stretches):
+            if runs and first <= runs[-1][1]:
+                runs[-1] = runs[-1][0], max(end, runs[-1][1])
+            else:
+                runs.append((first, end))
+        return [AvailabilityRun(EntryId(first), end - first) for first, end in runs]
+
+    def page(self, extent: Extent, held: _Held = _NONE) -> array[int]:
+        """An index page, if it can be had without waiting.
+
+        Raises:
+            PageMissing: it cannot.
+            CorruptionError, OSError: it cannot be read.
+        """
+        page = self.pages.get(extent)
+        if page is None and held:
+            page = held.get(extent)
+        if page is not None:
+            return page
+        if (file := self.segments.get(extent.segment)) is None:
+            file = self.disk.open(f"{self.directory}/{segment_name(extent.segment)}", write=False)
+            self.segments[extent.segment] = file
+        data = file.pread_cached(8 * extent.count, extent.offset)
+        if data is None:
+            raise PageMissing(extent, file)
+        try:
+            page = decode_page(data, extent, file.path)
+        except CorruptionError as error:
+            self.index_damaged(error)
+            raise
+        self.pages.put(extent, page)
+        return page
+
+    def _load(
+        self,
+        missing: PageMissing,
+        held: _Held,
+        again: Callable[[_Held], None],
+        reply: Callable[[BaseException], None],
+    ) -> None:
+        """``again`` with the missing page and what is held; by the time it looks, the cache may know neither (V1)."""
+        extent, file = missing.extent, missing.file
+
+        def done(page: array[int] | None, error: BaseException | None) -> None:
+            if isinstance(error, CorruptionError):
+                self.index_damaged(error)
+            if page is None:
+                return reply(self.trouble(error))
+            self.pages.put(extent, page)
+            return again({**held, extent: page})
+
+        self.worker().submit(lambda: decode_page(file.pread(8 * extent.count, extent.offset), extent, file.path), done)
+
+    # -- small things -------------------------------------------------------------------------------------
+
+    def _pending(self, found: int) -> PendingGroup | None:
+        if found < self.commit.written_below:
+            return None
+        log_id, offset = found >> LOG_SHIFT, found & OFFSET_MASK
+        for group in self.commit.groups():
+            if group.holds(log_id, offset):
+                return group
+        return None
+
+    def _submit(
+        self,
+        state: LedgerDescriptor,
+        job: Callable[[], T],
+        size_of: Callable[[T], int],
+        reply: Callable[[T | BaseException], None],
+    ) -> None:
+        self.stats.reads_waited += 1
+
+        def done(result: T | None, error: BaseException | None) -> None:
+            if result is None or error is not None:
+                return reply(self.trouble(error))
+            self.learn(state, size_of(result))
+            return reply(result)
+
+        self.worker().submit(job, done)
+
+    def learn(self, state: LedgerDescriptor, size: int) -> None:
+        """The next read asks for as much as the last one needed, and a little."""
+        if size:
+            state.read_hint = -(-(size + RECORD_HEADER) // HINT_UNIT) * HINT_UNIT
+
+    def trouble(self, error: BaseException | None) -> BaseException:
+        """What a reader is told. An I/O error is unknown, never a negative (K27)."""
+        if isinstance(error, CorruptionError):
+            self.stats.corruptions += 1
+            return error
+        if isinstance(error, OSError):
+            return BookieFailedError(f"reading failed: {error}")
+        return error if error is not None else BookieFailedError("reading failed")
+
+
+def _share(packed: PackedEntries) -> int:
+    """Bytes an entry of a batch has on average; 0 if there is none."""
+    return len(packed.body) // packed.count if packed.count else 0
+
+
+def _dense(places: array[int], size_max: int, share: int) -> array[int] | None:
+    """Places up to ``size_max`` bytes and one more, if they ascend and have at most ``share`` bytes each on average.
+
+    What a writer's entries look like that came alone; found without a step per entry in Python.
+    """
+    if len(places) < 2:
+        return None
+    dense = places[: bisect_right(places, places[0] + size_max) + 1]  # of places that do not ascend: any number
+    values = dense.tolist()
+    if 0 < values[-1] - values[0] <= min(share * len(values), size_max + _NEAR) and sorted(values) == values:
+        return dense
+    return None
+
+
+def _present(first: int, places: array[int]) -> list[tuple[int, int]]:
+    """The stretches (begin, end) of entries whose place is not 0."""
+    if 0 not in places:
+        return [(first, first + len(places))]
+    return [(first + at, first + at + 1) for at, found in enumerate(places) if found]
+
+
+def absent(ledger_id: int, entry_id: int, unknown: bool) -> BaseException:
+    """An honest negative, or the admission that there is none (B5)."""
+    if unknown:
+        return DataUnknownError(f"ledger {ledger_id}: whether entry {entry_id} was here is not known")
+    return NoSuchEntryError(f"ledger {ledger_id} has no entry {entry_id} here")

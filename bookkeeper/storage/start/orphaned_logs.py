@@ -1,0 +1,83 @@
+"""After a loss: what entry logs hold beyond what the manifest says of them (G4).
+
+Each group is written to the journal and then, unsynced, to an entry log; a checkpoint names what the logs hold. When
+groups of the journal are damaged or missing, the logs may hold their last local copy: in files that no manifest names
+yet, and behind the end that it gives for the others. A start that has found a loss therefore
+
+    scans those stretches, and takes in every record that verifies
+    overwrites none of those files, finishes (cuts) none of them, and removes none
+    puts the journal files that the mark has passed aside, under ``*.lost``, instead of recycling them
+
+Files put aside are never touched again; whoever has repaired the bookie may remove them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from bookkeeper.codec.shapes import Scan
+from bookkeeper.seams import Disk
+from bookkeeper.storage.entry_log.entry_log_file import QuarantinedStretch, log_name, scan_log, usage_of
+from bookkeeper.storage.entry_log.entry_logs import EntryLogState
+from bookkeeper.storage.journal.group_writer import journal_ids, journal_name
+
+LOST = ".lost"
+_LOG = re.compile(r"[0-9a-f]{6,}\.log")
+Found = Callable[[bytes, int, Scan], None]
+"""(bytes, where in the log they begin, the records in them)."""
+
+
+def logs_on_disk(disk: Disk, directory: str) -> list[int]:
+    """The ids of all entry logs in a directory, ascending."""
+    return sorted(int(name[:-4], 16) for name in disk.list(directory) if _LOG.fullmatch(name))
+
+
+def take_in(disk: Disk, directory: str, log_id: int, log: EntryLogState, found: Found) -> list[QuarantinedStretch]:
+    """Hand every valid record at or behind ``log.end`` to ``found``; the log then ends behind the last one.
+
+    The log is opened for writing (it must be synced before a manifest names its new end) and marked as dirty.
+
+    Returns:
+        Stretches that hold no valid record although valid ones follow.
+    """
+    if log.file is not None:
+        log.file.close()
+    log.file = disk.open(f"{directory}/{log_name(log_id)}", write=True)
+    known, whole = log.end, log.end
+
+    def each(data: bytes, at: int, scan: Scan) -> None:
+        nonlocal whole
+        news = behind(scan, known - at)
+        if news.offsets:
+            usage_of(news, log.usage)
+            found(data, at, news)
+            whole = max(whole, at + scan.next)
+
+    bad = scan_log(log.file, log.file.size(), each, tail_may_be_torn=True)
+    log.end, log.dirty = whole, log.dirty or whole > known
+    return bad
+
+
+def behind(scan: Scan, offset: int) -> Scan:
+    """The records of a scan that begin at ``offset`` or later."""
+    at = next((i for i, begin in enumerate(scan.offsets) if begin >= offset), len(scan.offsets))
+    if not at:
+        return scan
+    return scan._replace(
+        offsets=scan.offsets[at:],
+        ledger_ids=scan.ledger_ids[at:],
+        entry_ids=scan.entry_ids[at:],
+        lacs=scan.lacs[at:],
+        sizes=scan.sizes[at:],
+    )
+
+
+def put_journals_aside(disk: Disk, directory: str, before: int) -> None:
+    """Rename the journal files below ``before``: they are not replayed again, and not recycled."""
+    passed = [file_id for file_id in journal_ids(disk, directory) if file_id < before]
+    for file_id in passed:
+        name = f"{directory}/{journal_name(file_id)}"
+        disk.rename(name, name + LOST)
+    if passed:
+        disk.sync_directory(directory)

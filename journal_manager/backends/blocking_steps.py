@@ -1,0 +1,56 @@
+"""Blocking steps off the event loop, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from journal_manager.errors import JournalClosedError, JournalError, JournalUnavailableError
+
+T = TypeVar("T")
+
+
+class BlockingSteps:
+    """Runs blocking steps one after the other and says in our words what went wrong."""
+
+    def __init__(self, threads: bool) -> None:
+        self._pool = ThreadPoolExecutor(1, "journal") if threads else None
+        self.closed = False
+
+    def submit(self, step: Callable[[], T]) -> Awaitable[T]:
+        """Begin a step now. A failure comes out of the awaitable."""
+        if self.closed:
+            raise JournalClosedError("this journal was closed")
+        loop = asyncio.get_running_loop()
+        if self._pool is not None:
+            return loop.run_in_executor(self._pool, _worded, step)
+        done: asyncio.Future[T] = loop.create_future()
+        try:
+            done.set_result(_worded(step))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+    def finish(self, step: Callable[[], object]) -> None:
+        """Run a step that releases something, behind the steps that may use it; also after ``close``."""
+        if self._pool is None or self.closed:
+            step()
+        else:
+            self._pool.submit(step)
+
+    def close(self) -> None:
+        """Take no more steps; those that were begun end by themselves. Idempotent."""
+        self.closed = True
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+
+
+def _worded(step: Callable[[], T]) -> T:
+    try:
+        return step()
+    except JournalError:
+        raise
+    except OSError as error:
+        raise JournalUnavailableError(f"the journal's files cannot be used: {error}") from error

@@ -1,0 +1,335 @@
+"""A journal in one directory: its blocking steps.
+
+    journal.json                 namespace, epoch and owner; replaced as a whole
+    journal.lock                 held during a claim, start, finalize, purge: never while appending
+    edits_inprogress_<first>     the segment being written
+    edits_<first>-<last>         final segments
+    snapshot_<at>                snapshots
+
+Fencing without a lock around appends: a claim makes the new epoch durable *before* it reads the open segment;
+an append looks at the epoch *after* its record is durable, and is acknowledged only if the epoch is still its
+own. So what was acknowledged was in the file before the claim read it. Recovery copies the open segment: what
+a stopped writer adds to the old file later goes nowhere.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from journal_manager.backend import NamespaceInfo, RecoveryReport
+from journal_manager.backends import file_format as form
+from journal_manager.backends.files import Files, OpenFile
+from journal_manager.chain import Chain, ensure_joins, purgeable
+from journal_manager.errors import (
+    JournalCorruptionError,
+    JournalExistsError,
+    JournalLockedError,
+    JournalNotFormattedError,
+    SegmentExistsError,
+    SegmentMismatchError,
+    SegmentNotFoundError,
+)
+from journal_manager.fencing_token import FencingToken
+from journal_manager.ops import Batch
+from journal_manager.segment import SegmentInfo
+from journal_manager.selection import in_order
+from journal_manager.txid import NOTHING, TxId
+
+STATE: Final = "journal.json"
+LOCK: Final = "journal.lock"
+_LOCK_POLL_S: Final = 0.01
+
+
+class JournalDirectory:
+    """One directory. May be used from several threads and processes at once."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        *,
+        lock_timeout_s: float = 10.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.files = files
+        self.directory = directory
+        self._lock_timeout_s = lock_timeout_s
+        self._sleep = sleep
+        self._headers: dict[str, form.SegmentHeader] = {}
+        """Of final segments, which never change."""
+
+    # -- the record ------------------------------------------------------------------------------------
+
+    def state(self) -> Chain:
+        """Namespace and epoch (its list of segments is empty: the directory is the list).
+
+        Raises:
+            JournalNotFormattedError: there is none.
+        """
+        try:
+            return Chain.decode(self.files.read_file(self.path(STATE)))
+        except FileNotFoundError as error:
+            raise JournalNotFormattedError(f"there is no journal in {self.directory}") from error
+
+    def create_if_absent(self, namespace: NamespaceInfo) -> None:
+        """Make an empty journal if there is none."""
+        self.files.make_directories(self.directory)
+        with self._locked():
+            if not self.files.exists(self.path(STATE)):
+                self._write_state(Chain(namespace))
+
+    def format(self, namespace: NamespaceInfo, *, force: bool) -> None:
+        """Make an empty journal. Raises JournalExistsError."""
+        self.create_if_absent(namespace)
+        with self._locked():
+            if not force and self.has_data():
+                raise JournalExistsError(f"there are edits in {self.directory}")
+            state = self.state().claim("format")  # whoever writes now is fenced before anything goes
+            self._write_state(state)
+            for name in self.files.list(self.directory):
+                if name.startswith(("edits_", "snapshot_")):
+                    self._unlink(name)
+            self._write_state(replace(state, namespace=namespace))
+
+    def has_data(self) -> bool:
+        """Whether there are segments or snapshots."""
+        if not self.files.exists(self.directory):
+            return False
+        return any(name.startswith(("edits_", "snapshot_")) for name in self.files.list(self.directory))
+
+    def claim(self, owner: str, namespace: NamespaceInfo | None) -> RecoveryReport:
+        """Take the next epoch and recover (C8)."""
+        self.state()
+        with self._locked():
+            state = self.state()
+            if namespace is not None:
+                namespace.ensure_same(state.namespace)
+            state = state.claim(owner)
+            self._write_state(state)
+            return self._recover(state.token)
+
+    def ensure_current(self, token: FencingToken) -> None:
+        """Raises JournalFencedError."""
+        token.ensure_current(self.state().token)
+
+    # -- segments --------------------------------------------------------------------------------------
+
+    def segments(self) -> tuple[SegmentInfo, ...]:
+        """What the directory holds; files that vanish meanwhile, or never got a header, are not there."""
+        found = [self._info(name) for name in self.files.list(self.directory) if form.parse_name(name) is not None]
+        return in_order(info for info in found if info is not None)
+
+    def _info(self, name: str) -> SegmentInfo | None:
+        ends = form.parse_name(name)
+        assert ends is not None
+        first, last = ends
+        try:
+            header = self._headers.get(name) or self._read_header(name)
+        except JournalCorruptionError:
+            return SegmentInfo(first, last, 0, 0, name)  # reading it says what is wrong
+        except FileNotFoundError:
+            return None
+        if header is None:
+            return None if last is None else SegmentInfo(first, last, 0, 0, name)
+        if last is not None:
+            self._headers[name] = header
+        return SegmentInfo(first, last, header.layout_version, header.epoch, name)
+
+    def _read_header(self, name: str) -> form.SegmentHeader | None:
+        file = self.files.open(self.path(name), write=False)
+        try:
+            return form.decode_header(file.pread(form.HEADER_BYTES + 1, 0), name)
+        finally:
+            file.close()
+
+    def start(self, token: FencingToken, first: TxId, layout_version: int) -> tuple[SegmentInfo, OpenFile]:
+        """Begin a segment (K1): header, sync, directory sync, and only then the first record."""
+        with self._locked():
+            self.ensure_current(token)
+            segments = self.segments()
+            if segments and segments[-1].last is None:
+                raise SegmentExistsError(f"segment {segments[-1]} is in progress")
+            ensure_joins(_last_of(segments), first)
+            name = form.in_progress_name(first)
+            if self.files.exists(self.path(name)):  # ours, from an attempt that failed before its header was durable
+                self._unlink(name)
+            file = self.files.open(self.path(name), create=True)
+            try:
+                file.pwrite(form.encode_header(form.SegmentHeader(layout_version, token.epoch, first)), 0)
+                file.sync()
+                self.files.sync_directory(self.directory)
+            except BaseException:
+                file.close()
+                raise
+            return SegmentInfo(first, None, layout_version, token.epoch, name), file
+
+    def finalize(self, token: FencingToken, info: SegmentInfo, end: int, last: TxId) -> SegmentInfo:
+        """Give the open segment, whose records end at offset ``end``, its final name."""
+        with self._locked():
+            self.ensure_current(token)
+            file = self.files.open(self.path(info.location))
+            try:
+                if file.size() != end:  # behind ``end`` lies what failed and was never acknowledged
+                    file.truncate(end)
+                    file.sync()
+            finally:
+                file.close()
+            final = replace(info.finalized(last), location=form.final_name(info.first, last))
+            self.files.rename(self.path(info.location), self.path(final.location))
+            self.files.sync_directory(self.directory)
+            return final
+
+    def find(self, first: TxId) -> SegmentInfo:
+        """Raises SegmentNotFoundError."""
+        for segment in self.segments():
+            if segment.first == first:
+                return segment
+        raise SegmentNotFoundError(f"no segment begins at {first}")
+
+    def discard(self, token: FencingToken, info: SegmentInfo) -> None:
+        """Remove the open segment if nothing is in it."""
+        with self._locked():
+            self.ensure_current(token)
+            if form.scan(self.files.read_file(self.path(info.location)), form.HEADER_BYTES).batches:
+                raise SegmentMismatchError(f"there are edits in segment {info}")
+            self._unlink(info.location)
+
+    def purge(self, token: FencingToken, min_txid: TxId) -> tuple[SegmentInfo, ...]:
+        """Remove final segments, oldest first: after a crash what is left still is a run without gaps."""
+        with self._locked():
+            self.ensure_current(token)
+            gone = purgeable(self.segments(), min_txid)
+            for segment in gone:
+                self._unlink(segment.location)
+                self._headers.pop(segment.location, None)
+            return gone
+
+    # -- recovery --------------------------------------------------------------------------------------
+
+    def _recover(self, token: FencingToken) -> RecoveryReport:
+        finalized: list[SegmentInfo] = []
+        removed: list[SegmentInfo] = []
+        names = self.files.list(self.directory)
+        for name in [name for name in names if name.endswith(".tmp")]:
+            self._unlink(name)
+        done = {ends[0] for name in names if (ends := form.parse_name(name)) and ends[1] is not None}
+        for name in names:
+            ends = form.parse_name(name)
+            if ends is None or ends[1] is not None:
+                continue
+            if ends[0] in done:  # an earlier recovery stopped between its last two steps
+                self._unlink(name)
+                continue
+            info, final = self._recover_segment(name)
+            (removed if final is None else finalized).append(final or info)
+        return RecoveryReport(token, tuple(finalized), tuple(removed), _last_of(self.segments()))
+
+    def _recover_segment(self, name: str) -> tuple[SegmentInfo, SegmentInfo | None]:
+        """Copy what is whole into the final file, then remove the one in progress (K3)."""
+        data = self.files.read_file(self.path(name))
+        header = form.decode_header(data, name)
+        ends = form.parse_name(name)
+        assert ends is not None
+        layout, epoch = (header.layout_version, header.epoch) if header else (0, 0)
+        info = SegmentInfo(ends[0], None, layout, epoch, name)
+        found = form.scan(data, form.HEADER_BYTES) if header else form.SegmentScan((), ())
+        if not found.batches and form.record_after(data, form.HEADER_BYTES) is None:
+            self._unlink(name)
+            return info, None
+        used = found.used or form.HEADER_BYTES
+        after = found.batches[-1].last + 1 if found.batches else info.first
+        if (later := form.record_after(data, used)) is not None:
+            raise JournalCorruptionError(
+                f"{self.path(name)} is damaged at offset {used}: edit {after} was durable, edit {later.first} follows",
+                first_missing=TxId(after),
+                location=name,
+            )
+        final = replace(info.finalized(found.batches[-1].last), location=form.final_name(info.first, TxId(after - 1)))
+        self._replace(final.location, data[:used])
+        self._unlink(name)
+        return info, final
+
+    # -- files -----------------------------------------------------------------------------------------
+
+    def path(self, name: str) -> str:
+        return f"{self.directory}/{name}"
+
+    def _write_state(self, state: Chain) -> None:
+        self._replace(STATE, state.encode())
+
+    def _replace(self, name: str, content: bytes) -> None:
+        """Make or replace a whole file (K2)."""
+        temporary = f"{name}.tmp"
+        if self.files.exists(self.path(temporary)):
+            self.files.unlink(self.path(temporary))
+        file = self.files.open(self.path(temporary), create=True)
+        try:
+            file.pwrite(content, 0)
+            file.sync()
+        finally:
+            file.close()
+        self.files.rename(self.path(temporary), self.path(name))
+        self.files.sync_directory(self.directory)
+
+    def _unlink(self, name: str) -> None:
+        self.files.unlink(self.path(name))
+        self.files.sync_directory(self.directory)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        waited = 0.0
+        while True:
+            try:
+                lock = self.files.lock(self.path(LOCK))
+                break
+            except BlockingIOError as error:
+                if waited >= self._lock_timeout_s:
+                    raise JournalLockedError(f"another process works on {self.directory} ({LOCK} is held)") from error
+                self._sleep(_LOCK_POLL_S)
+                waited += _LOCK_POLL_S
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def _last_of(segments: tuple[SegmentInfo, ...]) -> TxId:
+    ends = [segment.last for segment in segments if segment.last is not None]
+    return ends[-1] if ends else NOTHING
+
+
+class SegmentFile:
+    """The open segment of a writer: appends records, one after the other."""
+
+    def __init__(self, place: JournalDirectory, token: FencingToken, info: SegmentInfo, file: OpenFile) -> None:
+        self._place, self._token, self._file = place, token, file
+        self.info = info
+        self.end = form.HEADER_BYTES
+        """Where the durable records end."""
+        self.last = TxId(info.first - 1)
+        """The last durable edit."""
+        self.failed = False
+
+    def append(self, batch: Batch) -> None:
+        """Write one record; durable, and the epoch still ours, when this returns.
+
+        Raises:
+            SegmentMismatchError: the ids do not follow. JournalFencedError. OSError: the segment takes no more (K23).
+        """
+        if self.failed or batch.first != self.last + 1:
+            raise SegmentMismatchError(f"segment {self.info} failed, or {batch.first} does not follow {self.last}")
+        self.failed = True
+        record = form.encode_record(batch)
+        self._file.pwrite(record, self.end)
+        self._file.sync()
+        self._place.ensure_current(self._token)
+        self.failed = False
+        self.end += len(record)
+        self.last = batch.last
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,67 @@
+"""Edits out of segments: in order, each once, or an error that says what is missing (C4)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from journal_manager.backend import JournalReader
+from journal_manager.errors import JournalCorruptionError, SegmentNotFoundError, check
+from journal_manager.ops import Op
+from journal_manager.segment import SegmentInfo
+from journal_manager.selection import MissingEdits, select
+from journal_manager.txid import TxId, is_txid
+
+
+async def read_ops(
+    reader: JournalReader, start: TxId, end: TxId | None = None, *, in_progress: bool = True
+) -> AsyncGenerator[Op, None]:
+    """The edits from ``start`` up to and including ``end`` (None: all that are durable now).
+
+    Survives segments that are finalized, or purged behind the reader, while it runs.
+
+    Raises (while iterating):
+        JournalGapError: an edit up to ``end``, or before later edits, is missing.
+        JournalCorruptionError: it is there and damaged.
+    """
+    if not is_txid(start):
+        raise ValueError(f"{start} is no transaction id")
+    wanted, seen = start, None
+    while end is None or wanted <= end:
+        segments = await reader.segments()
+        selection = select(segments, wanted, end, in_progress=in_progress)
+        try:
+            async with aclosing(_ops_of(reader, selection.segments, wanted)) as ops:
+                async for op in ops:
+                    if end is not None and op.txid > end:
+                        return
+                    check(op.txid == wanted, "C4", (op.txid, wanted))
+                    wanted = TxId(wanted + 1)
+                    yield op
+        except SegmentNotFoundError:
+            if seen == (segments, wanted):
+                raise
+            seen = (segments, wanted)
+            continue
+        if selection.gap is not None:
+            raise selection.gap.error()
+        if end is not None and wanted <= end:
+            raise MissingEdits(wanted, None).error()
+        return
+
+
+async def _ops_of(reader: JournalReader, segments: Sequence[SegmentInfo], start: TxId) -> AsyncGenerator[Op, None]:
+    wanted = start
+    for segment in segments:
+        async with aclosing(reader.read(segment, wanted)) as batches:
+            async for batch in batches:
+                for op in batch.ops():
+                    if op.txid >= start:
+                        wanted = TxId(op.txid + 1)
+                        yield op
+        if segment.last is not None and wanted <= segment.last:
+            raise JournalCorruptionError(
+                f"segment {segment} ({segment.location}) ends before edit {wanted}",
+                first_missing=wanted,
+                location=segment.location,
+            )

@@ -1,0 +1,71 @@
+"""A directory in what pyarrow knows: S3 (also written s3a://), HDFS, Google's and Azure's storage.
+
+The only file that imports pyarrow. Credentials and endpoints are found where its file systems look for them: the
+environment, the usual files, and for S3 options in the address (``?region=...&endpoint_override=...``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from posixpath import dirname
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyarrow import ArrowException
+from pyarrow.fs import FileSelector, FileSystem, FileType
+
+from bookkeeper.errors import ConfigError
+from spark_wal.checkpoint_copy.contents import FileStamp
+from spark_wal.checkpoint_copy.stores import PIECE, CheckpointStoreError, Parts
+
+
+class ArrowStore:
+    """A URI that :meth:`pyarrow.fs.FileSystem.from_uri` understands."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri.partition("?")[0].rstrip("/")
+        if "@" in urlsplit(uri).netloc:
+            raise ConfigError("credentials do not belong into an address: S3's come from the environment")
+        known = "s3" + uri[3:] if uri.startswith(("s3a:", "s3n:")) else uri
+        try:
+            system, root = FileSystem.from_uri(known)
+        except (ArrowException, OSError) as error:
+            raise ConfigError(f"{self.uri} cannot be opened: {error}") from error
+        self._system: Any = system
+        self._root = str(root).rstrip("/")
+        self._is_s3 = self._system.type_name == "s3"
+
+    def listing(self) -> dict[str, FileStamp]:
+        selector = FileSelector(self._root, allow_not_found=True, recursive=True)
+        try:
+            found = self._system.get_file_info(selector)
+        except (ArrowException, OSError) as error:
+            raise CheckpointStoreError(f"{self.uri}: {error}") from error
+        start = len(self._root) + 1
+        return {f.path[start:]: FileStamp(f.size, f.mtime_ns or 0) for f in found if f.type == FileType.File}
+
+    def read(self, path: str) -> Iterator[bytes]:
+        try:
+            with self._system.open_input_stream(f"{self._root}/{path}") as stream:
+                while data := stream.read(PIECE):
+                    yield data
+        except (ArrowException, OSError) as error:
+            raise CheckpointStoreError(f"{self.uri}: reading {path}: {error}") from error
+
+    def write(self, path: str, parts: Parts) -> None:
+        """A write that fails may leave a short file: what is read back afterwards counts, not that it is there."""
+        target = f"{self._root}/{path}"
+        try:
+            if not self._is_s3:  # whose directories are names only
+                self._system.create_dir(dirname(target), recursive=True)
+            with self._system.open_output_stream(target) as stream:
+                for data in parts():
+                    stream.write(data)
+        except (ArrowException, OSError) as error:
+            raise CheckpointStoreError(f"{self.uri}: writing {path}: {error}") from error
+
+    def sync(self) -> None:
+        """As durable as the store makes what it has answered."""
+
+    def close(self) -> None:
+        """Nothing is kept open."""

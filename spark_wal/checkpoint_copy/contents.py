@@ -1,0 +1,94 @@
+"""What belongs to a checkpoint, in which order it is copied, and how an unfinished copy shows itself.
+
+A query begins with ``metadata`` (its id), then ``offsets`` and ``commits``. As long as the target's ``metadata`` is
+our note instead of JSON no query can start there: Spark reads it before anything else and fails. The real one comes
+last, when all the rest is there and was read back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+METADATA: Final = "metadata"
+NOTE_MAX: Final = 4096
+"""Bytes of the longest note."""
+
+_NOTE: Final = "unfinished_bk_checkpoint_copy of: "
+_TEMPORARY: Final = re.compile(r"\..+\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(\.TID\d+)?\.tmp")
+_NAMING_PLACES: Final = re.compile(r"(^|/)(_metadata|_stateSchema)/")
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    """What a listing tells of a file."""
+
+    size: int
+    modified: int
+    """In the place's own unit: only compared for equality."""
+
+
+def belongs(path: str, all_paths: Collection[str]) -> bool:
+    """Whether this file is copied: not what writers leave behind, nor what Hadoop's local file system adds.
+
+    Spark's temporary files mean nothing once their writer has gone. ``.x.crc`` beside ``x`` is Hadoop's own checksum
+    of a local file; ``x.crc`` is Spark's, and belongs to the checkpoint.
+    """
+    directory, slash, name = path.rpartition("/")
+    if _TEMPORARY.fullmatch(name):
+        return False
+    if name.startswith(".") and name.endswith(".crc"):
+        covered = directory + slash + name[1:-4]
+        return not (covered in all_paths or _TEMPORARY.fullmatch(name[1:-4]))
+    return True
+
+
+def looks_like_one(paths: Iterable[str]) -> str | None:
+    """Why these files are no checkpoint of a query; None: they are."""
+    tops = {path.partition("/")[0] for path in paths}
+    if not tops:
+        return "there is nothing"
+    if "_spark_metadata" in tops:
+        return "it is the output of a file sink, whose _spark_metadata names full addresses"
+    if METADATA not in tops or "offsets" not in tops:
+        return "a query's checkpoint has a file metadata and a directory offsets"
+    return None
+
+
+def stages(paths: Iterable[str]) -> list[list[str]]:
+    """What is copied, in four steps: state and the rest; commits; offsets; metadata."""
+    steps: list[list[str]] = [[], [], [], []]
+    for path in sorted(paths):
+        top, slash, _ = path.partition("/")
+        steps[3 if path == METADATA else {"commits": 1, "offsets": 2}.get(top, 0) if slash else 0].append(path)
+    return steps
+
+
+def names_places(path: str) -> bool:
+    """Whether Spark may have written full addresses into this file (transformWithState does)."""
+    return _NAMING_PLACES.search(path) is not None
+
+
+def note(source: str) -> bytes:
+    """What stands as ``metadata`` in an unfinished copy: no JSON, so no query starts."""
+    return f"{_NOTE}{source}\n".encode()
+
+
+def source_of(data: bytes) -> str | None:
+    """Where an unfinished copy came from; None: this is no note."""
+    text = data.decode("utf-8", "replace")
+    return text.removeprefix(_NOTE).rstrip("\n") if text.startswith(_NOTE) else None
+
+
+def difference(before: Mapping[str, FileStamp], after: Mapping[str, FileStamp]) -> str | None:
+    """What changed between two listings, in a few words; None: nothing."""
+    for path in sorted(before.keys() | after.keys()):
+        if path not in after:
+            return f"{path} has gone"
+        if path not in before:
+            return f"{path} has come"
+        if before[path] != after[path]:
+            return f"{path} has changed"
+    return None

@@ -1,0 +1,259 @@
+"""Copies a checkpoint: note first, then everything else, read back; the source looked at again; ``metadata`` last."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Final
+
+from spark_wal.checkpoint_copy import contents
+from spark_wal.checkpoint_copy.contents import METADATA, FileStamp
+from spark_wal.checkpoint_copy.stores import CheckpointStore, CheckpointStoreError
+
+WORKERS: Final = 8
+"""Files that are copied at a time."""
+
+SCANNED_MAX: Final = 1 << 20
+"""Bytes of the largest file that is looked into for addresses."""
+
+
+class CopyRefusedError(Exception):
+    """The copy was not begun, or not finished: why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedCheckpoint:
+    """What was done."""
+
+    files: int
+    size: int
+    """Bytes."""
+    already: int
+    """Files that an earlier, unfinished copy had brought."""
+    digest: str
+    """SHA-256 over names and contents: the same for the same checkpoint, wherever it is."""
+
+
+Progress = Callable[[int], None]
+"""Called with the bytes of each file that is there and verified."""
+
+
+class CheckpointCopier:
+    """One copy."""
+
+    def __init__(
+        self, source: CheckpointStore, target: CheckpointStore, *, resume: bool = False, keep_addresses: bool = False
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._resume = resume
+        self._keep_addresses = keep_addresses
+        self._already = 0
+        self._is_complete = False
+        self._digests: dict[str, str] = {}
+        self._listing: Mapping[str, FileStamp] = {}
+        self.files: list[str] = []
+        """What is copied, once :meth:`prepare` has looked."""
+        self.size = 0
+        """Bytes of it."""
+
+    def prepare(self) -> None:
+        """Look at both sides, change nothing.
+
+        Raises:
+            CopyRefusedError: the source is no checkpoint, the target is not empty, ... PlaceError: one cannot be read.
+        """
+        if _nested(self._source.uri, self._target.uri):
+            raise CopyRefusedError(f"{self._source.uri} and {self._target.uri} lie in each other")
+        self._listing = self._source.listing()
+        self.files = [path for path in sorted(self._listing) if contents.belongs(path, self._listing)]
+        self.size = sum(self._listing[path].size for path in self.files)
+        if METADATA in self._listing and contents.source_of(_start(self._source, METADATA)) is not None:
+            raise CopyRefusedError(f"{self._source.uri} is itself a copy that was not finished")
+        why = contents.looks_like_one(self.files)
+        if why is not None:
+            raise CopyRefusedError(f"{self._source.uri} is no checkpoint of a query: {why}")
+        self._refuse_addresses()
+        self._is_complete = self._resume and self._has_metadata()
+        self._require_target()
+
+    def run(self, progress: Progress = lambda size: None) -> CopiedCheckpoint:
+        """Copy and verify; call :meth:`prepare` before.
+
+        Raises:
+            CopyRefusedError: the source changed, or the target is not what was written. The target is unfinished, says
+                so to Spark, and can be gone on with. PlaceError: a place failed; the same.
+        """
+        present = self._target.listing()
+        if self._is_complete:
+            self._compare_all(present, progress)
+        else:
+            self._put(METADATA, contents.note(self._source.uri))
+            self._target.sync()
+            *steps, last = contents.stages(self.files)
+            for step in steps:
+                self._for_all(step, lambda path: self._copy(path, present), progress)
+                self._target.sync()
+            self._require_unchanged()
+            self._require_nothing_else()
+            self._for_all(last, lambda path: self._copy(path, present), progress)
+            self._target.sync()
+        total = hashlib.sha256("".join(f"{p}\0{self._digests[p]}\n" for p in self.files).encode()).hexdigest()
+        return CopiedCheckpoint(len(self.files), self.size, self._already, total)
+
+    # -- the checks ------------------------------------------------------------------------------------
+
+    def _require_target(self) -> None:
+        there = self._target.listing()
+        if not there:
+            return
+        begun = contents.source_of(_start(self._target, METADATA)) if METADATA in there else None
+        if begun is None and not self._is_complete:
+            raise CopyRefusedError(
+                f"{self._target.uri} is not empty ({len(there)} files, {min(there)} first), and no unfinished copy: "
+                "copy into a new directory"
+            )
+        if begun is not None and not self._resume:
+            raise CopyRefusedError(
+                f"{self._target.uri} is an unfinished copy of {begun}: go on with --resume, or copy elsewhere"
+            )
+        if begun is not None and begun != self._source.uri:
+            raise CopyRefusedError(f"{self._target.uri} is an unfinished copy of {begun}, not of {self._source.uri}")
+
+    def _has_metadata(self) -> bool:
+        """Whether the target has the source's ``metadata``: then an earlier copy had come to its end."""
+        if METADATA not in self._target.listing():
+            return False
+        return b"".join(self._target.read(METADATA)) == b"".join(self._source.read(METADATA))
+
+    def _refuse_addresses(self) -> None:
+        """transformWithState notes full addresses of schema files: in another place they lead to the old one."""
+        if self._keep_addresses:
+            return
+        wanted = self._source.uri.partition("://")[2].encode()
+        wanted = wanted[wanted.find(b"/") :] if not self._source.uri.startswith("file:") else wanted
+        for path in self.files:
+            if not contents.names_places(path) or self._listing[path].size > SCANNED_MAX:
+                continue
+            if wanted + b"/" in b"".join(self._source.read(path)):
+                raise CopyRefusedError(
+                    f"{path} names files by their full address in {self._source.uri}: the query would look for them "
+                    "there. If that place stays, --keep-addresses copies it as it is"
+                )
+
+    def _require_nothing_else(self) -> None:
+        wanted = set(self.files)
+        extra = [path for path in self._target.listing() if path not in wanted and contents.belongs(path, wanted)]
+        if extra:
+            raise CopyRefusedError(f"{self._target.uri} holds {min(extra)}, which is not in {self._source.uri}")
+
+    def _require_unchanged(self) -> None:
+        changed = contents.difference(self._listing, self._source.listing())
+        if changed is not None:
+            raise CopyRefusedError(
+                f"{self._source.uri} changed during the copy ({changed}): is the query still running? Stop it, then "
+                "copy again into a new directory"
+            )
+
+    # -- the work --------------------------------------------------------------------------------------
+
+    def _for_all(self, paths: Sequence[str], do: Callable[[str], None], progress: Progress) -> None:
+        with ThreadPoolExecutor(WORKERS, thread_name_prefix="checkpoint copy") as pool:
+            running = {pool.submit(do, path): path for path in paths}
+            try:
+                for done in as_completed(running):
+                    done.result()
+                    progress(self._listing[running[done]].size)
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def _compare_all(self, present: Mapping[str, FileStamp], progress: Progress) -> None:
+        """The target has come to its end: nothing is written there, a query may have gone on in it."""
+        self._require_nothing_else()
+
+        def compare(path: str) -> None:
+            if not self._has(path, present):
+                raise CopyRefusedError(
+                    f"{self._target.uri} is a finished copy that has changed since ({path}): nothing was done"
+                )
+
+        self._for_all(self.files, compare, progress)
+        self._require_unchanged()
+
+    def _has(self, path: str, present: Mapping[str, FileStamp]) -> bool:
+        """Whether the target has this file, byte for byte."""
+        if path not in present or present[path].size != self._listing[path].size:
+            return False
+        digest = _digest(self._source.read(path))
+        if _digest(self._target.read(path)) != digest:
+            return False
+        self._digests[path] = digest
+        self._already += 1
+        return True
+
+    def _copy(self, path: str, present: Mapping[str, FileStamp]) -> None:
+        """One file, unless the target has it; then read back."""
+        if self._has(path, present):
+            return
+        size = self._listing[path].size
+        seen = _MeasuredStream(lambda: self._source.read(path))
+        self._target.write(path, seen.parts)
+        if seen.size != size:
+            raise CopyRefusedError(f"{path} was listed with {size} bytes and has {seen.size}: is the query running?")
+        self._verify(path, seen.digest)
+        self._digests[path] = seen.digest
+
+    def _put(self, path: str, data: bytes) -> None:
+        self._target.write(path, lambda: [data])
+        self._verify(path, hashlib.sha256(data).hexdigest())
+
+    def _verify(self, path: str, digest: str) -> None:
+        if _digest(self._target.read(path)) != digest:
+            raise CopyRefusedError(f"{self._target.uri}/{path} does not read back as it was written")
+
+
+class _MeasuredStream:
+    """Bytes on their way, measured and hashed; again from the start when they are asked for again."""
+
+    def __init__(self, source: Callable[[], Iterator[bytes]]) -> None:
+        self._source = source
+        self.size = 0
+        self._hash = hashlib.sha256()
+
+    def parts(self) -> Iterator[bytes]:
+        self.size, self._hash = 0, hashlib.sha256()
+        for data in self._source():
+            self.size += len(data)
+            self._hash.update(data)
+            yield data
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    found = hashlib.sha256()
+    for data in parts:
+        found.update(data)
+    return found.hexdigest()
+
+
+def _start(place: CheckpointStore, path: str) -> bytes:
+    """The first bytes of a file."""
+    data = b""
+    for part in place.read(path):
+        data += part
+        if len(data) >= contents.NOTE_MAX:
+            break
+    return data[: contents.NOTE_MAX]
+
+
+def _nested(one: str, other: str) -> bool:
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+
+
+__all__ = ["CheckpointCopier", "CheckpointStoreError", "CopiedCheckpoint", "CopyRefusedError"]

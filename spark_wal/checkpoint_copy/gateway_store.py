@@ -1,0 +1,212 @@
+"""A directory behind a WebHDFS server: a gateway of ours, by TLS and with a token where it wants them."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+from bookkeeper.errors import ConfigError
+from bookkeeper.real import FileTls
+from bookkeeper.seams import TlsFiles
+from spark_wal.checkpoint_copy.contents import FileStamp
+from spark_wal.checkpoint_copy.stores import PIECE, CheckpointStoreError, Parts
+from spark_wal.spark_access import GatewayAccess
+
+TIMEOUT_S: Final = 60.0
+TRIES: Final = 5
+PAUSE_S: Final = 0.5
+_PORTS: Final = {"webhdfs": 9870, "swebhdfs": 9871}
+_SCHEMES: Final = {"http": 80, "https": 443}
+_PREFIX: Final = "/webhdfs/v1"
+
+T = TypeVar("T")
+
+
+class GatewayStore:
+    """``webhdfs://HOST:PORT/PATH``, ``swebhdfs://`` by TLS."""
+
+    def __init__(self, uri: str, access: GatewayAccess) -> None:
+        parts = urlsplit(uri)
+        if "@" in parts.netloc:
+            raise ConfigError("credentials do not belong into an address: a token comes from a file")
+        if not parts.hostname or parts.query or parts.fragment or not parts.path.strip("/"):
+            raise ConfigError(f"expected {parts.scheme}://HOST:PORT/PATH, got {uri!r}")
+        self._tls = _context(access) if parts.scheme == "swebhdfs" else None
+        if self._tls is None and access.token is not None:
+            raise ConfigError(f"a token is not sent in clear: the address is swebhdfs://..., not {uri!r}")
+        self._host = parts.hostname
+        self._port = parts.port or _PORTS[parts.scheme]
+        self._root = "/" + unquote(parts.path).strip("/")
+        self.uri = f"{parts.scheme}://{parts.hostname}:{self._port}{self._root}"
+        self._token = access.token
+        self._local = threading.local()
+        self._lock = threading.Lock()
+        self._connections: list[HTTPConnection] = []
+
+    def listing(self) -> dict[str, FileStamp]:
+        found: dict[str, FileStamp] = {}
+        waiting = [""]
+        while waiting:
+            directory = waiting.pop()
+            for status in self._again(partial(self._entries, directory)):
+                name = f"{directory}/{status['pathSuffix']}".lstrip("/")
+                if status["type"] == "DIRECTORY":
+                    waiting.append(name)
+                else:
+                    found[name] = FileStamp(status["length"], status["modificationTime"])
+        return found
+
+    def _entries(self, directory: str) -> list[dict[str, Any]]:
+        reply = self._ask("GET", directory, "LISTSTATUS")
+        if reply.status == 404:
+            reply.read()
+            return []
+        told = json.loads(self._good(reply, directory, 200).read())
+        entries: list[dict[str, Any]] = told["FileStatuses"]["FileStatus"]
+        if any(not entry["pathSuffix"] for entry in entries):
+            raise CheckpointStoreError(f"{self.uri} is a file, not a directory")
+        for name in (entry["pathSuffix"] for entry in entries):
+            if name in (".", "..") or "/" in name or "\0" in name:  # X42: it is about to be the name of a copy
+                raise CheckpointStoreError(f"{self.uri} lists the name {name!r}, which leads out of its directory")
+        return entries
+
+    def read(self, path: str) -> Iterator[bytes]:
+        whole = False
+        try:
+            reply = self._again(lambda: self._good(self._ask("GET", path, "OPEN"), path, 200))
+            while data := reply.read(PIECE):
+                yield data
+            if reply.length:
+                raise CheckpointStoreError(f"{self.uri}: {path} ends {reply.length} bytes early")
+            whole = True
+        except (OSError, HTTPException) as error:
+            raise CheckpointStoreError(f"{self.uri}: reading {path}: {_text(error)}") from error
+        finally:
+            if not whole:
+                self._forget()
+
+    def write(self, path: str, parts: Parts) -> None:
+        self._again(lambda: self._write(path, parts))
+
+    def _write(self, path: str, parts: Parts) -> None:
+        self._good(self._ask("PUT", path, "CREATE", parts, overwrite="true"), path, 201).read()
+
+    def sync(self) -> None:
+        """Each file is durable when its upload is answered."""
+
+    def close(self) -> None:
+        with self._lock:
+            connections, self._connections = self._connections, []
+        for connection in connections:
+            connection.close()
+
+    # -- requests --------------------------------------------------------------------------------------
+
+    def _ask(self, method: str, path: str, op: str, parts: Parts | None = None, **query: str) -> HTTPResponse:
+        """One operation, through its redirect if there is one; the bytes go with the second step."""
+        if self._token is None:
+            query["user.name"] = _user()
+        full = quote(f"{_PREFIX}{self._root}/{path}".rstrip("/"))
+        reply = self._send(method, f"{full}?{urlencode({'op': op, **query})}", None)
+        if reply.status != 307:
+            return reply
+        reply.read()
+        target = urlsplit(reply.headers.get("Location", ""))
+        if (target.scheme == "https") != (self._tls is not None):
+            raise CheckpointStoreError(f"{self.uri} leads to {target.scheme}://{target.netloc}: not followed")
+        there = (target.hostname, target.port or _SCHEMES.get(target.scheme))
+        if self._token is not None and there != (self._host, self._port):
+            raise CheckpointStoreError(
+                f"{self.uri} leads to {target.netloc}: the token is not for another host, not followed"
+            )
+        return self._send(method, f"{target.path}?{target.query}", parts, target.hostname, target.port)
+
+    def _send(
+        self, method: str, target: str, parts: Parts | None, host: str | None = None, port: int | None = None
+    ) -> HTTPResponse:
+        connection = self._connection(host or self._host, port or self._port)
+        headers = {} if self._token is None else {"Authorization": f"Bearer {self._token.reveal()}"}
+        if parts is None:
+            connection.request(method, target, headers=headers)
+        else:
+            headers["Transfer-Encoding"] = "chunked"
+            connection.request(method, target, body=parts(), headers=headers, encode_chunked=True)
+        return connection.getresponse()
+
+    def _connection(self, host: str, port: int) -> HTTPConnection:
+        """This thread's connection to a host."""
+        kept: dict[tuple[str, int], HTTPConnection] = self._local.__dict__.setdefault("kept", {})
+        connection = kept.get((host, port))
+        if connection is None:
+            if self._tls is not None:
+                connection = HTTPSConnection(host, port, timeout=TIMEOUT_S, context=self._tls)
+            else:
+                connection = HTTPConnection(host, port, timeout=TIMEOUT_S)
+            kept[host, port] = connection
+            with self._lock:
+                self._connections.append(connection)
+        return connection
+
+    def _forget(self) -> None:
+        """After a failure: what is left on this thread's connections is not for the next request."""
+        for connection in self._local.__dict__.pop("kept", {}).values():
+            connection.close()
+
+    def _again(self, request: Callable[[], T]) -> T:
+        """A request that may be repeated, as often as a gateway that is restarted needs."""
+        for attempt in range(1, TRIES + 1):
+            try:
+                return request()
+            except ssl.SSLCertVerificationError as error:
+                raise CheckpointStoreError(
+                    f"{self.uri}: its certificate is not trusted: {error.verify_message}"
+                ) from error
+            except (OSError, HTTPException) as error:
+                self._forget()
+                if attempt == TRIES:
+                    raise CheckpointStoreError(f"{self.uri} does not answer: {_text(error)}") from error
+                time.sleep(PAUSE_S * attempt)
+            except CheckpointStoreError:
+                self._forget()
+                raise
+        raise AssertionError("not reached")
+
+    def _good(self, reply: HTTPResponse, path: str, status: int) -> HTTPResponse:
+        if reply.status == status:
+            return reply
+        data = reply.read(64 * 1024)
+        try:
+            told = json.loads(data)["RemoteException"]
+            text = f"{told['exception']}: {told['message']}"
+        except (ValueError, KeyError, TypeError):
+            text = f"{reply.status} {reply.reason}"
+        if "StandbyException" in text or "RetriableException" in text:
+            raise HTTPException(text)
+        raise CheckpointStoreError(f"{self.uri}/{path}: {text}")
+
+
+def _context(access: GatewayAccess) -> ssl.SSLContext:
+    files = TlsFiles(server=False, cert=access.certificate, key=access.key, ca=access.ca)
+    context = FileTls(files).context
+    if access.ca is None:
+        context.load_default_certs()
+    return context
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "bk"
+
+
+def _text(error: BaseException) -> str:
+    return str(error) or type(error).__name__

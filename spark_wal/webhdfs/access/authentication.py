@@ -1,0 +1,166 @@
+"""Who asks: by a token, by a client certificate, or, where neither is wanted, by their own word.
+
+=========================  ====================================================================
+``Authorization: Bearer``  a token, or an access token from the OAuth2 endpoint
+``delegation=``            a token, as it is or inside one of Hadoop's (``HADOOP_TOKEN``)
+client certificate         its subject alternative name, or its common name (X5)
+``user.name=``             counts only where neither tokens nor certificates are asked for (X54)
+=========================  ====================================================================
+
+The text of a refusal goes into the status line: Hadoop's client shows its user that and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bookkeeper.gateways.tokens import Principal, TokenBook
+from bookkeeper.seams import Clock, Rng
+from spark_wal.hadoop_tokens import TokenFormatError, password_of
+from spark_wal.webhdfs.errors import AccessDeniedError
+
+NO_TOKEN: Final = (
+    "This gateway wants a token and none came - give Spark HADOOP_TOKEN or dfs.webhdfs.oauth2 settings, "
+    "driver and executors, see wal.spark_conf() in docs/spark.md"
+)
+BAD_TOKEN: Final = (
+    "The token is not valid, has expired or was revoked - make a new one with bk gateway token, and give it to "
+    "driver and executors"
+)
+NO_CERTIFICATE: Final = (
+    "This gateway wants a client certificate and none came - see ssl.client.keystore in docs/spark.md"
+)
+
+DELAY_S: Final = 0.1
+"""The least time a failure takes; twice that with jitter, and more for addresses that go on failing (X11)."""
+DELAY_MAX_S: Final = 2.0
+WINDOW_S: Final = 60.0
+ADDRESSES_MAX: Final = 10_000
+
+
+class UnauthenticatedError(Exception):
+    """Answered by 401. The text is for the user, in one line of ASCII."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCredentials:
+    """What came with a request."""
+
+    certificate: Mapping[str, Any] | None = None
+    """As the ssl module shows a peer's certificate that it has verified."""
+    authorization: str | None = None
+    """The header."""
+    delegation: str | None = None
+    """The parameter."""
+
+
+class Authenticator:
+    """The rules of one gateway. ``book`` gives the tokens as they are now; None: there are none."""
+
+    def __init__(
+        self,
+        *,
+        book: Callable[[], TokenBook] | None = None,
+        certificates: bool = False,
+        certificate_suffices: bool = False,
+    ) -> None:
+        self._book = book
+        self._certificates = certificates
+        self._suffices = certificate_suffices or book is None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody is asked for anything."""
+        return self._book is None and not self._certificates
+
+    def principal(self, shown: RequestCredentials, now_ms: int) -> Principal | None:
+        """Who it is; None: nobody is asked here.
+
+        Raises:
+            UnauthenticatedError: nothing was shown, or it is not good. Never says what is wrong with it (X11).
+        """
+        if self.is_open:
+            return None
+        if self._book is not None and (given := _token_of(shown)) is not None:
+            owner = self._book().owner(given, now_ms)
+            if owner is None:
+                raise UnauthenticatedError(BAD_TOKEN)
+            return owner
+        if self._certificates and self._suffices and shown.certificate:
+            return Principal(certificate_name(shown.certificate))
+        raise UnauthenticatedError(NO_TOKEN if self._book is not None else NO_CERTIFICATE)
+
+
+def _token_of(shown: RequestCredentials) -> str | None:
+    """The token that was shown, if any: the header goes first."""
+    if shown.authorization is not None:
+        kind, _, value = shown.authorization.strip().partition(" ")
+        if kind.lower() == "bearer" and value:
+            return value.strip()
+    if shown.delegation:
+        try:
+            return password_of(shown.delegation)
+        except TokenFormatError:
+            return shown.delegation
+    return None
+
+
+def certificate_name(certificate: Mapping[str, Any]) -> str:
+    """The principal of a verified certificate: its first URI, mail, DNS name or address, then the common name (X5)."""
+    names = certificate.get("subjectAltName", ())
+    for wanted in ("URI", "email", "DNS", "IP Address"):
+        for kind, value in names:
+            if kind == wanted:
+                return str(value)
+    for part in certificate.get("subject", ()):
+        for key, value in part:
+            if key == "commonName":
+                return str(value)
+    raise UnauthenticatedError("The client certificate names nobody: it has neither alternative nor common name")
+
+
+def authorize(principal: Principal | None, path: str, operation: str) -> None:
+    """Whether this principal may do this there (X57).
+
+    Above its roots it may look whether a directory is there, and what the server's defaults are: clients do.
+
+    Raises:
+        AccessDeniedError: it may not.
+    """
+    if principal is None or principal.holds(path):
+        return
+    if operation in LOOKING and principal.leads_to(path):
+        return
+    raise AccessDeniedError(f"Permission denied: user={principal.name}, access={operation}, path={path!r}")
+
+
+LOOKING: Final = frozenset(
+    ("GETFILESTATUS", "GETFILELINKSTATUS", "GETSERVERDEFAULTS", "GETHOMEDIRECTORY", "GETTRASHROOT", "CHECKACCESS",
+     "GETDELEGATIONTOKEN")
+)  # fmt: skip
+"""Operations that are allowed above a principal's roots."""
+
+
+class AuthenticationFailures:
+    """How long the answer to a failure waits, by address: with jitter, and longer the more there were (X11)."""
+
+    def __init__(self, clock: Clock, rng: Rng) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._recent: dict[str, list[float]] = {}
+        self.count = 0
+        """All failures so far."""
+
+    def delay_s(self, address: str) -> float:
+        """Note a failure of ``address``; how many seconds to wait before saying so."""
+        self.count += 1
+        now = self._clock.monotonic()
+        if address not in self._recent and len(self._recent) >= ADDRESSES_MAX:
+            self._recent.pop(next(iter(self._recent)))
+        recent = [at for at in self._recent.pop(address, ()) if now - at < WINDOW_S][-100:]
+        recent.append(now)
+        self._recent[address] = recent
+        return min(DELAY_S * (1 + self._rng.random()) * math.sqrt(len(recent)), DELAY_MAX_S)

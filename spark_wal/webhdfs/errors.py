@@ -1,0 +1,98 @@
+"""What a client can be told: Hadoop's exceptions by name, and the HTTP status of each.
+
+A refusal changes nothing, here and in the journal. Clients branch on the Java class name; people read
+the first line of the message.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class WebHdfsError(Exception):
+    """Root: answered as a RemoteException."""
+
+    java_class: ClassVar[str] = "java.io.IOException"
+    status: ClassVar[int] = 403
+
+    @property
+    def name(self) -> str:
+        """The simple class name, as in ``RemoteException.exception``."""
+        return self.java_class.rsplit(".", 1)[-1].rsplit("$", 1)[-1]
+
+
+class PlainIOError(WebHdfsError):
+    """A plain java.io.IOException."""
+
+
+class NoSuchFileError(WebHdfsError):
+    java_class = "java.io.FileNotFoundException"
+    status = 404
+
+
+class PathExistsError(WebHdfsError):
+    java_class = "org.apache.hadoop.fs.FileAlreadyExistsException"
+
+
+class ParentNotDirectoryError(WebHdfsError):
+    java_class = "org.apache.hadoop.fs.ParentNotDirectoryException"
+
+
+class PathThroughFileError(WebHdfsError):
+    """A path that leads through a file: Hadoop calls it an access control failure when reading."""
+
+    java_class = "org.apache.hadoop.security.AccessControlException"
+
+
+class AccessDeniedError(WebHdfsError):
+    """Known who asks, and they may not."""
+
+    java_class = "org.apache.hadoop.security.AccessControlException"
+
+
+class DirectoryNotEmptyError(WebHdfsError):
+    java_class = "org.apache.hadoop.fs.PathIsNotEmptyDirectoryException"
+
+
+class InvalidPathError(WebHdfsError):
+    java_class = "org.apache.hadoop.fs.InvalidPathException"
+    status = 400
+
+
+class NameTooLongError(WebHdfsError):
+    java_class = "org.apache.hadoop.hdfs.protocol.FSLimitException$PathComponentTooLongException"
+
+
+class QuotaExceededError(WebHdfsError):
+    java_class = "org.apache.hadoop.hdfs.protocol.DSQuotaExceededException"
+
+
+class EndOfFileError(WebHdfsError):
+    java_class = "java.io.EOFException"
+
+
+class IllegalArgumentError(WebHdfsError):
+    java_class = "java.lang.IllegalArgumentException"
+    status = 400
+
+
+class UnsupportedError(WebHdfsError):
+    java_class = "java.lang.UnsupportedOperationException"
+    status = 400
+
+
+class WebApplicationError(WebHdfsError):
+    java_class = "javax.ws.rs.WebApplicationException"
+    status = 500
+
+
+class StandbyError(WebHdfsError):
+    """Another gateway owns the namespace: a client that knows several asks the next one."""
+
+    java_class = "org.apache.hadoop.ipc.StandbyException"
+
+
+class RetriableError(WebHdfsError):
+    """Nobody is known to own the namespace now: the client's retry policy waits and asks again."""
+
+    java_class = "org.apache.hadoop.ipc.RetriableException"

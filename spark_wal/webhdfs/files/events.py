@@ -1,0 +1,112 @@
+"""A feed of what happened to the tree, for views and tests: one event per durable record, in order.
+
+Nobody is waited for: a subscriber that does not keep up loses its subscription, and knows it, because
+its feed ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+from spark_wal.webhdfs.files.namespace import AppliedRecord
+from spark_wal.webhdfs.files.records import AppendToFile, DeletePath, MakeDirectories, PutFile, Record, Rename, SetQuota
+
+PENDING_MAX: Final = 10_000
+"""Events a subscriber may be behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEvent:
+    """One durable change."""
+
+    op: str
+    """create, append, rename, delete, mkdirs, attributes or quota."""
+    path: str
+    txid: int
+    at_ms: int
+    source: str | None = None
+    """Of a rename: where it was before."""
+    length: int | None = None
+
+    def line(self) -> bytes:
+        """As one line of JSON."""
+        fields: dict[str, object] = {"op": self.op, "path": self.path, "txid": self.txid, "at": self.at_ms}
+        if self.source is not None:
+            fields["source"] = self.source
+        if self.length is not None:
+            fields["length"] = self.length
+        return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+def event_of(record: Record, applied: AppliedRecord, txid: int) -> TreeEvent:
+    """The event of a record that was applied."""
+    match record:
+        case MakeDirectories():
+            return TreeEvent("mkdirs", record.path, txid, record.at_ms)
+        case PutFile():
+            return TreeEvent("create", record.path, txid, record.file.at_ms, length=record.file.length)
+        case AppendToFile():
+            return TreeEvent("append", record.path, txid, record.at_ms)
+        case Rename():
+            path = applied.path or record.target
+            return TreeEvent("rename", path, txid, record.at_ms, source=record.source, length=applied.length)
+        case DeletePath():
+            return TreeEvent("delete", record.path, txid, record.at_ms)
+        case SetQuota():
+            return TreeEvent("quota", record.path, txid, record.at_ms)
+        case _:
+            return TreeEvent("attributes", record.path, txid, 0)
+
+
+class TreeEventFeed:
+    """Passes events on to whoever subscribed."""
+
+    def __init__(self) -> None:
+        self._queues: set[asyncio.Queue[TreeEvent | None]] = set()
+
+    @property
+    def subscribers(self) -> int:
+        return len(self._queues)
+
+    def publish(self, event: TreeEvent) -> None:
+        for queue in list(self._queues):
+            if queue.qsize() >= PENDING_MAX:
+                self._queues.discard(queue)
+                queue.put_nowait(None)
+            else:
+                queue.put_nowait(event)
+
+    def subscribe(self) -> TreeEventSubscription:
+        """Events from now on."""
+        queue: asyncio.Queue[TreeEvent | None] = asyncio.Queue()
+        self._queues.add(queue)
+        return TreeEventSubscription(self._queues, queue)
+
+    def close(self) -> None:
+        """End every feed."""
+        for queue in self._queues:
+            queue.put_nowait(None)
+        self._queues.clear()
+
+
+class TreeEventSubscription:
+    """One subscriber's feed."""
+
+    def __init__(self, queues: set[asyncio.Queue[TreeEvent | None]], queue: asyncio.Queue[TreeEvent | None]) -> None:
+        self._queues = queues
+        self._queue = queue
+
+    async def next(self) -> TreeEvent | None:
+        """The next event; None when the feed has ended."""
+        return await self._queue.get()
+
+    async def __aiter__(self) -> AsyncIterator[TreeEvent]:
+        while (event := await self.next()) is not None:
+            yield event
+
+    def close(self) -> None:
+        self._queues.discard(self._queue)

@@ -1,0 +1,338 @@
+"""The operations of a file system, on the owner's session: what a client can ask, without HTTP.
+
+What a reply says is fixed before the first pause, then the reply waits until that is durable (S3). Every change,
+of Spark's temporary files too, is durable before it is answered (S4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from spark_wal.webhdfs.contents.blob_store import BlobMissingError, BlobStore
+from spark_wal.webhdfs.contents.uploads import Upload
+from spark_wal.webhdfs.errors import (
+    EndOfFileError,
+    NoSuchFileError,
+    PlainIOError,
+    WebHdfsError,
+)
+from spark_wal.webhdfs.files.inodes import DirectoryNode, FileNode, Node, Piece
+from spark_wal.webhdfs.files.namespace import ContentSummary, TrackedFile
+from spark_wal.webhdfs.files.paths import is_temporary
+from spark_wal.webhdfs.files.records import (
+    AppendToFile,
+    DeletePath,
+    MakeDirectories,
+    NewFile,
+    PutFile,
+    Record,
+    Rename,
+    RenameMode,
+    SetAttributes,
+)
+from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """Of one file or directory, as it was at one moment."""
+
+    name: str
+    """Empty when it is the one that was asked for."""
+    inode: int
+    is_directory: bool
+    length: int
+    children: int
+    permission: int
+    owner: str
+    group: str
+    modified_ms: int
+    accessed_ms: int
+    replication: int
+    block_size: int
+
+    @classmethod
+    def of(cls, node: Node, name: str = "") -> FileStatus:
+        if isinstance(node, DirectoryNode):
+            return cls(
+                name,
+                node.inode,
+                True,
+                0,
+                len(node.children),
+                node.permission,
+                node.owner,
+                node.group,
+                node.modified_ms,
+                node.accessed_ms,
+                0,
+                0,
+            )
+        return cls(
+            name,
+            node.inode,
+            False,
+            node.length,
+            0,
+            node.permission,
+            node.owner,
+            node.group,
+            node.modified_ms,
+            node.accessed_ms,
+            node.replication,
+            node.block_size,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FileContents:
+    """Bytes to send."""
+
+    pieces: tuple[Piece, ...]
+    length: int
+    blobs: BlobStore
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Raises PlainIOError: bytes that must be there are not (S9)."""
+        for piece in self.pieces:
+            if isinstance(piece, bytes):
+                yield piece
+                continue
+            try:
+                async for data in self.blobs.read(piece.blob, piece.offset, piece.length):
+                    yield data
+            except BlobMissingError as error:
+                raise PlainIOError(f"Could not obtain the content: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class CreateOptions:
+    """Of a CREATE."""
+
+    overwrite: bool
+    """Or it is refused where the file exists."""
+    create_parent: bool
+    permission: int
+    owner: str
+    replication: int
+    block_size: int
+    create: bool = True
+    """Or it is refused where the file does not exist."""
+
+
+# -- reading ---------------------------------------------------------------------------------------------
+
+
+async def status(owner: NamespaceOwner, path: str) -> FileStatus:
+    """Raises NoSuchFileError and what ``Namespace.find`` raises."""
+    owner.check_sure()
+    found = owner.namespace.find(path)
+    answer = FileStatus.of(found.node) if found.node is not None else None
+    await owner.settled(found.seen)
+    if answer is None:
+        raise NoSuchFileError(f"File does not exist: {path}")
+    return answer
+
+
+async def listing(owner: NamespaceOwner, path: str) -> list[FileStatus]:
+    """A directory's children in order of their names; a file lists as itself, with an empty name."""
+    owner.check_sure()
+    found = owner.namespace.find(path)
+    seen = found.seen
+    if found.node is None:
+        await owner.settled(seen)
+        raise NoSuchFileError(f"File {path} does not exist.")
+    if isinstance(found.node, FileNode):
+        answer = [FileStatus.of(found.node)]
+    else:
+        answer = [FileStatus.of(found.node.children[name], name) for name in found.node.sorted_names()]
+        seen = max(seen, owner.namespace.seen_listing(found.node))
+    await owner.settled(seen)
+    return answer
+
+
+async def summary(owner: NamespaceOwner, path: str) -> ContentSummary:
+    """Counts below a path."""
+    owner.check_sure()
+    found = owner.namespace.find(path)
+    answer = owner.namespace.summary(found.node) if found.node is not None else None
+    await owner.settled(owner.namespace.sequence)
+    if answer is None:
+        raise NoSuchFileError(f"File does not exist: {path}")
+    return answer
+
+
+async def check_open(owner: NamespaceOwner, path: str, offset: int) -> None:
+    """What the first step of OPEN looks at: a directory passes, and fails in the second step."""
+    owner.check_sure()
+    found = owner.namespace.find(path)
+    length = found.node.length if isinstance(found.node, FileNode) else None
+    await owner.settled(found.seen)
+    if found.node is None:
+        raise NoSuchFileError(f"File {path} not found.")
+    if length and offset >= length:
+        raise PlainIOError(f"Offset={offset} out of the range [0, {length}); OPEN, path={path}")
+
+
+async def open_file(owner: NamespaceOwner, path: str, offset: int, length: int | None) -> FileContents:
+    """The bytes from ``offset``, at most ``length`` of them.
+
+    Raises:
+        NoSuchFileError: nothing there, or a directory. EndOfFileRefusal: ``offset`` lies behind the end.
+    """
+    owner.check_sure()
+    pieces, size = await _content(owner, path)
+    if offset > size:
+        raise EndOfFileError("Cannot seek after EOF")
+    end = size if length is None else min(size, offset + length)
+    return FileContents(tuple(cut(pieces, offset, end)), end - offset, owner.blobs)
+
+
+async def _content(owner: NamespaceOwner, path: str) -> tuple[tuple[Piece, ...], int]:
+    found = owner.namespace.find(path)
+    node = found.node
+    pieces, length = (node.pieces, node.length) if isinstance(node, FileNode) else ((), 0)
+    _touch(owner, path, node)
+    await owner.settled(found.seen)
+    if node is None:
+        raise NoSuchFileError(f"File does not exist: {path}")
+    if isinstance(node, DirectoryNode):
+        raise NoSuchFileError(f"Path is not a file: {path}")
+    return pieces, length
+
+
+def _touch(owner: NamespaceOwner, path: str, node: Node | None) -> None:
+    """A temporary file that somebody reads, or gives attributes, has not been left behind."""
+    if isinstance(node, FileNode) and is_temporary(path):
+        owner.left_behind.touch(node, owner.clock.wall_ms())
+
+
+def cut(pieces: tuple[Piece, ...], start: int, end: int) -> list[Piece]:
+    """The parts of ``pieces`` that make up the bytes from ``start`` to ``end``."""
+    taken: list[Piece] = []
+    at = 0
+    for piece in pieces:
+        size = len(piece) if isinstance(piece, bytes) else piece.length
+        first, last = max(start - at, 0), min(end - at, size)
+        if first < last:
+            if isinstance(piece, bytes):
+                taken.append(piece[first:last])
+            else:
+                taken.append(type(piece)(piece.blob, piece.offset + first, last - first))
+        at += size
+    return taken
+
+
+# -- changing --------------------------------------------------------------------------------------------
+
+
+async def make_directories(owner: NamespaceOwner, path: str, permission: int, user: str) -> bool:
+    """Like ``mkdir -p``."""
+    await owner.change(MakeDirectories(path, permission, user, owner.clock.wall_ms()))
+    return True
+
+
+def check_create(owner: NamespaceOwner, path: str, options: CreateOptions) -> None:
+    """Say no before the bytes come, where that is known already."""
+    owner.check_sure()
+    owner.namespace.check_put(path, overwrite=options.overwrite)
+    _check_there(owner, path, options)
+
+
+async def finish_create(owner: NamespaceOwner, path: str, upload: Upload, options: CreateOptions) -> None:
+    """The last byte is here: the file appears, whole (S2), and is durable on return (S4).
+
+    Raises:
+        Refusal: it does not appear; nothing is left behind.
+        NotOwnerError: unknown.
+    """
+
+    def record() -> Record:
+        _check_there(owner, path, options)
+        return PutFile(path, _new_file(owner, upload, options), options.overwrite, options.create_parent)
+
+    await _store(owner, upload, record)
+
+
+def _check_there(owner: NamespaceOwner, path: str, options: CreateOptions) -> None:
+    if not options.create and owner.namespace.find(path).node is None:
+        raise NoSuchFileError(f"Can't overwrite non-existent {path}")
+
+
+async def _store(owner: NamespaceOwner, upload: Upload, record: Callable[[], Record]) -> None:
+    """The bytes enter the tree with a record. Whatever ends this before the tree has them leaves nothing of them
+    behind, neither in memory nor as a blob (S2); what the tree has is not touched, durable or not."""
+    try:
+        await upload.finish()
+        await owner.room()
+        await owner.change_now(record(), taken=upload.take)  # no pause between asking for the pieces and taking them
+    except WebHdfsError:
+        await owner.settled(owner.namespace.sequence)
+        raise
+    finally:
+        await upload.abandon()
+
+
+def _new_file(owner: NamespaceOwner, upload: Upload, options: CreateOptions) -> NewFile:
+    return NewFile(
+        upload.pieces(),
+        options.permission,
+        options.owner,
+        options.replication,
+        options.block_size,
+        owner.clock.wall_ms(),
+    )
+
+
+async def check_append(owner: NamespaceOwner, path: str) -> None:
+    """The first step of APPEND: a directory passes, and fails in the second step."""
+    owner.check_sure()
+    found = owner.namespace.find(path)
+    await owner.settled(found.seen)
+    if found.node is None:
+        raise NoSuchFileError(f"File {path} not found.")
+
+
+def begin_append(owner: NamespaceOwner, path: str) -> TrackedFile:
+    """Bytes for a file begin to come: they are for this file, whatever it is called when the last one is here.
+
+    Raises:
+        Refusal: there is no file.
+    """
+    owner.check_sure()
+    return owner.namespace.follow(path)
+
+
+async def finish_append(owner: NamespaceOwner, file: TrackedFile, upload: Upload) -> None:
+    """The bytes of one APPEND become part of the file, all of them or none.
+
+    Raises:
+        NoSuchFileError: it was removed, or replaced, since they began to come.
+    """
+
+    def record() -> Record:
+        if not owner.namespace.still_there(file):
+            raise NoSuchFileError(f"File {file.path} was removed while it was appended to.")
+        return AppendToFile(file.path, upload.pieces(), owner.clock.wall_ms())
+
+    await _store(owner, upload, record)
+
+
+async def rename(owner: NamespaceOwner, source: str, target: str, mode: RenameMode) -> bool:
+    """Atomic and durable on return (S4).
+
+    Returns:
+        False where HDFS's bare rename says false; the other modes refuse instead.
+    """
+    return (await owner.change(Rename(source, target, mode, owner.clock.wall_ms()))).value
+
+
+async def delete(owner: NamespaceOwner, path: str, *, recursive: bool) -> bool:
+    """False if there was nothing."""
+    return (await owner.change(DeletePath(path, recursive, owner.clock.wall_ms()))).value
+
+
+async def set_attributes(owner: NamespaceOwner, record: SetAttributes) -> None:
+    """Raises NoSuchFileError."""
+    await owner.change(record, taken=lambda: _touch(owner, record.path, owner.namespace.find(record.path).node))

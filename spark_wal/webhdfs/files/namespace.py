@@ -1,0 +1,576 @@
+"""The tree, and everything that may happen to it. A machine: no I/O, no clock, no chance.
+
+    applied = namespace.apply(record, sequence)      changes the tree, or raises a Refusal and changes nothing
+    found   = namespace.find(path)                   what is there, and which record made it so
+
+The live gateway and a replay run the same ``apply``: a record that was refused is not in the journal, so a
+refusal during a replay means that journal and program do not fit, and is an error.
+
+Rules kept here
+    S1  Of several records that create one path without overwriting, exactly one is applied; the others
+        are refused with *already exists*.
+    S2  A file enters the tree complete; nothing in here is half a file.
+    S4  A rename is one step: no moment shows both names or neither. Whoever is appending to a file that is
+        renamed goes on with it under its new name.
+    A rename that is asked for again after its reply was lost is recognised by the target's
+    ``renamed_from`` and succeeds without change; Hadoop's client repeats renames blindly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_wal.webhdfs.errors import (
+    DirectoryNotEmptyError,
+    NoSuchFileError,
+    ParentNotDirectoryError,
+    PathExistsError,
+    PathThroughFileError,
+    PlainIOError,
+    QuotaExceededError,
+)
+from spark_wal.webhdfs.files.inodes import GROUP, OWNER_OF_ROOT, ROOT_INODE, DirectoryNode, FileNode, Node
+from spark_wal.webhdfs.files.paths import check_new, child_of, is_below, is_temporary, name_of, names_of, parent_of
+from spark_wal.webhdfs.files.records import (
+    AppendToFile,
+    DeletePath,
+    MakeDirectories,
+    NewFile,
+    PutFile,
+    Record,
+    Rename,
+    RenameMode,
+    SetAttributes,
+    SetQuota,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedRecord:
+    """What a record did."""
+
+    value: bool = True
+    """The answer where the operation has one; False means that nothing was done."""
+    changed: bool = True
+    """False: the tree is as it was, and the record need not be kept."""
+    path: str = ""
+    """Where the result is, when that is not what the record said (a bare rename into a directory)."""
+    length: int | None = None
+    """Of the file that was renamed."""
+    freed: tuple[str, ...] = ()
+    """Blobs that no file refers to any more."""
+
+
+UNCHANGED_TRUE = AppliedRecord(value=True, changed=False)
+UNCHANGED_FALSE = AppliedRecord(value=False, changed=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PathLookup:
+    """The answer to a look."""
+
+    node: Node | None
+    seen: int
+    """The highest sequence number of a record this answer rests on: it may be told once that is durable."""
+
+
+class TrackedFile:
+    """A file whose bytes are on their way: where it is while others rename it, or a directory above it."""
+
+    __slots__ = ("node", "path")
+
+    def __init__(self, node: FileNode, path: str) -> None:
+        self.node = node
+        self.path = path
+        """Where it is, unless it was removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContentSummary:
+    """Of everything at and below a path."""
+
+    directories: int
+    files: int
+    length: int
+    quota: int | None
+
+
+def shown(node: Node) -> int:
+    """The highest sequence number of a record that the status of an inode shows something of (S3)."""
+    return node.changed if isinstance(node, FileNode) else max(node.changed, node.names_changed)
+
+
+class Namespace:
+    """The tree of one gateway."""
+
+    def __init__(self) -> None:
+        self.root = DirectoryNode(ROOT_INODE, 0o755, OWNER_OF_ROOT, GROUP, modified_ms=0)
+        self.last_inode = ROOT_INODE
+        self.sequence = 0
+        """Of the last record applied."""
+        self.temporary_files = 0
+        """How many files have one of Spark's temporary names."""
+        self._followed: set[TrackedFile] = set()
+        self._moves: dict[str, Node] = {}
+        """Where things were before their last rename -> the thing (its ``renamed_from`` says the same)."""
+
+    # -- looking ---------------------------------------------------------------------------------------
+
+    def find(self, path: str) -> PathLookup:
+        """What is at ``path``. Of a directory its children are a part: their number and its time are shown with it.
+
+        Raises:
+            NotADirectoryRefusal: the path leads through a file.
+        """
+        node: Node = self.root
+        seen = node.changed
+        names = names_of(path)
+        for depth, name in enumerate(names):
+            if isinstance(node, FileNode):
+                raise PathThroughFileError(f"/{'/'.join(names[:depth])} (is not a directory)")
+            child = node.children.get(name)
+            if child is None:
+                return PathLookup(None, max(seen, node.names_changed))
+            node = child
+            if node.changed > seen:
+                seen = node.changed
+        return PathLookup(node, max(seen, shown(node)))
+
+    def seen_listing(self, directory: DirectoryNode) -> int:
+        """What a listing of ``directory`` rests on, besides what the directory itself does."""
+        return max(map(shown, directory.children.values()), default=0)
+
+    def summary(self, node: Node) -> ContentSummary:
+        if isinstance(node, FileNode):
+            return ContentSummary(0, 1, node.length, None)
+        directories = files = 0
+        stack: list[DirectoryNode] = [node]
+        while stack:
+            directory = stack.pop()
+            directories += 1
+            for child in directory.children.values():
+                if isinstance(child, DirectoryNode):
+                    stack.append(child)
+                else:
+                    files += 1
+        return ContentSummary(directories, files, node.bytes_below, node.quota)
+
+    def blobs(self) -> set[str]:
+        """Every blob that a file refers to."""
+        found: set[str] = set()
+        stack: list[DirectoryNode] = [self.root]
+        while stack:
+            for child in stack.pop().children.values():
+                if isinstance(child, DirectoryNode):
+                    stack.append(child)
+                else:
+                    found.update(child.blobs())
+        return found
+
+    def adopt(self, path: str, node: Node) -> None:
+        """Put a node back where a snapshot had it (parents first); quotas and sums are brought along."""
+        parent = self._directory(parent_of(path))
+        parent.children[name_of(path)] = node
+        self._note_move(node)
+        self._count(path, node, 1)
+
+    # -- following -------------------------------------------------------------------------------------
+
+    @property
+    def following(self) -> int:
+        """How many files are followed."""
+        return len(self._followed)
+
+    def follow(self, path: str) -> TrackedFile:
+        """Know where the file at ``path`` goes, until ``unfollow``.
+
+        Raises:
+            Refusal: there is no file.
+        """
+        followed = TrackedFile(self._file_to_append(path), path)
+        self._followed.add(followed)
+        return followed
+
+    def unfollow(self, followed: TrackedFile) -> None:
+        self._followed.discard(followed)
+
+    def still_there(self, followed: TrackedFile) -> bool:
+        """Whether it was not removed or replaced meanwhile."""
+        try:
+            return self.find(followed.path).node is followed.node
+        except PathThroughFileError:
+            return False
+
+    # -- changing --------------------------------------------------------------------------------------
+
+    def apply(self, record: Record, sequence: int) -> AppliedRecord:
+        """Do what the record says, whole or not at all.
+
+        Raises:
+            Refusal: nothing was changed.
+        """
+        match record:
+            case PutFile():
+                applied = self._put(record, sequence)
+            case Rename():
+                applied = self._rename(record, sequence)
+            case DeletePath():
+                applied = self._delete(record, sequence)
+            case MakeDirectories():
+                applied = self._make_directories(record, sequence)
+            case AppendToFile():
+                applied = self._append(record, sequence)
+            case SetAttributes():
+                applied = self._set_attributes(record, sequence)
+            case SetQuota():
+                applied = self._set_quota(record, sequence)
+        if applied.changed:
+            self.sequence = sequence
+        return applied
+
+    def _make_directories(self, r: MakeDirectories, sequence: int) -> AppliedRecord:
+        try:
+            node = self.find(r.path).node
+        except PathThroughFileError as error:
+            raise ParentNotDirectoryError(str(error)) from None
+        if isinstance(node, FileNode):
+            raise PathExistsError(f"Path is not a directory: {r.path}")
+        if node is not None:
+            return UNCHANGED_TRUE
+        check_new(r.path)
+        self._make_parents(r.path, r.owner, r.at_ms, sequence)
+        parent = self._directory(parent_of(r.path))
+        made = DirectoryNode(self._inode(), r.permission, r.owner, parent.group, r.at_ms, changed=sequence)
+        self._link(parent, r.path, made, r.at_ms, sequence)
+        return AppliedRecord()
+
+    def _put(self, r: PutFile, sequence: int) -> AppliedRecord:
+        existing = self._existing_file(r.path, overwrite=r.overwrite)
+        if existing is None:
+            check_new(r.path)
+            if not r.create_parent and self.find(parent_of(r.path)).node is None:
+                raise NoSuchFileError(f"Parent directory doesn't exist: {parent_of(r.path)}")
+        self._check_quota(parent_of(r.path), r.file.length - (existing.length if existing else 0))
+        self._make_parents(r.path, r.file.owner, r.file.at_ms, sequence)
+        parent = self._directory(parent_of(r.path))
+        if existing is not None:
+            self._unlink(parent, r.path, existing, r.file.at_ms, sequence)
+        self._link(parent, r.path, self._new_file(r.file, parent, sequence), r.file.at_ms, sequence)
+        return AppliedRecord(freed=tuple(self._forget_below(existing)) if existing else ())
+
+    def check_put(self, path: str, *, overwrite: bool) -> None:
+        """Whether a file could be put there now: asked before its bytes are received, in order to say no early.
+
+        Raises:
+            Refusal: the one that ``apply`` would raise.
+        """
+        if self._existing_file(path, overwrite=overwrite) is None:
+            check_new(path)
+
+    def check_room(self, path: str, size: int) -> None:
+        """Whether a file of ``size`` bytes would keep the quotas now: asked while its bytes are received.
+
+        Raises:
+            QuotaExceededError: it would not.
+        """
+        node = self._find_target(path)
+        self._check_quota(parent_of(path), size - self._length(node if isinstance(node, FileNode) else None))
+
+    def check_more(self, path: str, size: int) -> None:
+        """The same of an append of ``size`` bytes."""
+        self._check_quota(parent_of(path), size)
+
+    def _existing_file(self, path: str, *, overwrite: bool) -> FileNode | None:
+        try:
+            node = self.find(path).node
+        except PathThroughFileError as error:
+            raise ParentNotDirectoryError(str(error)) from None
+        if isinstance(node, DirectoryNode):
+            raise PathExistsError(f"{path} already exists as a directory")
+        if node is not None and not overwrite:
+            raise PathExistsError(f"{path} for client 127.0.0.1 already exists")
+        return node
+
+    def _append(self, r: AppendToFile, sequence: int) -> AppliedRecord:
+        node = self._file_to_append(r.path)
+        length = NewFile(r.pieces, 0, "", 0, 0, 0).length
+        if length == 0:
+            return UNCHANGED_TRUE
+        self._check_quota(parent_of(r.path), length)
+        node.pieces += r.pieces
+        node.length += length
+        node.modified_ms = node.touched_ms = r.at_ms
+        node.changed = sequence
+        self._add_bytes(parent_of(r.path), length)
+        return AppliedRecord()
+
+    def _file_to_append(self, path: str) -> FileNode:
+        node = self.find(path).node
+        if node is None:
+            raise NoSuchFileError(f"File {path} not found.")
+        if isinstance(node, DirectoryNode):
+            raise PathExistsError(f"Cannot append to directory {path}; already exists as a directory.")
+        return node
+
+    def _delete(self, r: DeletePath, sequence: int) -> AppliedRecord:
+        node = self.find(r.path).node
+        if node is None:
+            return UNCHANGED_FALSE
+        if isinstance(node, DirectoryNode) and node.children and not r.recursive:
+            raise DirectoryNotEmptyError(f"`{r.path} is non empty': Directory is not empty")
+        if node is self.root:
+            return UNCHANGED_FALSE
+        self._unlink(self._directory(parent_of(r.path)), r.path, node, r.at_ms, sequence)
+        return AppliedRecord(freed=tuple(self._forget_below(node)))
+
+    def _set_attributes(self, r: SetAttributes, sequence: int) -> AppliedRecord:
+        node = self.find(r.path).node
+        if node is None:
+            raise NoSuchFileError(f"Directory/File does not exist {r.path}")
+        node.permission = node.permission if r.permission is None else r.permission
+        node.owner = r.owner or node.owner
+        node.group = r.group or node.group
+        node.modified_ms = node.modified_ms if r.modified_ms is None else r.modified_ms
+        node.accessed_ms = node.accessed_ms if r.accessed_ms is None else r.accessed_ms
+        if isinstance(node, FileNode) and r.replication is not None:
+            node.replication = r.replication
+        node.changed = sequence
+        return AppliedRecord()
+
+    def _set_quota(self, r: SetQuota, sequence: int) -> AppliedRecord:
+        made = self._make_directories(MakeDirectories(r.path, 0o755, OWNER_OF_ROOT, r.at_ms), sequence)
+        directory = self._directory(r.path)
+        if directory.quota == r.quota and not made.changed:
+            return UNCHANGED_TRUE
+        directory.quota = r.quota
+        directory.changed = sequence
+        return AppliedRecord()
+
+    # -- renaming --------------------------------------------------------------------------------------
+
+    def _rename(self, r: Rename, sequence: int) -> AppliedRecord:
+        source = None if r.carried is not None else self.find(r.source).node
+        target = r.target
+        if source is None and r.carried is None and self._is_repeated(r):
+            return UNCHANGED_TRUE
+        if r.mode is RenameMode.BARE:
+            verdict, target = self._judge_bare(r, source)
+            if verdict is not None:
+                return verdict
+        else:
+            self._judge_with_options(r, source)
+        check_new(target)
+        length = r.carried.length if r.carried is not None else self._length(source)
+        replaced = self.find(target).node
+        self._check_quota(parent_of(target), length - self._length(replaced), moved_from=r.source, carried=r.carried)
+        if replaced is not None:
+            self._unlink(self._directory(parent_of(target)), target, replaced, r.at_ms, sequence)
+        freed = tuple(self._forget_below(replaced)) if replaced is not None else ()
+        parent = self._directory(parent_of(target))
+        if r.carried is not None:
+            node: Node = self._new_file(r.carried, parent, sequence)
+        else:
+            assert source is not None
+            node = source
+            self._unlink(self._directory(parent_of(r.source)), r.source, node, r.at_ms, sequence)
+            self._forget_move(node)
+        node.renamed_from = r.source
+        node.changed = sequence
+        self._link(parent, target, node, r.at_ms, sequence)
+        self._lead(r.source, target)
+        if isinstance(node, FileNode):
+            node.touched_ms = r.at_ms
+        return AppliedRecord(path=target, length=node.length if isinstance(node, FileNode) else None, freed=freed)
+
+    def _lead(self, source: str, target: str) -> None:
+        """Whoever is followed goes along with what was renamed."""
+        for followed in self._followed:
+            if followed.path == source or is_below(followed.path, source):
+                followed.path = target + followed.path[len(source) :]
+
+    def _is_repeated(self, r: Rename) -> bool:
+        """Whether this very rename was done before, and only its reply was lost."""
+        moved = self._moves.get(r.source)
+        if moved is None:
+            return False
+        candidates = [r.target]
+        if r.mode is RenameMode.BARE:
+            candidates.append(child_of(r.target, name_of(r.source)))
+        for path in candidates:
+            try:
+                if self.find(path).node is moved:
+                    return True
+            except PathThroughFileError:
+                continue
+        return False
+
+    def _judge_bare(self, r: Rename, source: Node | None) -> tuple[AppliedRecord | None, str]:
+        """HDFS's rename without options: the answer if it does nothing, and the target it really has."""
+        target = r.target
+        if r.source == "/" or (source is None and r.carried is None):
+            return UNCHANGED_FALSE, target
+        node = self._find_target(target)
+        if isinstance(node, DirectoryNode) and target != r.source:
+            target = child_of(target, name_of(r.source))
+            node = self._find_target(target)
+        if target == r.source:
+            return (UNCHANGED_FALSE if isinstance(source, DirectoryNode) else UNCHANGED_TRUE), target
+        if node is not None or is_below(target, r.source):
+            return UNCHANGED_FALSE, target
+        if self._find_target(parent_of(target)) is None:
+            return UNCHANGED_FALSE, target
+        return None, target
+
+    def _judge_with_options(self, r: Rename, source: Node | None) -> None:
+        """HDFS's rename with options: refuses instead of answering false, never moves into a directory."""
+        if source is None and r.carried is None:
+            raise NoSuchFileError(f"rename source {r.source} is not found.")
+        if r.source == "/":
+            raise PlainIOError("rename source cannot be the root")
+        if r.source == r.target:
+            raise PathExistsError(f"The source {r.source} and destination {r.target} are the same")
+        if is_below(r.target, r.source):
+            raise PlainIOError(f"Rename destination {r.target} is a directory or file under source {r.source}")
+        if r.target == "/":
+            raise PlainIOError("rename destination cannot be the root")
+        node = self._find_target(r.target)
+        if node is None:
+            if self._find_target(parent_of(r.target)) is None:
+                raise NoSuchFileError(f"rename destination parent {r.target} not found.")
+            return
+        if isinstance(node, DirectoryNode) != isinstance(source, DirectoryNode):
+            raise PlainIOError(f"Source {r.source} and destination {r.target} must both be directories")
+        if r.mode is RenameMode.NONE:
+            raise PathExistsError(f"rename destination {r.target} already exists")
+        if isinstance(node, DirectoryNode) and node.children:
+            raise PlainIOError(f"rename destination directory is not empty: {r.target}")
+
+    def _find_target(self, path: str) -> Node | None:
+        try:
+            return self.find(path).node
+        except PathThroughFileError as error:
+            raise ParentNotDirectoryError(str(error)) from None
+
+    # -- small parts -----------------------------------------------------------------------------------
+
+    def _directory(self, path: str) -> DirectoryNode:
+        node = self.find(path).node
+        assert isinstance(node, DirectoryNode), path
+        return node
+
+    def _inode(self) -> int:
+        self.last_inode += 1
+        return self.last_inode
+
+    def _new_file(self, file: NewFile, parent: DirectoryNode, sequence: int) -> FileNode:
+        return FileNode(
+            inode=self._inode(),
+            permission=file.permission,
+            owner=file.owner,
+            group=parent.group,
+            modified_ms=file.at_ms,
+            accessed_ms=file.at_ms,
+            pieces=file.pieces,
+            length=file.length,
+            replication=file.replication,
+            block_size=file.block_size,
+            touched_ms=file.at_ms,
+            changed=sequence,
+        )
+
+    def _make_parents(self, path: str, owner: str, at_ms: int, sequence: int) -> None:
+        node: DirectoryNode = self.root
+        at = ""
+        for name in names_of(parent_of(path)):
+            at = f"{at}/{name}"
+            child = node.children.get(name)
+            if child is None:
+                child = DirectoryNode(self._inode(), 0o755, owner, node.group, at_ms, changed=sequence)
+                self._link(node, at, child, at_ms, sequence)
+            assert isinstance(child, DirectoryNode), at
+            node = child
+
+    def _link(self, parent: DirectoryNode, path: str, node: Node, at_ms: int, sequence: int) -> None:
+        parent.children[name_of(path)] = node
+        parent.names_changed = sequence
+        parent.modified_ms = at_ms
+        old = self._moves.pop(path, None)
+        if old is not None and old is not node:
+            old.renamed_from = None  # the place it came from is taken again: no rename from there can be a repeat
+        self._note_move(node)
+        self._count(path, node, 1)
+        self._add_bytes(parent_of(path), self._length(node))
+
+    def _unlink(self, parent: DirectoryNode, path: str, node: Node, at_ms: int, sequence: int) -> None:
+        del parent.children[name_of(path)]
+        parent.names_changed = sequence
+        parent.modified_ms = at_ms
+        self._count(path, node, -1)
+        self._add_bytes(parent_of(path), -self._length(node))
+
+    def _count(self, name: str, node: Node, delta: int) -> None:
+        if isinstance(node, FileNode) and is_temporary(name):
+            self.temporary_files += delta
+
+    def _note_move(self, node: Node) -> None:
+        if node.renamed_from is not None:
+            self._moves[node.renamed_from] = node
+
+    def _forget_move(self, node: Node) -> None:
+        if node.renamed_from is not None and self._moves.get(node.renamed_from) is node:
+            del self._moves[node.renamed_from]
+        node.renamed_from = None
+
+    def _forget_below(self, node: Node) -> list[str]:
+        """Forget the moves of a removed subtree; returns its blobs."""
+        freed: list[str] = []
+        stack = [node]
+        while stack:
+            current = stack.pop()
+            self._forget_move(current)
+            if isinstance(current, DirectoryNode):
+                for name, child in current.children.items():
+                    self._count(name, child, -1)
+                    stack.append(child)
+            else:
+                freed.extend(current.blobs())
+        return freed
+
+    @staticmethod
+    def _length(node: Node | None) -> int:
+        if node is None:
+            return 0
+        return node.length if isinstance(node, FileNode) else node.bytes_below
+
+    def _ancestors(self, path: str) -> list[tuple[str, DirectoryNode]]:
+        """The directories from the root down to ``path`` that exist."""
+        found: list[tuple[str, DirectoryNode]] = [("/", self.root)]
+        at = ""
+        for name in names_of(path):
+            child = found[-1][1].children.get(name)
+            if not isinstance(child, DirectoryNode):
+                break
+            at = f"{at}/{name}"
+            found.append((at, child))
+        return found
+
+    def _add_bytes(self, directory: str, delta: int) -> None:
+        if delta:
+            for _, node in self._ancestors(directory):
+                node.bytes_below += delta
+
+    def _check_quota(
+        self, directory: str, delta: int, *, moved_from: str | None = None, carried: NewFile | None = None
+    ) -> None:
+        """Refuse what would put more bytes below a directory than its quota; a move inside it adds nothing."""
+        if delta <= 0:
+            return
+        for path, node in self._ancestors(directory):
+            if node.quota is None or node.bytes_below + delta <= node.quota:
+                continue
+            if moved_from is not None and carried is None and is_below(moved_from, path):
+                continue
+            raise QuotaExceededError(
+                f"The DiskSpace quota of {path} is exceeded: quota = {node.quota} B "
+                f"but diskspace consumed = {node.bytes_below + delta} B"
+            )

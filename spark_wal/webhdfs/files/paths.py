@@ -1,0 +1,102 @@
+"""What a path is, and how it stands in a request.
+
+A path is ``/`` or ``/a/b``: absolute, no empty names, no slash at the end. Nothing resolves ``.`` and
+``..``: no file can have such a name, so reading them finds nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import quote, unquote_to_bytes
+
+from spark_wal.webhdfs.errors import InvalidPathError, NameTooLongError
+
+PREFIX: Final = "/webhdfs/v1"
+NAME_BYTES_MAX: Final = 255
+"""HDFS's default limit of one name, in bytes of UTF-8."""
+
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_UNQUOTED: Final = "/~!*()$,@=+;&'"
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(\.TID\d+)?\.tmp")
+
+
+class BadTargetError(ValueError):
+    """A request target that is no path at all: 400 without a RemoteException, as Jetty answers."""
+
+
+def decode_path(raw: str) -> str:
+    """The path of a request target, after the prefix was taken off.
+
+    ``raw`` is what stood on the wire up to the ``?``; bytes that are not UTF-8 come as surrogate escapes.
+
+    Raises:
+        BadTargetError: a broken escape, or a NUL.
+    """
+    if "%" in raw and _BAD_ESCAPE.search(raw):
+        raise BadTargetError("broken escape")
+    data = unquote_to_bytes(raw.encode("utf-8", "surrogateescape"))
+    if 0 in data:
+        raise BadTargetError("NUL in the path")
+    return normalize(data.decode("utf-8", "replace"))
+
+
+def encode_path(path: str) -> str:
+    """The path for a Location header."""
+    return quote(path, safe=_UNQUOTED)
+
+
+def normalize(path: str) -> str:
+    """Double slashes and a slash at the end removed."""
+    if "//" not in path and (len(path) == 1 or not path.endswith("/")) and path.startswith("/"):
+        return path
+    return "/" + "/".join(name for name in path.split("/") if name)
+
+
+def names_of(path: str) -> list[str]:
+    """The names of a path, top down; none for the root."""
+    return [] if path == "/" else path[1:].split("/")
+
+
+def parent_of(path: str) -> str:
+    """The directory that holds ``path``; the root's is the root."""
+    return path[: path.rfind("/")] or "/"
+
+
+def name_of(path: str) -> str:
+    return path[path.rfind("/") + 1 :]
+
+
+def child_of(directory: str, name: str) -> str:
+    return f"/{name}" if directory == "/" else f"{directory}/{name}"
+
+
+def is_below(path: str, ancestor: str) -> bool:
+    """Whether ``path`` lies somewhere under ``ancestor`` (a path is not below itself)."""
+    return path != ancestor and (ancestor == "/" or path.startswith(ancestor + "/"))
+
+
+def check_new(path: str) -> None:
+    """A path that something is to be created under.
+
+    Raises:
+        InvalidPathError: a name is ``.`` or ``..`` or has a colon in it.
+        NameTooLongError: a name is longer than NAME_BYTES_MAX.
+    """
+    for name in names_of(path):
+        if name in (".", "..") or ":" in name:
+            raise InvalidPathError(f"Invalid path name Invalid file name: {path}")
+        if len(name) > NAME_BYTES_MAX // 4 and (size := len(name.encode("utf-8", "replace"))) > NAME_BYTES_MAX:
+            raise NameTooLongError(
+                f"The maximum path component name limit of {name} in directory {parent_of(path)} is exceeded: "
+                f"limit={NAME_BYTES_MAX} length={size}"
+            )
+
+
+def is_temporary(path: str) -> bool:
+    """Whether this is exactly the name Spark's checkpoint file manager gives a file before its rename.
+
+    ``.<name>.<uuid>[.TID<n>].tmp``: only such a file may be removed when it was left behind, because nobody relies
+    on it before the rename that publishes it.
+    """
+    return path.endswith(".tmp") and _TEMPORARY.fullmatch(name_of(path)) is not None

@@ -1,0 +1,284 @@
+"""What may happen to the tree, and its bytes in the journal.
+
+A record is the request after everything that chance and clocks decide was written into it: applying the
+same records in the same order gives the same tree, inode numbers included.
+
+Bytes of one record: a JSON object, its length before it, then the inline bytes of its pieces, in order::
+
+    u32 length of the JSON | JSON | bytes
+
+The kind of a record is the edit's opcode. JSON keys are short; unknown keys and kinds are refused, since
+skipping an edit would give another tree. So the meaning of a kind never changes, what was ever written stays
+readable, and what must say something new gets a kind of its own. What every version has written:
+
+    1 make directories   2 put a file   3 append   5 delete   6 set attributes   7 set quota
+    4 rename             with ``f`` (the file itself) by earlier versions, which knew temporary files in memory only
+
+A temporary file of Spark is two records: 2 when its upload is answered, 4 (names only) when it is renamed. Earlier
+versions read both, so gateways of one namespace may be replaced one by one.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from spark_wal.webhdfs.files.inodes import BlobRef, Piece
+
+_LENGTH: Final = struct.Struct(">I")
+
+
+class RenameMode(Enum):
+    """What happens when the target of a rename exists."""
+
+    BARE = "bare"
+    """HDFS's older rename: into a directory that exists; never over a file; says false instead of failing."""
+
+    NONE = "none"
+    """Fails if the target exists."""
+
+    OVERWRITE = "overwrite"
+    """Replaces a file or an empty directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """The file that a record brings with it."""
+
+    pieces: tuple[Piece, ...]
+    permission: int
+    owner: str
+    replication: int
+    block_size: int
+    at_ms: int
+
+    @property
+    def length(self) -> int:
+        return sum(len(p) if isinstance(p, bytes) else p.length for p in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDirectories:
+    path: str
+    permission: int
+    owner: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PutFile:
+    """A file appears under its name, complete."""
+
+    path: str
+    file: NewFile
+    overwrite: bool
+    create_parent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AppendToFile:
+    path: str
+    pieces: tuple[Piece, ...]
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """``carried`` is the source, if that was a temporary file which no record had brought yet: one record
+    then holds both the bytes and the name under which they appear. Only journals of earlier versions have it."""
+
+    source: str
+    target: str
+    mode: RenameMode
+    at_ms: int
+    carried: NewFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePath:
+    path: str
+    recursive: bool
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetAttributes:
+    """None leaves an attribute as it is."""
+
+    path: str
+    permission: int | None = None
+    owner: str | None = None
+    group: str | None = None
+    replication: int | None = None
+    modified_ms: int | None = None
+    accessed_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetQuota:
+    """How many bytes may lie below a directory; None lifts the limit. The directory is made if need be."""
+
+    path: str
+    quota: int | None
+    at_ms: int
+
+
+Record = MakeDirectories | PutFile | AppendToFile | Rename | DeletePath | SetAttributes | SetQuota
+
+_KINDS: Final[dict[type[Record], int]] = {
+    MakeDirectories: 1,
+    PutFile: 2,
+    AppendToFile: 3,
+    Rename: 4,
+    DeletePath: 5,
+    SetAttributes: 6,
+    SetQuota: 7,
+}
+
+
+class RecordFormatError(Exception):
+    """Bytes that are no record, or one of a newer program (S9: never skipped)."""
+
+
+def encode_record(record: Record) -> tuple[int, bytes]:
+    """The opcode and the body of the edit."""
+    inline: list[bytes] = []
+    fields = _ENCODE[type(record)](record, inline)
+    return _KINDS[type(record)], pack_json(fields, inline)
+
+
+def decode_record(opcode: int, body: bytes) -> Record:
+    """The record of an edit.
+
+    Raises:
+        RecordFormatError: not a record this program knows, or cut short.
+    """
+    decode = _DECODE.get(opcode)
+    if decode is None:
+        raise RecordFormatError(f"no record has opcode {opcode}")
+    fields, inline = unpack_json(body)
+    reader = InlineBytes(inline)
+    try:
+        record = decode(fields, reader)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RecordFormatError(f"record of opcode {opcode}: {error!r}") from error
+    if fields:
+        raise RecordFormatError(f"record of opcode {opcode} has unknown fields {sorted(fields)}")
+    reader.finish()
+    return record
+
+
+# -- the envelope ----------------------------------------------------------------------------------------
+
+
+def pack_json(fields: dict[str, Any], inline: Iterable[bytes]) -> bytes:
+    head = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return b"".join((_LENGTH.pack(len(head)), head, *inline))
+
+
+def unpack_json(body: bytes) -> tuple[dict[str, Any], memoryview]:
+    """Raises RecordFormatError if ``body`` is cut short or no JSON."""
+    if len(body) < _LENGTH.size:
+        raise RecordFormatError(f"a record of {len(body)} bytes")
+    (length,) = _LENGTH.unpack_from(body)
+    end = _LENGTH.size + length
+    if end > len(body):
+        raise RecordFormatError(f"a record of {len(body)} bytes says that its head has {length}")
+    try:
+        fields = json.loads(body[_LENGTH.size : end].decode("utf-8", "surrogatepass"))
+    except ValueError as error:
+        raise RecordFormatError(f"the head of a record is no JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise RecordFormatError("the head of a record is no object")
+    return fields, memoryview(body)[end:]
+
+
+class InlineBytes:
+    """Hands out the inline bytes of a record, in order."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._at = 0
+
+    def take(self, size: int) -> bytes:
+        end = self._at + size
+        if size < 0 or end > len(self._data):
+            raise RecordFormatError(f"{size} bytes are wanted, {len(self._data) - self._at} are left")
+        taken = bytes(self._data[self._at : end])
+        self._at = end
+        return taken
+
+    def finish(self) -> None:
+        if self._at != len(self._data):
+            raise RecordFormatError(f"{len(self._data) - self._at} bytes too many")
+
+
+def encode_pieces(pieces: tuple[Piece, ...], inline: list[bytes]) -> list[Any]:
+    """JSON of pieces: a number is that many inline bytes, a list is [blob, offset, length]."""
+    fields: list[Any] = []
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            inline.append(piece)
+            fields.append(len(piece))
+        else:
+            fields.append([piece.blob, piece.offset, piece.length])
+    return fields
+
+
+def decode_pieces(fields: list[Any], inline: InlineBytes) -> tuple[Piece, ...]:
+    return tuple(inline.take(f) if isinstance(f, int) else BlobRef(str(f[0]), int(f[1]), int(f[2])) for f in fields)
+
+
+# -- one by one ------------------------------------------------------------------------------------------
+
+
+def _encode_file(file: NewFile, inline: list[bytes]) -> list[Any]:
+    pieces = encode_pieces(file.pieces, inline)
+    return [pieces, file.permission, file.owner, file.replication, file.block_size, file.at_ms]
+
+
+def _decode_file(fields: list[Any], inline: InlineBytes) -> NewFile:
+    pieces, permission, owner, replication, block_size, at_ms = fields
+    return NewFile(decode_pieces(pieces, inline), permission, owner, replication, block_size, at_ms)
+
+
+def _encode_rename(r: Rename, inline: list[bytes]) -> dict[str, Any]:
+    fields: dict[str, Any] = {"s": r.source, "t": r.target, "m": r.mode.value, "at": r.at_ms}
+    if r.carried is not None:
+        fields["f"] = _encode_file(r.carried, inline)
+    return fields
+
+
+def _decode_rename(f: dict[str, Any], inline: InlineBytes) -> Rename:
+    carried = _decode_file(f.pop("f"), inline) if "f" in f else None
+    return Rename(f.pop("s"), f.pop("t"), RenameMode(f.pop("m")), f.pop("at"), carried)
+
+
+_ATTRIBUTES: Final = ("permission", "owner", "group", "replication", "modified_ms", "accessed_ms")
+
+_ENCODE: Final[dict[type[Any], Callable[[Any, list[bytes]], dict[str, Any]]]] = {
+    MakeDirectories: lambda r, _: {"p": r.path, "mode": r.permission, "o": r.owner, "at": r.at_ms},
+    PutFile: lambda r, i: {"p": r.path, "f": _encode_file(r.file, i), "ow": r.overwrite, "cp": r.create_parent},
+    AppendToFile: lambda r, i: {"p": r.path, "c": encode_pieces(r.pieces, i), "at": r.at_ms},
+    Rename: _encode_rename,
+    DeletePath: lambda r, _: {"p": r.path, "r": r.recursive, "at": r.at_ms},
+    SetAttributes: lambda r, _: {
+        "p": r.path,
+        **{name: value for name in _ATTRIBUTES if (value := getattr(r, name)) is not None},
+    },
+    SetQuota: lambda r, _: {"p": r.path, "q": r.quota, "at": r.at_ms},
+}
+
+_DECODE: Final[dict[int, Callable[[dict[str, Any], InlineBytes], Record]]] = {
+    1: lambda f, _: MakeDirectories(f.pop("p"), f.pop("mode"), f.pop("o"), f.pop("at")),
+    2: lambda f, i: PutFile(f.pop("p"), _decode_file(f.pop("f"), i), f.pop("ow"), f.pop("cp")),
+    3: lambda f, i: AppendToFile(f.pop("p"), decode_pieces(f.pop("c"), i), f.pop("at")),
+    4: _decode_rename,
+    5: lambda f, _: DeletePath(f.pop("p"), f.pop("r"), f.pop("at")),
+    6: lambda f, _: SetAttributes(f.pop("p"), **{name: f.pop(name) for name in _ATTRIBUTES if name in f}),
+    7: lambda f, _: SetQuota(f.pop("p"), f.pop("q"), f.pop("at")),
+}

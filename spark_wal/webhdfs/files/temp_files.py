@@ -1,0 +1,97 @@
+"""Spark's temporary files: which of them have been left behind. A machine.
+
+Spark writes ``.<name>.<uuid>.tmp`` and renames it. One that nobody touches any more belongs to a task that died in
+between: its bytes would stay for ever. Touched is a file when it is made, appended to or renamed (the tree knows
+when), read, or given other attributes (known for as long as a gateway owns the namespace).
+
+    looks_s          how long to wait between two looks
+    look(found, now) which files go: untouched for ``keep_s``, at this look and at the one before
+
+A file goes only after two looks, which are a while apart by a clock that does not jump: so a wall clock that is set
+a day ahead takes no file from under a rename that is about to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from spark_wal.webhdfs.files.inodes import DirectoryNode, FileNode
+from spark_wal.webhdfs.files.paths import child_of, is_temporary
+
+KEEP_S: Final = 24 * 3600.0
+"""How long a temporary file stays that nobody touches."""
+
+LOOK_MAX_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class TempFile:
+    """One of them, as it was found."""
+
+    path: str
+    node: FileNode
+
+
+class AbandonedFiles:
+    """Decides which go."""
+
+    def __init__(self, keep_s: float = KEEP_S) -> None:
+        self._keep_ms = keep_s * 1000
+        self._touched: dict[int, int] = {}
+        """Inode -> when it was last read or given attributes, in this ownership. Of files that are there only."""
+        self._suspects: dict[int, int] = {}
+        """Those of the last look that were due: inode -> when they had been touched."""
+
+    @property
+    def looks_s(self) -> float | None:
+        """Seconds between two looks; None: never look."""
+        if not self._keep_ms:
+            return None
+        return min(LOOK_MAX_S, max(1.0, self._keep_ms / 24_000))
+
+    def touch(self, temp: FileNode, now_ms: int) -> None:
+        """Somebody read it, or changed its attributes."""
+        if self._keep_ms:
+            self._touched[temp.inode] = now_ms
+
+    def look(self, found: Iterable[TempFile], now_ms: int) -> list[TempFile]:
+        """Of all temporary files that there are, those that go now."""
+        there: set[int] = set()
+        suspects: dict[int, int] = {}
+        gone: list[TempFile] = []
+        for temp in found:
+            there.add(temp.node.inode)
+            if not self.is_due(temp, now_ms):
+                continue
+            suspects[temp.node.inode] = at = self._touched_ms(temp.node)
+            if self._suspects.get(temp.node.inode) == at:
+                gone.append(temp)
+        self._suspects = suspects
+        self._touched = {inode: at for inode, at in self._touched.items() if inode in there}
+        return gone
+
+    def is_due(self, temp: TempFile, now_ms: int) -> bool:
+        """Whether nobody has touched it for long enough."""
+        return bool(self._keep_ms) and now_ms - self._touched_ms(temp.node) >= self._keep_ms
+
+    def _touched_ms(self, node: FileNode) -> int:
+        return max(node.touched_ms, self._touched.get(node.inode, 0))
+
+
+def temporary_files(root: DirectoryNode) -> Iterator[list[TempFile]]:
+    """All files with such a name, directory by directory: the tree may change between two of them.
+
+    Who moves from one directory to another meanwhile may be missed, and is found by a later look.
+    """
+    stack: list[tuple[str, DirectoryNode]] = [("/", root)]
+    while stack:
+        path, directory = stack.pop()
+        found: list[TempFile] = []
+        for name, child in directory.children.items():
+            if isinstance(child, DirectoryNode):
+                stack.append((child_of(path, name), child))
+            elif is_temporary(name):
+                found.append(TempFile(child_of(path, name), child))
+        yield found

@@ -1,0 +1,1 @@
+"""WebHDFS over HTTP: the library's server, the operations, their parameters and replies."""

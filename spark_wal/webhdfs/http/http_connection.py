@@ -1,0 +1,255 @@
+"""The HTTP library's connections, watched: who is slow loses theirs (X34), and nothing they sent is logged (X58).
+
+aiohttp limits what a head may hold, and ends idle connections; how long anything may take is looked at here. What a
+connection owes is told from outside: by the bytes that came, by the requests that were taken up and answered, and by
+what :func:`body` waits for. Nothing that aiohttp keeps to itself is read, for it changes when aiohttp pleases: a task
+that was woken has not run yet, and the next bytes are there already. Between two looks this costs an addition per
+piece that was received.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final
+
+from aiohttp import ClientError, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import HttpProcessingError, StreamWriter
+
+from bookkeeper.gateways.connection_limits import (
+    ConnectionLimits,
+    ConnectionWatch,
+    Observation,
+    ObservedTime,
+    OverdueClock,
+)
+from bookkeeper.gateways.rate_limited_log import RateLimitedLogger, one_line
+from bookkeeper.seams import Clock
+
+logger = logging.getLogger(__name__)
+
+LINE_MAX: Final = 64 * 1024
+"""Bytes of a request line: a path of HDFS's full length, every byte of it escaped, twice, and a token."""
+
+FIELD_MAX: Final = 16 * 1024
+"""Bytes of a header."""
+
+HEADERS_MAX: Final = 48
+"""Headers of a request. With the two above this is what somebody can make us keep who has not been asked who they are:
+Hadoop's client sends eight headers, a browser behind two proxies some thirty."""
+
+SWEEP_S: Final = 5.0
+"""Between two looks."""
+
+BROKEN_OFF: Final = (HttpProcessingError, ClientError, ConnectionError, web.RequestPayloadError)
+"""What stands for a client that is gone, or has sent something that is no body."""
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class HttpConnection(web.RequestHandler):
+    """One connection."""
+
+    def __init__(self, server: HttpConnections, number: int, **options: Any) -> None:
+        super().__init__(server, **options)
+        self.connections = server
+        self.number = number
+        self.watch = ConnectionWatch()
+        self.pace: OverdueClock | None = None
+        self.wire: asyncio.BaseTransport | None = None
+        """The transport, also when aiohttp has closed it and the other side has not let go."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.wire = transport
+        self.pace = self.connections.begun(self)
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """aiohttp hears of it a turn later: its task may have been woken for a request and not have run. It would look
+        for its server, find none any more, and end with a traceback that nobody can do anything about."""
+        self.connections.over(self)
+        asyncio.get_running_loop().call_soon(super().connection_lost, exc)
+
+    def data_received(self, data: bytes) -> None:
+        if data:  # aiohttp calls this with nothing when it goes on reading
+            self.watch.came(len(data))
+        super().data_received(data)
+
+    def pause_writing(self) -> None:
+        self.watch.stalls += 1
+        super().pause_writing()
+
+    def sight(self) -> Observation:
+        """What is to be seen of it now."""
+        return self.watch.sight(
+            is_closing=self.wire is not None and self.wire.is_closing(), is_stalled=self.writing_paused
+        )
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        """What aiohttp says of a request that is none quotes it, in its log and to the client, tokens and all."""
+        if status != 400:
+            return super().handle_error(request, status, exc, message)
+        self.connections.malformed(request.remote, exc)
+        refusal = web.Response(status=400, text="this is no request that can be understood\n")
+        refusal.force_close()
+        return refusal
+
+
+class HttpConnections(web.Server):
+    """All of them; ``ended`` is told the number of each that is gone."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        limits: ConnectionLimits,
+        clock: Clock,
+        ended: Callable[[int], None],
+        **options: Any,
+    ) -> None:
+        """``options``: of aiohttp's RequestHandler."""
+        super().__init__(_watched(handler), request_factory=_taken_up)
+        self._options = {
+            "max_line_size": LINE_MAX,
+            "max_field_size": FIELD_MAX,
+            "max_headers": HEADERS_MAX,
+            **options,
+        }
+        self._limits = limits
+        self._log = RateLimitedLogger(logger, clock)
+        self._malformed = RateLimitedLogger(logger, clock)
+        self._ended = ended
+        self._open: dict[HttpConnection, None] = {}
+        self._attention = ObservedTime(min(SWEEP_S, limits.slow_s / 2))
+        self._sweeper: asyncio.TimerHandle | None = None
+        self.slow = 0
+        """Connections that were closed because they were too slow."""
+
+    def connection(self, number: int) -> HttpConnection:
+        """The protocol of a connection that was accepted."""
+        return HttpConnection(self, number, loop=asyncio.get_running_loop(), **self._options)
+
+    def all(self) -> list[HttpConnection]:
+        """Those that stand now."""
+        return list(self._open)
+
+    def begun(self, connection: HttpConnection) -> OverdueClock:
+        self._open[connection] = None
+        loop = asyncio.get_running_loop()
+        if self._sweeper is None:
+            self._attention.resume(loop.time())
+            self._sweeper = loop.call_later(self._attention.interval_s, self._sweep)
+        return OverdueClock(self._limits, self._attention.seconds)
+
+    def over(self, connection: HttpConnection) -> None:
+        self._open.pop(connection, None)
+        self._ended(connection.number)
+
+    def end(self, connection: HttpConnection, reason: str) -> None:
+        """Hang up on one that is too slow."""
+        self.slow += 1
+        wire = connection.wire
+        if wire is not None:
+            name = wire.get_extra_info("peername")
+            self._log.warning("the connection from %s is closed: %s", name[0] if name else "?", reason)
+            wire.abort()  # type: ignore[attr-defined]
+
+    def drop(self, is_revoked: Callable[[bytes], bool]) -> int:
+        """Hang up on those whose certificate (DER) is revoked; how many they were."""
+        count = 0
+        for connection in self.all():
+            wire = connection.wire
+            encrypted = None if wire is None else wire.get_extra_info("ssl_object")
+            shown = None if encrypted is None else encrypted.getpeercert(binary_form=True)
+            if shown is not None and is_revoked(shown):
+                count += 1
+                wire.abort()  # type: ignore[union-attr]
+        return count
+
+    def malformed(self, remote: str | None, error: BaseException | None) -> None:
+        """Count and say, seldom, that something came that is no request."""
+        self._malformed.warning("what came from %s is no request (%s)", remote, type(error).__name__)
+
+    def _sweep(self) -> None:
+        self._sweeper = None
+        loop = asyncio.get_running_loop()
+        now = self._attention.look(loop.time())
+        for connection in self.all():
+            assert connection.pace is not None
+            late = connection.pace.look(connection.sight(), now)
+            if late is not None:
+                self.end(connection, late)
+        if self._open:
+            self._sweeper = loop.call_later(self._attention.interval_s, self._sweep)
+
+
+class _JavaWriter(StreamWriter):
+    """Leaves out the Content-Type, which aiohttp puts on every reply at last."""
+
+    async def write_headers(self, status_line: str, headers: Any) -> None:
+        headers.popall("Content-Type", None)
+        await super().write_headers(status_line, headers)
+
+
+def _taken_up(message: Any, payload: Any, protocol: Any, writer: AbstractStreamWriter, task: Any) -> web.BaseRequest:
+    """A request begins. A plain one: aiohttp's applications, with router and signals, took a sixth of the CPU."""
+    loop = asyncio.get_running_loop()
+    protocol.watch.taken_up(payload.is_eof)
+    if message.headers.get("User-Agent", "").startswith("Java/"):
+        writer = _JavaWriter(protocol, loop)
+    return web.BaseRequest(message, payload, protocol, writer, task, loop)
+
+
+def _watched(handler: Handler) -> Handler:
+    """The same, on a connection that may be gone: nobody gets a traceback for that."""
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        if request.transport is None:
+            return hang_up(request)  # before anything was begun: nobody would tell whoever waits for the body
+        try:
+            return await handler(request)
+        except BROKEN_OFF as error:
+            logger.info("%s: the client went away: %s", request.method, one_line(error))
+            return hang_up(request)
+        finally:
+            _connection(request).watch.answered()
+
+    return handle
+
+
+def hang_up(request: web.BaseRequest) -> web.Response:
+    """End the connection without an answer: the outcome is not known, and the client must not read one."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=503)
+
+
+def _connection(request: web.BaseRequest) -> HttpConnection:
+    connection = request.protocol
+    assert isinstance(connection, HttpConnection)
+    return connection
+
+
+async def body(request: web.BaseRequest) -> AsyncIterator[bytes]:
+    """The bytes of a request's body, as they come; what is waited for is noted on the connection.
+
+    Where a chunk has begun its rest is waited for, and where the length was said the rest of it. Before a chunk, and
+    after it, the next one may take long.
+    """
+    if not request.can_read_body:
+        return
+    content, watch = request.content, _connection(request).watch
+    chunked = request.content_length is None
+    whole = True
+    while not content.at_eof():
+        watch.waits(between_chunks=chunked and whole)
+        try:
+            data, whole = await content.readchunk()
+        finally:
+            watch.goes_on()
+        watch.units += whole
+        if data:
+            yield data

@@ -1,0 +1,423 @@
+"""The HTTP shell: aiohttp on one side, ``operations`` on the other.
+
+Besides ``/webhdfs/v1`` there are ``/events`` (a line of JSON for each durable change, as it happens; ``?prefix=/a``
+for a part of the tree), ``/health`` and ``/metrics``, and, where there are tokens, ``/oauth2/token``. Where anybody is
+asked who they are, everybody is, but for ``/health``, which then says no more than the role (X48).
+
+A change that a browser asks for on behalf of somebody else's page (``Origin``) is refused, and so is a host name that
+is none of ours where nobody is asked who they are: a page cannot use a gateway on its reader's machine.
+
+What Hadoop's Java client asks of a server, and gets here
+    no Content-Type     its bundled JSON reader fails over any (a class is missing in Spark 4.2 and 4.3)
+    307, Content-Length: 0, same host      it keeps the connection, also across the two steps
+    keep-alive          longer than its pool keeps a connection (5 s), or a chunked PUT meets a dead socket
+    long pauses         a state store keeps its upload open for a whole task (``connection_limits``)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import re
+from collections.abc import Collection
+from contextlib import suppress
+from html import escape
+from typing import Final
+
+from aiohttp import web
+
+from bookkeeper.errors import BookKeeperError
+from bookkeeper.gateways.connection_limits import ConnectionLimits
+from bookkeeper.gateways.listener import BoundSockets, CountedListener
+from bookkeeper.gateways.rate_limited_log import RateLimitedLogger, one_line
+from bookkeeper.gateways.tokens import Principal
+from bookkeeper.ids import Address
+from bookkeeper.seams import Clock
+from journal_manager import JournalError
+from spark_wal.webhdfs.access import oauth2
+from spark_wal.webhdfs.access.access_control import AccessControl
+from spark_wal.webhdfs.access.authentication import RequestCredentials, UnauthenticatedError
+from spark_wal.webhdfs.contents.upload_log import UploadLog
+from spark_wal.webhdfs.errors import PlainIOError, WebHdfsError
+from spark_wal.webhdfs.files.file_system import FileContents
+from spark_wal.webhdfs.files.paths import PREFIX, BadTargetError, decode_path
+from spark_wal.webhdfs.http import operations
+from spark_wal.webhdfs.http.http_connection import BROKEN_OFF, HttpConnections, body, hang_up
+from spark_wal.webhdfs.http.operations import Reply, Request
+from spark_wal.webhdfs.http.parameters import Query
+from spark_wal.webhdfs.http.request_metrics import RequestMetrics
+from spark_wal.webhdfs.ownership.gateway import Gateway
+from spark_wal.webhdfs.ownership.namespace_owner import NotOwnerError
+
+logger = logging.getLogger(__name__)
+
+KEEP_ALIVE_S: Final = 75.0
+"""How long an idle connection stays open."""
+
+HEARTBEAT_S: Final = 10.0
+"""An empty line goes out on a feed of events that is quiet for so long."""
+
+DRAIN_S: Final = 5.0
+"""How long uploads may go on when the gateway is asked to stop."""
+
+_HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,255})(:[0-9]{1,5})?")
+"""What may stand in ``Host``: it becomes part of redirects."""
+
+_BAD_REQUEST: Final = "<h1>Bad Message 400</h1><pre>reason: Bad Request</pre>"
+
+
+class HttpServer:
+    """Serves one gateway."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        clock: Clock,
+        *,
+        advertise: str | None = None,
+        access: AccessControl | None = None,
+        limits: ConnectionLimits | None = None,
+        hosts: Collection[str] | None = None,
+        upload_log: UploadLog | None = None,
+    ) -> None:
+        """``hosts``: the names, besides addresses, under which clients may ask for it; None: any."""
+        self._gateway = gateway
+        self._clock = clock
+        self._advertise = advertise
+        self._access = access
+        self._limits = limits or ConnectionLimits()
+        self._hosts = None if hosts is None else frozenset(name.lower() for name in hosts)
+        self._certificates = None if access is None else access.certificates
+        self._scheme = "https" if self._certificates is not None else "http"
+        self._upload_log = upload_log
+        self._unknown = RateLimitedLogger(logger, clock)
+        self.metrics = RequestMetrics()
+        self._pages = {"/events": self._events, "/health": self._health, "/metrics": self._metrics}
+        self._runner: web.ServerRunner | None = None
+        self._listening: CountedListener | None = None
+        self._connections: HttpConnections | None = None
+        self.address: Address | None = None
+        """Where it listens (port 0 resolved)."""
+
+    async def start(self, listen: Address | BoundSockets) -> Address:
+        """Accept requests; returns where.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        self._connections = connections = HttpConnections(
+            self._handle,
+            self._limits,
+            self._clock,
+            lambda number: listening.ended(number),
+            access_log=None,
+            keepalive_timeout=KEEP_ALIVE_S,
+            auto_decompress=False,  # a file has the bytes that came, and nothing comes out larger than it went in
+        )
+        self._runner = web.ServerRunner(connections, shutdown_timeout=DRAIN_S)
+        await self._runner.setup()
+        certificates = self._certificates
+        tls = None if certificates is None else lambda: certificates.context
+        self._listening = listening = CountedListener(connections.connection, self._limits, self._clock, tls)
+        self.address = await listening.start(listen)
+        if self._access is not None:
+            self._access.on_change = self._drop_revoked
+        return self.address
+
+    def _drop_revoked(self) -> None:
+        """Connections that stand, and whose certificate is on a list now, end (X15)."""
+        if self._certificates is not None and self._connections is not None:
+            dropped = self._connections.drop(self._certificates.revocations.name)
+            if dropped:
+                logger.warning("%d connections have ended: their certificates were revoked", dropped)
+
+    async def close(self) -> None:
+        """Let uploads finish for a moment, then stop. Idempotent."""
+        listening, self._listening = self._listening, None
+        if listening is not None:
+            listening.close()
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        raw_path = request.raw_path.partition("?")[0]
+        if (strange := self._strange(request)) is not None:
+            return strange
+        principal: Principal | None = None
+        if self._access is not None and not self._access.authenticator.is_open:
+            if raw_path == oauth2.ENDPOINT:
+                return await self._access_token(request)
+            if raw_path != "/health":
+                try:
+                    principal = self._authenticate(request)
+                except UnauthenticatedError as error:
+                    return await self._unauthenticated(request, str(error))
+        page = self._pages.get(raw_path)
+        if page is not None and request.method in ("GET", "HEAD"):
+            if raw_path == "/events" and principal is not None and not principal.holds(_events_root(request)):
+                return web.Response(status=403, text="not these events: give ?prefix=/PATH/ of your own\n")
+            return await page(request)
+        if request.headers.get("Expect"):
+            await _expect(request)
+        if self._upload_log is not None:
+            return await self._noted(request, principal, self._upload_log)
+        return await self._webhdfs(request, principal)
+
+    def _strange(self, request: web.BaseRequest) -> web.Response | None:
+        """The refusal of what no client of ours sends: it comes from a page in somebody's browser, or is made up."""
+        host = request.headers.get("Host")
+        if host is not None and not _HOST.fullmatch(host):
+            return _refused(400, "Host names no host")
+        origin = request.headers.get("Origin")
+        changes = request.method not in ("GET", "HEAD", "OPTIONS")
+        if changes and origin is not None and origin.lower() != f"{self._scheme}://{host}".lower():
+            return _refused(403, "A page of another origin may change nothing here")
+        if host is not None and self._hosts is not None and not _is_of(host, self._hosts):
+            return _refused(421, "Ask for 127.0.0.1 or localhost here, or start the gateway with --advertise HOST:PORT")
+        return None
+
+    # -- who asks --------------------------------------------------------------------------------------
+
+    def _authenticate(self, request: web.BaseRequest) -> Principal | None:
+        assert self._access is not None
+        transport = request.transport
+        shown = RequestCredentials(
+            certificate=None if transport is None else transport.get_extra_info("peercert"),
+            authorization=request.headers.get("Authorization"),
+            delegation=Query(request.raw_path.partition("?")[2]).text("delegation"),
+        )
+        now_ms = self._clock.wall_ms()  # the end of an access token means the same to every gateway
+        try:
+            return self._access.authenticator.principal(shown, now_ms)
+        except UnauthenticatedError:
+            if not self._access.look_for_new_token():
+                raise
+            return self._access.authenticator.principal(shown, now_ms)
+
+    def _is_still_good(self, request: web.BaseRequest) -> bool:
+        """Whether what was shown with a request that goes on for long would be taken again (X15)."""
+        if self._access is None or self._access.authenticator.is_open:
+            return True
+        try:
+            self._authenticate(request)
+        except UnauthenticatedError:
+            return False
+        return True
+
+    async def _unauthenticated(self, request: web.BaseRequest, reason: str) -> web.Response:
+        """401, a little later, and the connection ends (X11). The reason phrase is what Hadoop's client shows."""
+        assert self._access is not None
+        address = request.remote or "?"
+        delay_s = self._access.failures.delay_s(address)
+        self._unknown.warning("%s from %s is not authenticated", request.method, address)
+        await asyncio.sleep(delay_s)
+        headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
+        reply = web.Response(status=401, reason=reason, text=reason + "\n", headers=headers)
+        reply.force_close()
+        return reply
+
+    async def _access_token(self, request: web.BaseRequest) -> web.Response:
+        assert self._access is not None
+        if request.method != "POST":
+            return web.Response(status=405, headers={"Allow": "POST"})
+        form = b""
+        try:
+            async with asyncio.timeout(self._limits.slow_s):
+                while len(form) <= oauth2.FORM_MAX and (data := await request.content.readany()):
+                    form += data
+        except TimeoutError:
+            return _refused(408, "The form takes too long")
+        shown, now_ms = request.headers.get("Authorization"), self._clock.wall_ms()
+        given = oauth2.grant(self._access.book(), form, shown, now_ms)
+        if given.status == 401 and self._access.look_for_new_token():
+            given = oauth2.grant(self._access.book(), form, shown, now_ms)
+        if given.status == 401:
+            self._unknown.warning("a request for an access token from %s is not authenticated", request.remote)
+            await asyncio.sleep(self._access.failures.delay_s(request.remote or "?"))
+        reply = web.json_response(given.fields, status=given.status, headers={"Cache-Control": "no-store"})
+        if given.status != 200:
+            reply.force_close()
+        return reply
+
+    # -- WebHDFS ---------------------------------------------------------------------------------------
+
+    async def _noted(self, request: web.BaseRequest, principal: Principal | None, log: UploadLog) -> web.StreamResponse:
+        """The same, and uploads are noted down: when they begin, and when their answer has been sent."""
+        raw_path, _, raw_query = request.raw_path.partition("?")
+        query, path = Query(raw_query), raw_path.removeprefix(PREFIX)
+        with suppress(BadTargetError):
+            path = decode_path(path)
+        name = (query.text("op") or "").upper()
+        if name not in operations.UPLOADS:
+            return await self._webhdfs(request, principal)
+        if operations.is_step_one(query):
+            log.asked(name, path)
+            return await self._webhdfs(request, principal)
+        number, status = log.begun(name, path), 0
+        try:
+            response = await self._webhdfs(request, principal)
+            if request.transport is not None and not request.transport.is_closing():
+                await response.prepare(request)
+                await response.write_eof()
+                status = response.status
+            return response
+        finally:
+            asyncio.get_running_loop().call_soon(log.answered, number, status)  # the loop has written it by then
+
+    async def _webhdfs(self, request: web.BaseRequest, principal: Principal | None) -> web.StreamResponse:
+        started = self._clock.monotonic()
+        raw_path, _, raw_query = request.raw_path.partition("?")
+        if raw_path != PREFIX and not raw_path.startswith(PREFIX + "/"):
+            return _not_found(raw_path)
+        try:
+            path = decode_path(raw_path[len(PREFIX) :])
+        except BadTargetError:
+            return web.Response(status=400, text=_BAD_REQUEST, content_type="text/html")
+        query, authority = Query(raw_query), self._authority(request)
+        asked = Request(request.method, path, query, authority, body(request), self._scheme, principal)
+        name = operations.operation_name(asked)
+        try:
+            reply = await operations.perform(self._gateway, asked)
+            response = await self._respond(request, reply)
+        except NotOwnerError as error:
+            logger.warning("%s %s has no answer: %s", name, one_line(path), error)
+            self.metrics.count(name, self._clock.monotonic() - started, ok=False)
+            return hang_up(request)
+        except WebHdfsError as error:
+            response = await self._respond(request, operations.refusal_reply(error))
+        except BROKEN_OFF as error:
+            logger.info("%s %s: the client went away: %s", name, one_line(path), one_line(error))
+            return hang_up(request)
+        except (BookKeeperError, JournalError, OSError) as error:
+            logger.warning("%s %s: %s", name, one_line(path), one_line(error))
+            response = await self._respond(request, operations.refusal_reply(PlainIOError(str(error))))
+        self.metrics.count(name, self._clock.monotonic() - started, ok=response.status < 400)
+        return response
+
+    def _authority(self, request: web.BaseRequest) -> str:
+        return request.headers.get("Host") or self._advertise or str(self.address)
+
+    async def _respond(self, request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
+        headers = {"Cache-Control": "no-cache"}
+        if reply.location is not None:
+            headers["Location"] = reply.location
+        if reply.content is not None:
+            return await self._stream(request, reply.content, headers)
+        kind = "application/json" if reply.is_json else "application/octet-stream"
+        return web.Response(status=reply.status, body=reply.body, headers=headers, content_type=kind)
+
+    async def _stream(
+        self, request: web.BaseRequest, content: FileContents, headers: dict[str, str]
+    ) -> web.StreamResponse:
+        """Bytes of a file. The first are fetched before the status is sent, so that a failure can still be told."""
+        parts = aiter(content)
+        first = await anext(parts, b"")
+        if len(first) == content.length:
+            return web.Response(body=first, headers=headers, content_type="application/octet-stream")
+        response = web.StreamResponse(headers=headers)
+        response.content_type = "application/octet-stream"
+        response.content_length = content.length
+        await response.prepare(request)
+        try:
+            await response.write(first)
+            async for data in parts:
+                await response.write(data)
+            await response.write_eof()
+        except (WebHdfsError, BookKeeperError, OSError) as error:
+            logger.warning("%s: %s", one_line(request.path), one_line(error))
+            return hang_up(request)  # fewer bytes than announced: the client sees an error, not a short file
+        return response
+
+    # -- everything else -------------------------------------------------------------------------------
+
+    async def _events(self, request: web.BaseRequest) -> web.StreamResponse:
+        prefix = request.query.get("prefix", "")
+        subscription = self._gateway.events.subscribe()
+        response = web.StreamResponse(headers={"Cache-Control": "no-cache"})
+        response.content_type = "application/x-ndjson"
+        try:
+            await response.prepare(request)
+            await response.write(b'{"op":"subscribed"}\n')
+            looked = self._clock.monotonic()
+            while True:
+                if self._clock.monotonic() - looked >= HEARTBEAT_S:
+                    looked = self._clock.monotonic()
+                    if not self._is_still_good(request):
+                        break
+                try:
+                    async with asyncio.timeout(HEARTBEAT_S):
+                        event = await subscription.next()
+                except TimeoutError:
+                    await response.write(b"\n")
+                    continue
+                if event is None:
+                    break
+                if event.path.startswith(prefix):
+                    await response.write(event.line())
+        except ConnectionError:
+            pass
+        finally:
+            subscription.close()
+        return response
+
+    async def _health(self, request: web.BaseRequest) -> web.Response:
+        gateway, session = self._gateway, self._gateway.session
+        fields: dict[str, object] = {"role": gateway.role.value, "sure": bool(session and session.is_sure)}
+        if self._access is not None and not self._access.authenticator.is_open:
+            return web.json_response(fields, status=200 if session else 503)
+        if session is not None:
+            fields |= {"epoch": session.epoch, "txid": session.durable_txid}
+            fields["temporary_files"] = session.namespace.temporary_files
+            fields["upload_bytes_in_memory"] = session.uploads.in_memory
+        if gateway.problem is not None:
+            fields["problem"] = str(gateway.problem)
+        return web.json_response(fields, status=200 if session else 503)
+
+    async def _metrics(self, request: web.BaseRequest) -> web.Response:
+        access = "" if self._access is None else self._access.metrics()
+        return web.Response(text=self.metrics.text() + access + self._crowd(), content_type="text/plain")
+
+    def _crowd(self) -> str:
+        assert self._listening is not None
+        assert self._connections is not None
+        numbers = (
+            ("gauge", "gateway_connections", self._listening.connections),
+            ("gauge", "gateway_tls_handshakes", self._listening.handshakes),
+            ("counter", "gateway_connections_refused_total", self._listening.refused),
+            ("counter", "gateway_slow_clients_total", self._connections.slow),
+        )
+        return "".join(f"# TYPE {name} {kind}\n{name} {value}\n" for kind, name, value in numbers)
+
+
+async def _expect(request: web.BaseRequest) -> None:
+    """100 Continue, but only where a body is wanted: the first step redirects without it."""
+    if "namenoderpcaddress" in request.raw_path.lower() and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+def _events_root(request: web.BaseRequest) -> str:
+    """The directory that a feed is limited to: a prefix without a slash at its end is not one directory."""
+    prefix = request.query.get("prefix", "")
+    return prefix.rstrip("/") or "/" if prefix.endswith("/") else prefix.rpartition("/")[0] or "/"
+
+
+def _refused(status: int, reason: str) -> web.Response:
+    """No more than that, and the connection ends. Hadoop's client shows its user the reason phrase."""
+    reply = web.Response(status=status, reason=reason, text=reason + "\n", headers={"Connection": "close"})
+    reply.force_close()
+    return reply
+
+
+def _is_of(host: str, names: Collection[str]) -> bool:
+    """Whether this ``Host`` is an address, or one of these names: a page's own name never is an address."""
+    name = host.rpartition(":")[0] if re.search(r":[0-9]+$", host) else host
+    with suppress(ValueError):
+        return bool(ipaddress.ip_address(name.strip("[]")))
+    return name.lower().rstrip(".") in names
+
+
+def _not_found(path: str) -> web.Response:
+    text = f"<html><head><title>Error 404 Not Found</title></head><body>{escape(path)} is not here</body></html>"
+    return web.Response(status=404, text=text, content_type="text/html")

@@ -1,0 +1,504 @@
+"""The WebHDFS operations: a request in, a reply out. Knows no HTTP library.
+
+CREATE, APPEND, OPEN and GETFILECHECKSUM take two steps: the first is answered by a redirect *to this very
+gateway* (Hadoop's client insists on one), and the second carries ``namenoderpcaddress``, as HDFS's does.
+
+Whatever rests on the namespace asks first whether this gateway owns it, in each step: a client that knows several
+gateways takes a redirect for the answer of the one that owns it, and does not ask the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from bookkeeper.gateways.tokens import Principal
+from spark_wal.webhdfs.access.authentication import authorize
+from spark_wal.webhdfs.contents.uploads import Upload
+from spark_wal.webhdfs.errors import (
+    IllegalArgumentError,
+    NoSuchFileError,
+    PlainIOError,
+    UnsupportedError,
+    WebApplicationError,
+    WebHdfsError,
+)
+from spark_wal.webhdfs.files import file_system
+from spark_wal.webhdfs.files.file_system import CreateOptions, FileContents, FileStatus
+from spark_wal.webhdfs.files.paths import PREFIX, encode_path, normalize
+from spark_wal.webhdfs.files.records import RenameMode, SetAttributes
+from spark_wal.webhdfs.http import replies
+from spark_wal.webhdfs.http.blocks import FileBlock, blocks_of
+from spark_wal.webhdfs.http.checksum import CompositeChecksum
+from spark_wal.webhdfs.http.parameters import CREATE_FLAGS, Query
+from spark_wal.webhdfs.ownership.gateway import Gateway
+from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner
+
+BATCH: Final = 1000
+"""Entries in one page of LISTSTATUS_BATCH (HDFS's dfs.ls.limit)."""
+
+REPLICATION_MAX: Final = 512
+ENDLESS: Final = 1 << 50
+"""Bytes said to be free where there is no quota."""
+
+DRAIN_MAX: Final = 256 << 20
+"""Bytes that are received of a file that is refused, so that its sender gets to read why."""
+
+LOOK_EVERY: Final = 4 << 20
+"""Bytes of an upload between two looks at the quotas."""
+
+PATH_MAX: Final = 8000
+DEPTH_MAX: Final = 1000
+"""Characters and names of a path that is made: HDFS's limits. One record makes all directories of a path, and a
+snapshot has the whole path of each."""
+
+STEP_TWO: Final = "namenoderpcaddress"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked."""
+
+    method: str
+    path: str
+    query: Query
+    authority: str
+    """Host and port as the client named us: redirects lead back there."""
+    body: AsyncIterator[bytes]
+    scheme: str = "http"
+    principal: Principal | None = None
+    """Who it was proven to be; None: nobody is asked here, and ``user.name`` is believed (X54)."""
+
+    @property
+    def user(self) -> str:
+        return self.query.user() if self.principal is None else self.principal.name
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What to answer."""
+
+    status: int = 200
+    body: bytes = b""
+    content: FileContents | None = None
+    """Instead of ``body``: bytes to stream."""
+    location: str | None = None
+
+    @property
+    def is_json(self) -> bool:
+        return bool(self.body)
+
+
+Operation = Callable[[Gateway, Request], Awaitable[Reply]]
+_DONE: Final = Reply()
+"""Of an operation without a result."""
+
+
+def refusal_reply(error: WebHdfsError) -> Reply:
+    return Reply(error.status, replies.remote_exception(error))
+
+
+async def perform(gateway: Gateway, request: Request) -> Reply:
+    """Do it.
+
+    Raises:
+        NotOwnerError: nothing can be said about it; the connection should end.
+    """
+    try:
+        operation = _operation(request)
+        _authorize(request)
+        _check_length(request)
+        return await operation(gateway, request)
+    except WebHdfsError as error:
+        return refusal_reply(error)
+
+
+def _authorize(request: Request) -> None:
+    """Every path that the request names lies where its principal may do this (X57)."""
+    if request.principal is None:
+        return
+    name = operation_name(request)
+    authorize(request.principal, request.path, name)
+    if name == "RENAME":
+        authorize(request.principal, normalize(request.query.destination(name)), name)
+
+
+def _check_length(request: Request) -> None:
+    """Raises PlainIOError: a path that is to be made is too long. The tree itself takes what its journal says."""
+    name = operation_name(request)
+    if name not in MAKING:
+        return
+    path = normalize(request.query.destination(name)) if name == "RENAME" else request.path
+    if len(path) > PATH_MAX or path.count("/") > DEPTH_MAX:
+        raise PlainIOError(f"{name.lower()}: Pathname too long.  Limit {PATH_MAX} characters, {DEPTH_MAX} levels.")
+
+
+UPLOADS: Final = frozenset(("CREATE", "APPEND"))
+"""Operations whose second step brings bytes."""
+
+MAKING: Final = frozenset(("MKDIRS", "CREATE", "RENAME"))
+"""Operations after which there is a path that was not there."""
+
+
+def operation_name(request: Request) -> str:
+    """For metrics: one of a fixed set."""
+    name = (request.query.text("op") or "NONE").upper()
+    return name if (request.method, name) in OPERATIONS else "OTHER"
+
+
+def _operation(request: Request) -> Operation:
+    if request.method not in ("GET", "HEAD", "PUT", "POST", "DELETE"):
+        raise WebApplicationError
+    name = request.query.text("op")
+    if name is None:
+        raise UnsupportedError("op=NULL is not supported")
+    method = "GET" if request.method == "HEAD" else request.method
+    name = name.upper()
+    request.query.user()
+    operation = OPERATIONS.get((method, name))
+    if operation is not None:
+        return operation
+    if (method, name) in UNSUPPORTED:
+        raise UnsupportedError(f"{name} is not supported")
+    raise IllegalArgumentError(
+        f'Invalid value for webhdfs parameter "op": {name} is not a valid {request.method} operation.'
+    )
+
+
+# -- two steps -------------------------------------------------------------------------------------------
+
+
+def _redirect(request: Request, *parameters: tuple[str, object]) -> Reply:
+    """To ourselves, with what the second step needs."""
+    query = request.query
+    parts = [f"op={(query.text('op') or '').upper()}"]
+    for name in ("user.name", "delegation"):
+        if (value := query.text(name)) is not None:
+            parts.append(f"{name}={quote(value)}")
+    parts.append(f"{STEP_TWO}={quote(request.authority, safe=':')}")
+    parts += [f"{name}={quote(str(value))}" for name, value in sorted(parameters, key=lambda p: p[0])]
+    url = f"{request.scheme}://{request.authority}{PREFIX}{encode_path(request.path)}?{'&'.join(parts)}"
+    if query.boolean("noredirect", False):
+        return Reply(200, replies.location(url))
+    return Reply(307, location=url)
+
+
+def _given(query: Query, *names: str) -> list[tuple[str, object]]:
+    return [(name, value) for name in names if (value := query.text(name)) is not None]
+
+
+def _is_step_one(request: Request) -> bool:
+    return is_step_one(request.query)
+
+
+def is_step_one(query: Query) -> bool:
+    """Of an operation of two steps: whether this is the first, which is answered by a redirect."""
+    return not query.given(STEP_TWO)
+
+
+async def _create(gateway: Gateway, request: Request) -> Reply:
+    """The flags say whether it may exist, and whether it may be new; without any, ``overwrite`` does. The others are
+    about where blocks go, and append to nothing: here they change nothing, as APPEND does in HDFS."""
+    query = request.query
+    overwrite, given = query.boolean("overwrite", False), query.create_flags()
+    flags = given or {"CREATE"}
+    options = CreateOptions(
+        overwrite=overwrite or "OVERWRITE" in flags,
+        create="CREATE" in flags,
+        create_parent=query.boolean("createparent", True),
+        permission=query.permission(0o644),
+        owner=request.user,
+        replication=query.short("replication", 1, minimum=1),
+        block_size=query.long("blocksize", replies.BLOCK_SIZE, minimum=1) or replies.BLOCK_SIZE,
+    )
+    owner = await gateway.owner()
+    if _is_step_one(request):
+        told_flags = ",".join(name for name in CREATE_FLAGS if name in given)
+        rest = _given(query, "blocksize", "buffersize", "permission", "replication", "unmaskedpermission")
+        told = [("createparent", str(options.create_parent).lower()), ("overwrite", str(overwrite).lower())]
+        return _redirect(request, ("createflag", told_flags), *told, *rest)
+    try:
+        file_system.check_create(owner, request.path, options)
+    except WebHdfsError:
+        await _drain(request)
+        await owner.settled(owner.namespace.sequence)
+        raise
+    upload = owner.uploads.begin()
+    await _receive(request, owner, upload, lambda size: owner.namespace.check_room(request.path, size))
+    await file_system.finish_create(owner, request.path, upload, options)
+    scheme = "swebhdfs" if request.scheme == "https" else "webhdfs"
+    return Reply(201, location=f"{scheme}://{request.authority}{encode_path(request.path)}")
+
+
+async def _append(gateway: Gateway, request: Request) -> Reply:
+    owner = await gateway.owner()
+    if _is_step_one(request):
+        await file_system.check_append(owner, request.path)
+        return _redirect(request, *_given(request.query, "buffersize"))
+    try:
+        file = file_system.begin_append(owner, request.path)
+    except WebHdfsError:
+        await _drain(request)
+        await owner.settled(owner.namespace.sequence)
+        raise
+    try:
+        upload = owner.uploads.begin()
+        await _receive(request, owner, upload, lambda size: owner.namespace.check_more(file.path, size))
+        await file_system.finish_append(owner, file, upload)
+    finally:
+        owner.namespace.unfollow(file)
+    return _DONE
+
+
+async def _receive(request: Request, owner: NamespaceOwner, upload: Upload, check: Callable[[int], None]) -> None:
+    """The body into the upload; if it breaks off, nothing is left (S2). What a quota will not take is not received."""
+    look_at = LOOK_EVERY
+    try:
+        async for data in request.body:
+            await upload.write(data)
+            if upload.size >= look_at:
+                look_at = upload.size + LOOK_EVERY
+                check(upload.size)
+    except WebHdfsError:
+        await upload.abandon()
+        await _drain(request)
+        await owner.settled(owner.namespace.sequence)
+        raise
+    except BaseException:
+        await upload.abandon()
+        raise
+
+
+async def _drain(request: Request) -> None:
+    """A client that is still sending would not see a reply: let it finish first."""
+    size = 0
+    async for data in request.body:
+        size += len(data)
+        if size > DRAIN_MAX:
+            return
+
+
+async def _open(gateway: Gateway, request: Request) -> Reply:
+    offset = request.query.long("offset", 0, minimum=0) or 0
+    length = request.query.long("length", None, minimum=0)
+    owner = await gateway.owner()
+    if _is_step_one(request):
+        await file_system.check_open(owner, request.path, offset)
+        return _redirect(request, ("offset", offset), *_given(request.query, "length", "buffersize"))
+    if request.method == "HEAD":
+        raise IllegalArgumentError("Invalid operation OPEN")
+    return Reply(200, content=await file_system.open_file(owner, request.path, offset, length))
+
+
+async def _checksum(gateway: Gateway, request: Request) -> Reply:
+    owner = await gateway.owner()
+    if _is_step_one(request):
+        await file_system.check_open(owner, request.path, 0)
+        return _redirect(request)
+    opened = await file_system.open_file(owner, request.path, 0, None)
+    found = await file_system.status(owner, request.path)
+    checksum = CompositeChecksum(found.block_size)
+    async for data in opened:
+        checksum.add(data)
+    return Reply(200, replies.file_checksum(*checksum.finish()))
+
+
+# -- reading ---------------------------------------------------------------------------------------------
+
+
+async def _file_status(gateway: Gateway, request: Request) -> Reply:
+    return Reply(200, replies.file_status(await file_system.status(await gateway.owner(), request.path)))
+
+
+async def _list_status(gateway: Gateway, request: Request) -> Reply:
+    return Reply(200, replies.file_statuses(await file_system.listing(await gateway.owner(), request.path)))
+
+
+async def _list_status_batch(gateway: Gateway, request: Request) -> Reply:
+    after = request.query.text("startafter")
+    statuses = await file_system.listing(await gateway.owner(), request.path)
+    if after is not None:
+        statuses = [s for s in statuses if s.name > after]
+    return Reply(200, replies.directory_listing(statuses[:BATCH], max(len(statuses) - BATCH, 0)))
+
+
+async def _blocks(request: Request, gateway: Gateway) -> tuple[FileStatus, list[FileBlock]]:
+    offset = request.query.long("offset", 0, minimum=0) or 0
+    count = request.query.long("length", None, minimum=0)
+    found = await file_system.status(await gateway.owner(), request.path)
+    if found.is_directory:
+        raise NoSuchFileError(f"Path is not a file: {request.path}")
+    return found, list(blocks_of(found.length, found.block_size, offset, count))
+
+
+async def _block_locations(gateway: Gateway, request: Request) -> Reply:
+    """What Hadoop's clients from 3.4 on ask before they split a file among tasks."""
+    _, blocks = await _blocks(request, gateway)
+    return Reply(200, replies.block_locations(blocks))
+
+
+async def _located_blocks(gateway: Gateway, request: Request) -> Reply:
+    """The same for older clients, and for those that were told once that there is no other."""
+    found, blocks = await _blocks(request, gateway)
+    return Reply(200, replies.located_blocks(found, blocks))
+
+
+async def _content_summary(gateway: Gateway, request: Request) -> Reply:
+    return Reply(200, replies.content_summary(await file_system.summary(await gateway.owner(), request.path)))
+
+
+async def _check_access(gateway: Gateway, request: Request) -> Reply:
+    """Modes and owners refuse nobody anything: what a principal may do is said by its paths."""
+    request.query.action("CHECKACCESS")
+    try:
+        await file_system.status(await gateway.owner(), request.path)
+    except NoSuchFileError:
+        raise NoSuchFileError(f"Path not found: {request.path}") from None
+    return _DONE
+
+
+async def _home_directory(gateway: Gateway, request: Request) -> Reply:
+    return Reply(200, replies.path(f"/user/{request.user}"))
+
+
+async def _trash_root(gateway: Gateway, request: Request) -> Reply:
+    return Reply(200, replies.path(f"/user/{request.user}/.Trash"))
+
+
+async def _server_defaults(gateway: Gateway, request: Request) -> Reply:
+    await gateway.owner()
+    return Reply(200, replies.dumps(replies.SERVER_DEFAULTS))
+
+
+async def _fs_status(gateway: Gateway, request: Request) -> Reply:
+    """How much the bookies could still hold is not known here: the root's quota, or as good as endless. A principal
+    with roots of its own hears of its path, and not how much others have (X57)."""
+    limited = request.principal is not None and not request.principal.holds("/")
+    summary = await file_system.summary(await gateway.owner(), request.path if limited else "/")
+    capacity = summary.length + ENDLESS if summary.quota is None else summary.quota
+    return Reply(200, replies.fs_status(summary.length, capacity))
+
+
+async def _delegation_token(gateway: Gateway, request: Request) -> Reply:
+    """There are none with simple authentication."""
+    await gateway.owner()
+    return Reply(200, b'{"Token":null}')
+
+
+# -- changing --------------------------------------------------------------------------------------------
+
+
+async def _make_directories(gateway: Gateway, request: Request) -> Reply:
+    permission = request.query.permission(0o755)
+    user = request.user
+    made = await file_system.make_directories(await gateway.owner(), request.path, permission, user)
+    return Reply(200, replies.boolean(made))
+
+
+async def _rename(gateway: Gateway, request: Request) -> Reply:
+    target = normalize(request.query.destination("RENAME"))
+    mode = request.query.rename_mode()
+    done = await file_system.rename(await gateway.owner(), request.path, target, mode)
+    return Reply(200, replies.boolean(done)) if mode is RenameMode.BARE else _DONE
+
+
+async def _delete(gateway: Gateway, request: Request) -> Reply:
+    recursive = request.query.boolean("recursive", False)
+    done = await file_system.delete(await gateway.owner(), request.path, recursive=recursive)
+    return Reply(200, replies.boolean(done))
+
+
+async def _set_permission(gateway: Gateway, request: Request) -> Reply:
+    record = SetAttributes(request.path, permission=request.query.permission(0o755))
+    await file_system.set_attributes(await gateway.owner(), record)
+    return _DONE
+
+
+async def _set_owner(gateway: Gateway, request: Request) -> Reply:
+    user, group = request.query.text("owner"), request.query.text("group")
+    if user is None and group is None:
+        raise IllegalArgumentError("Both owner and group are empty.")
+    await file_system.set_attributes(await gateway.owner(), SetAttributes(request.path, owner=user, group=group))
+    return _DONE
+
+
+async def _set_replication(gateway: Gateway, request: Request) -> Reply:
+    """The number is kept and shown; how often bytes are stored is the ledgers' business."""
+    replication = request.query.short("replication", 1, minimum=1)
+    if replication > REPLICATION_MAX:
+        raise PlainIOError(
+            f"Requested replication factor of {replication} exceeds maximum of {REPLICATION_MAX} for {request.path}"
+        )
+    owner = await gateway.owner()
+    try:
+        found = await file_system.status(owner, request.path)
+    except NoSuchFileError:
+        return Reply(200, replies.boolean(False))
+    if found.is_directory:
+        return Reply(200, replies.boolean(False))
+    await file_system.set_attributes(owner, SetAttributes(request.path, replication=replication))
+    return Reply(200, replies.boolean(True))
+
+
+async def _set_times(gateway: Gateway, request: Request) -> Reply:
+    modified = request.query.long("modificationtime", -1, minimum=-1)
+    accessed = request.query.long("accesstime", -1, minimum=-1)
+    record = SetAttributes(
+        request.path,
+        modified_ms=None if modified == -1 else modified,
+        accessed_ms=None if accessed == -1 else accessed,
+    )
+    try:
+        await file_system.set_attributes(await gateway.owner(), record)
+    except NoSuchFileError:
+        raise NoSuchFileError(f"File/Directory {request.path} does not exist.") from None
+    return _DONE
+
+
+OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
+    ("PUT", "CREATE"): _create,
+    ("POST", "APPEND"): _append,
+    ("GET", "OPEN"): _open,
+    ("GET", "GETFILESTATUS"): _file_status,
+    ("GET", "GETFILELINKSTATUS"): _file_status,
+    ("GET", "LISTSTATUS"): _list_status,
+    ("GET", "LISTSTATUS_BATCH"): _list_status_batch,
+    ("PUT", "MKDIRS"): _make_directories,
+    ("PUT", "RENAME"): _rename,
+    ("DELETE", "DELETE"): _delete,
+    ("GET", "GETHOMEDIRECTORY"): _home_directory,
+    ("GET", "GETSERVERDEFAULTS"): _server_defaults,
+    ("GET", "GETCONTENTSUMMARY"): _content_summary,
+    ("GET", "GETFILEBLOCKLOCATIONS"): _block_locations,
+    ("GET", "GET_BLOCK_LOCATIONS"): _located_blocks,
+    ("GET", "GETFILECHECKSUM"): _checksum,
+    ("PUT", "SETPERMISSION"): _set_permission,
+    ("PUT", "SETOWNER"): _set_owner,
+    ("PUT", "SETREPLICATION"): _set_replication,
+    ("PUT", "SETTIMES"): _set_times,
+    ("GET", "CHECKACCESS"): _check_access,
+    ("GET", "GETTRASHROOT"): _trash_root,
+    ("GET", "GETSTATUS"): _fs_status,
+    ("GET", "GETDELEGATIONTOKEN"): _delegation_token,
+}
+"""What is done (D23)."""
+
+UNSUPPORTED: Final[frozenset[tuple[str, str]]] = frozenset(
+    [("GET", name) for name in (
+        "GETQUOTAUSAGE", "GETACLSTATUS", "GETXATTRS", "LISTXATTRS", "GETTRASHROOTS", "GETDELEGATIONTOKENS",
+        "GETSTORAGEPOLICY", "GETALLSTORAGEPOLICY", "GETECPOLICY",
+        "GETECPOLICIES", "GETECCODECS", "GETSNAPSHOTDIFF", "GETSNAPSHOTDIFFLISTING", "GETSNAPSHOTTABLEDIRECTORYLIST",
+        "GETSNAPSHOTLIST", "GETLINKTARGET",
+    )]
+    + [("PUT", name) for name in (
+        "CREATESYMLINK", "SETQUOTA", "SETQUOTABYSTORAGETYPE", "MODIFYACLENTRIES", "REMOVEACLENTRIES",
+        "REMOVEDEFAULTACL", "REMOVEACL", "SETACL", "SETXATTR", "REMOVEXATTR", "SETSTORAGEPOLICY",
+        "SATISFYSTORAGEPOLICY", "ENABLEECPOLICY", "DISABLEECPOLICY", "SETECPOLICY", "CREATESNAPSHOT",
+        "RENAMESNAPSHOT", "ALLOWSNAPSHOT", "DISALLOWSNAPSHOT", "RENEWDELEGATIONTOKEN", "CANCELDELEGATIONTOKEN",
+    )]
+    + [("POST", name) for name in ("CONCAT", "TRUNCATE", "UNSETSTORAGEPOLICY", "UNSETECPOLICY")]
+    + [("DELETE", "DELETESNAPSHOT")]
+)  # fmt: skip
+"""Operations of HDFS that are known and not done."""

@@ -1,0 +1,1 @@
+"""Which gateway owns the namespace, what it stands on, and what the others do meanwhile."""

@@ -1,0 +1,43 @@
+"""A namespace on a BookKeeper cluster: its journal and blobs are ledgers, its lease lies in the metadata store."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bookkeeper import BookKeeper, ClientConfig
+from bookkeeper.gateways.lease import StoreLease
+from bookkeeper.gateways.process_location import NOWHERE, OwnLocation
+from bookkeeper.seams import Clock, Seams
+from spark_wal.webhdfs.contents.ledger_blobs import LedgerBlobs
+from spark_wal.webhdfs.ownership.backing import Backing, open_journal
+from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace
+
+CLIENT: Final = ClientConfig(explicit_lac_delay_ms=200)
+"""Nobody follows the namespace's journal: a successor recovers it. Files come one by one; none pays for the news."""
+
+
+async def open_cluster_backing(
+    uri: str, seams: Seams, *, namespace: str, owner: str, address: str, here: OwnLocation = NOWHERE
+) -> Backing:
+    """Connect to the cluster at a metadata URI. Raises BookKeeperError: it cannot be reached."""
+    client = await BookKeeper.connect(uri, config=CLIENT, seams=seams)
+    return backing_on(client, seams.clock, namespace=namespace, owner=owner, address=address, here=here)
+
+
+def backing_on(
+    client: BookKeeper, clock: Clock, *, namespace: str, owner: str, address: str, here: OwnLocation = NOWHERE
+) -> Backing:
+    """The backing on the cluster of ``client``, which is closed with it."""
+    metadata = client.metadata_store
+    path = metadata.own("leases", f"webhdfs-{namespace}")
+    lease = StoreLease(metadata.store, path, clock, owner=owner, address=address, here=here)
+    blobs = LedgerBlobs(client, namespace)
+
+    async def open_namespace() -> ClaimedNamespace:
+        return await open_journal(f"bk:webhdfs/{namespace}", blobs, owner, client=client)
+
+    async def close() -> None:
+        await blobs.close()
+        await client.close()
+
+    return Backing(open_namespace, lease, close)

@@ -1,0 +1,243 @@
+"""One gateway process: who owns the namespace, and what the others do meanwhile.
+
+    starting --take the lease, claim the journal, replay, be alone--> owner --lease or journal lost--> standby --> ...
+        |                                                                                               |
+        '-- another renews the lease --> standby                          takes the lease when it lies vacant
+
+A gateway that starts leaves an owner alone that is alive, and stands by; only one that is told to takes over at once:
+whoever had the namespace is then fenced by the journal's epoch and stops answering within its lease.
+
+A request that comes while nobody is known to be the owner is parked for a while, because the client gives up at once
+where it could wait; then it is refused in a way that the client may retry. Where another gateway is the owner, the
+client is told so, and asks that one: but only once that gateway was seen to renew its lease *after* the request came.
+A client that comes here because the owner just died would otherwise be sent back and forth, ten times within
+milliseconds, and then give up (S12).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from bookkeeper.gateways.lease import Lease, LeaseEntry, LeaseLostError, NamespaceOwnedError
+from bookkeeper.seams import Clock
+from journal_manager import JournalError, SnapshotStore
+from spark_wal.webhdfs.contents.blob_store import BlobStore
+from spark_wal.webhdfs.errors import RetriableError, StandbyError
+from spark_wal.webhdfs.files.events import TreeEventFeed
+from spark_wal.webhdfs.files.records import SetQuota
+from spark_wal.webhdfs.ownership.namespace_owner import NamespaceLog, NamespaceOwner, NotOwnerError, OwnerConfig
+
+logger = logging.getLogger(__name__)
+
+PARK_S: Final = 20.0
+"""How long a request waits for an owner; well below the 60 s after which clients give up reading."""
+
+PARKED_LOOK_S: Final = 0.05
+"""A request that waits looks so often whether the lease is certain again."""
+
+RETRY_S: Final = 0.5
+"""Pause before the namespace is opened again after a failure."""
+
+
+class GatewayRole(Enum):
+    STARTING = "starting"
+    OWNER = "owner"
+    STANDBY = "standby"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayConfig:
+    """What may be set."""
+
+    owner: OwnerConfig = field(default_factory=OwnerConfig)
+    quotas: Mapping[str, int | None] = field(default_factory=dict)
+    """Bytes that may lie below a path (a checkpoint's root); None lifts a quota that was set earlier."""
+    park_s: float = PARK_S
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedNamespace:
+    """A namespace that was just claimed: whoever had it is fenced."""
+
+    log: NamespaceLog
+    snapshots: SnapshotStore
+    blobs: BlobStore
+
+
+OpenNamespace = Callable[[], Awaitable[ClaimedNamespace]]
+
+
+class Gateway:
+    """Keeps the namespace open, as long as it may."""
+
+    def __init__(
+        self, open_namespace: OpenNamespace, lease: Lease, clock: Clock, config: GatewayConfig | None = None
+    ) -> None:
+        self._open_namespace = open_namespace
+        self._lease = lease
+        self._clock = clock
+        self.config = config or GatewayConfig()
+        self.events = TreeEventFeed()
+        self.role = GatewayRole.STARTING
+        self.session: NamespaceOwner | None = None
+        self.problem: BaseException | None = None
+        """Why the namespace could not be opened the last time."""
+        self._changed = asyncio.Event()
+        self._parks = True
+        self._running: asyncio.Task[None] | None = None
+        self._waits: list[asyncio.Future[object]] = []
+
+    async def start(self, *, take_over: bool = False, stand_by: bool = True) -> None:
+        """Become the owner, or find another one: returns when requests are answered, if only by naming a standby.
+
+        An owner that renews its lease is left alone, unless ``take_over``. Without ``stand_by`` there is no waiting
+        for its end.
+
+        Raises:
+            NamespaceOwnedError: another gateway owns the namespace (without ``stand_by``).
+            JournalError, RecordFormatError, BookKeeperError: the namespace cannot be opened; nothing is left open.
+        """
+        try:
+            await self._lease.acquire(LeaseEntry.TAKE_OVER if take_over else LeaseEntry.IF_VACANT)
+            await self._begin_session()
+        except (NamespaceOwnedError, LeaseLostError) as error:
+            await self._lease.release()
+            if not stand_by:
+                raise NamespaceOwnedError(self._lease.other or "an unknown address") from error
+            logger.info("stands by: the gateway at %s owns the namespace", self._lease.other)
+            self._set_role(GatewayRole.STANDBY)
+        except BaseException:
+            await self._lease.release()
+            raise
+        self._running = asyncio.get_running_loop().create_task(self._run(), name="gateway ownership")
+
+    async def owner(self) -> NamespaceOwner:
+        """The session that may answer now; waits for one for a while.
+
+        Raises:
+            StandbyError: another gateway has the namespace. RetriableError: nobody is known to have it.
+        """
+        session = self.session
+        if session is not None and session.is_sure:
+            return session
+        loop = asyncio.get_running_loop()
+        deadline, seen = loop.time() + self.config.park_s, self._lease.others_seen
+        while (left := deadline - loop.time()) > 0 and self._parks:
+            if self.session is not None and self.session.is_sure:
+                return self.session
+            if self._lease.others_seen != seen:
+                raise StandbyError("Operation category READ is not supported in state standby")
+            try:
+                async with asyncio.timeout(min(left, PARKED_LOOK_S)):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+        raise RetriableError("The gateway does not own its namespace for certain now; try again")
+
+    def park_no_more(self) -> None:
+        """It is about to close: who waits for an owner is told to come again."""
+        self._parks = False
+        self._wake()
+
+    async def close(self) -> None:
+        """Give the namespace up in order, so that a successor need not wait. Idempotent."""
+        if self.role is GatewayRole.CLOSED:
+            return
+        self.park_no_more()
+        self._set_role(GatewayRole.CLOSED)
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
+        await self._end_waits()
+        await self._end_session(abort=False)
+        await self._lease.release()
+        self.events.close()
+
+    async def _run(self) -> None:
+        while True:
+            session = self.session
+            if session is not None:
+                await self._until_lost(session)
+                await self._step_down()
+            await self._reopen()
+
+    async def _step_down(self) -> None:
+        self._set_role(GatewayRole.STANDBY)
+        if self._lease.other is not None:
+            logger.warning("stands by: the namespace was taken over by the gateway at %s", self._lease.other)
+        try:
+            await self._end_session(abort=True)
+        except Exception as error:  # what it held is lost to it either way
+            logger.warning("the session did not end cleanly: %r", error)
+
+    async def _reopen(self) -> None:
+        """Own it again, once nobody else does; it is ours still if only the journal failed."""
+        while True:
+            try:
+                await self._lease.acquire(LeaseEntry.WHEN_VACANT)
+                self._set_role(GatewayRole.STARTING)
+                await self._begin_session()
+            except Exception as error:  # whatever it was (a lost race for the lease, too): never give up for good
+                self.problem = error
+                logger.warning("the namespace cannot be opened now: %r", error)
+                self._set_role(GatewayRole.STANDBY)
+                await self._lease.release()
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
+
+    async def _until_lost(self, session: NamespaceOwner) -> None:
+        self._waits = [asyncio.ensure_future(self._lease.lost()), asyncio.ensure_future(session.failed.wait())]
+        await asyncio.wait(self._waits, return_when=asyncio.FIRST_COMPLETED)
+        await self._end_waits()
+
+    async def _end_waits(self) -> None:
+        waits, self._waits = self._waits, []
+        for wait in waits:
+            wait.cancel()
+        if waits:
+            await asyncio.wait(waits)
+
+    async def _begin_session(self) -> None:
+        """Claim the journal and replay it while those who had the lease are waited for; nothing is told or changed
+        before that is over."""
+        opened = await self._open_namespace()
+        session = NamespaceOwner(
+            opened.log, opened.snapshots, opened.blobs, self._lease, self._clock, self.events, self.config.owner
+        )
+        try:
+            await session.replay()
+            await self._lease.alone()
+            for path, quota in self.config.quotas.items():
+                await session.change(SetQuota(path, quota, self._clock.wall_ms()))
+        except NotOwnerError as error:
+            await session.close(abort=True)
+            raise JournalError(str(error)) from error
+        except BaseException:
+            await session.close(abort=True)
+            raise
+        session.begin_collection()
+        session.begin_looking()
+        self.problem = None
+        self.session = session
+        self._set_role(GatewayRole.OWNER)
+        logger.info("epoch %s owns the namespace, at edit %s", session.epoch, session.namespace.sequence)
+
+    async def _end_session(self, *, abort: bool) -> None:
+        session, self.session = self.session, None
+        if session is not None:
+            await session.close(abort=abort)
+
+    def _set_role(self, role: GatewayRole) -> None:
+        self.role = role
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()

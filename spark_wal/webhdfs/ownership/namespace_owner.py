@@ -1,0 +1,438 @@
+"""The owner's session: from the replay of the journal until the lease or the journal is lost.
+
+    change(record)      applied to the tree, given to the journal, answered when durable
+    settled(seen)       wait until what a reply shows is durable
+
+Order of a change: the tree first (it decides, refusals cost nothing), then the journal in the same turn of
+the loop, so both have the same order; then wait. Many requests wait for the same group commit. Nobody is
+shown a change before it is durable: a reply waits for the youngest record it rests on. If the journal
+fails, what is in memory may be more than what is durable: the session ends, and a new one replays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from bookkeeper.errors import require
+from bookkeeper.gateways.lease import Lease
+from bookkeeper.seams import Clock
+from journal_manager import (
+    FIRST_TXID,
+    NOTHING,
+    FencingToken,
+    JournalError,
+    JournalFencedError,
+    Op,
+    OpTooLargeError,
+    RecoveryReport,
+    SegmentInfo,
+    SnapshotInfo,
+    SnapshotStore,
+    TxId,
+)
+from spark_wal.webhdfs.contents.blob_store import BlobStore
+from spark_wal.webhdfs.contents.uploads import UploadLimits, Uploads
+from spark_wal.webhdfs.errors import PathThroughFileError, WebHdfsError
+from spark_wal.webhdfs.files import snapshot
+from spark_wal.webhdfs.files.events import TreeEventFeed, event_of
+from spark_wal.webhdfs.files.namespace import AppliedRecord, Namespace
+from spark_wal.webhdfs.files.records import DeletePath, Record, RecordFormatError, decode_record, encode_record
+from spark_wal.webhdfs.files.temp_files import KEEP_S, AbandonedFiles, TempFile, temporary_files
+
+logger = logging.getLogger(__name__)
+
+DOUBT_S: Final = 20.0
+"""How long a change waits for a lease whose renewal is late; well below the 60 s after which clients give up."""
+
+DOUBT_LOOK_S: Final = 0.02
+"""It looks so often whether the renewal came."""
+
+PENDING_BYTES_MAX: Final = 16 << 20
+"""Of records that wait to become durable; beyond, new ones wait their turn. Well below the edit log's own limit."""
+
+
+class NotOwnerError(Exception):
+    """This gateway is not the owner, or not for certain, or not any more; what was asked may be unknown."""
+
+
+class NamespaceLog(Protocol):
+    """What the owner needs of :class:`journal_manager.EditLog`."""
+
+    @property
+    def token(self) -> FencingToken: ...
+    @property
+    def recovery(self) -> RecoveryReport: ...
+    @property
+    def next_txid(self) -> TxId: ...
+    @property
+    def durable_txid(self) -> TxId: ...
+    @property
+    def failure(self) -> BaseException | None: ...
+    def log(self, body: bytes, opcode: int = 0) -> asyncio.Future[TxId]: ...
+    async def sync(self, upto: TxId | None = None) -> TxId: ...
+    async def roll(self) -> SegmentInfo | None: ...
+    def read(self, start: TxId, end: TxId | None = None) -> AsyncIterator[Op]: ...
+    async def purge(self, below: TxId) -> tuple[SegmentInfo, ...]: ...
+    async def close(self) -> None: ...
+    async def abort(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerConfig:
+    """What may be set."""
+
+    limits: UploadLimits = field(default_factory=UploadLimits)
+    snapshot_records: int = 50_000
+    """A snapshot is taken after so many records ..."""
+    snapshot_bytes: int = 64 << 20
+    """... or so many bytes of records, whichever comes first."""
+    delete_delay_s: float = 60.0
+    """How long the bytes of a removed file stay, for readers that are in the middle of it."""
+    record_bytes_max: int = 512 * 1024
+    """The longest record: an inline file and its paths, with room to spare."""
+    temporary_keep_s: float = KEEP_S
+    """How long one of Spark's temporary files stays that nobody touches; 0: for ever."""
+
+    def __post_init__(self) -> None:
+        stays = 0 <= self.temporary_keep_s < math.inf
+        require(stays, "temporary files stay for so many seconds that nobody touches them, or for ever: 0")
+
+
+class NamespaceOwner:
+    """The tree, its journal, and uploads under way."""
+
+    def __init__(
+        self,
+        log: NamespaceLog,
+        snapshots: SnapshotStore,
+        blobs: BlobStore,
+        lease: Lease,
+        clock: Clock,
+        events: TreeEventFeed,
+        config: OwnerConfig | None = None,
+    ) -> None:
+        self._log = log
+        self._snapshots = snapshots
+        self.blobs = blobs
+        self._lease = lease
+        self.clock = clock
+        self._events = events
+        self.config = config or OwnerConfig()
+        self.namespace = Namespace()
+        self.left_behind = AbandonedFiles(self.config.temporary_keep_s)
+        self.uploads = Uploads(blobs, log.token.epoch, self.config.limits)
+        self.failed = asyncio.Event()
+        """Set when the journal failed: the session is over."""
+        self._pending_bytes = 0
+        self._since_snapshot = (0, 0)
+        self._snapshotting: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    @property
+    def epoch(self) -> int:
+        return self._log.token.epoch
+
+    @property
+    def durable_txid(self) -> int:
+        return self._log.durable_txid
+
+    @property
+    def fenced(self) -> bool:
+        """Whether the journal went to someone else (and did not merely fail)."""
+        return isinstance(self._log.failure, JournalFencedError)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it may answer now."""
+        return not self._closed and self._lease.is_held and self._log.failure is None
+
+    # -- beginning -------------------------------------------------------------------------------------
+
+    async def replay(self) -> None:
+        """Bring the tree to what the journal says.
+
+        Raises:
+            RecordFormatError: journal and program do not fit, or a record is damaged (S9).
+            JournalError: edits are missing or damaged, or the place cannot be asked.
+        """
+        loaded = await self._snapshots.load()
+        if loaded is not None:
+            info, data = loaded
+            self.namespace = snapshot.load(data)
+            if self.namespace.sequence != info.at:
+                raise RecordFormatError(f"the snapshot at {info.at} holds the tree at {self.namespace.sequence}")
+        start = TxId(self.namespace.sequence + 1) if loaded is not None else FIRST_TXID
+        count = size = 0
+        if self._log.recovery.last_txid >= start:
+            async for op in self._log.read(start):
+                self._replay_one(op)
+                count += 1
+                size += len(op.body)
+        self._since_snapshot = (count, size)
+        if self.namespace.sequence != self._log.recovery.last_txid:
+            raise RecordFormatError(
+                f"replayed to {self.namespace.sequence}, the journal ends at {self._log.recovery.last_txid}"
+            )
+
+    def _replay_one(self, op: Op) -> None:
+        record = decode_record(op.opcode, op.body)
+        try:
+            applied = self.namespace.apply(record, op.txid)
+        except WebHdfsError as error:
+            raise RecordFormatError(f"edit {op.txid} cannot be applied: {error}") from error
+        if not applied.changed:
+            raise RecordFormatError(f"edit {op.txid} changes nothing: {record}")
+
+    async def collect_orphans(self) -> int:
+        """Remove the blobs that earlier owners began and nobody refers to; returns how many."""
+        count = 0
+        infos = await self.blobs.list()
+        referenced = self.namespace.blobs()
+        for info in infos:
+            if info.epoch < self.epoch and info.blob not in referenced:
+                await self.blobs.delete(info.blob)
+                count += 1
+        return count
+
+    def begin_collection(self) -> None:
+        """Collect orphans in the background."""
+
+        async def collect() -> None:
+            try:
+                count = await self.collect_orphans()
+            except Exception as error:  # tried again by the next owner
+                logger.warning("orphans were not collected: %s", error)
+            else:
+                if count:
+                    logger.info("%s orphaned blobs removed", count)
+
+        self._spawn(collect())
+
+    # -- changing and reading --------------------------------------------------------------------------
+
+    def check_sure(self) -> None:
+        """Nothing is answered from memory by one who may not be the owner any more.
+
+        Raises:
+            NotOwnerError: then.
+        """
+        if not self.is_sure:
+            raise NotOwnerError("the lease or the journal is not ours for certain")
+
+    async def until_sure(self) -> None:
+        """Wait for a renewal of the lease that is late: it costs who asks a moment, not what they hold. Does not pause
+        if there is no doubt.
+
+        Raises:
+            NotOwnerError: the session is over, or it takes too long.
+        """
+        until: float | None = None
+        while not self.is_sure:
+            now = self.clock.monotonic()
+            until = now + DOUBT_S if until is None else until
+            if self._is_over or now >= until:
+                self.check_sure()
+            await asyncio.sleep(DOUBT_LOOK_S)
+
+    @property
+    def _is_over(self) -> bool:
+        return self._closed or self.failed.is_set() or self._log.failure is not None
+
+    async def change(self, record: Record, taken: Callable[[], None] | None = None) -> AppliedRecord:
+        """Apply a record and wait until it is durable. A lease whose renewal is late is waited for. ``taken`` is told
+        when the tree has it: from then on it may be, or become, durable, whatever is raised here; before that nothing
+        was done.
+
+        Raises:
+            Refusal: it was refused, and that refusal rests on durable records only.
+            NotOwnerError: not the owner any more: the outcome is unknown.
+        """
+        await self.room()
+        return await self.change_now(record, taken)
+
+    async def change_now(self, record: Record, taken: Callable[[], None] | None = None) -> AppliedRecord:
+        """The same for who has waited for :meth:`room`: no pause before the tree has the record, or it was refused."""
+        self.check_sure()
+        opcode, body = encode_record(record)
+        if len(body) > self.config.record_bytes_max:
+            raise OpTooLargeError(f"a record of {len(body)} bytes; at most {self.config.record_bytes_max}")
+        txid = self._log.next_txid
+        try:
+            applied = self.namespace.apply(record, txid)
+        except WebHdfsError:
+            await self.settled(self.namespace.sequence)
+            raise
+        if not applied.changed:
+            await self.settled(self.namespace.sequence)
+            return applied
+        if taken is not None:
+            taken()
+        future = self._write(opcode, body)
+        future.add_done_callback(lambda done: self._on_durable(done, record, applied, txid, len(body)))
+        await self._durable(future)
+        return applied
+
+    async def room(self) -> None:
+        """Wait until the journal has caught up enough to take another record, and the lease is certain; does not pause
+        if both are so.
+
+        Raises:
+            NotOwnerError: not the owner any more.
+        """
+        await self.until_sure()
+        while self._pending_bytes > PENDING_BYTES_MAX:
+            await self.settled(self.namespace.sequence)
+            await self.until_sure()
+
+    async def settled(self, seen: int) -> None:
+        """Wait until everything up to ``seen`` is durable: then what rests on it may be told.
+
+        Raises:
+            NotOwnerError: it will never be known.
+        """
+        if seen <= self._log.durable_txid:
+            return
+        try:
+            await self._log.sync(TxId(seen))
+        except JournalError as error:
+            self._fail(error)
+            raise NotOwnerError(str(error)) from error
+
+    def _write(self, opcode: int, body: bytes) -> asyncio.Future[TxId]:
+        try:
+            future = self._log.log(body, opcode)
+        except JournalError as error:
+            self._fail(error)  # the tree has a change that the journal has not: this session is over
+            raise NotOwnerError(str(error)) from error
+        self._pending_bytes += len(body)
+        return future
+
+    async def _durable(self, future: asyncio.Future[TxId]) -> None:
+        try:
+            await asyncio.shield(future)
+        except JournalError as error:
+            raise NotOwnerError(str(error)) from error
+
+    def _on_durable(
+        self, done: asyncio.Future[TxId], record: Record, applied: AppliedRecord, txid: int, size: int
+    ) -> None:
+        self._pending_bytes -= size
+        if done.cancelled() or done.exception() is not None:
+            self._fail(None if done.cancelled() else done.exception())
+            return
+        self._events.publish(event_of(record, applied, txid))
+        for blob in applied.freed:
+            self._later_delete(blob)
+        records, total = self._since_snapshot
+        self._since_snapshot = (records + 1, total + size)
+        if records >= self.config.snapshot_records or total >= self.config.snapshot_bytes:
+            self.begin_snapshot()
+
+    def _fail(self, error: BaseException | None) -> None:
+        if not self.failed.is_set() and not self._closed:
+            logger.warning("the journal is lost: %s", error)
+        self.failed.set()
+
+    # -- housekeeping ----------------------------------------------------------------------------------
+
+    def _later_delete(self, blob: str) -> None:
+        async def delete() -> None:
+            await asyncio.sleep(self.config.delete_delay_s)
+            try:
+                await self.blobs.delete(blob)
+            except Exception as error:  # an orphan then: the next owner collects it
+                logger.info("blob %s stays for now: %s", blob, error)
+
+        self._spawn(delete())
+
+    def begin_looking(self) -> None:
+        """Look for temporary files that were left behind, now and then, for as long as this session lasts."""
+        pause_s = self.left_behind.looks_s
+        if pause_s is not None:
+            self._spawn(self._keep_looking(pause_s))
+
+    async def _keep_looking(self, pause_s: float) -> None:
+        while True:
+            await asyncio.sleep(pause_s)
+            try:
+                count = await self.remove_left_behind()
+            except (JournalError, NotOwnerError) as error:  # if it is not the end of the session: at the next look
+                logger.info("temporary files that were left behind stay for now: %s", error)
+            else:
+                if count:
+                    logger.info("%s temporary files were left behind, and are removed", count)
+
+    async def remove_left_behind(self) -> int:
+        """One look: remove the temporary files that are due, each by a record of the journal; returns how many."""
+        found: list[TempFile] = []
+        if self.namespace.temporary_files:
+            for temps in temporary_files(self.namespace.root):
+                found += temps
+                await asyncio.sleep(0)
+        count = 0
+        for temp in self.left_behind.look(found, self.clock.wall_ms()):
+            await self.room()
+            # No pause from here to the moment the tree has changed: it may have been renamed or read meanwhile.
+            now = self.clock.wall_ms()
+            if self._is_there(temp) and self.left_behind.is_due(temp, now):
+                await self.change_now(DeletePath(temp.path, recursive=False, at_ms=now))
+                count += 1
+        return count
+
+    def _is_there(self, temp: TempFile) -> bool:
+        try:
+            return self.namespace.find(temp.path).node is temp.node
+        except PathThroughFileError:
+            return False
+
+    def _spawn(self, work: object) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)  # type: ignore[arg-type]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def begin_snapshot(self) -> asyncio.Task[None]:
+        """Take a snapshot of the tree as it is now, unless one is being taken; returns the task that keeps it."""
+        if self._snapshotting is None or self._snapshotting.done():
+            at = self.namespace.sequence
+            self._since_snapshot = (0, 0)
+            self._snapshotting = self._spawn(self._snapshot(TxId(at), snapshot.dump(self.namespace)))
+        return self._snapshotting
+
+    async def _snapshot(self, at: TxId, chunks: list[bytes]) -> None:
+        try:
+            if at < FIRST_TXID:
+                return
+            await self.settled(at)
+            await self._snapshots.save(at, chunks)
+            kept = await self._retire(await self._snapshots.list())
+            await self._log.roll()
+            await self._log.purge(TxId(kept + 1))
+            logger.info("snapshot at %s", at)
+        except (JournalError, NotOwnerError) as error:
+            logger.warning("no snapshot at %s: %s", at, error)
+
+    async def _retire(self, infos: tuple[SnapshotInfo, ...]) -> TxId:
+        """Keep the newest two, so that a damaged one is no loss; returns the txid up to which edits may go."""
+        for info in infos[:-2]:
+            await self._snapshots.delete(info.at)
+        return infos[-2].at if len(infos) > 1 else NOTHING
+
+    async def close(self, *, abort: bool = False) -> None:
+        """End the session; with ``abort``, as a crash would."""
+        self._closed = True
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if abort or self._log.failure is not None:
+            await self._log.abort()
+        else:
+            await self._log.close()
+        await self._snapshots.close()

@@ -1,0 +1,160 @@
+"""A whole gateway: backing, ownership, HTTP; opened and closed in order."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final
+
+from bookkeeper.gateways.connection_limits import ConnectionLimits
+from bookkeeper.gateways.listener import BoundSockets, bind
+from bookkeeper.gateways.process_location import this_place
+from bookkeeper.ids import Address
+from bookkeeper.seams import Seams
+from spark_wal.webhdfs.access.access_control import AccessConfig, AccessControl, is_loopback
+from spark_wal.webhdfs.contents.upload_log import UploadLog
+from spark_wal.webhdfs.http.http_server import HttpServer
+from spark_wal.webhdfs.ownership.backing import DEFAULT_NAMESPACE, Backing, open_backing
+from spark_wal.webhdfs.ownership.gateway import Gateway, GatewayConfig, GatewayRole
+
+DEFAULT_LISTEN: Final = Address("127.0.0.1", 9870)
+"""Hadoop's port for WebHDFS, on this machine only: nobody is asked who they are (X1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingConfig:
+    """What ``bk gateway webhdfs`` is told."""
+
+    uri: str
+    namespace: str = DEFAULT_NAMESPACE
+    listen: Address = DEFAULT_LISTEN
+    advertise: str | None = None
+    """host:port for clients that do not say whom they asked, and for people; default: where it listens."""
+    access: AccessConfig = field(default_factory=AccessConfig)
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    gateway: GatewayConfig = field(default_factory=GatewayConfig)
+    upload_log: str | None = None
+    """A file: what becomes of each upload is noted down there."""
+    take_over: bool = False
+    """From an owner that is alive, too."""
+    stand_by: bool = True
+    """While another gateway owns the namespace. Without it, that is an error."""
+
+    def __post_init__(self) -> None:
+        self.access.require_safe(self.listen)
+
+    @property
+    def scheme(self) -> str:
+        """Of locations at this gateway."""
+        return "webhdfs" if self.access.tls is None else "swebhdfs"
+
+    @property
+    def hosts(self) -> frozenset[str] | None:
+        """The names under which it may be asked for, where nobody is asked who they are; None: any.
+
+        On loopback only: a page in a browser on this machine could otherwise give its own name this machine's address,
+        and ask here as if it were its own server.
+        """
+        asks = self.access.token_file is not None or (self.access.tls is not None and self.access.tls.client_ca)
+        if asks or not is_loopback(self.listen.host):
+            return None
+        advertised = () if self.advertise is None else (self.advertise.rpartition(":")[0] or self.advertise,)
+        return frozenset(("localhost", self.listen.host, *advertised))
+
+
+class WebHdfsService:
+    """``async with WebHdfsService(config, seams) as service: service.address``"""
+
+    def __init__(self, config: ServingConfig, seams: Seams) -> None:
+        self._config = config
+        self._seams = seams
+        self._backing: Backing | None = None
+        self._bound: BoundSockets | None = None
+        self._http: HttpServer | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._upload_log: UploadLog | None = None
+        self.access: AccessControl | None = None
+        self.gateway: Gateway | None = None
+        self.address: Address | None = None
+
+    async def __aenter__(self) -> WebHdfsService:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> Address:
+        """Have the port, then the namespace; returns where requests are answered. On failure nothing is left open.
+
+        The port comes first: who cannot serve the namespace must not take it from one who can. Whoever comes meanwhile
+        waits, instead of being refused.
+
+        Raises:
+            CannotListenError, ConfigError, BookKeeperError, JournalError, RecordFormatError.
+        """
+        config, seams = self._config, self._seams
+        try:
+            self.access = access = AccessControl(config.access, seams.clock, seams.rng)
+            access.insecure = config.access.insecure and not is_loopback(config.listen.host)
+            self._bound = bound = await bind(config.listen)
+            self._backing = await open_backing(
+                config.uri,
+                seams,
+                namespace=config.namespace,
+                owner=f"{seams.rng.getrandbits(64):016x}",
+                address=config.advertise or str(bound.address),
+                here=this_place(str(bound.address)),
+            )
+            self.gateway = Gateway(self._backing.open_namespace, self._backing.lease, seams.clock, config.gateway)
+            if config.upload_log is not None:
+                self._upload_log = UploadLog(config.upload_log, seams.disk, seams.clock)
+            self._http = HttpServer(
+                self.gateway,
+                seams.clock,
+                advertise=config.advertise,
+                access=access,
+                limits=config.limits,
+                hosts=config.hosts,
+                upload_log=self._upload_log,
+            )
+            self.address = await self._http.start(bound)
+            await self.gateway.start(take_over=config.take_over, stand_by=config.stand_by)
+            self._watching = asyncio.get_running_loop().create_task(access.watch(), name="gateway access")
+        except BaseException:
+            await self.close()
+            raise
+        return self.address
+
+    @property
+    def told(self) -> str:
+        """What it does now, for people."""
+        assert self._backing is not None and self.gateway is not None
+        if self.gateway.role is GatewayRole.STANDBY:
+            owner = self._backing.lease.other or "another address"
+            return f"stands by to serve namespace {self._config.namespace}, which the gateway at {owner} owns"
+        return f"serves namespace {self._config.namespace}"
+
+    async def close(self) -> None:
+        """Uploads end, the journal is closed, the lease given up. Idempotent."""
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+            await asyncio.wait([watching])
+        if self.gateway is not None:
+            self.gateway.events.close()
+            self.gateway.park_no_more()
+        if self._http is not None:
+            await self._http.close()
+        if self._bound is not None:
+            self._bound.close()
+        if self.gateway is not None:
+            await self.gateway.close()
+        if self._backing is not None:
+            backing, self._backing = self._backing, None
+            await backing.close()
+        if self._upload_log is not None:
+            self._upload_log.close()

@@ -1,0 +1,32 @@
+"""One meaning per name: a class name stands for one thing in all packages."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("bookkeeper", "journal_manager", "spark_wal")
+BLOCKING_TWINS = "bookkeeper/sync.py"
+"""The same client for threads, by the same names."""
+
+
+def public_classes() -> dict[str, list[str]]:
+    """Class name -> the modules that define it, the blocking twins aside."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            module = str(path.relative_to(ROOT))
+            if module == BLOCKING_TWINS or path.stem.endswith("_pb2"):
+                continue
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found[node.name].append(module)
+    return found
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    found = public_classes()
+    assert len(found) > 400, "the packages were not found"
+    assert {name: modules for name, modules in found.items() if len(modules) > 1} == {}

@@ -1,0 +1,144 @@
+"""Who gets in, step by step, without a socket."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookkeeper import wire
+from bookkeeper.bookie.connections.handshake import (
+    FRAME_MAX,
+    Admit,
+    AskProvider,
+    BeginTls,
+    Handshake,
+    HandshakeState,
+    NeedBytes,
+    Reject,
+    refusal_of,
+)
+from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.wire import Dialect, Operation, Status
+
+KEY = b"k" * 20
+START_TLS = wire.encode_request(wire.StartTls(), Dialect.V3, 15)
+AUTH = {dialect: wire.encode_request(wire.Auth("p", b"token"), dialect, 16) for dialect in Dialect}
+READ = {dialect: wire.encode_request(wire.ReadEntry(LedgerId(5), EntryId(0), KEY), dialect, 17) for dialect in Dialect}
+ADD = {
+    dialect: wire.encode_request(wire.AddEntry(LedgerId(5), EntryId(0), KEY, bytes(100)), dialect, 18)
+    for dialect in Dialect
+}
+
+
+def look(handshake: Handshake, frame: bytes) -> object:
+    return handshake.look(b"??" + frame, 2, 2 + len(frame))
+
+
+@pytest.mark.rule("X2")
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("asks", [False, True])
+def test_required_takes_nothing_but_start_tls_in_clear(dialect: Dialect, asks: bool) -> None:
+    for frame in (READ[dialect], ADD[dialect], AUTH[dialect]):
+        handshake = Handshake("required", asks=asks)
+        step = look(handshake, frame)
+        assert isinstance(step, Reject) and "clear text" in step.reason
+        assert handshake.state is HandshakeState.SHUT
+        if step.reply is not None:
+            _, reply = wire.decode_reply(step.reply[4:], dialect)
+            assert reply.status is Status.UNAUTHORIZED
+        assert (step.reply is None) == (dialect is Dialect.V2 and frame is AUTH[dialect])
+
+
+@pytest.mark.rule("X2")
+def test_a_request_is_refused_by_its_first_bytes() -> None:
+    """The body of a large add in clear is not waited for, let alone parsed."""
+    claimed = struct.pack(">I", 4_000_000) + ADD[Dialect.V3][4:][:20] + bytes(200)
+    assert isinstance(look(Handshake("required", asks=False), claimed), Reject)
+
+
+def test_start_tls_first_and_then_the_requests() -> None:
+    for mode in ("required", "offered"):
+        handshake = Handshake(mode, asks=False)
+        step = look(handshake, START_TLS)
+        assert isinstance(step, BeginTls) and step.used == len(START_TLS)
+        header, reply = wire.decode_reply(step.reply[4:], Dialect.V3)
+        assert (header.op, header.txn_id, reply) == (Operation.START_TLS, 15, wire.StartTlsReply(Status.OK))
+        assert handshake.encrypted(admitted=True)
+        assert handshake.state is HandshakeState.OPEN
+
+
+@pytest.mark.parametrize("mode", ["offered", "off"])
+@pytest.mark.parametrize("dialect", Dialect)
+def test_offered_serves_those_who_do_not_ask_for_it(mode: str, dialect: Dialect) -> None:
+    handshake = Handshake(mode, asks=False)
+    assert look(handshake, ADD[dialect]) == Admit()
+    assert handshake.state is HandshakeState.OPEN
+
+
+def test_start_tls_where_there_is_none_or_later_is_a_bad_request() -> None:
+    for handshake in (Handshake("off", asks=True), Handshake("offered", asks=True)):
+        if handshake._mode == "offered":
+            assert isinstance(look(handshake, AUTH[Dialect.V3]), AskProvider)
+        step = look(handshake, START_TLS)
+        assert isinstance(step, Reject) and step.reply is not None
+        assert wire.decode_reply(step.reply[4:], Dialect.V3)[1] == wire.BareReply(Status.BAD_REQUEST)
+        assert handshake.state is HandshakeState.SHUT
+
+
+@pytest.mark.rule("X10")
+@pytest.mark.parametrize("dialect", Dialect)
+def test_nothing_but_auth_until_the_provider_knows_who_it_is(dialect: Dialect) -> None:
+    handshake = Handshake("required", asks=True)
+    look(handshake, START_TLS)
+    assert not handshake.encrypted(admitted=True)
+    step = look(handshake, AUTH[dialect])
+    assert isinstance(step, AskProvider)
+    assert (step.plugin, step.payload, step.header.dialect) == ("p", b"token", dialect)
+    assert isinstance(look(handshake, ADD[dialect]), Reject)
+
+    handshake = Handshake("off", asks=True)
+    look(handshake, AUTH[dialect])
+    handshake.known()
+    assert handshake.state is HandshakeState.OPEN
+
+
+@pytest.mark.rule("X10")
+def test_messages_before_authentication_are_small() -> None:
+    handshake = Handshake("off", asks=True)
+    long = wire.encode_request(wire.Auth("p", bytes(FRAME_MAX)), Dialect.V3, 1)
+    assert isinstance(look(handshake, long[:300]), Reject)
+
+
+@pytest.mark.rule("X5")
+@pytest.mark.parametrize("asks", [False, True])
+def test_who_is_not_admitted_hears_it_with_the_first_request(asks: bool) -> None:
+    for frame in (READ[Dialect.V3], AUTH[Dialect.V3]):
+        handshake = Handshake("required", asks=asks)
+        look(handshake, START_TLS)
+        assert not handshake.encrypted(admitted=False)
+        step = look(handshake, frame)
+        assert isinstance(step, Reject) and step.reply is not None
+
+
+@pytest.mark.rule("X11")
+def test_refusals_have_one_shape() -> None:
+    header = wire.RequestHeader(Dialect.V3, Operation.AUTH, 16, version=3)
+    refused = look(Handshake("required", asks=True), AUTH[Dialect.V3])
+    assert isinstance(refused, Reject)
+    assert refused.reply == refusal_of(header)
+    assert refusal_of(wire.RequestHeader(Dialect.V2, Operation.AUTH)) is None
+
+
+@pytest.mark.rule("X40")
+@given(st.binary(max_size=300), st.sampled_from(["required", "offered", "off"]), st.booleans())
+def test_any_bytes_get_a_step_and_nobody_in_by_them(data: bytes, mode: str, asks: bool) -> None:
+    handshake = Handshake(mode, asks=asks)
+    step = look(handshake, data)
+    assert isinstance(step, NeedBytes | BeginTls | AskProvider | Admit | Reject)
+    if mode == "required" or asks:
+        assert handshake.state is not HandshakeState.OPEN
+    if isinstance(step, NeedBytes) and len(data) >= 4:
+        assert len(data) < 4 + FRAME_MAX

@@ -1,0 +1,106 @@
+"""What a bookie's log says about requests, and what their clients can make it say."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from bookkeeper import codec, wire
+from bookkeeper.bookie.connections.request_log import CONTEXT_MAX, SLOW_S, RequestLog, shown
+from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.wire import Dialect, Operation, Status
+from bookkeeper.wire import bookkeeper_pb2 as pb
+from tests.bookkeeper.bookie.house import KEY, House, run
+
+L = LedgerId(7)
+
+
+def with_context(request: wire.Request, *pairs: tuple[bytes, bytes]) -> bytes:
+    message = pb.Request.FromString(wire.encode_request(request, Dialect.V3, 5)[4:])
+    for key, value in pairs:
+        message.requestContext.add(key=key, value=value)
+    body = message.SerializeToString()
+    return len(body).to_bytes(4, "big") + body
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name.endswith("request_log")]
+
+
+@pytest.mark.rule("X38")
+def test_the_context_of_a_refused_request_reaches_the_log_escaped_and_cut(caplog: pytest.LogCaptureFixture) -> None:
+    async def main(house: House) -> None:
+        peer = await house.raw()
+        house.bookie.read_only = True
+        add = wire.AddEntry(L, EntryId(0), KEY, codec.encode_adds(2, L, 0, [b"p"], -1, 0, KEY, 3)[0][28:])
+        peer.send(with_context(add, (b"user", b"al\nice\x1b[2J"), (b'job"]', "ü".encode() * 100)))
+        await asyncio.sleep(1)
+        assert len(peer.frames) == 1
+
+    run(main)
+    [line] = lines(caplog)
+    assert "refused: ADD of entry 0 of ledger 7 from " in line and "READ_ONLY after " in line
+    assert '[user="al\\x0aice\\x1b\\x5b2J", job\\x22\\x5d="' in line
+    assert line.isascii() and line.isprintable() and len(line) < CONTEXT_MAX + 150
+
+
+@pytest.mark.rule("X36", "X38")
+def test_no_client_makes_a_line_long_or_the_lines_many(caplog: pytest.LogCaptureFixture) -> None:
+    flood = tuple((b"k" * 10_000, b"\0" * 10_000) for _ in range(1000))
+
+    async def main(house: House) -> None:
+        peer = await house.raw()
+        for _ in range(50):
+            peer.send(with_context(wire.ReadEntry(L, EntryId(-5)), *flood[:100]))
+        await asyncio.sleep(0.5)
+        assert len(peer.frames) == 50
+        await asyncio.sleep(1.5)
+        peer.send(with_context(wire.ReadEntry(L, EntryId(-5))))
+        await asyncio.sleep(0.5)
+
+    run(main)
+    first, second = lines(caplog)
+    assert len(first) < CONTEXT_MAX + 150 and first.isprintable()
+    assert second.endswith("(49 more were refused)")
+    decoded = wire.DialectDetector().decode(with_context(wire.ForceLedger(L), *flood)[4:])
+    assert isinstance(decoded, tuple)
+    assert sum(len(key) + len(value) for key, value in decoded[0].context) <= 1024
+    assert len(shown(decoded[0].context)) == CONTEXT_MAX
+
+
+def test_slow_and_failed_requests_are_told_and_ordinary_ones_are_not(caplog: pytest.LogCaptureFixture) -> None:
+    now = 0.0
+    notes = RequestLog(lambda: now)
+    header = wire.RequestHeader(Dialect.V3, Operation.READ)
+    read = wire.ReadEntry(L, EntryId(3))
+    poll = wire.ReadEntry(L, EntryId(-1), previous_lac=1, timeout_ms=9000)
+    for status in (Status.OK, Status.NO_ENTRY, Status.NO_LEDGER):
+        notes.request("h", header, read, status, 0.5 * SLOW_S)
+    notes.request("h", header, poll, Status.OK, 9.0)
+    assert lines(caplog) == []
+    notes.request("h", header, read, Status.OK, SLOW_S)
+    notes.request("h", header, read, Status.IO_ERROR, 0.0)
+    notes.run("h", codec.Run(7, KEY, 0, 4, True, -1), 12, Status.OK, 2 * SLOW_S)
+    assert lines(caplog) == [
+        "slow: READ of entry 3 of ledger 7 from h: OK after 1000.0 ms",
+        "failed: READ of entry 3 of ledger 7 from h: IO_ERROR after 0.0 ms",
+    ], "one line a second of each kind"
+    now = 5.0
+    notes.run("h", codec.Run(7, KEY, 0, 4, True, -1), 12, Status.OK, 2 * SLOW_S)
+    assert lines(caplog)[-1] == (
+        "slow: ADD of 4 entries from 12 on of ledger 7 from h: OK after 2000.0 ms (1 more were slow)"
+    )
+
+
+def test_plain_adds_that_are_refused_are_one_line_a_run(caplog: pytest.LogCaptureFixture) -> None:
+    async def main(house: House) -> None:
+        house.bookie.read_only = True
+        peer = await house.raw()
+        peer.send(codec.encode_adds(3, L, 5, [b"p"] * 9, -1, 0, KEY, 3, txn_base=1 << 40)[0])
+        await asyncio.sleep(1)
+
+    with caplog.at_level(logging.WARNING):
+        run(main)
+    assert lines(caplog)[0].startswith("refused: ADD of 9 entries from 5 on of ledger 7 from ")

@@ -1,0 +1,268 @@
+"""A directory belongs to one bookie of one cluster, and a lost disk is noticed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookkeeper.bookie.config import config_from
+from bookkeeper.bookie.identity.bookie_identity import (
+    COOKIE,
+    PENDING,
+    BookieIdentity,
+    read_identity,
+    refuse_java,
+    settle_cookie,
+    write_identity,
+)
+from bookkeeper.errors import BookKeeperError, CookieError
+from bookkeeper.ids import BookieId
+from bookkeeper.meta import Metadata, init_cluster_in
+from bookkeeper.meta.records.cookies import Cookie, encode
+from bookkeeper.meta.stores.memory import Fate, MemoryCluster
+from bookkeeper.storage.durable_file import replace_file
+from bookkeeper.testing import Node, NodeCrashed, World
+from tests.bookkeeper.bookie.cluster import Cluster
+from tests.bookkeeper.bookie.cluster import run as run_cluster
+
+VECTORS = Path(__file__).parents[2] / "vectors"
+DIRECTORIES = ["/data/journal", "/data/ledgers"]
+
+
+def cookie(**changes: Any) -> Cookie:
+    fields = {
+        "bookie_id": BookieId("b:1"),
+        "journal_dirs": ("/data/journal",),
+        "ledger_dirs": ("/data/ledgers",),
+        "instance_id": "one",
+    }
+    return Cookie(**{**fields, **changes})
+
+
+def run(main: Any, seed: int = 0) -> Any:
+    with World(seed) as world:
+        node = world.node("b")
+        for directory in DIRECTORIES:
+            node.disk.make_directories(directory)
+
+        async def program() -> Any:
+            store = MemoryCluster().connect()
+            await init_cluster_in(store, node.seams)
+            return await main(node, await Metadata.over(store, node.seams))
+
+        coroutine: Coroutine[Any, Any, Any] = program()
+        return world.run(coroutine)
+
+
+@pytest.mark.rule("K21")
+def test_the_first_start_makes_a_cookie_and_later_ones_find_it() -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        assert await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+        assert not await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+        assert (await metadata.cookies.read(BookieId("b:1"))).value == cookie()
+        for directory in DIRECTORIES:
+            assert node.disk.list(directory) == [COOKIE]
+
+    run(main)
+
+
+@pytest.mark.rule("K21", "B11")
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"instance_id": "two"}, "instance_id"),
+        ({"bookie_id": BookieId("b:2")}, "bookie_id"),
+        ({"ledger_dirs": ("/elsewhere",)}, "ledger_dirs"),
+    ],
+)
+def test_a_directory_of_another_bookie_or_cluster_is_refused(change: dict[str, Any], named: str) -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+        with pytest.raises(CookieError, match=named):
+            await settle_cookie(node.disk, metadata.cookies, cookie(**change), DIRECTORIES)
+
+    run(main)
+
+
+@pytest.mark.rule("K21", "B9")
+@pytest.mark.parametrize("lost", DIRECTORIES)
+def test_a_wiped_directory_is_noticed(lost: str) -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+        node.disk.unlink(f"{lost}/{COOKIE}")
+        with pytest.raises(CookieError, match="has joined the cluster before"):
+            await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+
+    run(main)
+
+
+def test_a_bookie_the_cluster_has_forgotten_does_not_come_back_in_silence() -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+        stored = await metadata.cookies.read(BookieId("b:1"))
+        await metadata.cookies.delete(BookieId("b:1"), stored.version)
+        with pytest.raises(CookieError, match="forgotten"):
+            await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+
+    run(main)
+
+
+def test_a_directory_with_strangers_in_it_is_not_taken() -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        node.disk.open("/data/ledgers/thesis.doc", create=True)
+        with pytest.raises(CookieError, match=r"thesis\.doc"):
+            await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+        assert node.disk.list("/data/journal") == []
+
+    run(main)
+
+
+@pytest.mark.rule("K21", "B11")
+def test_a_first_start_that_was_left_half_done_is_not_finished_once_the_id_has_served_elsewhere() -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        for directory in DIRECTORIES:  # a start here ended before it reached the metadata
+            replace_file(node.disk, f"{directory}/{PENDING}", encode(cookie()))
+        path = metadata.own("boot", "b:1")
+        await metadata.store.create(path, b"7", parents=True)  # of the time before the id was given up
+        before = (await metadata.store.get(path)).transaction
+        await metadata.cookies.write(cookie(), None)  # one on another machine did reach it
+        await metadata.store.set(path, b"8", None)  # and served
+        after = (await metadata.store.get(path)).transaction
+        with pytest.raises(CookieError, match="another disk"):
+            await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES, last_start=after)
+        assert not await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES, last_start=before)
+        assert not await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES, last_start=after)
+
+    run(main)
+
+
+@pytest.mark.rule("K21", "K2")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_crash_between_any_two_steps_is_finished_by_the_next_start(seed: int) -> None:
+    crashes = 0
+    for step in range(60):
+
+        async def main(node: Node, metadata: Metadata, step: int = step) -> bool:
+            node.disk.die_after(step)
+            crashed = False
+            try:
+                await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+            except NodeCrashed:
+                crashed = True
+            node.disk.crash()
+            for directory in DIRECTORIES:
+                node.disk.make_directories(directory)
+            await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+            assert not await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+            for directory in DIRECTORIES:
+                assert PENDING not in node.disk.list(directory)
+            return crashed
+
+        crashes += run(main, seed)
+    assert 10 < crashes < 60
+
+
+def test_id_and_port_are_chosen_once() -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        assert read_identity(node.disk, "/data") is None
+        chosen = BookieIdentity(BookieId("b:1"), 3181)
+        write_identity(node.disk, "/data", chosen)
+        node.disk.crash(keep=0.0)
+        assert read_identity(node.disk, "/data") == chosen
+        file = node.disk.open("/data/identity.json")
+        file.pwrite(b"?", 0)
+        with pytest.raises(BookKeeperError, match="does not name a bookie"):
+            read_identity(node.disk, "/data")
+
+    run(main)
+
+
+@pytest.mark.rule("K21")
+@pytest.mark.parametrize("where", ["", "/journal", "/ledgers"])
+@pytest.mark.parametrize("name", ["VERSION", "1a1fdfc96a9.txn", "lastMark", "0.log", "DIRTY"])
+def test_a_directory_of_javas_bookie_is_refused_before_anything_is_written(where: str, name: str) -> None:
+    async def main(cluster: Cluster) -> None:
+        await init_cluster_in(cluster.metadata.connect(), cluster.node.seams)
+        disk = cluster.node.disk
+        disk.make_directories(f"/data{where}/current")
+        samples = json.loads((VECTORS / "cookies.json").read_text())["files"]
+        cookie = next(item for item in samples if item["name"] == "VERSION.default")
+        file = disk.open(f"/data{where}/current/{name}", create=True)
+        file.pwrite(bytes.fromhex(cookie["hex"]) if name == "VERSION" else b"?", 0)
+        file.close()
+        whose = ", 127.0.0.1:31916 " if name == "VERSION" else " "
+        with pytest.raises(
+            CookieError, match=rf"^/data{where} belongs to a bookie of Apache BookKeeper in Java{whose}\("
+        ):
+            await cluster.node.start(cluster.bookie)
+        assert not disk.exists("/data/identity.json") and not disk.exists("/data/bookie.lock")
+        assert disk.list(f"/data{where}/current") == [name]
+
+    run_cluster(main)
+
+
+def test_an_empty_directory_named_current_is_nobodys() -> None:
+    with World(1) as world:
+        disk = world.node("b").disk
+        disk.make_directories("/data/current/lost+found")
+        refuse_java(disk, ["/data", "/elsewhere"])
+
+
+@pytest.mark.rule("K21")
+def test_a_cookie_with_a_path_as_it_was_typed_is_the_same_from_the_same_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``--dir data`` was kept as typed: started from elsewhere the bookie made itself anew, or was refused."""
+    monkeypatch.chdir(tmp_path)
+    config = config_from({"metadata_uri": "sqlite:///m.db", "directory": "data", "storage": {"journal_dir": "fast"}})
+    assert config.directory == f"{tmp_path}/data"
+    assert (config.storage.journal_dir, config.storage.ledger_dir) == (f"{tmp_path}/fast", f"{tmp_path}/data/ledgers")
+    directories = [f"{tmp_path}/data/journal", f"{tmp_path}/data/ledgers"]
+    typed = cookie(journal_dirs=("data/journal",), ledger_dirs=("data/ledgers",))
+
+    async def main(node: Node, metadata: Metadata) -> None:
+        for directory in directories:
+            node.disk.make_directories(directory)
+            replace_file(node.disk, f"{directory}/VERSION", encode(typed))
+        await metadata.cookies.write(typed, None)
+        now = cookie(journal_dirs=(directories[0],), ledger_dirs=(directories[1],))
+        assert not await settle_cookie(node.disk, metadata.cookies, now, directories)
+        monkeypatch.chdir("/")
+        with pytest.raises(CookieError, match="journal_dirs"):
+            await settle_cookie(node.disk, metadata.cookies, now, directories)
+
+    run(main)
+
+
+@pytest.mark.rule("K21", "K2")
+def test_a_power_cut_right_after_the_cookie_was_made_leaves_a_bookie_that_knows_its_name() -> None:
+    """The identity is on disk before the cookie is in metadata. In the other order such a bookie chose another port,
+    and with it another name: its directories belonged to somebody else then, and it never started again."""
+
+    async def main(cluster: Cluster) -> None:
+        cut: list[str] = []
+
+        class Cuts:
+            def fate(self, session: int, kind: str, path: str) -> Fate:
+                if cut or kind != "create" or "/cookies/" not in path:
+                    return Fate()
+                cut.append(path)
+                asyncio.get_running_loop().call_later(0.5, lambda: cluster.node.crash(power=True))
+                return Fate(delay_after_s=1)
+
+        cluster.metadata.interference = Cuts()
+        starting = asyncio.ensure_future(cluster.up())
+        await asyncio.sleep(10)
+        starting.cancel()
+        cluster.client = await Metadata.over(cluster.metadata.connect(), cluster.world.node("client").seams)
+        [bookie] = await cluster.client.cookies.known()
+        assert cut[0].endswith(bookie)
+        await cluster.again()
+        assert cluster.server is not None and cluster.server.bookie_id == bookie
+
+    run_cluster(main, listen="b:0")

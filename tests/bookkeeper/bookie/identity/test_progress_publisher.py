@@ -1,0 +1,401 @@
+"""How far a disk is becomes known outside it, and is compared at each start."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import errno
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bookkeeper import wire
+from bookkeeper.bookie.identity import progress_publisher
+from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher, SupersededError
+from bookkeeper.errors import BookKeeperError, CookieError
+from bookkeeper.ids import BookieId, EntryId, LedgerId
+from bookkeeper.meta import Metadata
+from bookkeeper.meta.records.disks import DiskRecord
+from bookkeeper.meta.stores.memory import Fate
+from bookkeeper.storage.checkpoint.manifest import read_manifest
+from bookkeeper.storage.engine import Engine
+from bookkeeper.testing.disk import Fault, SimDisk
+from bookkeeper.wire import Status
+from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
+from tests.bookkeeper.bookie.identity.test_suspect_ledgers import KEY, add, named, status
+
+
+async def known(cluster: Cluster) -> DiskRecord:
+    found = await cluster.client.disks.read(BOOKIE)
+    assert found is not None
+    return found.value
+
+
+def engine_of(cluster: Cluster) -> Engine:
+    assert cluster.server is not None
+    return cluster.server.engine
+
+
+async def fill(cluster: Cluster, ledger: LedgerId, first: int, count: int, size: int = 9) -> None:
+    for entry_id in range(first, first + count):
+        request = add(ledger, entry_id)
+        bigger = wire.AddEntry(ledger, EntryId(entry_id), KEY, bytes(request.entry) + bytes(size))
+        assert await status(cluster, bigger) is Status.OK
+
+
+def copy_of(disk: SimDisk) -> Any:
+    """A snapshot of everything on it."""
+    return copy.deepcopy(disk._directories)
+
+
+@pytest.mark.rule("K32", "Z12")
+def test_what_is_durable_is_known_within_ten_seconds_and_an_idle_bookie_says_nothing() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        begun = await known(cluster)
+        assert begun.boot == begun.starting == 1 and begun.directory_id
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        await fill(cluster, ledger, 0, 3)
+        await asyncio.sleep(10)
+        after = await known(cluster)
+        assert after.sequence == engine_of(cluster).durable_position[1] > begun.sequence
+        version = await metadata.disks.version(BOOKIE)
+        await asyncio.sleep(300)
+        assert await metadata.disks.version(BOOKIE) == version
+
+    run(main, garbage_interval_s=10**6)
+
+
+@pytest.mark.rule("K32")
+def test_a_new_journal_file_is_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_publisher, "PUBLISH_S", 10**6)
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        await fill(cluster, ledger, 0, 2)
+        await asyncio.sleep(100)
+        before = await known(cluster)
+        await fill(cluster, ledger, 2, 40, 4000)
+        await asyncio.sleep(progress_publisher.GAP_S + 1)
+        after = await known(cluster)
+        assert after.file_id > before.file_id and after.sequence > before.sequence
+
+    run(main)
+
+
+@pytest.mark.rule("K32", "Z12")
+def test_appends_go_on_while_the_store_is_away_and_it_is_told_afterwards(caplog: pytest.LogCaptureFixture) -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        cluster.metadata.begin_outage()
+        await fill(cluster, ledger, 0, 3)
+        await asyncio.sleep(60)
+        await fill(cluster, ledger, 3, 3)
+        cluster.metadata.end_outage()
+        await asyncio.sleep(10)
+        assert (await known(cluster)).sequence == engine_of(cluster).durable_position[1]
+
+    with caplog.at_level(logging.WARNING, "bookkeeper.bookie.identity.progress_publisher"):
+        run(main)
+    assert len([line for line in caplog.messages if "cannot tell the metadata store" in line]) <= 1, "said once"
+
+
+@pytest.mark.rule("K32", "K22")
+def test_a_clean_stop_tells_where_the_journal_ended() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        await fill(cluster, ledger, 0, 3)
+        assert cluster.server is not None
+        await cluster.node.run(cluster.server.stop())
+        assert (await known(cluster)).sequence == engine_of(cluster).durable_position[1]
+        cluster.node.crash(power=False)
+        await cluster.again()
+        assert engine_of(cluster).report.clean and not engine_of(cluster).in_limbo
+
+    run(main)
+
+
+@pytest.mark.rule("K32")
+def test_a_stop_does_not_wait_long_for_a_store_that_is_away() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        await fill(cluster, ledger, 0, 3)
+        server = cluster.server
+        assert server is not None
+        closed: list[float] = []
+
+        async def last_word() -> None:
+            began = asyncio.get_running_loop().time()
+            assert server._publisher is not None
+            await server._publisher.stopped(server.engine, -1)
+            closed.append(asyncio.get_running_loop().time() - began)
+
+        cluster.metadata.begin_outage()
+        await cluster.node.run(last_word())
+        assert closed[0] <= progress_publisher.LAST_WORD_S
+        cluster.metadata.end_outage()
+
+    run(main)
+
+
+@pytest.mark.rule("K32", "B11")
+def test_an_old_life_never_overwrites_what_a_newer_one_has_told_and_ends() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        server = cluster.server
+        assert server is not None
+        ending = asyncio.ensure_future(server.run_until_failure())
+        store = cluster.metadata.connect()
+        newer = ProgressPublisher(await Metadata.over(store, cluster.node.seams), BOOKIE, cluster.node.seams.rng)
+        await newer.look()
+        await newer.claim(9, cluster.node.disk, server.config.storage)
+        told = await known(cluster)
+        await fill(cluster, ledger, 0, 3)
+        assert "another process has started as bookie b:3181 (start 9, this is 1)" in await ending
+        assert await known(cluster) == told
+        late = ProgressPublisher(cluster.client, BOOKIE, cluster.node.seams.rng)
+        await late.look()
+        for boot in (8, 9):
+            with pytest.raises(SupersededError):
+                await late.claim(boot, cluster.node.disk, server.config.storage)
+
+    run(main)
+
+
+@pytest.mark.rule("K32", "A11")
+def test_what_is_known_of_the_disk_of_a_forgotten_bookie_does_not_come_back() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        found = await metadata.disks.read(BOOKIE)
+        assert found is not None
+        await metadata.cookies.delete(BOOKIE, (await metadata.cookies.read(BOOKIE)).version)
+        await metadata.disks.forget(BOOKIE, found.version)
+        await fill(cluster, ledger, 0, 1)
+        await asyncio.sleep(30)
+        assert await metadata.disks.read(BOOKIE) is None
+
+    run(main)
+
+
+@pytest.mark.rule("K32", "M8")
+def test_a_reply_that_is_lost_neither_ends_the_bookie_nor_loses_the_word() -> None:
+    class Losing:
+        def fate(self, session: int, kind: str, path: str) -> Fate:
+            return Fate(reply_lost="/disks/" in path and kind in ("set", "create") and cluster_rng.random() < 0.7)
+
+    async def main(cluster: Cluster) -> None:
+        global cluster_rng
+        cluster_rng = cluster.world.rng
+        cluster.metadata.interference = Losing()
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        for first in range(0, 20, 2):
+            await fill(cluster, ledger, first, 2)
+            await asyncio.sleep(7)
+        await asyncio.sleep(20)
+        assert (await known(cluster)).sequence == engine_of(cluster).durable_position[1]
+        assert cluster.server is not None and cluster.server._failure is not None
+        assert not cluster.server._failure.done()
+
+    run(main)
+
+
+cluster_rng: Any = None
+
+
+# -- starts -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("K32", "B9", "B5", "W10a", "R11")
+@pytest.mark.parametrize("when", ["before the last start", "a minute ago"])
+def test_a_directory_that_was_put_back_from_an_older_copy_denies_nothing(
+    when: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It looked healthy, so it was a normal start: the bookie denied what it had acknowledged since, and took adds to
+    ledgers that it had fenced; with another copy away a recovery closed an acknowledged ledger as empty."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        one, two, three = [(await metadata.ledgers.create(named(BOOKIE)))[0] for _ in range(3)]
+        await fill(cluster, one, 0, 2)
+        older = copy_of(cluster.node.disk)
+        await fill(cluster, one, 2, 2)
+        await fill(cluster, two, 0, 1)
+        fence = wire.ReadEntry(three, EntryId(0), KEY, fence=True)
+        assert await status(cluster, fence) in (Status.NO_ENTRY, Status.NO_LEDGER)
+        await asyncio.sleep(60)
+        cluster.node.crash(power=False)
+        if when == "before the last start":
+            await cluster.again()
+            cluster.node.crash(power=False)
+        cluster.node.disk._directories = older
+        await cluster.again()
+        await asyncio.sleep(1)
+        assert engine_of(cluster).in_limbo
+        for entry_id in (0, 1):
+            assert await status(cluster, wire.ReadEntry(one, EntryId(entry_id))) is Status.OK
+        for ledger, entry_id in ((one, 2), (two, 0), (three, 0)):
+            request = wire.ReadEntry(ledger, EntryId(entry_id), KEY, fence=True)
+            assert await status(cluster, request) is Status.UNKNOWN_STATE
+            assert await status(cluster, add(ledger, 7)) is Status.FENCED
+        new, _ = await metadata.ledgers.create(named(BOOKIE))
+        assert await status(cluster, add(new, 0)) is Status.OK, "what is created now cannot have been lost"
+        cluster.node.crash(power=False)
+        await cluster.again()
+        assert engine_of(cluster).in_limbo, "also in its next life"
+
+    run(main)
+    said = [line for line in caplog.messages if "may have lost acknowledged data" in line]
+    assert said and all("was put back from an older copy" in line and "`bk ledger recover`" in line for line in said)
+
+
+@pytest.mark.rule("K32")
+def test_a_bookie_of_before_there_were_records_starts_normally_and_has_one_then() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        await fill(cluster, ledger, 0, 3)
+        cluster.node.crash(power=False)
+        stored = await metadata.disks.version(BOOKIE)
+        assert stored is not None
+        await metadata.disks.forget(BOOKIE, stored)
+        await cluster.again()
+        assert not engine_of(cluster).in_limbo
+        assert (await known(cluster)).boot == 2
+        assert await status(cluster, wire.ReadEntry(ledger, EntryId(2))) is Status.OK
+
+    run(main)
+
+
+@pytest.mark.rule("K32", "W10a")
+@pytest.mark.parametrize("lost", [[], ["boot"]])
+def test_what_a_lost_file_said_of_older_ledgers_is_known_outside_it(lost: list[str]) -> None:
+    """The greatest id that a fence may be lost of is kept in birth.json alone: without it everything was believed."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        cluster.node.crash(power=False)
+        found = await metadata.disks.read(BOOKIE)
+        assert found is not None
+        await metadata.disks.write(BOOKIE, replace(found.value, highest=1000), found)
+        for name in lost:
+            cluster.node.disk.unlink(f"/data/{name}")
+        await cluster.again()
+        assert await status(cluster, add(LedgerId(1000), 0)) is Status.FENCED, "it is deleted, as far as anybody knows"
+        assert await status(cluster, add(LedgerId(1001), 0)) is Status.OK
+        assert (await known(cluster)).highest == 1000
+
+    run(main)
+
+
+@pytest.mark.rule("K32", "B11")
+def test_whoever_is_started_on_another_bookies_files_is_told_whose_they_are() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        other = DiskRecord(directory_id=0xABC, starting=1, boot=1)
+        await metadata.disks.write(BookieId("c:3181"), other, None)
+        cluster.node.crash(power=False)
+        mark = read_manifest(cluster.node.disk, "/data/ledgers")
+        assert mark is not None
+        replace(mark, directory_id=other.directory_id).write(cluster.node.disk, "/data/ledgers", None)
+        with pytest.raises(CookieError, match=r"ledgers/manifest belongs to another .* It is a file of bookie c:3181"):
+            await cluster.again()
+
+    run(main)
+
+
+@pytest.mark.rule("K32")
+def test_the_number_of_a_start_is_above_all_that_anybody_remembers() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        for _ in range(2):
+            cluster.node.crash(power=False)
+            await cluster.again()
+        cluster.node.crash(power=False)
+        await metadata.store.set(metadata.own("boot", BOOKIE), b"0", None)
+        await cluster.again()
+        assert cluster.server is not None and cluster.server.boot == 4
+
+    run(main)
+
+
+@pytest.mark.rule("K32", "K17", "K21")
+@pytest.mark.parametrize("first", [True, False], ids=["the first start", "a later start"])
+def test_a_start_that_does_not_come_to_its_end_is_no_older_copy(first: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """Wherever it ends: the start's number counts only once the directory has it, in each of its files."""
+    ended = 0
+
+    async def main(cluster: Cluster, step: int) -> bool:
+        faults = cluster.node.disk.faults
+        ledger = LedgerId(5)
+        if first:
+            faults.append(Fault(operation="*", code=errno.EIO, after=step))
+            with contextlib.suppress(OSError, BookKeeperError, TimeoutError):
+                await asyncio.wait_for(cluster.up(), 60)
+            through = cluster.server is not None and cluster.server._running
+            cluster.client = await Metadata.over(cluster.metadata.connect(), cluster.world.node("client").seams)
+        else:
+            await cluster.up()
+            await fill(cluster, ledger, 0, 3)
+            await asyncio.sleep(10)
+            cluster.node.crash(power=True)
+            faults.append(Fault(operation="*", code=errno.EIO, after=step))
+            try:
+                await asyncio.wait_for(cluster.again(), 60)
+                through = True
+            except (OSError, BookKeeperError, TimeoutError):
+                through = False
+        faults.clear()
+        cluster.node.crash(power=True)
+        await cluster.again()
+        assert not engine_of(cluster).in_limbo and not engine_of(cluster).report.quarantined, step
+        assert "older copy" not in caplog.text, step
+        if not first:
+            assert await status(cluster, wire.ReadEntry(ledger, EntryId(2))) is Status.OK
+        assert await status(cluster, wire.ReadEntry(ledger, EntryId(7))) in (Status.NO_ENTRY, Status.NO_LEDGER)
+        return through
+
+    for step in range(0, 400, 3):
+        through: list[bool] = []
+
+        async def one(cluster: Cluster, step: int = step, through: list[bool] = through) -> None:
+            through.append(await main(cluster, step))
+
+        run(one, seed=step, garbage_interval_s=10**6)
+        ended += not through[0]
+        if through[0]:
+            break
+    assert 10 < ended < 100
+
+
+@pytest.mark.rule("K32", "B5")
+def test_a_directory_that_was_emptied_is_refused_at_every_start() -> None:
+    """The first start after it was refused only after it had made new files; the second took those for the bookie's,
+    and denied everything."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        await fill(cluster, ledger, 0, 3)
+        cluster.node.crash(power=False)
+        disk = cluster.node.disk
+        for directory in ("/data/journal", "/data/ledgers"):
+            for name in disk.list(directory):
+                if name != "VERSION":
+                    disk.unlink(f"{directory}/{name}")
+        for _ in range(3):
+            with pytest.raises(CookieError, match="is empty, but b:3181 is no new bookie"):
+                await cluster.again()
+            cluster.node.crash(power=False)
+            assert not disk.exists("/data/ledgers/manifest")
+
+    run(main)

@@ -1,0 +1,110 @@
+"""One question, and what its reply says."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper.client.bookies.bookie_request import ask, entry_of, failure_of
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import (
+    BookieUnavailableError,
+    BookKeeperError,
+    ClientClosedError,
+    DigestMismatchError,
+    MalformedFrameError,
+    NoSuchEntryError,
+)
+from bookkeeper.ids import BookieId, EntryId, LedgerId
+from bookkeeper.ledger import DigestScheme, DigestType
+from bookkeeper.wire import AddReply, BareReply, ForceReply, ReadEntry, ReadReply, Reply, Status
+from tests.bookkeeper.client.scripted import ScriptedCluster
+
+DIGEST = DigestScheme(DigestType.CRC32C, b"")
+L7, E3 = LedgerId(7), EntryId(3)
+PACKET = DIGEST.seal(7, 3, 2, 10, b"payload")
+
+
+@pytest.mark.rule("L5")
+def test_an_entry_is_handed_out_only_if_digest_and_ids_are_right() -> None:
+    assert entry_of(ReadReply(Status.OK, L7, E3, PACKET), DIGEST, L7, 3, "x").payload == b"payload"
+    assert entry_of(ReadReply(Status.OK, L7, E3, PACKET), DIGEST, L7, None, "x").entry_id == 3
+    with pytest.raises(DigestMismatchError):
+        entry_of(ReadReply(Status.OK, L7, E3, PACKET), DIGEST, L7, 4, "x")
+    with pytest.raises(DigestMismatchError):
+        entry_of(ReadReply(Status.OK, L7, E3, PACKET[:-1] + b"?"), DIGEST, L7, 3, "x")
+    for reply in (ReadReply(Status.OK, L7, E3, None), AddReply(Status.OK, L7, E3)):
+        with pytest.raises(MalformedFrameError, match="a success without an entry"):
+            entry_of(reply, DIGEST, L7, 3, "x")
+
+
+def test_a_refusal_is_an_error_that_says_what_was_asked() -> None:
+    error = failure_of(ReadReply(Status.NO_ENTRY, L7, E3), "entry 3 on b1")
+    assert isinstance(error, NoSuchEntryError) and str(error) == "entry 3 on b1: NO_ENTRY"
+    assert failure_of(ReadReply(Status.OK, L7, E3), "x") is None
+    lost = BookieUnavailableError("lost")
+    assert failure_of(lost, "x") is lost
+
+
+@pytest.mark.rule("Q2", "W11")
+def test_a_success_without_its_message_promises_nothing() -> None:
+    assert failure_of(ForceReply(Status.OK, L7), "force") is None
+    assert isinstance(failure_of(BareReply(Status.OK), "force"), MalformedFrameError)
+
+
+def test_every_question_is_answered_once_also_by_a_bookie_that_is_gone() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+
+        async with cluster.connect() as bk:
+            heard: list[Reply | BookKeeperError] = []
+            tasks = Tasks("questions")
+            cluster.world.node("b1").crash(power=False)
+            for bookie in ("b1", "b2", "b2"):
+                ask(bk.services, tasks, BookieId(bookie), ReadEntry(L7, E3), heard.append)
+            assert not heard  # never inside the call
+            await asyncio.sleep(3)
+            assert sorted(type(reply).__name__ for reply in heard) == [
+                "BookieUnavailableError",
+                "ReadReply",
+                "ReadReply",
+            ]
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("P4")
+@pytest.mark.parametrize("turns", [0, 1, 2])
+def test_a_question_whose_asker_is_closed_before_there_is_a_connection_is_answered(turns: int) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            heard: list[Reply | BookKeeperError] = []
+            tasks = Tasks("questions")
+            ask(bk.services, tasks, BookieId("b1"), ReadEntry(L7, E3), heard.append)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await tasks.close()
+            await asyncio.sleep(1)
+            assert [type(reply) for reply in heard] == [ClientClosedError]
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("P7")
+def test_a_question_that_meets_what_nobody_expected_is_answered_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+
+            async def broken(bookie: BookieId, use: object) -> None:
+                raise LookupError("a bug of ours")
+
+            monkeypatch.setattr(bk.services.pool, "get", broken)
+            heard: list[Reply | BookKeeperError] = []
+            ask(bk.services, Tasks("questions"), BookieId("b1"), ReadEntry(L7, E3), heard.append)
+            await asyncio.sleep(1)
+            assert [type(reply) for reply in heard] == [BookieUnavailableError]
+            assert "a bug of ours" in caplog.text
+
+    ScriptedCluster().run(story)

@@ -1,0 +1,77 @@
+"""What a new ledger may be, and that its id is its own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.ledgers.ledger_creation import METADATA_MAX, LedgerSpec
+from bookkeeper.errors import ConfigError, LedgerExistsError
+from tests.bookkeeper.client.scripted import ScriptedCluster
+
+FINE: dict[str, Any] = {
+    "ensemble": 3,
+    "write_quorum": 3,
+    "ack_quorum": 2,
+    "password": b"",
+    "digest": "CRC32C",
+    "custom_metadata": {"app": b"x"},
+    "ledger_id": None,
+    "when_short": "fail",
+    "deferred_sync": False,
+}
+
+
+@pytest.mark.rule("Q5")
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"ensemble": 2}, "ensemble >= write_quorum >= ack_quorum >= 1"),
+        ({"ack_quorum": 0}, "ensemble >= write_quorum >= ack_quorum >= 1"),
+        ({"digest": "md5"}, "no digest 'md5'; there are crc32, crc32c"),
+        ({"when_short": "hope"}, "when_short='hope'; there are fail"),
+        ({"password": "secret"}, "password is bytes, not str"),
+        ({"custom_metadata": {"app": "x"}}, "not 'app' to str"),
+        ({"custom_metadata": {7: b"x"}}, "maps str to bytes, not 7"),
+        ({"custom_metadata": {"app": bytes(METADATA_MAX - 2)}}, "at most 786432 bytes, not 7864"),
+        ({"password": bytes(METADATA_MAX + 1)}, "at most 786432 bytes, not 7864"),
+        ({"ledger_id": -1}, "0 to 2\\*\\*63 - 1, not -1"),
+        ({"ledger_id": 1 << 63}, "not 9223372036854775808"),
+        ({"ledger_id": "7"}, "not '7'"),
+    ],
+)
+def test_what_is_impossible_is_refused_before_anything_is_done(wrong: dict[str, Any], text: str) -> None:
+    LedgerSpec(**FINE)
+    with pytest.raises(ConfigError, match=text):
+        LedgerSpec(**{**FINE, **wrong})
+
+
+@pytest.mark.rule("W11")
+def test_deferred_sync_needs_v3_and_every_bookie() -> None:
+    LedgerSpec(**{**FINE, "deferred_sync": True}).check_with(ClientConfig())
+    with pytest.raises(ConfigError, match="v2 cannot ask"):
+        LedgerSpec(**{**FINE, "deferred_sync": True}).check_with(ClientConfig(protocol="v2"))
+    with pytest.raises(ConfigError, match="every bookie"):
+        LedgerSpec(**{**FINE, "deferred_sync": True, "when_short": "name_absent"}).check_with(ClientConfig())
+
+
+@pytest.mark.rule("M5", "M6")
+def test_of_many_who_want_one_id_one_gets_it() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            wanting = [client.create_ledger(ledger_id=42) for client in (bk, other) for _ in range(5)]
+            made: list[Any] = await asyncio.gather(*wanting, return_exceptions=True)
+            (winner,) = [one for one in made if not isinstance(one, BaseException)]
+            assert [type(one) for one in made if one is not winner] == [LedgerExistsError] * 9
+            assert winner.id == 42
+            assert (await bk.create_ledger()).id != 42
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("X59")
+def test_the_password_of_a_new_ledger_does_not_show() -> None:
+    assert "planted" not in repr(LedgerSpec(**FINE | {"password": b"planted"}))

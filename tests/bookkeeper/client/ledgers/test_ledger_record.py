@@ -1,0 +1,75 @@
+"""A ledger's metadata with the version a change must name."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.errors import MetadataConflictError, MetadataRolledBackError, NoSuchLedgerError
+from tests.bookkeeper.client.scripted import ScriptedCluster
+
+
+@pytest.mark.rule("M1")
+def test_a_change_names_the_version_it_was_made_from_and_a_reread_never_goes_back() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledgers = bk.metadata_store.ledgers
+            writer = await bk.create_ledger()
+            one, other = [LedgerRecord(ledgers, writer.id, await ledgers.read(writer.id)) for _ in range(2)]
+            before = one.versioned
+            await one.write(one.metadata.begin_recovery(), before)
+            assert one.versioned.version == before.version + 1
+            with pytest.raises(MetadataConflictError):
+                await other.write(other.metadata.begin_recovery(), other.versioned)
+            assert (await other.refresh()) == one.metadata
+            reading = asyncio.create_task(other.refresh())
+            await asyncio.sleep(0)
+            other.versioned = type(before)(before.value, type(before.version)(99))
+            await reading
+            assert other.versioned.version == 99  # an answer that was overtaken
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("M10")
+def test_metadata_of_a_lower_version_than_was_seen_are_not_taken_for_the_present_ones() -> None:
+    """They were passed over as an answer that comes late; after a sync there are none, only a store that was put back
+    to an older state and whose transactions have since come past what was seen."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            writer = await bk.create_ledger()
+            ledgers = bk.metadata_store.ledgers
+            record = LedgerRecord(ledgers, writer.id, await ledgers.read(writer.id))
+            backup = cluster.store.snapshot()
+            await record.write(record.metadata.begin_recovery(), record.versioned)
+            cluster.store.restore(backup)
+            cluster.store.transaction += 1000
+            with pytest.raises(MetadataRolledBackError, match="version 1 was seen"):
+                await record.refresh()
+            assert bk.metadata_store.store.rolled_back is None, "the numbers of transactions do not tell it"
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("A2a")
+def test_a_ledger_made_anew_under_the_same_id_is_another_one() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledgers = bk.metadata_store.ledgers
+            writer = await bk.create_ledger()
+            record = LedgerRecord(ledgers, writer.id, await ledgers.read(writer.id))
+            seen = await ledgers.read(writer.id)
+            await record.write(record.metadata.begin_recovery(), seen, same_creation=True)
+            assert record.versioned.created_txn == seen.created_txn > 0
+            await bk.metadata_store.store.delete(ledgers.path(writer.id), None)  # by one who leaves no mark
+            _, made = await ledgers.create(seen.value, writer.id)
+            with pytest.raises(NoSuchLedgerError):
+                await record.refresh()
+            with pytest.raises(NoSuchLedgerError):
+                await record.write(seen.value.begin_recovery(), seen, same_creation=True)
+            assert (await ledgers.read(writer.id)).value == made.value
+
+    ScriptedCluster().run(story)

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import ssl
+import time
+from pathlib import Path
+
+import pytest
+
+from bookkeeper.gateways.revocations import Revocations
+from bookkeeper.testing.certificates import Authority, Certificate
+
+
+def der(shown: Certificate) -> bytes:
+    return ssl.PEM_cert_to_DER_cert(
+        Path(shown.cert).read_text().partition("-----END")[0] + "-----END CERTIFICATE-----\n"
+    )
+
+
+def test_who_is_on_a_list_is_found_and_nobody_else(tmp_path: Path) -> None:
+    ours, theirs = Authority(tmp_path / "a"), Authority(tmp_path / "b", "another authority")
+    good, bad, worse = ours.client("good"), ours.client("bad"), theirs.client("worse")
+    text = Path(ours.ca).read_text() + Path(ours.revocations(bad)).read_text()
+    read = Revocations.parse(text + Path(theirs.revocations(worse, days=3)).read_text())
+    assert [read.name(der(shown)) for shown in (good, bad, worse)] == [False, True, True]
+    assert read.end == pytest.approx(time.time() + 86_400, abs=60), "the first end of all"
+
+
+def test_a_list_of_nobody_and_no_list(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    empty = Revocations.parse(Path(authority.revocations()).read_text())
+    assert not empty.name(der(authority.client()))
+    assert empty.end is not None
+    assert Revocations.parse("") == Revocations()
+
+
+def test_a_serial_of_another_authority_is_another_certificate(tmp_path: Path) -> None:
+    ours, theirs = Authority(tmp_path / "a"), Authority(tmp_path / "b", "another authority")
+    mine = ours.client()
+    read = Revocations.parse(Path(theirs.revocations(mine)).read_text())
+    assert not read.name(der(mine))
+
+
+def test_what_is_cut_off_is_no_list_and_no_certificate(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    shown = authority.client()
+    text = Path(authority.revocations(shown)).read_text()
+    read = Revocations.parse(text)
+    lines = text.splitlines(True)
+    for kept in range(1, len(lines) - 2):
+        with pytest.raises(ValueError, match=r"revocation list|base64|padding"):
+            Revocations.parse("".join([*lines[:kept], "MA==\n", lines[-1]]))
+    whole = der(shown)
+    for size in (0, 1, 2, 10, 100, len(whole) - 1):
+        with pytest.raises(ValueError, match=r"certificate|unpack"):
+            read.name(whole[:size])

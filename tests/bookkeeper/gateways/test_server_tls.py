@@ -1,0 +1,78 @@
+"""What clients meet is in test_listener; here are the files."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+
+from bookkeeper.errors import ConfigError
+from bookkeeper.gateways.server_tls import ServerCertificates, ServerTlsFiles
+from bookkeeper.testing.certificates import Authority
+
+
+def files(authority: Authority, **more: str) -> ServerTlsFiles:
+    shown = authority.server("s")
+    return ServerTlsFiles(**{"certificate": shown.cert, "key": shown.key, **more})
+
+
+@pytest.mark.rule("X3")
+def test_old_versions_compression_and_tickets_are_off(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    context = ServerCertificates(files(authority, client_ca=authority.ca)).context
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_2
+    assert context.verify_mode == ssl.CERT_REQUIRED
+    assert context.options & ssl.OP_NO_COMPRESSION
+    assert context.options & ssl.OP_NO_RENEGOTIATION
+    assert context.num_tickets == 0
+
+
+def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    held = ServerCertificates(files(authority))
+    assert not held.refresh()
+    before = held.not_after
+    authority.server("s", days=60)
+    assert held.refresh()
+    assert held.not_after > before
+    Path(authority.directory / "s.pem").unlink()
+    assert not held.refresh()
+
+
+def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    with pytest.raises(ConfigError, match=r"none\.pem"):
+        ServerCertificates(files(authority, certificate=str(tmp_path / "none.pem")))
+    with pytest.raises(ConfigError, match="cannot be used"):
+        ServerCertificates(files(authority, key=authority.client().key))
+    with pytest.raises(ConfigError, match="cannot be used"):
+        ServerCertificates(files(authority, client_ca=authority.password_file))
+    with pytest.raises(ConfigError, match="only with --client-ca"):
+        files(authority, crl=authority.revocations())
+    with pytest.raises(ConfigError, match=r"none\.pem"):
+        ServerCertificates(files(authority, client_ca=authority.ca, crl=str(tmp_path / "none.pem")))
+
+
+def test_a_set_of_files_is_one_context_from_then_on(tmp_path: Path) -> None:
+    """Nothing is exchanged inside a handshake: rules would stay those of the first set."""
+    authority = Authority(tmp_path)
+    held = ServerCertificates(files(authority, client_ca=authority.ca))
+    first = held.context
+    assert first.sni_callback is None
+    Path(authority.ca).write_text(Path(authority.ca).read_text() + Path(authority.revocations()).read_text())
+    assert held.refresh()
+    assert held.context is not first
+    assert held.context.verify_flags & ssl.VERIFY_CRL_CHECK_LEAF
+
+
+def test_a_key_with_a_password_is_refused_instead_of_asked_for(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    given = files(authority)
+    key = serialization.load_pem_private_key(Path(given.key).read_bytes(), None)
+    locked = serialization.BestAvailableEncryption(b"x")
+    form = serialization.PrivateFormat.PKCS8
+    Path(given.key).write_bytes(key.private_bytes(serialization.Encoding.PEM, form, locked))
+    with pytest.raises(ConfigError, match="has a password"):
+        ServerCertificates(given)

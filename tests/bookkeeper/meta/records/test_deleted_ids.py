@@ -1,0 +1,217 @@
+"""Marks of deleted ledgers: their ids are not given out again (M6)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from bookkeeper.errors import (
+    LedgerExistsError,
+    MetadataFormatError,
+    MetadataUnavailableError,
+    NoSuchLedgerError,
+    SessionExpiredError,
+)
+from bookkeeper.ids import IdRanges, LedgerId
+from bookkeeper.meta.records.deleted_ids import IDS, MERGE_MIN, DeletedIds, decode, encode
+from bookkeeper.meta.records.paths import Paths
+from bookkeeper.meta.store import MetadataStore, Operation, Version, Versioned
+from tests.bookkeeper.meta.records.test_ledgers import NEW, ledgers_in
+from tests.bookkeeper.meta.services import REPLY_LOST, REQUEST_LOST, Losing, MemoryService, Recording
+
+
+def marks_in(store: MetadataStore) -> DeletedIds:
+    return DeletedIds(store, Paths(), random.Random(1))
+
+
+@pytest.mark.rule("M6")
+async def test_the_id_of_a_deleted_ledger_cannot_be_chosen_again(store: MetadataStore) -> None:
+    """It could: before the bookies had collected the old ledger the new one recovered with its entries, and afterwards
+    the first append was refused as fenced. On every kind of store."""
+    ledgers = ledgers_in(store)
+    for number in (7, 2**62):
+        _, created = await ledgers.create(NEW, LedgerId(number))
+        await ledgers.delete(LedgerId(number), created.version)
+        with pytest.raises(LedgerExistsError, match="given out once"):
+            await ledgers.create(NEW, LedgerId(number))
+        with pytest.raises(NoSuchLedgerError):
+            await ledgers.read(LedgerId(number))
+    assert (await ledgers.create(NEW, LedgerId(8)))[0] == 8
+
+
+@pytest.mark.rule("M6")
+async def test_the_generator_passes_over_ids_that_were_chosen_and_deleted(memory_service: MemoryService) -> None:
+    """It counts by itself, and comes to every id that somebody has chosen before."""
+    ledgers = ledgers_in(await memory_service.connect())
+    for number in (0, 2):
+        await ledgers.create(NEW, LedgerId(number))
+        await ledgers.delete(LedgerId(number))
+    await ledgers.create(NEW, LedgerId(3))
+    assert [(await ledgers.create(NEW))[0] for _ in range(3)] == [1, 4, 5]
+    assert [ledger async for ledger in ledgers.list()] == [1, 3, 4, 5]
+
+
+@pytest.mark.rule("M6")
+async def test_a_session_that_lags_does_not_give_an_id_out_again(memory_service: MemoryService) -> None:
+    store, other = await memory_service.connect(), ledgers_in(await memory_service.connect(), seed=2)
+    ledgers = ledgers_in(store)
+    await ledgers.create(NEW, LedgerId(9))
+    store.lag()
+    for number in (0, 5):
+        await other.create(NEW, LedgerId(number))
+        await other.delete(LedgerId(number))
+    assert (await ledgers.create(NEW))[0] == 1, "of 0 it had seen neither the life nor the end"
+    with pytest.raises(LedgerExistsError):
+        await ledgers.create(NEW, LedgerId(5))
+
+
+@pytest.mark.rule("M6", "M8")
+@pytest.mark.parametrize("lost", [REPLY_LOST, REQUEST_LOST])
+async def test_a_deletion_of_unknown_outcome_leaves_its_mark(memory_service: MemoryService, lost: object) -> None:
+    ledgers = ledgers_in(await memory_service.connect())
+    await ledgers.create(NEW, LedgerId(5))
+    memory_service.cluster.interference = Losing(multi=[lost, lost])  # type: ignore[list-item]
+    await ledgers.delete(LedgerId(5))
+    assert await ledgers.deleted.has(LedgerId(5))
+    with pytest.raises(NoSuchLedgerError):
+        await ledgers.read(LedgerId(5))
+
+
+@pytest.mark.rule("M6", "M8")
+async def test_a_deletion_that_was_lost_marks_what_another_has_deleted_meanwhile(memory_service: MemoryService) -> None:
+    """Apache's client leaves no mark: whoever cannot tell which of the two deletions it was leaves it."""
+    store, java = await memory_service.connect(), await memory_service.connect()
+    ledgers = ledgers_in(store)
+    await ledgers.create(NEW, LedgerId(5))
+    await store.create(ledgers.deleted.place(LedgerId(5)), b"", parents=True)
+    multi = store.multi
+
+    async def lost(operations: Sequence[Operation]) -> list[Version | None]:
+        store.multi = multi  # type: ignore[method-assign]
+        await java.delete(ledgers.path(LedgerId(5)), None)
+        raise MetadataUnavailableError("no answer")
+
+    store.multi = lost  # type: ignore[method-assign]
+    await ledgers.delete(LedgerId(5), Version(0))
+    assert await ledgers.deleted.has(LedgerId(5))
+
+
+@pytest.mark.rule("M6", "M8")
+@pytest.mark.parametrize("error", [SessionExpiredError("it has ended"), MetadataFormatError("no ranges")])
+async def test_a_deletion_that_was_done_is_no_error_though_nobody_could_tidy_up_after_it(
+    memory_service: MemoryService, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of sixteen takes marks into ranges. What went wrong with that was raised to whoever deleted the ledger, who
+    tried again and was told that there is none."""
+    ledgers = ledgers_in(await memory_service.connect())
+    tried: list[str] = []
+
+    async def fails(place: str) -> None:
+        tried.append(place)
+        raise error
+
+    monkeypatch.setattr(ledgers.deleted, "merge", fails)
+    for number in range(64):
+        await ledgers.create(NEW, LedgerId(number))
+        await ledgers.delete(LedgerId(number), Version(0))
+        assert await ledgers.deleted.has(LedgerId(number))
+    assert tried
+
+
+@pytest.mark.rule("M6")
+async def test_a_ledger_made_anew_by_one_who_knows_no_marks_is_deleted_as_well(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    ledgers = ledgers_in(store)
+    await ledgers.create(NEW, LedgerId(5))
+    value = (await store.get(ledgers.path(LedgerId(5)))).value
+    await ledgers.delete(LedgerId(5))
+    await store.create(ledgers.path(LedgerId(5)), value, parents=True)
+    await ledgers.delete(LedgerId(5), Version(0))
+    with pytest.raises(NoSuchLedgerError):
+        await ledgers.read(LedgerId(5))
+
+
+@pytest.mark.rule("M6")
+async def test_marks_become_ranges_and_are_found_before_during_and_after(store: MetadataStore) -> None:
+    """On every kind of store; who deletes at the same time does not meet on one value."""
+    ledgers = ledgers_in(store)
+    ids = [LedgerId(number) for number in range(IDS - 60, IDS + 60)]
+    await asyncio.gather(*(ledgers.create(NEW, number) for number in ids))
+    await asyncio.gather(*(ledgers.delete(number) for number in ids))
+    marks = marks_in(store)
+    for number in (ids[0], ids[-1]):
+        await marks.merge(marks.place(number))
+        assert len(await store.children(marks.place(number))) < MERGE_MIN
+    assert all(await asyncio.gather(*(marks.has(number) for number in ids)))
+    assert not await marks.has(LedgerId(ids[0] - 1)) and not await marks.has(LedgerId(ids[-1] + 1))
+    assert await marks.near(ids) == IdRanges([(ids[0], ids[-1])])
+
+
+@pytest.mark.rule("M6")
+async def test_a_mark_that_goes_into_the_ranges_while_it_is_looked_for_is_found(memory_service: MemoryService) -> None:
+    """Between the look at the ranges and the look at the mark it is in neither, as seen from there."""
+    store = await memory_service.connect()
+    marks = marks_in(store)
+    ids = [LedgerId(number) for number in range(MERGE_MIN)]
+    for number in ids:
+        await marks.add(number)
+    look = store.exists
+
+    async def exists(path: str) -> Version | None:
+        if path == marks.mark(ids[3]):
+            await marks.merge(marks.place(ids[3]))
+        return await look(path)
+
+    store.exists = exists  # type: ignore[method-assign]
+    assert await marks.has(ids[3])
+    assert await store.children(marks.place(ids[3])) == []
+
+
+@pytest.mark.rule("M6")
+async def test_marks_that_go_into_the_ranges_between_two_looks_are_found(memory_service: MemoryService) -> None:
+    """The marks are looked at before the ranges, for they move from there to here: in the other order a bookie that
+    drops a ledger finds none, and remembers every id by itself for ever."""
+    store = await memory_service.connect()
+    marks, others = marks_in(store), marks_in(await memory_service.connect())
+    ids = [LedgerId(number) for number in range(MERGE_MIN)]
+    for number in ids:
+        await marks.add(number)
+    get, children = store.get, store.children
+
+    async def get_then(path: str) -> Versioned[bytes]:
+        found = await get(path)
+        await others.merge(marks.place(ids[0]))
+        return found
+
+    async def children_then(path: str) -> list[str]:
+        found = await children(path)
+        await others.merge(marks.place(ids[0]))
+        return found
+
+    store.get, store.children = get_then, children_then  # type: ignore[method-assign]
+    assert await marks.near(ids[:1]) == IdRanges([(ids[0], ids[-1])])
+    assert await children(marks.place(ids[0])) == []
+
+
+async def test_a_new_ledger_where_none_was_deleted_costs_one_read(memory_service: MemoryService) -> None:
+    ledgers = ledgers_in(await memory_service.connect())
+    await ledgers.create(NEW)
+    memory_service.cluster.interference = seen = Recording()
+    await ledgers.create(NEW)
+    assert sorted(seen.kinds) == ["create", "create", "delete", "get"]
+
+
+def test_a_value_has_at_most_20_kib() -> None:
+    worst = encode((number, number) for number in range(0, IDS, 2))
+    assert len(worst) < 20 * 1024
+    assert len(decode(worst, "here")) == IDS // 2
+
+
+@pytest.mark.parametrize("value", [b"x", b"5-4", b"1,,-", b"\xff"])
+@pytest.mark.rule("X29")
+def test_a_value_that_lists_no_ranges_is_refused_by_name(value: bytes) -> None:
+    with pytest.raises(MetadataFormatError, match="here"):
+        decode(value, "here")

@@ -1,0 +1,511 @@
+"""What happens besides adds and reads: checkpoints by themselves, space, spare files, the clean stop."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from bookkeeper.errors import BookieFailedError, DiskFullError
+from bookkeeper.ids import EntryId
+from bookkeeper.seams import Space
+from bookkeeper.storage.checkpoint.checkpointer import StorageWorkers
+from bookkeeper.storage.checkpoint.manifest import Manifest, read_manifest
+from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.index.entry_index import PageCache
+from bookkeeper.storage.journal.journal_format import CLEAN_STOP, JournalGroup, read_groups
+from bookkeeper.storage.results import EngineState
+from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
+from tests.bookkeeper.storage.workload import CONFIG, KEY, add, everything, lid, make_entry, open_engine, read
+
+WITH_RESERVE = replace(CONFIG, reserve_bytes=8192)
+Told = list[tuple[EngineState, str]]
+
+
+@pytest.fixture
+def disk() -> RecordingDisk:
+    return RecordingDisk()
+
+
+def nothing(_error: BaseException | None) -> None:
+    pass
+
+
+def fill(engine: Engine, workers: QueueWorkers, begin: int, end: int, size: int = 60) -> None:
+    """One group an entry, to ledger 1."""
+    for entry_id in range(begin, end):
+        add(engine, 1, entry_id, size=size)
+        engine.when_durable(nothing)
+        workers.pump()
+
+
+def manifest_of(disk: RecordingDisk) -> Manifest:
+    found = read_manifest(disk, "/ledgers")
+    assert found is not None
+    return found
+
+
+def on_state(engine: Engine) -> Told:
+    told: Told = []
+    engine.on_state(lambda state, reason: told.append((state, reason)))
+    return told
+
+
+# -- checkpoints ------------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_starts_by_itself_after_so_many_bytes(disk: RecordingDisk) -> None:
+    """Bytes of the journal: a group takes whole blocks."""
+    engine, workers = open_engine(disk, replace(CONFIG, checkpoint_bytes=10 * 4096 - 1))
+    seen = []
+    for entry_id in range(31):
+        fill(engine, workers, entry_id, entry_id + 1, size=1000)
+        seen.append(engine.stats.checkpoints)
+    assert seen == [0] * 9 + [1] * 10 + [2] * 10 + [3] * 2, "counted from the beginning of the one before"
+
+
+@pytest.mark.rule("K14")
+def test_one_at_a_time_and_those_asked_for_meanwhile_are_one_more(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 1, 0)
+    answers: list[int] = []
+
+    def done(number: int, error: BaseException | None) -> None:
+        assert error is None
+        answers.append(number)
+
+    for number in range(5):
+        engine.checkpoint(partial(done, number))
+        assert sum(name == "checkpoint" for name, _, _ in workers.jobs) <= 1
+    workers.pump()
+    assert answers == [0, 1, 2, 3, 4] and engine.stats.checkpoints == 2
+
+
+@pytest.mark.rule("K16")
+def test_a_checkpoint_that_fails_again_and_again_forgets_nothing(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    answers: list[BaseException | None] = []
+    disk.faults["rename", "manifest"] = OSError(errno.ENOSPC, "no space left")
+    for number in range(4):
+        fill(engine, workers, 3 * number, 3 * number + 3)
+        engine.fence(lid(100 + number), KEY, nothing)
+        engine.checkpoint(answers.append)
+        workers.pump()
+        engine.check_space()
+    assert [type(error) for error in answers] == [DiskFullError] * 4
+    disk.faults.clear()
+    engine.check_space()
+    wanted = everything(engine, workers)
+    assert len(wanted[1][0]) == 12 and {100, 101, 102, 103} < set(wanted)
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert answers[-1] is None
+    engine, workers = open_engine(disk)
+    assert engine.report.replayed_groups == 0 and everything(engine, workers) == wanted
+
+
+@pytest.mark.rule("K16", "G1", "B3")
+def test_a_ledger_dropped_by_a_checkpoint_that_failed_stays_dropped(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    fill(engine, workers, 0, 2)
+    engine.checkpoint(nothing)
+    workers.pump()
+    disk.faults["rename", "manifest"] = OSError(errno.EMFILE, "too many open files")
+    answers: list[BaseException | None] = []
+    engine.collect([lid(1)], answers.append)
+    workers.pump()
+    assert len(answers) == 1 and answers[0] is not None
+    disk.faults.clear()
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert answers[1] is None
+    for _ in range(2):
+        assert list(engine.ledgers()) == [] and engine.is_fenced(lid(1))
+        engine, workers = open_engine(disk)
+
+
+@pytest.mark.rule("V4")
+def test_dead_logs_that_a_failed_checkpoint_did_not_come_to_are_removed_by_the_next(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    fill(engine, workers, 0, 12, size=1000)
+    disk.faults["rename", "manifest"] = OSError(errno.EMFILE, "too many open files")
+    engine.collect([lid(1)], nothing)
+    workers.pump()
+    disk.faults.clear()
+    engine.checkpoint(nothing)
+    workers.pump()
+    assert engine.stats.removed_logs > 0
+
+
+@pytest.mark.rule("K13", "K16")
+def test_logs_that_a_failed_checkpoint_did_not_come_to_sync_are_synced_by_the_next(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk, replace(CONFIG, entry_log_bytes=1 << 20))
+    fill(engine, workers, 0, 2)
+    disk.faults["write", ".journal"] = OSError(errno.ENOSPC, "no space left")
+    answers: list[BaseException | None] = []
+    add(engine, 1, 2)
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert [type(error) for error in answers] == [DiskFullError]
+    disk.faults.clear()
+    engine.check_space()
+    workers.pump()
+    begin = len(disk.ops)
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert answers[1] is None
+    steps = [(op.kind, op.target or op.path) for op in disk.ops[begin:]]
+    assert steps.index(("sync", "/ledgers/000001.log")) < steps.index(("rename", "/ledgers/manifest"))
+
+
+@pytest.mark.rule("B5", "K19")
+def test_index_damage_is_noted_once_however_often_it_is_met(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    fill(engine, workers, 0, 3)
+    engine.checkpoint(nothing)
+    workers.pump()
+    (name,) = (name for name in disk.list("/ledgers") if name.endswith(".index"))
+    disk.names[f"/ledgers/{name}"].data[4096] ^= 1
+    for _ in range(3):
+        assert not isinstance(read(engine, workers, 1, 1), bytes)
+    fill(engine, workers, 3, 4)
+    engine.checkpoint(nothing)
+    workers.pump()
+    named = manifest_of(disk)
+    assert named.rebuild and len(named.quarantined) == 1 and name in named.quarantined[0]
+
+
+# -- space ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("K26", "B10", "V8")
+def test_a_start_without_space_for_the_reserve_is_read_only_until_there_is_some(disk: RecordingDisk) -> None:
+    disk.free = 2 * WITH_RESERVE.reserve_bytes
+    engine, workers = open_engine(disk, WITH_RESERVE)
+    told = on_state(engine)
+    assert engine.state is EngineState.READ_ONLY and not disk.exists("/ledgers/reserve")
+    with pytest.raises(DiskFullError):
+        add(engine, 1, 0)
+    engine.append_entry(lid(1), KEY, make_entry(1, 0), recovery=True)
+    engine.check_space()
+    workers.pump()
+    assert told == [] and engine.state is EngineState.READ_ONLY
+    disk.free += 1
+    for _ in range(3):
+        engine.check_space()
+    assert sum(name == "checkpoint" for name, _, _ in workers.jobs) == 1, "the reserve is made once"
+    assert engine.state is EngineState.READ_ONLY, "not before it is there"
+    workers.pump()
+    assert told == [(EngineState.WRITABLE, "there is space")]
+    assert len(disk.read_file("/ledgers/reserve")) == WITH_RESERVE.reserve_bytes
+    add(engine, 1, 1)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_stopped_engine_has_no_file_open(disk: RecordingDisk, again: bool) -> None:
+    engine, workers = open_engine(disk)
+    for number in range(4):
+        fill(engine, workers, 12 * number, 12 * number + 12, size=1000)
+        engine.checkpoint(lambda error: None)
+        workers.pump()
+    assert read(engine, workers, 1, 1) == make_entry(1, 1, size=1000)
+    engine.close(lambda error: None)
+    workers.pump()
+    if again:
+        engine, workers = open_engine(disk)
+        engine.close(lambda error: None)
+        workers.pump()
+    assert engine.state is EngineState.CLOSED and disk.left_open == []
+
+
+@pytest.mark.rule("K26", "V8")
+def test_a_reserve_that_could_not_be_made_is_tried_again() -> None:
+    class Full(RecordingDisk):
+        full = True
+
+        def before(self, call: str, path: str) -> None:
+            if self.full and call == "open" and path == "/ledgers/reserve":
+                raise OSError(errno.ENOSPC, "no space left", path)
+
+    disk = Full()
+    engine, workers = open_engine(disk, WITH_RESERVE)
+    for full in (True, False):
+        disk.full = full
+        engine.check_space()
+        workers.pump()
+        assert (engine.state is EngineState.READ_ONLY) is full
+        assert disk.exists("/ledgers/reserve") is not full
+
+
+@pytest.mark.rule("K26", "V8")
+def test_with_less_than_the_reserve_free_adds_stop_and_come_back(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk, WITH_RESERVE)
+    told = on_state(engine)
+    fill(engine, workers, 0, 2)
+    disk.free = WITH_RESERVE.reserve_bytes - 1
+    engine.check_space()
+    assert [state for state, _ in told] == [EngineState.READ_ONLY] and "8191 bytes" in told[0][1]
+    assert disk.exists("/ledgers/reserve"), "it is kept for when a write finds no space"
+    assert read(engine, workers, 1, 1) == make_entry(1, 1)
+    disk.free = WITH_RESERVE.reserve_bytes
+    engine.check_space()
+    assert engine.state is EngineState.WRITABLE
+
+
+@pytest.mark.rule("K26")
+def test_a_write_without_space_gives_the_reserve_up_and_succeeds(disk: RecordingDisk) -> None:
+    class Full(RecordingDisk):
+        """Takes no new entry log as long as the reserve is there."""
+
+        def before(self, call: str, path: str) -> None:
+            if call == "open" and path.endswith(".log") and path not in self.names and "/ledgers/reserve" in self.names:
+                raise OSError(errno.ENOSPC, "no space left", path)
+
+    disk = Full()
+    engine, workers = open_engine(disk, WITH_RESERVE)
+    answers: list[BaseException | None] = []
+    add(engine, 1, 0)
+    engine.when_durable(answers.append)
+    workers.pump()
+    assert answers == [None] and not disk.exists("/ledgers/reserve")
+    assert engine.state is EngineState.READ_ONLY
+    with pytest.raises(DiskFullError):
+        add(engine, 1, 1)
+
+
+@pytest.mark.rule("K26", "V4")
+def test_a_checkpoint_without_space_gives_the_reserve_up_and_succeeds(disk: RecordingDisk) -> None:
+    """Nothing but a checkpoint frees journals and dead logs: it must not wait for space itself."""
+
+    class Full(RecordingDisk):
+        full = False
+
+        def before(self, call: str, path: str) -> None:
+            if self.full and call == "write" and path.endswith(".index") and "/ledgers/reserve" in self.names:
+                raise OSError(errno.ENOSPC, "no space left", path)
+
+    disk = Full()
+    engine, workers = open_engine(disk, WITH_RESERVE)
+    fill(engine, workers, 0, 12, size=1000)
+    disk.full = True
+    answers: list[BaseException | None] = []
+    engine.collect([lid(1)], answers.append)
+    workers.pump()
+    assert answers == [None] and not disk.exists("/ledgers/reserve")
+    assert engine.state is EngineState.READ_ONLY
+    assert engine.stats.removed_logs > 0, "what the checkpoint was asked for is done by the one that succeeds"
+
+
+@pytest.mark.rule("K26", "V8")
+def test_space_that_cannot_be_told_is_taken_for_none(disk: RecordingDisk) -> None:
+    class Mute(RecordingDisk):
+        mute = False
+
+        def space(self, path: str) -> Space:
+            if self.mute:
+                raise OSError(errno.EIO, "input/output error", path)
+            return super().space(path)
+
+    disk = Mute()
+    engine, _ = open_engine(disk, WITH_RESERVE)
+    told = on_state(engine)
+    disk.mute = True
+    engine.check_space()
+    assert told[0][0] is EngineState.READ_ONLY and "cannot be told" in told[0][1]
+    disk.mute = False
+    engine.check_space()
+    assert told[1][0] is EngineState.WRITABLE
+
+
+# -- spare journal files ----------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("K11")
+def test_the_next_journal_file_is_zeroed_before_the_present_one_is_full(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    fill(engine, workers, 0, 1, size=3000)
+    (spare,) = (name for name in disk.list("/journal") if name.endswith(".spare"))
+    begin = len(disk.ops)
+    fill(engine, workers, 1, 4, size=3000)
+    ops = disk.ops[begin:]
+    (rolled,) = (at for at, op in enumerate(ops) if op.kind == "rename" and op.path.endswith(spare))
+    assert ops[rolled].target.endswith(".journal")
+    assert not any(op.kind == "create" and op.path.startswith("/journal") for op in ops[:rolled])
+    assert [name for name in disk.list("/journal") if name.endswith(".spare")] != [], "and then the one after it"
+
+
+def test_with_a_recycled_file_at_hand_no_new_one_is_made(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk, replace(CONFIG, journal_spares=2))
+    fill(engine, workers, 0, 10, size=3000)
+    engine.checkpoint(nothing)
+    workers.pump()
+    assert len([name for name in disk.list("/journal") if name.endswith(".spare")]) == 2
+    begin = len(disk.ops)
+    fill(engine, workers, 10, 13, size=3000)
+    steps = [(op.kind, op.path.rpartition(".")[2]) for op in disk.ops[begin:]]
+    assert ("rename", "spare") in steps and ("create", "spare") not in steps
+
+
+@pytest.mark.rule("K26")
+def test_a_spare_that_cannot_be_made_for_now_stops_nobody(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    disk.faults["open", ".spare"] = OSError(errno.ENOSPC, "no space left")
+    fill(engine, workers, 0, 2)
+    assert engine.state is EngineState.WRITABLE
+    assert read(engine, workers, 1, 1) == make_entry(1, 1)
+
+
+# -- the end ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("K22")
+def test_a_clean_stop_covers_everything_before_it_takes_the_markers_away(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    fill(engine, workers, 0, 3)
+    add(engine, 1, 3)
+    begin = len(disk.ops)
+    answers: list[BaseException | None] = []
+    engine.close(answers.append)
+    with pytest.raises(BookieFailedError):
+        add(engine, 1, 4)
+    workers.pump()
+    assert answers == [None] and engine.state is EngineState.CLOSED
+    ops = disk.ops[begin:]
+    named = max(at for at, op in enumerate(ops) if op.target == "/ledgers/manifest")
+    unmarked = [(at, op.path) for at, op in enumerate(ops) if op.kind == "unlink" and op.path.endswith("/dirty")]
+    assert {path for _, path in unmarked} == {"/ledgers/dirty", "/journal/dirty"}
+    assert ops[named + 1].kind == "sync_directory" and named + 1 < min(unmarked)[0]
+    assert [op.kind for op in ops[-2:]] == ["unlink", "sync_directory"], "and nothing after them"
+    assert manifest_of(disk).clean and not disk.locks
+    name = max(name for name in disk.list("/journal") if name.endswith(".journal"))
+    groups = [
+        item
+        for item in read_groups(disk.open(f"/journal/{name}"), int(name[:-8], 16))
+        if isinstance(item, JournalGroup)
+    ]
+    assert groups[-1].header.flags == CLEAN_STOP and groups[-1].header.sequence == manifest_of(disk).sequence
+    engine.close(answers.append)
+    assert answers == [None, None], "a second stop is done already"
+    engine, workers = open_engine(disk)
+    assert engine.report.clean and engine.report.replayed_groups == 0
+    assert len(everything(engine, workers)[1][0]) == 4
+
+
+@pytest.mark.rule("K22", "K16")
+@pytest.mark.parametrize("fault", [("rename", "manifest"), ("write", ".index"), ("unlink", "dirty")])
+def test_a_stop_that_does_not_come_to_its_end_is_none(disk: RecordingDisk, fault: tuple[str, str]) -> None:
+    engine, workers = open_engine(disk)
+    fill(engine, workers, 0, 3)
+    disk.faults[fault] = OSError(errno.ENOSPC, "no space left")
+    answers: list[BaseException | None] = []
+    engine.close(answers.append)
+    workers.pump()
+    assert len(answers) == 1 and answers[0] is not None
+    assert engine.state is EngineState.CLOSED and not disk.locks, "but it has let go"
+    disk.faults.clear()
+    engine, workers = open_engine(disk)
+    assert not engine.report.clean and engine.report.limbo_reason is None
+    assert len(everything(engine, workers)[1][0]) == 3
+
+
+@pytest.mark.rule("K22", "K23")
+def test_a_failed_disk_is_let_go_without_a_word_of_a_clean_stop(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    fill(engine, workers, 0, 1)
+    disk.faults["sync", ".journal"] = OSError(errno.EIO, "input/output error")
+    fill_error: list[BaseException | None] = []
+    add(engine, 1, 1)
+    engine.when_durable(fill_error.append)
+    workers.pump()
+    disk.faults.clear()
+    answers: list[BaseException | None] = []
+    engine.close(answers.append)
+    workers.pump()
+    assert isinstance(fill_error[0], BookieFailedError) and isinstance(answers[0], BookieFailedError)
+    assert disk.exists("/ledgers/dirty") and not disk.locks and not manifest_of(disk).clean
+
+
+def test_a_checkpoint_under_way_does_not_make_a_stop_less_clean(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 1, 0)
+    order: list[str] = []
+    engine.checkpoint(lambda error: order.append(f"checkpoint {error}"))
+    workers.step()
+    engine.close(lambda error: order.append(f"stop {error}"))
+    workers.pump()
+    assert order == ["checkpoint None", "stop None"]
+    assert open_engine(disk)[0].report.clean
+
+
+# -- workers ----------------------------------------------------------------------------------------------
+
+
+def test_workers_are_made_when_they_are_needed_and_ended_once() -> None:
+    made: list[str] = []
+    ended: list[str] = []
+
+    class OneWorker:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def submit(self, job: Callable[[], object], done: Callable[..., None]) -> None:
+            raise AssertionError("inline")
+
+        def call(self, job: Callable[[], object]) -> object:
+            raise AssertionError("nobody waits here")
+
+        def close(self) -> None:
+            ended.append(self.name)
+
+    class Counting:
+        def worker(self, name: str) -> OneWorker:
+            made.append(name)
+            return OneWorker(name)
+
+    storage_workers = StorageWorkers(Counting())  # type: ignore[arg-type]
+    assert made == []
+    assert storage_workers.get("read") is storage_workers.get("read") and storage_workers.get(
+        "journal"
+    ) is not storage_workers.get("read")
+    assert made == ["read", "journal"]
+    storage_workers.inline = True
+    answers: list[tuple[object, BaseException | None]] = []
+    storage_workers.get("read").submit(lambda: 7, lambda result, error: answers.append((result, error)))
+    storage_workers.get("read").submit(partial(int, "x"), lambda result, error: answers.append((result, type(error))))  # type: ignore[arg-type]
+    assert answers == [(7, None), (None, ValueError)], "on this thread, errors reported like a worker's"
+    storage_workers.close()
+    storage_workers.close()
+    assert ended == ["read", "journal"]
+
+
+def test_reads_under_way_are_answered_from_segments_that_a_merge_replaces(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    disk.cached = False
+    at = 0
+    got: list[bytes | BaseException] = []
+    while engine.stats.merges == 0:
+        assert at < 15
+        add(engine, 1, at)
+        engine.checkpoint(nothing)
+        engine._reader.pages = PageCache(1)
+        if at:
+            engine.read(lid(1), EntryId(0), got.append)
+        workers.pump()
+        at += 1
+    assert got == [make_entry(1, 0)] * (at - 1)
+
+
+@pytest.mark.rule("G1")
+def test_a_log_that_is_full_just_when_a_checkpoint_begins_is_finished_by_the_next(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk, replace(CONFIG, entry_log_bytes=8192))
+    fill(engine, workers, 0, 4, size=1000)  # the log is full, and no other is begun
+    engine.checkpoint(nothing)
+    workers.pump()
+    assert not any(log.finished for log in manifest_of(disk).logs.values())
+    fill(engine, workers, 4, 5)
+    engine.checkpoint(nothing)
+    workers.pump()
+    assert [log.finished for _, log in sorted(manifest_of(disk).logs.items())] == [True, False]

@@ -1,0 +1,66 @@
+"""Which entry log is filled, how far, and with whose bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from bookkeeper.errors import CorruptionError, InvariantError
+from bookkeeper.storage.checkpoint.manifest import ManifestLog
+from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.entry_log.entry_log_file import create_log
+from bookkeeper.storage.entry_log.entry_logs import EntryLogs
+from tests.bookkeeper.storage.recording_disk import RecordingDisk
+
+LIMIT = BLOCK + 1000
+
+
+def entry_logs(disk: RecordingDisk | None = None, next_log: int = 1) -> EntryLogs:
+    return EntryLogs(disk or RecordingDisk(), "/d", LIMIT, next_log)
+
+
+def test_the_first_group_begins_a_log_behind_its_header() -> None:
+    logs = entry_logs(next_log=5)
+    assert logs.next_place() == (5, BLOCK)
+    assert logs.next_place() == (5, BLOCK), "asking gives nothing out"
+    assert (logs.current, logs.next_log) == (5, 6)
+
+
+def test_groups_follow_each_other_until_the_log_is_full() -> None:
+    logs = entry_logs()
+    log, _ = logs.next_place()
+    logs.given(log, LIMIT - 1, {7: [999, 3]})
+    assert logs.next_place() == (1, LIMIT - 1)
+    logs.given(1, LIMIT + 500, {7: [501, 1], 8: [1, 1]})
+    assert logs.next_place() == (2, BLOCK), "the limit ends a log, not a group"
+    assert logs.logs[1].dirty
+    assert not logs.logs[2].dirty
+
+
+def test_bytes_are_counted_by_ledger_as_the_manifest_is_to_know_them() -> None:
+    logs = entry_logs()
+    logs.next_place()
+    logs.given(1, 5000, {7: [100, 3]})
+    logs.given(1, 6000, {7: [50, 1], 8: [1, 1]})
+    log = logs.logs[1]
+    assert log.entry() == ManifestLog(6000, False, {7: [150, 4], 8: [1, 1]})
+    log.entry().usage[7][0] = 0
+    assert log.usage[7] == [150, 4], "what was handed out is a copy"
+    log.finished = True
+    assert log.entry() == ManifestLog(6000, True, {}), "its map is in its footer"
+
+
+def test_a_log_is_opened_once_and_one_that_is_not_there_is_named() -> None:
+    disk = RecordingDisk()
+    create_log(disk, "/d", 1, 7, 1).close()
+    logs = entry_logs(disk)
+    logs.next_place()
+    assert logs.file(1) is logs.file(1)
+    with pytest.raises(CorruptionError, match=r"/d/000009\.log is missing"):
+        logs.file(9)
+
+
+@pytest.mark.rule("K10")
+def test_log_ids_do_not_begin_again() -> None:
+    logs = entry_logs(next_log=2**63)
+    with pytest.raises(InvariantError, match="K10"):
+        logs.next_place()

@@ -1,0 +1,186 @@
+"""Where the entries are: newer wins, a hole hides nothing, memory is taken for what is there."""
+
+from __future__ import annotations
+
+import random
+from array import array
+
+import pytest
+
+from bookkeeper.storage.index.entry_index import (
+    LOG_SHIFT,
+    OFFSET_MASK,
+    PAGE,
+    Extent,
+    IndexTail,
+    LedgerIndex,
+    PageCache,
+    place,
+    unbroken,
+)
+
+
+def q(*values: int) -> array[int]:
+    return array("q", values)
+
+
+def extent(first: int, count: int, segment: int, offset: int = 0) -> Extent:
+    return Extent(1, first, count, count, segment, offset, 0)
+
+
+def written(tail: IndexTail) -> dict[int, int]:
+    """What a segment holds once the runs of ``tail`` are in it, later ones over earlier ones."""
+    found: dict[int, int] = {}
+    for first, places in tail.runs():
+        assert 0 < len(places) <= PAGE
+        found.update({first + at: value for at, value in enumerate(places) if value})
+    return found
+
+
+def random_steps(tail: IndexTail, rng: random.Random, value: int) -> dict[int, int]:
+    """Adds as they may come: in order, with holes, again, far away. What must be known afterwards."""
+    known: dict[int, int] = {}
+    at = 0
+    for _ in range(rng.randrange(1, 60)):
+        kind = rng.randrange(5)
+        if kind == 0:
+            ids = list(range(at, at + rng.randrange(1, 700)))
+            places = q(*range(value, value + len(ids)))
+            tail.extend(ids[0], places)
+        elif kind == 1:
+            ids = sorted(rng.sample(range(at, at + 200), rng.randrange(1, 40)))
+            places = q(*range(value, value + len(ids)))
+            tail.scatter(q(-1, *ids, -1), 1, 1 + len(ids), places)
+        else:
+            ids = [
+                rng.choice([at, max(at - rng.randrange(900), 0), at + rng.randrange(20_000), rng.randrange(1 << 40)])
+            ]
+            places = q(value)
+            tail.put(ids[0], value)
+        known.update(zip(ids, places, strict=True))
+        value += len(ids)
+        if kind < 3:
+            at = max(at, ids[-1] + 1)
+    return known
+
+
+def test_a_place_is_a_log_and_an_offset_and_never_0() -> None:
+    for log_id, offset in ((1, 0), (1, 4096), (2**23 - 1, 2**40 - 1)):
+        found = place(log_id, offset)
+        assert found and (found >> LOG_SHIFT, found & OFFSET_MASK) == (log_id, offset)
+        q(found)  # fits
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_tail_knows_the_last_place_of_everything_it_was_told_and_nothing_else(seed: int) -> None:
+    rng, tail = random.Random(seed), IndexTail()
+    known = random_steps(tail, rng, 1)
+    assert {entry_id: tail.get(entry_id) for entry_id in known} == known
+    near = {entry_id + step for entry_id in known for step in (-1, 1)} - known.keys()
+    assert not any(map(tail.get, near))
+    assert written(tail) == known, "and so does what a checkpoint writes of it"
+
+
+@pytest.mark.rule("K16")
+@pytest.mark.parametrize("seed", range(20))
+def test_a_failed_checkpoint_gives_its_tail_back_under_what_came_since(seed: int) -> None:
+    rng, index = random.Random(seed), LedgerIndex()
+    known = random_steps(index.tail, rng, 1)
+    frozen = index.freeze()
+    assert written(frozen) == known and not index.tail
+    known |= random_steps(index.tail, rng, 1_000_000)
+    assert {entry_id: index.get_recent(entry_id) for entry_id in known} == known
+    index.thaw()
+    assert index.frozen is None
+    assert {entry_id: index.get_recent(entry_id) for entry_id in known} == known
+    assert written(index.tail) == known
+
+
+def test_entries_far_from_each_other_do_not_take_the_memory_between_them() -> None:
+    tail = IndexTail()
+    for entry_id in (5, 1 << 20, 1 << 40, 1 << 62, 0):
+        tail.put(entry_id, entry_id + 1)
+    assert [tail.get(entry_id) for entry_id in (0, 5, 1 << 20, 1 << 40, 1 << 62)] == [
+        1,
+        6,
+        (1 << 20) + 1,
+        (1 << 40) + 1,
+        (1 << 62) + 1,
+    ]
+    assert sum(len(places) for _, places in tail.runs()) < 10
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_run_from_memory_is_what_single_look_ups_say(seed: int) -> None:
+    rng, index = random.Random(seed), LedgerIndex()
+    known = random_steps(index.tail, rng, 1)
+    if rng.random() < 0.7:
+        index.freeze()
+        known |= random_steps(index.tail, rng, 1_000_000)
+    for entry_id in rng.sample(sorted(known), min(len(known), 40)):
+        run = index.recent_run(entry_id, 50)
+        assert 1 <= len(run) <= 50
+        assert list(run) == [index.get_recent(entry_id + at) for at in range(len(run))]
+
+
+def test_a_hole_in_memory_is_not_taken_for_an_entry() -> None:
+    index = LedgerIndex()
+    index.tail.scatter(q(0, 1, 3), 0, 3, q(10, 11, 13))
+    assert list(index.recent_run(0, 10)) == [10, 11]
+    assert not index.recent_run(2, 10) and index.get_recent(2) == 0
+    assert list(unbroken(q(4, 5, 0, 6), 0, 4)) == [4, 5]
+    assert not unbroken(q(0, 5), 0, 2)
+
+
+def test_extents_in_order_leave_one_to_look_into() -> None:
+    index = LedgerIndex()
+    index.add([extent(0, 512, 1), extent(512, 100, 1, 4096)])
+    index.add([extent(700, 10, 2)])
+    assert [found.segment for found in index.candidates(611)] == [1]
+    assert [found.first for found in index.candidates(705)] == [700]
+    assert list(index.candidates(650)) == list(index.candidates(710)) == []
+    assert index.plain
+
+
+def test_overlapping_extents_are_looked_into_from_the_newest_on() -> None:
+    index = LedgerIndex()
+    index.add([extent(0, 512, 1)])
+    index.add([extent(100, 50, 2)])
+    index.add([extent(120, 1, 3)])
+    assert [found.segment for found in index.candidates(120)] == [3, 2, 1]
+    assert [found.segment for found in index.candidates(400)] == [1]
+    assert not index.plain, "a run from one of them could hide a newer one"
+
+
+def test_a_merge_replaces_what_it_merged_and_leaves_the_older_ones() -> None:
+    index = LedgerIndex()
+    for segment in (1, 2, 3):
+        index.add([extent(0, 10, segment)])
+    index.replace({2, 3}, [extent(0, 10, 9)])
+    assert [found.segment for found in index.candidates(5)] == [9, 1]
+    index.replace({1, 9}, [extent(0, 10, 10)])
+    assert [found.segment for found in index.candidates(5)] == [10]
+    assert index.plain, "in order again"
+
+
+def test_an_entry_again_in_memory_over_one_on_disk_is_no_plain_index() -> None:
+    index = LedgerIndex()
+    index.add([extent(0, 10, 1)])
+    index.tail.extend(10, q(7, 8))
+    plain = [index.plain]
+    index.freeze()
+    plain.append(index.plain)
+    index.tail.put(4, 99)
+    assert index.get_recent(4) == 99
+    assert [*plain, index.plain] == [True, True, False]
+
+
+def test_the_pages_least_recently_used_go_first() -> None:
+    pages = PageCache(2)
+    one, two, three = (extent(0, 1, segment) for segment in (1, 2, 3))
+    for number, page in enumerate((one, two), 1):
+        pages.put(page, q(number))
+    assert pages.get(one) == q(1)
+    pages.put(three, q(3))
+    assert (pages.get(one), pages.get(two), pages.get(three)) == (q(1), None, q(3))
+    assert pages.get(extent(0, 1, 1, offset=4096)) is None, "an extent is its segment and its offset"

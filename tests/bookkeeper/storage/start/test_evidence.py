@@ -1,0 +1,110 @@
+"""What entry logs and index segments say of groups that the journal does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from bookkeeper.storage.checkpoint.manifest import Manifest, read_manifest
+from bookkeeper.storage.start.evidence import ReplayFindings, indexed_only, logged_only
+from tests.bookkeeper.storage.recording_disk import RecordingDisk
+from tests.bookkeeper.storage.workload import CONFIG, Life, lid, open_engine, read
+
+ROOMY = replace(CONFIG, journal_file_bytes=65536, entry_log_bytes=1 << 20)
+
+
+def cut_to(files: dict[str, bytes], earlier: dict[str, bytes]) -> dict[str, bytes]:
+    """The journal as it was, everything else as it is."""
+    return {name: earlier.get(name, data) if "/journal/" in name else data for name, data in files.items()}
+
+
+def a_life(last: Callable[[Life], None]) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """(the files before the last group, the files after it)."""
+    life = Life(RecordingDisk(), ROOMY)
+    life.add(1, 0, 1)
+    life.add(2, 0)
+    life.pump()
+    life.checkpoint()
+    life.pump()
+    life.add(1, 2)
+    life.explicit_lac(2, 0)
+    life.pump()
+    before = life.disk.files()
+    last(life)
+    life.pump()
+    return before, life.disk.files()
+
+
+@pytest.mark.rule("K9", "K18")
+@pytest.mark.parametrize(
+    "last",
+    [
+        lambda life: life.add(1, 3),
+        lambda life: life.add(7, 0),
+        lambda life: life.fence(1),
+        lambda life: life.fence(9),
+        lambda life: life.explicit_lac(2, 5),
+    ],
+    ids=["an entry", "a new ledger", "a fence", "a fence of a ledger never seen", "an explicit LAC"],
+)
+def test_whatever_only_the_entry_log_has_proves_that_the_journal_had_it(last: Callable[[Life], None]) -> None:
+    """A journal whose end is an older copy, or has rotted to nothing, looks as if nothing had followed."""
+    before, after = a_life(last)
+    engine, _ = open_engine(RecordingDisk(after), ROOMY)
+    assert engine.report.limbo_reason is None, "nothing is missing"
+    engine, workers = open_engine(RecordingDisk(cut_to(after, before)), ROOMY)
+    assert "had been durable" in str(engine.report.limbo_reason) and engine.report.replayed_groups > 0
+    answers = [read(engine, workers, ledger, entry) for ledger, entry in ((1, 3), (7, 0))]
+    assert all(not isinstance(answer, LookupError) for answer in answers)
+
+
+@pytest.mark.rule("K9")
+def test_a_removal_that_only_the_entry_log_has_is_one_too() -> None:
+    before, after = a_life(lambda life: life.collect(2))
+    marked = {name: before[name] if name == "/ledgers/manifest" else data for name, data in after.items()}
+    marked["/ledgers/0000000000000002.index"] = before.get("/ledgers/0000000000000002.index", b"")
+    engine, _ = open_engine(RecordingDisk(cut_to(marked, before)), ROOMY)
+    assert engine.report.limbo_reason is not None and engine.is_fenced(lid(2))
+
+
+@pytest.mark.rule("K9")
+def test_a_checkpoint_that_did_not_come_to_its_manifest_is_evidence_where_the_log_has_lost_it() -> None:
+    life = Life(RecordingDisk(), ROOMY)
+    life.add(1, 0)
+    life.pump()
+    before = life.disk.files()
+    life.add(1, 1)
+    life.fence(3)
+    life.pump()
+    life.checkpoint()
+    life.pump()
+    after = life.disk.files()
+    logs = {name: before[name] for name in before if name.endswith(".log")}
+    files = {**cut_to(after, before), **logs, "/ledgers/manifest": before["/ledgers/manifest"]}
+    assert any(name.endswith(".index") for name in files.keys() - before.keys())
+    engine, _ = open_engine(RecordingDisk(files), ROOMY)
+    assert "knows more of ledger" in str(engine.report.limbo_reason)
+    for name in files.keys() - before.keys():  # a torn segment proves nothing
+        files[name] = files[name][:-3]
+    engine, _ = open_engine(RecordingDisk(files), ROOMY)
+    assert engine.report.limbo_reason is None
+
+
+@pytest.mark.rule("K9", "K3")
+def test_what_is_left_over_from_before_the_mark_is_no_evidence() -> None:
+    before, after = a_life(lambda life: life.add(1, 3))
+    disk = RecordingDisk(after)
+    engine, workers = open_engine(disk, ROOMY)
+    assert read(engine, workers, 1, 3)
+    left = {name: data for name, data in after.items() if name.endswith((".log", ".index"))}
+    files = {**left, **disk.files()}  # the start ended before it had removed them
+    engine, _ = open_engine(RecordingDisk(files), ROOMY)
+    assert engine.report.limbo_reason is None and before
+    mark = read_manifest(RecordingDisk(files), "/ledgers")
+    assert mark is not None
+    unread = ReplayFindings({}, set())
+    assert logged_only(RecordingDisk(files), "/ledgers", mark, unread, ()) is None
+    assert logged_only(RecordingDisk(after), "/ledgers", Manifest(), unread, ()) is not None
+    assert indexed_only(RecordingDisk(files), "/ledgers", mark, [1], unread) is None

@@ -1,0 +1,111 @@
+"""One contract for every kind of place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+import spark_wal
+from bookkeeper.errors import ConfigError
+from bookkeeper.gateways.server_tls import ServerTlsFiles
+from bookkeeper.gateways.tokens import new_token, token_line
+from bookkeeper.secret import Secret
+from bookkeeper.testing.certificates import Authority
+from spark_wal.checkpoint_copy.stores import CheckpointStore, CheckpointStoreError, open_place
+from spark_wal.spark_access import GatewayAccess
+from spark_wal.webhdfs.access.access_control import AccessConfig
+
+LARGE = bytes(range(256)) * 10_000
+
+
+@pytest.fixture(params=["file", "path", "webhdfs", "swebhdfs", "arrow"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CheckpointStore]:
+    kind = request.param
+    if kind in ("file", "path"):
+        yield open_place(f"file://{tmp_path}/a" if kind == "file" else f"{tmp_path}/a", GatewayAccess())
+        return
+    if kind == "arrow":
+        arrow_place = pytest.importorskip("spark_wal.checkpoint_copy.arrow_store")
+        yield arrow_place.ArrowPlace(f"file://{tmp_path}/a")
+        return
+    protection, access = (None, GatewayAccess()) if kind == "webhdfs" else protected(tmp_path)
+    uri = f"mem:{uuid4()}"
+    with spark_wal.checkpoint_service(uri, listen="127.0.0.1:0", protection=protection) as wal:
+        opened = open_place(wal.location("deep/a"), access)
+        yield opened
+        opened.close()
+
+
+def protected(directory: Path) -> tuple[AccessConfig, GatewayAccess]:
+    authority = Authority(directory / "ca")
+    shown, ours, token = authority.server("gateway"), authority.client(), new_token()
+    tokens = directory / "tokens"
+    tokens.touch(0o600)
+    tokens.write_text(token_line("alice", token, ["/deep/a"]))
+    tls = ServerTlsFiles(certificate=shown.cert, key=shown.key, client_ca=authority.ca)
+    access = GatewayAccess(ca=authority.ca, certificate=ours.cert, key=ours.key, token=token)
+    return AccessConfig(tls=tls, token_file=str(tokens)), access
+
+
+def content(place: CheckpointStore, path: str) -> bytes:
+    return b"".join(place.read(path))
+
+
+def test_nothing_is_there_before_anything_is_written(place: CheckpointStore) -> None:
+    assert place.listing() == {}
+    with pytest.raises(CheckpointStoreError, match="none"):
+        content(place, "none")
+
+
+def test_files_are_written_replaced_listed_and_read(place: CheckpointStore) -> None:
+    files = {"metadata": b"m", "a/b/c": LARGE, "a/empty": b"", "a/ü %+#?&=x": b"odd name"}
+    for path, data in files.items():
+        place.write(path, lambda data=data: [b"old", data])  # type: ignore[misc]
+        place.write(path, lambda data=data: [data[:5], data[5:]])  # type: ignore[misc]
+    place.sync()
+    assert {path: stamp.size for path, stamp in place.listing().items()} == {p: len(d) for p, d in files.items()}
+    assert {path: content(place, path) for path in files} == files
+
+
+def test_a_change_shows_in_the_listing(place: CheckpointStore) -> None:
+    place.write("a", lambda: [b"one"])
+    before = place.listing()
+    assert place.listing() == before
+    place.write("a", lambda: [b"other"])
+    assert place.listing() != before
+
+
+def test_a_reader_that_stops_early_does_not_disturb_the_next(place: CheckpointStore) -> None:
+    place.write("large", lambda: [LARGE])
+    for _ in range(3):
+        next(iter(place.read("large")))
+    assert content(place, "large") == LARGE
+
+
+def test_a_failure_of_the_bytes_to_be_written_is_passed_on(place: CheckpointStore) -> None:
+    def broken() -> Iterator[bytes]:
+        yield b"x"
+        raise CheckpointStoreError("the other side failed")
+
+    with pytest.raises(CheckpointStoreError, match="the other side"):
+        place.write("a", broken)
+    place.write("a", lambda: [b"whole"])
+    assert content(place, "a") == b"whole"
+
+
+@pytest.mark.parametrize(
+    "open_it",
+    [
+        lambda: open_place("file://host/a", GatewayAccess()),
+        lambda: open_place("webhdfs://host:1", GatewayAccess()),
+        lambda: open_place("webhdfs://host:1/a", GatewayAccess(token=Secret("x"))),
+        lambda: open_place("swebhdfs://host:1/a", GatewayAccess(ca="/none")),
+        lambda: open_place("gopher://host/a", GatewayAccess()),
+    ],
+)
+def test_other_addresses_are_refused(open_it: Callable[[], CheckpointStore]) -> None:
+    with pytest.raises(ConfigError):
+        open_it()

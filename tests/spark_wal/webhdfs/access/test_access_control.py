@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from bookkeeper.errors import ConfigError
+from bookkeeper.gateways.server_tls import ServerTlsFiles
+from bookkeeper.ids import Address
+from bookkeeper.real import SystemClock, SystemRng
+from bookkeeper.testing.certificates import Authority
+from spark_wal.webhdfs.access.access_control import AccessConfig, AccessControl, is_loopback
+from spark_wal.webhdfs.service import ServingConfig
+from tests.spark_wal.webhdfs.virtual import in_virtual_time
+
+EVERYWHERE = Address("0.0.0.0", 9871)
+TLS = ServerTlsFiles(certificate="c", key="k")
+MUTUAL = ServerTlsFiles(certificate="c", key="k", client_ca="a")
+
+
+@pytest.mark.rule("X1")
+@pytest.mark.parametrize(
+    ("access", "missing"),
+    [
+        (AccessConfig(), "--tls-cert and --tls-key"),
+        (AccessConfig(token_file="t"), "--tls-cert and --tls-key"),
+        (AccessConfig(tls=TLS), "--client-ca .* or --token-file"),
+        (AccessConfig(tls=TLS, token_file="t"), None),
+        (AccessConfig(tls=MUTUAL), None),
+        (AccessConfig(insecure=True), None),
+        (AccessConfig(tls=TLS, insecure=True), None),
+    ],
+)
+def test_beyond_loopback_only_what_is_safe_or_said_to_be_insecure(access: AccessConfig, missing: str | None) -> None:
+    for host in ("0.0.0.0", "::", "10.0.0.1", "gateway.example.org", ""):
+        listen = Address(host, 9871)
+        if missing is None:
+            ServingConfig(uri="mem:x", listen=listen, access=access)
+            continue
+        with pytest.raises(ConfigError, match=missing) as refused:
+            ServingConfig(uri="mem:x", listen=listen, access=access)
+        assert "--insecure" in str(refused.value)
+    for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost"):
+        ServingConfig(uri="mem:x", listen=Address(host, 9871), access=access)
+
+
+def test_loopback_is_what_only_this_machine_reaches() -> None:
+    assert not is_loopback("0.0.0.0")
+    assert not is_loopback("localhost.example.org")
+
+
+def test_settings_that_do_not_go_together_are_refused() -> None:
+    with pytest.raises(ConfigError, match="--tls-cert and --tls-key"):
+        ServerTlsFiles(certificate="c", key="")
+    with pytest.raises(ConfigError, match="required or optional"):
+        ServerTlsFiles(certificate="c", key="k", client_certificates="maybe")
+    with pytest.raises(ConfigError, match="--token-file"):
+        AccessConfig(tls=ServerTlsFiles(certificate="c", key="k", client_ca="a", client_certificates="optional"))
+    with pytest.raises(ConfigError, match="positive"):
+        AccessConfig(reload_s=0)
+
+
+@pytest.mark.rule("X43")
+def test_files_that_others_may_read_are_refused_at_the_start(tmp_path: Path) -> None:
+    shown = Authority(tmp_path).server("s")
+    Path(shown.key).chmod(0o640)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        access(AccessConfig(tls=ServerTlsFiles(certificate=shown.cert, key=shown.key)))
+    tokens = tmp_path / "tokens"
+    tokens.touch(0o644)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        access(AccessConfig(token_file=str(tokens)))
+
+
+def access(config: AccessConfig) -> AccessControl:
+    return AccessControl(config, SystemClock(), SystemRng())
+
+
+@pytest.mark.rule("X6")
+def test_a_certificate_that_ends_soon_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    authority = Authority(tmp_path)
+    for days, soon in ((30, 0), (10, 1)):
+        shown = authority.server("s", days=days)
+        found = access(AccessConfig(tls=ServerTlsFiles(certificate=shown.cert, key=shown.key)))
+        found.look()
+        assert f"gateway_certificate_ends_soon {soon}" in found.metrics()
+    assert caplog.text.count("ends in") == 1
+
+
+@pytest.mark.rule("X1")
+@in_virtual_time
+async def test_an_insecure_gateway_says_so_every_hour(caplog: pytest.LogCaptureFixture) -> None:
+    found = access(AccessConfig(insecure=True))
+    assert "gateway_insecure 0" in found.metrics()
+    found.insecure = True
+    watching = asyncio.ensure_future(found.watch())
+    await asyncio.sleep(2.5 * 3600)
+    watching.cancel()
+    assert caplog.text.count("INSECURE") == 3
+    assert "gateway_insecure 1" in found.metrics()
+
+
+def test_a_token_file_without_tokens_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.touch(0o600)
+    access(AccessConfig(token_file=str(tokens)))
+    assert "everyone is refused" in caplog.text

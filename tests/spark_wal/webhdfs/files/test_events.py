@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import json
+
+from spark_wal.webhdfs.files.events import PENDING_MAX, TreeEvent, TreeEventFeed, event_of
+from spark_wal.webhdfs.files.namespace import AppliedRecord
+from spark_wal.webhdfs.files.records import (
+    DeletePath,
+    MakeDirectories,
+    NewFile,
+    PutFile,
+    Rename,
+    RenameMode,
+    SetAttributes,
+    SetQuota,
+)
+
+FILE = NewFile((b"abc",), 0o644, "a", 1, 1, 5)
+
+
+def test_each_record_is_an_event() -> None:
+    events = [
+        event_of(record, AppliedRecord(length=3), 3)
+        for record in (
+            MakeDirectories("/a", 0o755, "a", 1),
+            PutFile("/a", FILE, overwrite=False),
+            Rename("/t", "/a", RenameMode.NONE, 1),
+            DeletePath("/a", False, 1),
+            SetAttributes("/a", owner="b"),
+            SetQuota("/a", 1, 1),
+        )
+    ]
+    assert [e.op for e in events] == ["mkdirs", "create", "rename", "delete", "attributes", "quota"]
+    assert {e.path for e in events} == {"/a"}
+    assert events[1].length == events[2].length == 3
+    assert json.loads(events[2].line()) == {
+        "op": "rename", "path": "/a", "source": "/t", "txid": 3, "at": 1, "length": 3,
+    }  # fmt: skip
+
+
+def test_a_rename_into_a_directory_tells_where_it_ended() -> None:
+    assert event_of(Rename("/t", "/d", RenameMode.BARE, 1), AppliedRecord(path="/d/t"), 1).path == "/d/t"
+
+
+async def test_subscribers_get_what_comes_after_they_subscribed() -> None:
+    feed = TreeEventFeed()
+    feed.publish(TreeEvent("create", "/before", 1, 1))
+    subscription = feed.subscribe()
+    feed.publish(TreeEvent("create", "/after", 2, 1))
+    feed.close()
+    assert [event.path async for event in subscription] == ["/after"]
+
+
+async def test_one_that_does_not_keep_up_is_let_go_and_knows_it() -> None:
+    feed = TreeEventFeed()
+    slow, quick = feed.subscribe(), feed.subscribe()
+    for number in range(PENDING_MAX + 1):
+        feed.publish(TreeEvent("create", f"/{number}", number, 1))
+        await quick.next()
+    assert feed.subscribers == 1
+    assert len([event async for event in slow]) == PENDING_MAX
+    quick.close()
+    assert feed.subscribers == 0
