@@ -129,7 +129,7 @@ class UnauthorizedError(LedgerError):
 
 
 class PartialAppendError(LedgerError):
-    """A run of appends ended partly done (D16): everything up to ``confirmed`` is durable, the rest is unknown."""
+    """A run of appends ended partly done (W17): everything up to ``confirmed`` is durable, the rest is unknown."""
 
     outcome = Outcome.UNKNOWN
 

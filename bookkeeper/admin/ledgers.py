@@ -1,7 +1,7 @@
 """``bk ledger``: append, read, tail, show, list, entries, recover, delete.
 
 ``append`` is in :mod:`bookkeeper.admin.append`, ``entries`` in :mod:`bookkeeper.admin.operations`.
-``read``, ``tail`` and ``show`` never fence; ``recover`` does, and says what it found (D17).
+``read``, ``tail`` and ``show`` never fence; ``recover`` does, and says what it found.
 """
 
 from __future__ import annotations

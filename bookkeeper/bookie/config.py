@@ -54,7 +54,7 @@ class BookieConfig:
     """The disk; by default ``journal`` and ``ledgers`` below ``directory``."""
 
     listen: str = "127.0.0.1:0"
-    """HOST:PORT. Port 0 chooses a free one with the first start; it is kept in ``directory`` from then on (D18).
+    """HOST:PORT. Port 0 chooses a free one with the first start; it is kept in ``directory`` from then on.
     An address other than loopback needs ``[tls]`` with client certificates (or ``[auth]``), and, where the metadata
     are in ZooKeeper, an identity there (:mod:`bookkeeper.meta.stores.credentials`); or ``insecure`` (X1)."""
 

@@ -23,7 +23,7 @@ class ClientConfig:
     """Settings of one client. Times are in milliseconds, sizes in bytes, as the names say."""
 
     protocol: str = "v3"
-    """``"v3"`` (default) or ``"v2"``: the dialect of adds, single reads and fences. Batch reads always use v2 (D10)."""
+    """``"v3"`` (default) or ``"v2"``: the dialect of adds, single reads and fences. Batch reads always use v2."""
 
     connect_timeout_ms: int = 2_000
     """A bookie that does not accept a connection within this is taken for unavailable."""
@@ -41,10 +41,10 @@ class ClientConfig:
     """How long open_ledger may take in all, a recovery with its attempts included."""
 
     bookie_stall_ms: int = 500
-    """D13: a bookie without progress for this long, while others make some, has failed for this ledger."""
+    """W15: a bookie without progress for this long, while others make some, has failed for this ledger."""
 
     bookie_trail_bytes_max: int = 32 * MIB
-    """D13: a bookie this far behind the confirmed end has failed for this ledger."""
+    """W15: a bookie this far behind the confirmed end has failed for this ledger."""
 
     pending_bytes_max: int = 64 * MIB
     """W12: payload bytes of one handle that are sent and not yet confirmed; beyond, append waits."""
@@ -68,7 +68,7 @@ class ClientConfig:
     """Batch reads in flight when a ledger is read from front to back."""
 
     explicit_lac_delay_ms: int = 0
-    """D14: how long a last add confirmed may wait for an append that carries it, before a silent writer sends it by
+    """W16: how long a last add confirmed may wait for an append that carries it, before a silent writer sends it by
     itself. 0: until the next turn of the loop. An application whose ledgers nobody tails saves half of the bookies'
     work for single appends by waiting."""
 
@@ -89,7 +89,7 @@ class ClientConfig:
     ZooKeeper's servers grant 2 to 20 of their ticks (4 to 40 s), whatever was asked for. No part of ``embedded:``."""
 
     quarantine_ms: int = 30_000
-    """D11: how long a bookie that failed is chosen last for new ensembles. A preference, never a refusal."""
+    """W13: how long a bookie that failed is chosen last for new ensembles. A preference, never a refusal."""
 
     reconnect_delay_min_ms: int = 20
     """First pause before a lost bookie is tried again; doubles up to reconnect_delay_max_ms."""

@@ -8,7 +8,7 @@
 The journal fences *writes* of an owner that was replaced. Reads have no such guard: a paused gateway that
 wakes up would answer from a tree that someone else has changed since. So it answers only while ``is_held``.
 
-Why at no moment two gateways hold it (S11, linearizable reads, D22)
+Why at no moment two gateways hold it (S11, linearizable reads)
     Every write of the lease replaces the version before it, so all of them stand in one order. Let A hold the lease
     by a write a, and let B take it by a later write b. A's newest write is older than b: after b none of A's
     succeeds. A holds it until one lease after it *sent* that write. B had seen the version that b replaced, which is
@@ -58,7 +58,7 @@ from bookkeeper.seams import Clock
 logger = logging.getLogger(__name__)
 
 LEASE_S: Final = 1.0
-"""How long an owner may answer after the start of its last renewal (D22: at most one second)."""
+"""How long an owner may answer after the start of its last renewal: at most one second."""
 
 DRIFT: Final = 1.1
 """A successor waits this many leases: clocks may run apart by a tenth."""

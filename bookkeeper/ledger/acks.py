@@ -1,4 +1,4 @@
-"""What one bookie has acknowledged: a high-water mark and a few runs beyond it (D15).
+"""What one bookie has acknowledged: a high-water mark and a few runs beyond it.
 
 Everything it holds below ``mark`` is acknowledged; acks that overtook others wait in ``_ahead``, sorted and apart.
 On a striped ledger (E > Qw) a bookie holds only some ids. A run then means *every entry of it that the bookie

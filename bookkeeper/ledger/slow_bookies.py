@@ -1,4 +1,4 @@
-"""Which live bookies fall behind (D13): those that stand still while others progress, and those that trail too far.
+"""Which live bookies fall behind (W15): those that stand still while others progress, and those that trail too far.
 
 Only measures; what it means that a bookie lags is decided by the writer.
 """

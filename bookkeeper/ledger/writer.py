@@ -27,9 +27,9 @@ Rules
          what it acknowledged may be lost. One that lags holds up the callers instead of failing.
     W12  ``must_wait`` bounds what is pending.
     R13  Closing fails what is pending first, and closes only from OPEN; with deferred sync it forces in between.
-    D11  Without a spare appends go on; only the deadline of an append ends the handle.
-    D13  A bookie that stands still while others progress, or trails too far, counts as failed.
-    D14  When the last add confirmed has moved and nothing is pending, it is published by itself.
+    W13  Without a spare appends go on; only the deadline of an append ends the handle.
+    W15  A bookie that stands still while others progress, or trails too far, counts as failed.
+    W16  When the last add confirmed has moved and nothing is pending, it is published by itself.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ class LedgerWriter(EnsembleKeeper):
             effects.append(MoreRoom())
         return effects
 
-    # -- last add confirmed without an add (D14) --------------------------------------------------------
+    # -- last add confirmed without an add (W16) --------------------------------------------------------
 
     def lac_to_publish(self) -> EntryId | None:
         """What an explicit last add confirmed should carry now; None if the next add will carry it anyway."""

@@ -16,7 +16,7 @@ from bookkeeper.ledger.effects import WakeAt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterConfig:
-    """Limits of one writer. ``stall_ms`` and ``trail_bytes_max``: a bookie beyond them counts as failed (D13)."""
+    """Limits of one writer. ``stall_ms`` and ``trail_bytes_max``: a bookie beyond them counts as failed (W15)."""
 
     deferred_sync: bool = False
     """Bookies acknowledge before an entry is durable; ``force`` makes it so, and only that moves the last add
@@ -145,7 +145,7 @@ class WatchIncarnation:
 @dataclass(frozen=True, slots=True)
 class PublishLac:
     """On the next turn of the loop ask ``lac_to_publish()``; if it is not None send it to ``bookies`` as an explicit
-    last add confirmed (D14). Failures do not matter. Call ``on_lac_published`` when it was sent."""
+    last add confirmed (W16). Failures do not matter. Call ``on_lac_published`` when it was sent."""
 
     lac: EntryId
     bookies: tuple[BookieId, ...]
@@ -199,7 +199,7 @@ class MoreRoom:
 
 @dataclass(frozen=True, slots=True)
 class NoteMissing:
-    """``bookie`` lacks its share of the confirmed entries ``first .. last`` (D12); at close, mark the ledger
+    """``bookie`` lacks its share of the confirmed entries ``first .. last`` (W14); at close, mark the ledger
     under-replicated on it."""
 
     bookie: BookieId

@@ -3,9 +3,9 @@
 ``EnsembleKeeper`` is the part of :class:`~bookkeeper.ledger.writer.LedgerWriter` that decides about bookies. A member
 of the ensemble is *live* or *failed*. A failed one is sent nothing and its replies count for nothing; what it
 acknowledged before still does, as long as it stays in the ensemble. It leaves when a stand-in is found, or becomes
-live again after its life was checked (W10b), from the first unconfirmed entry on; what it missed is noted (D12).
+live again after its life was checked (W10b), from the first unconfirmed entry on; what it missed is noted (W14).
 
-The rules are listed in :mod:`bookkeeper.ledger.writer`; here are W4, W5, W9, W10b, D11, D12, D13, and of W11 that
+The rules are listed in :mod:`bookkeeper.ledger.writer`; here are W4, W5, W9, W10b, W13, W14, W15, and of W11 that
 with deferred sync the ensemble never changes.
 """
 
@@ -135,10 +135,10 @@ class EnsembleKeeper(ABC):
             effects.append(SendAdds(member.bookie, EntryId(first), count, member.position))
 
     def send_again(self, bookie: BookieId, first: int, count: int, kept_from: int) -> list[Effect]:
-        """``bookie`` had no room for these entries a while ago. It has not failed by that: D13 decides.
+        """``bookie`` had no room for these entries a while ago. It has not failed by that: W15 decides.
 
         Args:
-            kept_from: packets below this entry were released; those the bookie will never have (D12).
+            kept_from: packets below this entry were released; those the bookie will never have (W14).
         """
         member = self._by_bookie.get(bookie)
         if (self.state is not WriterState.OPEN and not self._closes_when_forced) or member is None or not member.live:
@@ -158,7 +158,7 @@ class EnsembleKeeper(ABC):
         return effects
 
     def _note_missing(self, member: EnsembleMember, effects: list[Effect]) -> None:
-        """Record the confirmed entries that a seat never acknowledged (D12)."""
+        """Record the confirmed entries that a seat never acknowledged (W14)."""
         for first, last in member.acks.missing(0, self.last_add_confirmed):
             if self.spec.stripe_size(member.position, first, last - first + 1):
                 effects.append(NoteMissing(member.bookie, EntryId(first), EntryId(last)))
@@ -233,10 +233,10 @@ class EnsembleKeeper(ABC):
         self._send(member, start, effects)
         self._wake_by(now + self.config.stall_ms / 1000, effects)
 
-    # -- those who lag (D13) -------------------------------------------------------------------------
+    # -- those who lag (W15) -------------------------------------------------------------------------
 
     def _fail_those_who_hang(self, now: float, effects: list[Effect]) -> bool:
-        """A live bookie with something unanswered that stood still while another moved on (D13).
+        """A live bookie with something unanswered that stood still while another moved on (W15).
 
         True: that ended the handle (W11).
         """
@@ -252,7 +252,7 @@ class EnsembleKeeper(ABC):
         return False
 
     def _fail_those_who_trail(self, now: float, effects: list[Effect]) -> None:
-        """A live bookie behind which ``trail_bytes_max`` have piled up (D13); with deferred sync callers wait (W11)."""
+        """A live bookie behind which ``trail_bytes_max`` have piled up (W15); with deferred sync callers wait (W11)."""
         self._slow_bookies.step(self.acknowledged_length, self.last_acknowledged)
         trailing = self._slow_bookies.trailing(self._members)
         if self._deferred:

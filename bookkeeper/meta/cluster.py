@@ -119,7 +119,7 @@ class Metadata:
         return self.lineage.mark(self.store.last_transaction)
 
     def own(self, *parts: str) -> str:
-        """A path of our own state beside the cluster's root (D4): ``own("boot", bookie_id)``."""
+        """A path of our own state beside the cluster's root: ``own("boot", bookie_id)``."""
         return self.paths.own(*parts)
 
     async def close(self) -> None:

@@ -2,13 +2,13 @@
 
 =================================================  ==========================================================
 ``memory:NAME``                                    in this process, shared by name
-``sqlite:///FILE``                                 several processes of one machine (D19)
+``sqlite:///FILE``                                 several processes of one machine
 ``zk://h:p,h:p/ledgers``                           ZooKeeper; layout as recorded there
 ``zk+flat|hierarchical|longhierarchical://...``    the same, and the layout of a cluster made through it
 ``embedded:///DIR``                                store and bookies in this process: registered by a higher floor
 =================================================  ==========================================================
 
-Hosts are separated by ``,`` or ``;`` (D18). Credentials are never part of an address (credentials.py).
+Hosts are separated by ``,`` or ``;``. Credentials are never part of an address (credentials.py).
 """
 
 from __future__ import annotations

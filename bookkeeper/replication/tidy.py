@@ -2,7 +2,7 @@
 
     A7  Verified as it is stored now; if metadata or mark have changed meanwhile the mark stays.
 
-What a verified ledger still lacks on a bookie that is up (one that was away while its writer went on, D12) is
+What a verified ledger still lacks on a bookie that is up (one that was away while its writer went on, W14) is
 completed where it is, so that the mark can go.
 """
 

@@ -36,7 +36,7 @@ class StorageConfig:
 
     inline_sync_us: float = 0.0
     """While the average sync takes at most this long, groups are written on the loop's thread, which saves two
-    hand-overs between threads (D7). After a sync of more than eight times as long they go to the journal's thread,
+    hand-overs between threads. After a sync of more than eight times as long they go to the journal's thread,
     for twenty times what it took and sixteen fast syncs: slow syncs hold up the loop for a twentieth of its time at
     most. 0 = never: right where the loop is shared with an application."""
 

@@ -94,7 +94,7 @@ def _run(seed: int, bug: str | None, logged: list[str]) -> Result:
         problems += logged
         for failure in world.loop.failures:
             problems.append(f"P7: {failure.get('message')}: {failure.get('exception')!r}")
-        problems += [f"T8: {anomaly}" for anomaly in check_history(cluster.history.events)]
+        problems += [f"history: {anomaly}" for anomaly in check_history(cluster.history.events)]
         result.problems = list(dict.fromkeys(problems))
         result.counts = {**world.trace.counts, **cluster.monitor.counts}
     return result

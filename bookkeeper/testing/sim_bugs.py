@@ -1,4 +1,4 @@
-"""Bugs, planted to test the simulator (method T15): a simulator that does not find them is too weak.
+"""Bugs, planted to test the simulator: a simulator that does not find them is too weak.
 
 Each breaks one numbered rule, by replacing a piece of production code for as long as a world runs. No production code
 knows of them.

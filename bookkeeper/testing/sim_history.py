@@ -1,4 +1,4 @@
-"""What clients lived through, and whether a correct store could have given it to them (method T8).
+"""What clients lived through, and whether a correct store could have given it to them.
 
 Entry ids are explicit, so checking is a few passes over the events. An append whose outcome is unknown may be
 present or absent, but consistently.

@@ -2,6 +2,7 @@
 
 The numbered rules are the project's promises. A test says which of them it guards with
 ``@pytest.mark.rule("W1", ...)``; this reads the marks from the source, so that it needs no run.
+Comments, strings and pages cite the numbers: :func:`cited` finds where.
 """
 
 from __future__ import annotations
@@ -9,14 +10,21 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
+ROOT = TESTS.parent
+RULES = ROOT / "docs" / "rules.md"
 
+PACKAGES = ("bookkeeper", "journal_manager", "spark_wal", "examples", "benchmarks", "tests")
+PAGES = ("*.md", "docs/**/*.md", "changes/*.md", "tests/**/*.toml", "tests/simulation/seeds.txt")
 
-RULES = TESTS.parent / "docs" / "rules.md"
+NUMBER = re.compile(r"(?<![\w.%\\&#/-])[A-Z]\d{1,2}[a-z]?(?![\w/-]|\.\d)")
+OTHERS = frozenset(["V2", "V3", "S3"])
+"""What looks like a rule's number and is a name: the wire's dialects, a store of files."""
 
 
 def kept() -> dict[str, str]:
@@ -31,6 +39,31 @@ def guarded() -> dict[str, list[str]]:
         for rule, test in _marks(path):
             found[rule].append(f"{path.relative_to(TESTS)}::{test}")
     return found
+
+
+def cited() -> dict[str, list[str]]:
+    """Rule -> where comments, strings and pages name it, as path:line."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path, line, text in _texts():
+        for number in NUMBER.findall(text):
+            if number not in OTHERS:
+                found[number].append(f"{path.relative_to(ROOT)}:{line}")
+    return found
+
+
+def _texts() -> Iterator[tuple[Path, int, str]]:
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if path.stem.endswith("_pb2"):
+                continue
+            with path.open("rb") as source:
+                for token in tokenize.tokenize(source.readline):
+                    if tokenize.tok_name[token.type] in ("COMMENT", "STRING", "FSTRING_MIDDLE"):
+                        yield path, token.start[0], token.string
+    for pattern in PAGES:
+        for path in sorted(ROOT.glob(pattern)):
+            for at, line in enumerate(path.read_text().splitlines(), 1):
+                yield path, at, line
 
 
 def _marks(path: Path) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """What every journal backend must show. Inherit and give the fixture ``journal``.
 
-The promises J1..J8 are those of ``journal_manager.backend``; the marks name the numbered rules behind them.
+The promises J1 to J8 stand in docs/rules.md; a backend on ledgers keeps the rules C by them.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class JournalBackendContract:
 
     # -- J1: one writer --------------------------------------------------------------------------------
 
-    @pytest.mark.rule("C5", "C8")
+    @pytest.mark.rule("J1", "C5", "C8")
     async def test_j1_a_later_writer_fences_the_earlier_one_while_it_writes(self, journal: Journal) -> None:
         old = await journal.writer("old")
         segment = await old.start_segment(TxId(1), 1)
@@ -198,7 +198,7 @@ class JournalBackendContract:
         await new.ensure_owner()
         assert await txids(new) == [1]
 
-    @pytest.mark.rule("C5")
+    @pytest.mark.rule("J1", "C5")
     async def test_j1_a_writer_between_segments_cannot_begin_another(self, journal: Journal) -> None:
         old = await journal.writer("old")
         await write_segment(old, 1, 2)
@@ -209,7 +209,7 @@ class JournalBackendContract:
         await write_segment(new, 3, 4)
         assert await txids(new) == [1, 2, 3, 4]
 
-    @pytest.mark.rule("C5")
+    @pytest.mark.rule("J1", "C5")
     async def test_j1_contenders_get_distinct_rising_epochs(self, journal: Journal) -> None:
         await journal.writer("first")
         results = await asyncio.gather(*(journal.writer(f"w{i}") for i in range(5)), return_exceptions=True)
@@ -223,7 +223,7 @@ class JournalBackendContract:
 
     # -- J2: durable edits stay ------------------------------------------------------------------------
 
-    @pytest.mark.rule("C4", "C8")
+    @pytest.mark.rule("J2", "C4", "C8")
     async def test_j2_edits_of_a_writer_that_vanished_are_recovered(self, journal: Journal) -> None:
         old = await journal.writer()
         await write_segment(old, 1, 10, batches_of=3)
@@ -263,7 +263,7 @@ class JournalBackendContract:
 
     # -- J3: segments ----------------------------------------------------------------------------------
 
-    @pytest.mark.rule("C7")
+    @pytest.mark.rule("J3", "C7")
     async def test_j3_a_final_segment_keeps_its_ends(self, journal: Journal) -> None:
         writer = await journal.writer()
         segment = await writer.start_segment(TxId(1), 5)
@@ -310,7 +310,7 @@ class JournalBackendContract:
 
     # -- J4: reading -----------------------------------------------------------------------------------
 
-    @pytest.mark.rule("C4")
+    @pytest.mark.rule("J4", "C4")
     async def test_j4_reading_may_begin_at_any_edit(self, journal: Journal) -> None:
         writer = await journal.writer()
         for first in range(1, 31, 10):
@@ -325,7 +325,7 @@ class JournalBackendContract:
         assert await txids(reader, 31, 30) == []
         assert await txids(reader, 500) == []
 
-    @pytest.mark.rule("C4", "C7")
+    @pytest.mark.rule("J4", "C4", "C7")
     async def test_j4_an_end_that_is_not_there_is_a_gap(self, journal: Journal) -> None:
         writer = await journal.writer()
         await write_segment(writer, 1, 3)
@@ -345,7 +345,7 @@ class JournalBackendContract:
 
     # -- J5: recovery ----------------------------------------------------------------------------------
 
-    @pytest.mark.rule("C8")
+    @pytest.mark.rule("J5", "C8")
     async def test_j5_recovering_again_changes_nothing(self, journal: Journal) -> None:
         old = await journal.writer()
         segment = await old.start_segment(TxId(1), 1)
@@ -359,7 +359,7 @@ class JournalBackendContract:
 
     # -- J6: readers -----------------------------------------------------------------------------------
 
-    @pytest.mark.rule("C8")
+    @pytest.mark.rule("J6", "C8")
     async def test_j6_a_reader_disturbs_nobody(self, journal: Journal) -> None:
         writer = await journal.writer()
         segment = await writer.start_segment(TxId(1), 1)
@@ -373,7 +373,7 @@ class JournalBackendContract:
         assert await txids(reader) == [1, 2, 3]
         assert not {"append", "start_segment", "finalize_segment", "purge", "discard_segment"} & set(dir(reader))
 
-    @pytest.mark.rule("C4", "C8")
+    @pytest.mark.rule("J6", "C4", "C8")
     async def test_j6_a_tail_follows_rolls_and_takeovers(self, journal: Journal) -> None:
         log = await journal.log("one")
         await log.log(b"1")
@@ -401,7 +401,7 @@ class JournalBackendContract:
 
     # -- J7: purge -------------------------------------------------------------------------------------
 
-    @pytest.mark.rule("C6")
+    @pytest.mark.rule("J7", "C6")
     async def test_j7_purge_removes_whole_segments_and_never_the_newest(self, journal: Journal) -> None:
         writer = await journal.writer()
         for first in (1, 11, 21):

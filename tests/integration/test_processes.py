@@ -57,7 +57,7 @@ def absent(cluster: Bookies, ledger_id: int) -> list[list[str]]:
 # -- killed -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rule("F1", "W1", "D11")
+@pytest.mark.rule("F1", "W1", "W13")
 async def test_one_bookie_after_the_other_is_killed_under_load_and_the_caller_sees_nothing(cluster: Bookies) -> None:
     rng = random.Random(7)
     async with BookKeeper.connect(cluster.uri) as client:
@@ -97,7 +97,7 @@ async def test_all_bookies_are_killed_at_once_under_load_and_recovery_finds_all_
         assert shown["state"] == "CLOSED"
 
 
-@pytest.mark.rule("D11", "D12")
+@pytest.mark.rule("W13", "W14")
 async def test_with_one_of_three_lost_appends_go_on_and_new_ledgers_name_the_absent_one(cluster: Bookies) -> None:
     async with BookKeeper.connect(cluster.uri) as client:
         async with await client.create_ledger() as ledger, Load(ledger) as load:
@@ -167,7 +167,7 @@ async def test_with_all_bookies_gone_appends_end_within_their_time_with_the_reas
 # -- paused -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rule("D13")
+@pytest.mark.rule("W15")
 async def test_a_bookie_that_is_stopped_in_its_tracks_neither_blocks_nor_fails_appends(cluster: Bookies) -> None:
     async with BookKeeper.connect(cluster.uri) as client:
         async with await client.create_ledger() as ledger, Load(ledger) as load:
@@ -183,7 +183,7 @@ async def test_a_bookie_that_is_stopped_in_its_tracks_neither_blocks_nor_fails_a
             await check_all_there(reader, load.acked)
 
 
-@pytest.mark.rule("D13")
+@pytest.mark.rule("W15")
 async def test_a_ledger_is_closed_and_read_while_a_bookie_is_stopped(cluster: Bookies) -> None:
     async with BookKeeper.connect(cluster.uri) as client:
         async with await client.create_ledger() as ledger, Load(ledger) as load:

@@ -24,6 +24,7 @@ KEPT = [
 @pytest.mark.rule("W1", "W2", "W3", "W4", "W5", "W6", "W9", "R2", "R3", "R4", "R5", "R9", "R10", "R11", "R12", "R15")
 @pytest.mark.rule("L1", "L2", "L3", "M2", "M3", "M4", "M5", "B1", "B2", "B3", "B5", "K7", "K9", "K17")
 @pytest.mark.rule("V1", "V2", "V5", "V7", "A1", "A2", "A3", "A5", "B9", "K18", "K19", "K32", "Z6")
+@pytest.mark.rule("F1", "F2", "F3", "F4", "F5", "F6", "F8", "F9")
 @pytest.mark.parametrize(
     "first",
     [
@@ -38,7 +39,7 @@ def test_nothing_is_found(first: int) -> None:
         assert not result.problems, result.report()
 
 
-@pytest.mark.rule("M10", "M6", "G1")
+@pytest.mark.rule("M10", "M6", "G1", "F10")
 @pytest.mark.parametrize("first", range(FIRST_WITH_ROLLBACK, FIRST_WITH_ROLLBACK + 16, CHUNK))
 def test_nothing_is_found_where_metadata_are_put_back(first: int) -> None:
     for seed in range(first, first + CHUNK, 2):

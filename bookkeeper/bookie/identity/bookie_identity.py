@@ -1,4 +1,4 @@
-"""Whose directory this is: the bookie's id and port, chosen once (D18), and its cookie (K21).
+"""Whose directory this is: the bookie's id and port, chosen once, and its cookie (K21).
 
 The cookie is in every directory (``VERSION``) and in the metadata. It is made in three steps, each durable before the
 next, so that a crash between any two is finished by the next start:

@@ -2,7 +2,7 @@
 
 A bookie that refuses for want of room is alive, and to replace it would move its load to the next one, which then
 refuses, too (F11). So what it refused is sent again after a pause that grows; whether the bookie has failed is for the
-writer to say, by its progress (D13). Until the bookie has taken them the packets are held, also those of entries
+writer to say, by its progress (W15). Until the bookie has taken them the packets are held, also those of entries
 that others have confirmed.
 """
 

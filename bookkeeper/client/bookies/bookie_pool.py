@@ -1,7 +1,7 @@
 """Connections to bookies, made when needed and shared by all handles of one client.
 
 One per (bookie, dialect, purpose): adds, single reads and fences share ``Use.MAIN``; batch reads have their v2
-channel (D10) and explicit LACs their v3 one, which is the main one unless the client speaks v2. Replies of protocol v2
+channel and explicit LACs their v3 one, which is the main one unless the client speaks v2. Replies of protocol v2
 carry ledger and entry only: there the adds of a recovery have a connection of their own, lest they and those of a
 writer of the same ledger take each other's replies.
 

@@ -1,7 +1,7 @@
 """Who is there, and who is better left out for now.
 
 Keeps the lists of writable and read-only bookies fresh: by a watch, and on a timer, because watches are lost (Z5).
-When the metadata store is away the last lists stand. Quarantine is a preference (D11): a bookie that failed
+When the metadata store is away the last lists stand. Quarantine is a preference (W13): a bookie that failed
 is offered last for some time, and never withheld.
 """
 

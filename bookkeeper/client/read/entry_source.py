@@ -1,6 +1,6 @@
 """Reading runs of entries: the shell around ``EntryReader``.
 
-Runs are read in batches over a bookie's v2 channel, single entries over its main connection (D10). Every entry's
+Runs are read in batches over a bookie's v2 channel, single entries over its main connection. Every entry's
 digest and ids are checked before the machine hears of it (L5). A run is a future; nothing here is a task.
 """
 

@@ -125,7 +125,7 @@ class AppendFutures:
 
 
 def partial(first: int, first_unknown: int, error: BookKeeperError) -> PartialAppendError:
-    """D16: entries ``first .. first_unknown - 1`` of a call are durable, the others unknown."""
+    """W17: entries ``first .. first_unknown - 1`` of a call are durable, the others unknown."""
     known = tuple(range(first, first_unknown))
     text = f"{len(known)} of the entries are confirmed, from entry {first_unknown} on the outcome is unknown: {error}"
     failure = PartialAppendError(text, confirmed=known, first_unknown=first_unknown)

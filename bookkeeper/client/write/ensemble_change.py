@@ -113,7 +113,7 @@ async def _until_known(record: LedgerRecord) -> ChangeFailure | None:
 def choose_stand_ins(
     services: ClientServices, metadata: LedgerMetadata, failed: Collection[BookieId], avoided: Collection[BookieId] = ()
 ) -> Mapping[BookieId, BookieId]:
-    """Writable bookies outside the ensemble, those in quarantine last (D11)."""
+    """Writable bookies outside the ensemble, those in quarantine last (W13)."""
     watcher = services.watcher
     candidates = watcher.candidates()
     doubtful = [bookie for bookie in candidates if watcher.is_quarantined(bookie) or bookie in avoided]

@@ -1,4 +1,4 @@
-"""What a writer knows to be missing somewhere, and the mark it leaves (D12).
+"""What a writer knows to be missing somewhere, and the mark it leaves (W14).
 
 A bookie that was away while a ledger grew lacks what was confirmed without it. When it is back, or replaced, and once
 more at close, the ledger is entered into the cluster's list of under-replicated ledgers, in Apache BookKeeper's own

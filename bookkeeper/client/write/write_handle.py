@@ -183,7 +183,7 @@ class WriteHandle:
         Waits for room like append(); the whole run counts as one append, so it may exceed the bound by itself.
 
         Raises:
-            PartialAppendError: a part is confirmed, the rest unknown (D16): see its ``confirmed``, ``first_unknown``.
+            PartialAppendError: a part is confirmed, the rest unknown (W17): see its ``confirmed``, ``first_unknown``.
             LedgerFencedError, ...: as append, when none of them is confirmed.
         """
         self._require_here()

@@ -331,7 +331,7 @@ class WriterShell:
                     future.set_exception(fresh(error))
 
     def _publish_lac(self, turns: int) -> None:
-        """D14: tell bookies the last add confirmed, if nothing else is about to."""
+        """W16: tell bookies the last add confirmed, if nothing else is about to."""
         if turns > 1 and self.is_idle():
             self._loop.call_soon(self._publish_lac, turns - 1)
             return
@@ -491,7 +491,7 @@ class WriterShell:
         await self._mark_underreplicated()
 
     async def _mark_underreplicated(self) -> None:
-        """D12. What cannot be written while the ledger is open is written at its close."""
+        """W14. What cannot be written while the ledger is open is written at its close."""
         ledger, metadata = self.record.ledger_id, self.services.metadata
         try:
             await mark(metadata.store, metadata.paths.root, ledger, self.missing, self.services.seams.clock.wall_ms())

@@ -1,7 +1,7 @@
 """Which bookies a ledger gets: the interface, and what to do when there are too few.
 
 Candidates come in already shuffled, best first where someone knows better: chance is an argument. *Avoided* bookies
-(quarantined) come last: a preference, never a reason for "not enough bookies" (D11).
+(quarantined) come last: a preference, never a reason for "not enough bookies" (W13).
 """
 
 from __future__ import annotations

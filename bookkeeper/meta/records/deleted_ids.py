@@ -1,7 +1,7 @@
 """Which ledger ids were given out and deleted: none is ever given out again (M6), whoever chose it.
 
 Bookies hold the data of a deleted ledger until they collect it, and refuse its id from then on. So deleting a ledger
-leaves a mark, in the very transaction that removes its metadata; our own state beside the root (D4)::
+leaves a mark, in the very transaction that removes its metadata; our own state beside the root::
 
     <root>-py/deleted/<id / 2**26>/<id / 2**13>          8192 ids: those marked, as ranges: ``0-17,19``
     <root>-py/deleted/<id / 2**26>/<id / 2**13>/<rest>   one id, marked and not yet in the ranges

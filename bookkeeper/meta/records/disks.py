@@ -1,6 +1,6 @@
 """What the disk of a bookie had at least, kept where the disk cannot take it along (K32).
 
-Under ``disks/<bookie id>`` of our own state beside the root (D4), as JSON. A disk that is put back from an older copy
+Under ``disks/<bookie id>`` of our own state beside the root, as JSON. A disk that is put back from an older copy
 looks healthy; compared with this it does not. ``bk metadata copy`` takes it along, forgetting a bookie removes it.
 """
 

@@ -1,6 +1,6 @@
 """A cluster's metadata may move to another store; what is kept so that nobody mistakes the old place for the new one.
 
-All of it is our own state beside the root (D4), and written by copying.py:
+All of it is our own state beside the root, and written by copying.py:
 
 =============  ============================================================================================
 ``copied``     which copies led here, oldest first: an id each, and the source's transaction it included; and where

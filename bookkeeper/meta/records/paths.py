@@ -73,7 +73,7 @@ class Paths:
 
     @property
     def own_root(self) -> str:
-        """Our own state (D4)."""
+        """Our own state."""
         return f"{self.root}-py"
 
     def own(self, *parts: str) -> str:

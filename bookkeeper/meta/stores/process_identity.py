@@ -1,4 +1,4 @@
-"""Is the process that made a session still there? Answered by the kernel, on the machine both run on (D19)."""
+"""Is the process that made a session still there? Answered by the kernel, on the machine both run on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metadata store in a SQLite file, shared by the processes of one machine (D19).
+"""The metadata store in a SQLite file, shared by the processes of one machine.
 
 The file is :class:`~bookkeeper.meta.stores.sqlite_file.SqliteFile`, owned by a worker. This side keeps the session
 alive, turns what a look at the file found every 50 ms into callbacks, and begins a new session when one was lost.

@@ -1,6 +1,6 @@
 """Making the ZooKeeper client: identity, encryption, access lists; and what its errors and log lines become.
 
-* **X16, X58** The client writes requests into its log at level DEBUG, credentials and ledger passwords among them; such
+* **X58** The client writes requests into its log at level DEBUG, credentials and ledger passwords among them; such
   records never leave it. Warnings that repeat while a server is away come once in a while, with their number.
 * **X25, X26** With credentials the access list of every new node is the creator's own, which the service refuses to
   a session that it does not know: nothing is ever created open because an authentication failed.

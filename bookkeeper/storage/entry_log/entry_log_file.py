@@ -156,7 +156,7 @@ def usage_of(scan: Scan, usage: Usage) -> None:
 
 class EntryLogWriter:
     """Puts groups' records into the logs, in order. Owned by whoever writes the oldest group that is not there yet
-    (D7): the log's worker, the journal's while that has nothing, the loop while neither has."""
+    : the log's worker, the journal's while that has nothing, the loop while neither has."""
 
     def __init__(self, disk: Disk, directory: str, directory_id: int, boot: int) -> None:
         self._disk, self._directory = disk, directory

@@ -255,7 +255,7 @@ class GroupCommit:
             self.start()
 
     def _write_here(self) -> None:
-        """Make the next group durable on this thread, the loop's (D7), unless it is large, nobody waits, it needs a new
+        """Make the next group durable on this thread, the loop's, unless it is large, nobody waits, it needs a new
         file, or the log's worker has something."""
         self._busy = False
         if self.dead is not None:

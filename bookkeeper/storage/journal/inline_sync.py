@@ -1,4 +1,4 @@
-"""Whether a group is written on the loop's thread itself instead of the journal's worker (D7).
+"""Whether a group is written on the loop's thread itself instead of the journal's worker.
 
 Handing a group to a thread and its result back costs two wake-ups; where a sync takes a few dozen microseconds
 that is most of what an add takes. On a disk that is slower the loop must not wait. On one that is slow now and then

@@ -25,7 +25,7 @@ MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadLimits:
-    """Sizes in bytes (D21)."""
+    """Sizes in bytes."""
 
     inline_size: int = 128 * 1024
     """A file up to this goes into its journal record."""

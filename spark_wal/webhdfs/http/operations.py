@@ -483,7 +483,7 @@ OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     ("GET", "GETSTATUS"): _fs_status,
     ("GET", "GETDELEGATIONTOKEN"): _delegation_token,
 }
-"""What is done (D23)."""
+"""What is done."""
 
 UNSUPPORTED: Final[frozenset[tuple[str, str]]] = frozenset(
     [("GET", name) for name in (

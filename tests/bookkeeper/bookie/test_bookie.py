@@ -71,7 +71,7 @@ def test_no_add_is_answered_before_it_is_durable() -> None:
         stream.send(codec.encode_adds(3, L, 2, [b"p"] * 5, 0, 0, KEY, 3, txn_base=stream.txn_base)[0])
         await asyncio.sleep(10)
         assert (replies, got) == ([], [])
-        assert (await ask(connection, read(6))).entry is not None, "it is visible at once (D8)"
+        assert (await ask(connection, read(6))).entry is not None, "it is visible at once"
         house.node.thaw()
         await asyncio.sleep(1)
         assert (replies, got) == ([wire.AddReply(Status.OK, L, EntryId(1))], [(2, 5, Status.OK)])

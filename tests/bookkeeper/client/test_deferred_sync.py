@@ -50,7 +50,7 @@ def test_appends_are_flagged_and_only_force_moves_the_last_add_confirmed() -> No
             assert (await ledger.force(), ledger.last_add_confirmed, ledger.length) == (2, 2, 11)
             assert forces(cluster) == 3
             await asyncio.sleep(0.1)
-            assert all(bookie.lac(ledger.id) == 2 for bookie in cluster.bookies)  # published by itself (D14)
+            assert all(bookie.lac(ledger.id) == 2 for bookie in cluster.bookies)  # published by itself (W16)
         assert (ledger.metadata.last_entry, ledger.metadata.length) == (2, 11)
         assert payload_of(cluster["b1"].entries[ledger.id][2], password=b"pw") == b"three"
 

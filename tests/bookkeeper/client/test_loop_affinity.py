@@ -125,6 +125,7 @@ bk.close()
 """
 
 
+@pytest.mark.rule("P9")
 def test_a_forked_child_is_told_to_connect_for_itself(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(

@@ -96,7 +96,7 @@ def test_a_bookie_killed_during_appends_is_replaced_and_the_caller_sees_nothing(
     SimCluster(seed, bookies=4).run(story)
 
 
-@pytest.mark.rule("D11", "D12")
+@pytest.mark.rule("W13", "W14")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_with_no_spare_appends_go_on_and_a_returning_bookie_with_its_data_gets_entries_again(seed: int) -> None:
     async def story(cluster: SimCluster) -> None:
@@ -118,7 +118,7 @@ def test_with_no_spare_appends_go_on_and_a_returning_bookie_with_its_data_gets_e
     SimCluster(seed).run(story)
 
 
-@pytest.mark.rule("D13")
+@pytest.mark.rule("W15")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_frozen_bookie_neither_blocks_the_appender_nor_fails_the_ledger(seed: int) -> None:
     async def story(cluster: SimCluster) -> None:

@@ -24,6 +24,7 @@ async def test_what_a_task_raises_reaches_its_owner() -> None:
     assert [str(error) for error in errors] == ["no"]
 
 
+@pytest.mark.rule("P7")
 async def test_without_an_owner_who_listens_it_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def fail() -> None:
         raise ValueError("no")

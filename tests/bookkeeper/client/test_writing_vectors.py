@@ -96,7 +96,7 @@ def test_advanced_adds_are_those_of_apaches_client_but_lengths_count_in_the_orde
     ScriptedCluster().run(story)
 
 
-@pytest.mark.rule("D14")
+@pytest.mark.rule("W16")
 def test_plain_adds_and_the_explicit_last_add_confirmed_are_those_of_apaches_client() -> None:
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk:

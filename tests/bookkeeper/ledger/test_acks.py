@@ -13,7 +13,7 @@ from tests.bookkeeper.ledger.test_quorum import shapes
 RUNS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)), max_size=12)
 
 
-@pytest.mark.rule("D15")
+@pytest.mark.rule("W1")
 @given(spec=st.sampled_from(list(shapes(5))), data=st.data(), runs=RUNS, start=st.integers(0, 10))
 def test_runs_in_any_order_are_remembered_like_a_set(
     spec: QuorumSpec, data: st.DataObject, runs: list[tuple[int, int]], start: int
@@ -33,7 +33,7 @@ def test_runs_in_any_order_are_remembered_like_a_set(
     assert {e for e in missing if e in held} == {e for e in held if e <= 45} - seen
 
 
-@pytest.mark.rule("D15")
+@pytest.mark.rule("W1")
 def test_acks_in_order_leave_nothing_but_a_number() -> None:
     acks = Acks(QuorumSpec(ensemble_size=3, write_quorum=3, ack_quorum=2), 0, 0)
     for n in range(1000):
@@ -41,7 +41,7 @@ def test_acks_in_order_leave_nothing_but_a_number() -> None:
     assert (acks.mark, acks._ahead) == (1000, [])
 
 
-@pytest.mark.rule("D15")
+@pytest.mark.rule("W1")
 def test_striped_acks_in_order_leave_nothing_but_a_number() -> None:
     spec = QuorumSpec(ensemble_size=5, write_quorum=2, ack_quorum=2)
     acks = Acks(spec, 3, 0)

@@ -88,7 +88,7 @@ def test_absence_is_proved_when_the_others_are_no_ack_quorum(spec: QuorumSpec) -
         assert spec.proves_absence(negatives) == (not others_could_be_an_ack_quorum)
 
 
-@pytest.mark.rule("D11")
+@pytest.mark.rule("W13")
 @pytest.mark.parametrize("spec", list(shapes(5)), ids=str)
 def test_alive_bookies_can_acknowledge_if_each_write_set_has_an_ack_quorum_of_them(spec: QuorumSpec) -> None:
     ensemble = BOOKIES[: spec.ensemble_size]
@@ -100,7 +100,7 @@ def test_alive_bookies_can_acknowledge_if_each_write_set_has_an_ack_quorum_of_th
         assert spec.can_acknowledge(alive, ensemble) == by_definition
 
 
-@pytest.mark.rule("W1", "D15")
+@pytest.mark.rule("W1")
 @given(data=st.data(), spec=st.sampled_from(list(shapes(5))))
 def test_acknowledged_below_counts_like_one_entry_at_a_time(data: st.DataObject, spec: QuorumSpec) -> None:
     first = data.draw(st.integers(0, 10))

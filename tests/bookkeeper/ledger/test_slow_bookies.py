@@ -17,7 +17,7 @@ def members() -> list[EnsembleMember]:
     return [EnsembleMember(bookie, p, Acks(SPEC, p, 0), 0.0) for p, bookie in enumerate(bookies("b1 b2 b3"))]
 
 
-@pytest.mark.rule("D13")
+@pytest.mark.rule("W15")
 def test_who_stands_still_while_others_progress_is_suspected_first_and_named_later() -> None:
     slow_bookies, (b1, b2, b3) = SlowBookies(stall_ms=500, trail_bytes_max=1000), members()
     for member in (b1, b2):
@@ -30,13 +30,13 @@ def test_who_stands_still_while_others_progress_is_suspected_first_and_named_lat
     assert slow_bookies.hanging([b1, b2, b3], 10, 0.7) == []
 
 
-@pytest.mark.rule("D13")
+@pytest.mark.rule("W15")
 def test_nobody_hangs_when_everybody_stands_still() -> None:
     slow_bookies, all_seats = SlowBookies(stall_ms=500, trail_bytes_max=1000), members()
     assert [slow_bookies.hanging(all_seats, 10, now) for now in (1.0, 2.0, 3.0)] == [[], [], []]
 
 
-@pytest.mark.rule("D13")
+@pytest.mark.rule("W15")
 def test_who_holds_up_the_others_is_measured_alone() -> None:
     slow_bookies, (b1, b2, b3) = SlowBookies(stall_ms=500, trail_bytes_max=1280), members()
     for member in (b1, b2):
@@ -49,7 +49,7 @@ def test_who_holds_up_the_others_is_measured_alone() -> None:
     assert held_up == [[], [], [b3]]
 
 
-@pytest.mark.rule("D13")
+@pytest.mark.rule("W15")
 def test_who_trails_by_so_many_bytes_is_named() -> None:
     slow_bookies, (b1, b2, b3) = SlowBookies(stall_ms=500, trail_bytes_max=1280), members()
     for member in (b1, b2):

@@ -73,7 +73,7 @@ class _Ledger(RuleBasedStateMachine):
 
 
 class WriterAgainstTheWorld(_Ledger):
-    """W1-W6, W10b, D11-D13: failures, ensemble changes, no spare, returning and hung bookies; nobody recovers."""
+    """W1-W6, W10b, W13-W15: failures, ensemble changes, no spare, returning and hung bookies; nobody recovers."""
 
     @invariant()
     def w2_confirmed_in_order_and_once(self) -> None:
@@ -147,7 +147,7 @@ _SETTINGS = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 
-TestWriterAgainstTheWorld = pytest.mark.rule("W1", "W2", "W3", "W4", "W5", "W8", "W10b", "W12", "D11", "D13", "V1")(
+TestWriterAgainstTheWorld = pytest.mark.rule("W1", "W2", "W3", "W4", "W5", "W8", "W10b", "W12", "W13", "W15", "V1")(
     WriterAgainstTheWorld.TestCase
 )
 TestRecoveryAgainstTheWorld = pytest.mark.rule("R1", "R2", "R4", "R5", "R6", "R7", "R9", "R12", "R14", "V2")(

@@ -116,7 +116,7 @@ def test_a_later_entry_waits_for_the_earlier_one(writer: LedgerWriter) -> None:
     assert confirmed(acks(writer, "0:b2")) == [0, 1]
 
 
-@pytest.mark.rule("W1", "D15")
+@pytest.mark.rule("W1")
 def test_quorums_of_different_pairs_are_seen_through_gaps(writer: LedgerWriter) -> None:
     add(writer, 6)
     assert confirmed(acks(writer, "0-1:b1 4-5:b1 0-3:b2 2-5:b3")) == [0, 1, 2, 3, 4, 5]
@@ -254,7 +254,7 @@ def test_failures_of_strangers_are_nothing_to_us(writer: LedgerWriter) -> None:
 # -- no spare ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rule("D11")
+@pytest.mark.rule("W13")
 def test_without_a_spare_appends_go_on_while_an_ack_quorum_answers(writer: LedgerWriter) -> None:
     add(writer)
     acks(writer, "0:b1 0:b3")
@@ -268,7 +268,7 @@ def test_without_a_spare_appends_go_on_while_an_ack_quorum_answers(writer: Ledge
     assert confirmed(acks(writer, "2:b2")) == []
 
 
-@pytest.mark.rule("D11", "W4")
+@pytest.mark.rule("W13", "W4")
 @pytest.mark.parametrize("reason", [ChangeFailure.NO_SPARE, ChangeFailure.STORE_AWAY])
 def test_confirms_are_held_for_the_change_and_not_for_a_spare(writer: LedgerWriter, reason: ChangeFailure) -> None:
     add(writer)
@@ -277,7 +277,7 @@ def test_confirms_are_held_for_the_change_and_not_for_a_spare(writer: LedgerWrit
     assert confirmed(writer.on_change_failed(reason, 0.0)) == [0]
 
 
-@pytest.mark.rule("D11")
+@pytest.mark.rule("W13")
 def test_the_ensemble_is_changed_when_a_spare_appears(writer: LedgerWriter) -> None:
     writer.on_bookie_failed(B2, LOST, 0.0)
     writer.on_change_failed(ChangeFailure.NO_SPARE, 0.0)
@@ -288,7 +288,7 @@ def test_the_ensemble_is_changed_when_a_spare_appears(writer: LedgerWriter) -> N
     assert writer.on_spares_changed(0.0) == []
 
 
-@pytest.mark.rule("D11")
+@pytest.mark.rule("W13")
 def test_a_change_is_tried_again_after_a_while(writer: LedgerWriter) -> None:
     writer.on_bookie_failed(B2, LOST, 0.0)
     assert writer.on_change_failed(ChangeFailure.STORE_AWAY, 5.0) == [WakeAt(6.0)]
@@ -296,7 +296,7 @@ def test_a_change_is_tried_again_after_a_while(writer: LedgerWriter) -> None:
     assert of(ChangeEnsemble, writer.on_tick(6.0)) == [ChangeEnsemble((B2,), (B1, B3), EntryId(0), 2)]
 
 
-@pytest.mark.rule("D11", "V1", "W6")
+@pytest.mark.rule("W13", "V1", "W6")
 def test_with_too_few_bookies_the_deadline_ends_the_handle(writer: LedgerWriter) -> None:
     add(writer, 2, now=1.0)
     acks(writer, "0:b1", now=1.0)
@@ -321,7 +321,7 @@ def test_with_too_few_bookies_the_deadline_ends_the_handle(writer: LedgerWriter)
 # -- it comes back -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rule("D12", "W10b")
+@pytest.mark.rule("W14", "W10b")
 def test_a_bookie_that_returns_gets_entries_again_and_what_it_missed_is_noted(writer: LedgerWriter) -> None:
     add(writer, 3)
     acks(writer, "0-2:b1 0-2:b3 0:b2")
@@ -370,7 +370,7 @@ def test_a_bookie_that_is_not_in_the_stored_fragment_stays_out(writer: LedgerWri
     assert writer.failed_bookies == (B2,)
 
 
-@pytest.mark.rule("W10b", "D12")
+@pytest.mark.rule("W10b", "W14")
 def test_a_return_during_a_change_waits_for_its_end(writer: LedgerWriter) -> None:
     add(writer)
     writer.on_bookie_failed(B2, LOST, 0.0)
@@ -392,7 +392,7 @@ def test_lost_again_during_the_change_means_to_check_again(writer: LedgerWriter)
 # -- it hangs ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rule("D13")
+@pytest.mark.rule("W15")
 def test_a_bookie_that_stands_still_while_others_progress_counts_as_failed(writer: LedgerWriter) -> None:
     add(writer, now=0.0)
     acks(writer, "0:b1 0:b3", now=0.01)
@@ -401,7 +401,7 @@ def test_a_bookie_that_stands_still_while_others_progress_counts_as_failed(write
     assert effects[:2] == [WatchIncarnation(B2), ChangeEnsemble((B2,), (B1, B3), EntryId(1), 1)]
 
 
-@pytest.mark.rule("D13")
+@pytest.mark.rule("W15")
 def test_a_process_that_was_paused_reads_its_mail_first(writer: LedgerWriter) -> None:
     add(writer, now=0.0)
     acks(writer, "0:b1 0:b3", now=0.01)
@@ -411,7 +411,7 @@ def test_a_process_that_was_paused_reads_its_mail_first(writer: LedgerWriter) ->
     assert writer.failed_bookies == ()
 
 
-@pytest.mark.rule("D13")
+@pytest.mark.rule("W15")
 def test_an_ack_clears_a_suspicion_so_a_later_pause_begins_with_reading_the_mail(writer: LedgerWriter) -> None:
     add(writer, 2, now=0.0)
     acks(writer, "0:b1 0:b3", now=0.01)
@@ -424,14 +424,14 @@ def test_an_ack_clears_a_suspicion_so_a_later_pause_begins_with_reading_the_mail
     assert of(WatchIncarnation, writer.on_tick(90.2)) == [WatchIncarnation(B2)]
 
 
-@pytest.mark.rule("D13")
+@pytest.mark.rule("W15")
 def test_when_nobody_progresses_nobody_is_blamed(writer: LedgerWriter) -> None:
     add(writer, now=0.0)
     for tick in range(1, 20):
         assert of(WatchIncarnation, writer.on_tick(tick / 2)) == []
 
 
-@pytest.mark.rule("D13")
+@pytest.mark.rule("W15")
 def test_an_idle_bookie_is_not_blamed_for_what_it_was_not_sent(writer: LedgerWriter) -> None:
     add(writer, now=0.0)
     acks(writer, "0:b1 0:b2 0:b3", now=0.1)
@@ -441,7 +441,7 @@ def test_an_idle_bookie_is_not_blamed_for_what_it_was_not_sent(writer: LedgerWri
     assert of(WatchIncarnation, writer.on_tick(100.3)) == []
 
 
-@pytest.mark.rule("D13")
+@pytest.mark.rule("W15")
 def test_a_bookie_that_trails_too_far_counts_as_failed() -> None:
     config = WriterConfig(trail_bytes_max=128_000)
     writer = LedgerWriter(LedgerMetadata.create(SPEC, (B1, B2, B3)), config)
@@ -545,7 +545,7 @@ def test_closing_waits_for_the_change_in_flight(writer: LedgerWriter) -> None:
     assert change(writer, 0, b2="b4") == [CloseMetadata(EntryId(-1), 0)]
 
 
-@pytest.mark.rule("D12", "R13")
+@pytest.mark.rule("W14", "R13")
 def test_at_close_what_the_failed_missed_is_noted(writer: LedgerWriter) -> None:
     add(writer, 2)
     acks(writer, "0:b2")
@@ -579,7 +579,7 @@ def test_a_ledger_that_ended_below_what_was_acknowledged_is_an_alarm(writer: Led
 # -- last add confirmed --------------------------------------------------------------------------------------
 
 
-@pytest.mark.rule("D14")
+@pytest.mark.rule("W16")
 def test_an_idle_writer_publishes_once_what_no_add_will_carry(writer: LedgerWriter) -> None:
     add(writer)
     assert writer.lac_to_publish() is None
@@ -619,7 +619,7 @@ def test_stand_ins_that_fail_at_once_are_not_tried_as_fast_as_the_store_can_writ
     assert any(isinstance(effect, ChangeEnsemble) for effect in writer.on_tick(1.1))
 
 
-@pytest.mark.rule("D13", "D12", "W8")
+@pytest.mark.rule("W15", "W14", "W8")
 def test_what_a_bookie_had_no_room_for_is_sent_again_as_far_as_it_is_kept(writer: LedgerWriter) -> None:
     add(writer, 10)
     acks(writer, "0-9:b1 0-3:b2 6-9:b3")

@@ -152,7 +152,7 @@ def test_a_force_without_an_answer_fails_at_its_time_limit(writer: LedgerWriter)
     assert writer.state is WriterState.OPEN
 
 
-@pytest.mark.rule("W11", "D13")
+@pytest.mark.rule("W11", "W15")
 def test_a_bookie_that_stands_still_ends_the_handle_only_after_the_time_of_an_append(writer: LedgerWriter) -> None:
     add(writer)
     acks(writer, "0:b1 0:b2", now=1.0)

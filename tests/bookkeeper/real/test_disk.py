@@ -12,6 +12,7 @@ import pytest
 from bookkeeper.real.disk import PosixDisk
 
 
+@pytest.mark.rule("P1")
 def test_files_are_read_and_written_at_offsets(tmp_path: Path) -> None:
     disk = PosixDisk()
     path = str(tmp_path / "file")
@@ -43,6 +44,7 @@ def test_errors_name_the_path(tmp_path: Path) -> None:
         file.pwrite(b"x", 0)
 
 
+@pytest.mark.rule("K24")
 def test_direct_files_take_aligned_blocks_and_read_anything(tmp_path: Path) -> None:
     file = PosixDisk().open(str(tmp_path / "file"), create=True, direct=True)
     block = mmap.mmap(-1, 8192)
@@ -55,6 +57,18 @@ def test_direct_files_take_aligned_blocks_and_read_anything(tmp_path: Path) -> N
     assert file.pread(10000, 4090) == (bytes(range(256)) * 32)[4090:]
     assert file.pread(10, 9000) == b""
     file.close()
+
+
+@pytest.mark.rule("K4")
+def test_missing_directories_are_made_from_the_top_and_each_parent_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, synced = PosixDisk(), list[tuple[str, bool]]()
+    below = tmp_path / "a" / "b"
+    monkeypatch.setattr(PosixDisk, "sync_directory", lambda self, path: synced.append((path, below.exists())))
+    disk.make_directories(str(below))
+    disk.make_directories(str(below))
+    assert synced == [(str(tmp_path), False), (str(tmp_path / "a"), True)]
 
 
 def test_directories_names_and_space(tmp_path: Path) -> None:

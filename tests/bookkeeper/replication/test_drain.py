@@ -197,7 +197,7 @@ def test_another_repairer_that_chose_a_drained_bookie_is_seen_in_the_next_pass()
     run(story, bookies=5)
 
 
-@pytest.mark.rule("A7", "D12")
+@pytest.mark.rule("A7", "W14")
 def test_a_mark_goes_when_the_ledger_is_whole_and_stays_with_a_reason_when_it_is_not() -> None:
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect() as bk:

@@ -21,7 +21,7 @@ async def marked(cluster: SimCluster, store: object, ledger: int, bookie: str) -
     await mark(store, "/ledgers", LedgerId(ledger), missing, 1)  # type: ignore[arg-type]
 
 
-@pytest.mark.rule("A7", "D12")
+@pytest.mark.rule("A7", "W14")
 def test_what_a_bookie_lacks_is_completed_where_it_is_and_then_the_mark_goes() -> None:
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect() as bk:

@@ -14,6 +14,7 @@ from bookkeeper.errors import (
     DirectoryLockedError,
     DiskFullError,
     DuplicateEntryError,
+    InvariantError,
     LedgerFencedError,
     NoSuchEntryError,
     NoSuchLedgerError,
@@ -330,9 +331,14 @@ def test_a_clean_stop_is_told_from_a_crash(disk: RecordingDisk) -> None:
     assert not engine.report.clean
 
 
+@pytest.mark.rule("P3")
 def test_a_blocking_close_needs_no_workers(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk)
     add(engine, 1, 0)
+    engine.when_durable(lambda error: None)
+    with pytest.raises(InvariantError, match="a worker is at work"):
+        engine.close_blocking()
+    workers.pump()
     engine.close_blocking()
     assert workers.jobs == [] and engine.state is EngineState.CLOSED
     engine, workers = open_engine(disk)

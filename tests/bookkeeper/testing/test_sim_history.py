@@ -1,4 +1,4 @@
-"""The history checker accepts what is legal and finds everything that is not (T8)."""
+"""The history checker accepts what is legal and finds everything that is not."""
 
 from __future__ import annotations
 

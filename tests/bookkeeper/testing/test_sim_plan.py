@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bookkeeper.testing.sim_plan import (
     DAMAGES,
     FAULTS,
@@ -27,6 +29,7 @@ def test_swarms_have_and_lack_every_fault_and_draw_every_shape() -> None:
     assert drawn == set(SHAPES)
 
 
+@pytest.mark.rule("F3")
 def test_no_more_is_destroyed_than_copies_allow() -> None:
     for seed in range(300):
         made = plan(seed)
@@ -41,6 +44,7 @@ def test_younger_faults_leave_the_first_worlds_as_they_are() -> None:
     assert not any({"reborn", "lose_bookie"} <= set(plan(seed).faults) for seed in range(600))
 
 
+@pytest.mark.rule("F3")
 def test_damage_comes_late_and_alone() -> None:
     """One bookie's copies at most are hurt: where files are damaged no bookie is lost besides (F3)."""
     assert not any(fault in plan(seed).faults for seed in range(FIRST_WITH_DAMAGE) for fault in DAMAGES)

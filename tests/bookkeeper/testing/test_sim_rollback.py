@@ -12,7 +12,7 @@ WITH_SURVIVORS = FIRST_WITH_ROLLBACK + 8
 """A world in which older metadata show some ledgers as they are, and a writer is at work."""
 
 
-@pytest.mark.rule("M10")
+@pytest.mark.rule("M10", "F10")
 def test_everybody_ends_nothing_is_dropped_and_after_acceptance_survivors_are_read() -> None:
     """No world put metadata back: that writers, readers and collectors notice it was only told in single stories."""
     result = run_seed(WITH_SURVIVORS)

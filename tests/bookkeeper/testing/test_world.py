@@ -86,6 +86,7 @@ def test_the_same_seed_gives_the_same_events_and_another_seed_others() -> None:
     assert chatter(1) != chatter(2)
 
 
+@pytest.mark.rule("P6")
 @pytest.mark.parametrize("hash_seed", ["0", "12345"])
 def test_the_trace_does_not_depend_on_how_strings_hash(hash_seed: str) -> None:
     script = "from tests.bookkeeper.testing.test_world import chatter; print(chatter(1))"

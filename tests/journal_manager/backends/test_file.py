@@ -29,7 +29,9 @@ class FileMachine(JournalMachine):
         return "file:///edits", {"files": SimDisk(Random(1)), "threads": False}
 
 
-TestFileMachine = pytest.mark.rule("C4", "C5", "C6", "C7", "C8")(FileMachine.TestCase)
+TestFileMachine = pytest.mark.rule("C4", "C5", "C6", "C7", "C8", "J1", "J2", "J3", "J4", "J6", "J7")(
+    FileMachine.TestCase
+)
 FileMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 
 

@@ -67,7 +67,7 @@ def crashed(disk: SimDisk, story: Story, operations: int) -> bool:
     return False
 
 
-@pytest.mark.rule("C4", "C7", "C8", "K1", "K2", "K3")
+@pytest.mark.rule("C4", "C7", "C8", "K1", "K2", "K3", "J2", "J5")
 @pytest.mark.parametrize("keep", [None, 0.0, 0.5], ids=["process", "nothing", "half"])
 def test_any_crash_of_a_writer_and_of_the_next_ones_recovery(keep: float | None) -> None:
     images = 0
@@ -89,7 +89,7 @@ def test_any_crash_of_a_writer_and_of_the_next_ones_recovery(keep: float | None)
     assert images > 300
 
 
-@pytest.mark.rule("K23")
+@pytest.mark.rule("K23", "J8")
 @pytest.mark.parametrize("operation", ["pwrite", "sync", "rename", "sync_directory", "open", "unlink"])
 def test_any_failing_operation_leaves_a_journal_that_opens_once_the_fault_is_gone(operation: str) -> None:
     for after in range(60):

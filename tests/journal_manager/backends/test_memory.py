@@ -25,5 +25,7 @@ class MemoryMachine(JournalMachine):
         return "mem:edits", {"hub": MemoryHub()}
 
 
-TestMemoryMachine = pytest.mark.rule("C4", "C5", "C6", "C7", "C8")(MemoryMachine.TestCase)
+TestMemoryMachine = pytest.mark.rule("C4", "C5", "C6", "C7", "C8", "J1", "J2", "J3", "J4", "J6", "J7")(
+    MemoryMachine.TestCase
+)
 MemoryMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)

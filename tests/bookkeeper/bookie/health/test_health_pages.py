@@ -67,7 +67,7 @@ def test_metrics_are_in_prometheus_text(server: HealthServer) -> None:
     assert "bookie_writable 1.0" in body
 
 
-@pytest.mark.rule("X49", "X53")
+@pytest.mark.rule("X49", "X53", "X50", "X47")
 def test_everything_else_is_refused_without_an_echo(server: HealthServer) -> None:
     for path in ("/", "/secret", "/metrics/../etc/passwd"):
         status, body = get(server, path)

@@ -41,7 +41,7 @@ async def marked(bk: BookKeeper, ledger_id: LedgerId) -> list[BookieId]:
         return []
 
 
-@pytest.mark.rule("D13", "W8")
+@pytest.mark.rule("W15", "W8")
 @pytest.mark.parametrize("shape", [(3, 3, 2), (4, 3, 2)], ids=str)
 @pytest.mark.parametrize("crowded", [1, 4])
 def test_bookies_without_room_for_a_moment_get_everything_and_keep_their_places(
@@ -77,7 +77,7 @@ def test_bookies_without_room_for_a_moment_get_everything_and_keep_their_places(
     cluster.run(story)
 
 
-@pytest.mark.rule("D13")
+@pytest.mark.rule("W15")
 def test_one_that_never_has_room_while_others_progress_has_failed_after_the_stall_time() -> None:
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk:
@@ -97,7 +97,7 @@ def test_one_that_never_has_room_while_others_progress_has_failed_after_the_stal
     ScriptedCluster(bookies=4).run(story)
 
 
-@pytest.mark.rule("D12", "D13")
+@pytest.mark.rule("W14", "W15")
 def test_what_was_refused_and_not_sent_again_by_the_close_is_noted_as_missing() -> None:
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk:
@@ -120,7 +120,7 @@ class LateRefusal(ScriptedBookie):
         return super().add_status(ledger_id, key, entry_id)
 
 
-@pytest.mark.rule("W12", "D12")
+@pytest.mark.rule("W12", "W14")
 @pytest.mark.parametrize("shape", [(3, 3, 2), (3, 2, 1)], ids=str)
 def test_a_refusal_that_comes_after_the_confirm_holds_no_packets(shape: tuple[int, int, int]) -> None:
     ensemble, write_quorum, ack_quorum = shape

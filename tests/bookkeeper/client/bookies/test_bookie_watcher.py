@@ -78,7 +78,7 @@ def test_candidates_come_in_any_order_and_those_in_quarantine_last_for_a_while()
     in_a_world(story)
 
 
-@pytest.mark.rule("D11")
+@pytest.mark.rule("W13")
 def test_quarantine_never_withholds_anyone() -> None:
     async def story(directory: Directory, watcher: BookieWatcher) -> AsyncIterator[None]:
         for bookie in watcher.writable:

@@ -14,7 +14,7 @@ from bookkeeper.wire import ReadEntry, Reply, Request
 from tests.bookkeeper.client.scripted import ScriptedBookie, ScriptedCluster
 
 
-@pytest.mark.rule("W10b", "D12")
+@pytest.mark.rule("W10b", "W14")
 def test_a_bookie_that_comes_back_gets_entries_from_then_on_after_its_life_was_checked() -> None:
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk, await bk.create_ledger() as ledger:

@@ -134,7 +134,7 @@ def test_read_last_add_confirmed_asks_those_who_know() -> None:
             async with await other.open_ledger(ledger.id, recovery=False) as reader:
                 await ledger.append_many([b"b"] * 9)
                 await asyncio.sleep(0.1)
-                assert await reader.read_last_add_confirmed() == 9  # by an explicit one (D14)
+                assert await reader.read_last_add_confirmed() == 9  # by an explicit one (W16)
                 cluster["b1"].silent = True
                 await ledger.append(b"c")
                 await asyncio.sleep(0.1)

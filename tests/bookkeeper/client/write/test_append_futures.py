@@ -23,7 +23,7 @@ def futures(count: int) -> list[asyncio.Future[Any]]:
     return [asyncio.get_running_loop().create_future() for _ in range(count)]
 
 
-@pytest.mark.rule("W2")
+@pytest.mark.rule("W2", "P5")
 async def test_each_gets_its_id_and_a_run_its_range_in_order() -> None:
     append_futures = AppendFutures()
     one, two, run, everything = futures(4)
@@ -50,7 +50,7 @@ async def test_a_cancelled_future_is_stepped_over() -> None:
     assert second.result() == 1
 
 
-@pytest.mark.rule("D16", "W6")
+@pytest.mark.rule("W17", "W6")
 async def test_a_failure_reaches_all_in_order_and_a_run_of_which_a_part_is_confirmed_says_so() -> None:
     append_futures = AppendFutures()
     run, single, cancelled = futures(3)

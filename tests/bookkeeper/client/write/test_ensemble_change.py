@@ -17,7 +17,7 @@ from bookkeeper.wire import Status
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedBookie, ScriptedCluster
 
 
-@pytest.mark.rule("D11")
+@pytest.mark.rule("W13")
 def test_without_a_spare_appends_go_on_with_the_ack_quorum_and_the_absent_copy_is_marked_at_close() -> None:
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk, await bk.create_ledger() as ledger:
@@ -36,7 +36,7 @@ def test_without_a_spare_appends_go_on_with_the_ack_quorum_and_the_absent_copy_i
     ScriptedCluster().run(story)
 
 
-@pytest.mark.rule("D11")
+@pytest.mark.rule("W13")
 def test_a_spare_that_appears_later_takes_the_place() -> None:
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk, await bk.create_ledger() as ledger:

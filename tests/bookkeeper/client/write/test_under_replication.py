@@ -45,7 +45,7 @@ def test_ranges_are_noted_once_and_told_in_words() -> None:
     assert found and not MissingCopies()
 
 
-@pytest.mark.rule("D12")
+@pytest.mark.rule("W14")
 async def test_a_second_mark_adds_to_the_first_and_a_repeated_one_writes_nothing() -> None:
     store = MemoryCluster().connect()
     path = mark_path("/ledgers", LedgerId(5))
@@ -57,7 +57,7 @@ async def test_a_second_mark_adds_to_the_first_and_a_repeated_one_writes_nothing
     assert found.value == b'replica: "b1"\nreplica: "b2"\nctime: 3\n' and found.version == 1
 
 
-@pytest.mark.rule("D12")
+@pytest.mark.rule("W14")
 @pytest.mark.parametrize("store_away", [False, True])
 def test_what_a_returned_bookie_missed_is_marked_at_once_lest_the_writer_dies(store_away: bool) -> None:
     async def story(cluster: ScriptedCluster) -> None:

@@ -158,7 +158,7 @@ def test_those_who_waited_for_room_are_sent_in_their_order() -> None:
     ScriptedCluster().run(story)
 
 
-@pytest.mark.rule("D16")
+@pytest.mark.rule("W17")
 def test_a_run_that_ends_partly_done_tells_which_part_is() -> None:
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk:

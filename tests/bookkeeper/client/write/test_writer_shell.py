@@ -86,7 +86,7 @@ def test_with_all_bookies_gone_appends_end_within_the_time_limit_and_say_why() -
     ScriptedCluster().run(story)
 
 
-@pytest.mark.rule("D13")
+@pytest.mark.rule("W15")
 def test_a_bookie_that_hangs_neither_blocks_the_appender_nor_fails_the_ledger() -> None:
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk, await bk.create_ledger() as ledger:
@@ -139,7 +139,7 @@ def test_every_digest_and_both_protocols(digest: str, protocol: str) -> None:
     ScriptedCluster().run(story)
 
 
-@pytest.mark.rule("D14")
+@pytest.mark.rule("W16")
 @pytest.mark.parametrize("protocol", ["v2", "v3"])
 def test_an_idle_writer_tells_the_last_add_confirmed_without_another_add(protocol: str) -> None:
     async def story(cluster: ScriptedCluster) -> None:
@@ -152,7 +152,7 @@ def test_an_idle_writer_tells_the_last_add_confirmed_without_another_add(protoco
     ScriptedCluster().run(story)
 
 
-@pytest.mark.rule("D14")
+@pytest.mark.rule("W16")
 def test_a_writer_that_goes_on_at_once_sends_no_explicit_last_add_confirmed_in_between() -> None:
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk, await bk.create_ledger() as ledger:
@@ -165,7 +165,7 @@ def test_a_writer_that_goes_on_at_once_sends_no_explicit_last_add_confirmed_in_b
     ScriptedCluster().run(story)
 
 
-@pytest.mark.rule("D14")
+@pytest.mark.rule("W16")
 def test_a_writer_that_may_wait_tells_the_last_add_confirmed_once_in_a_while() -> None:
     async def story(cluster: ScriptedCluster) -> None:
         def told() -> list[int]:

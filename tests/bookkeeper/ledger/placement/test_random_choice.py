@@ -25,7 +25,7 @@ def test_the_first_candidates_are_taken() -> None:
     assert POLICY.new_ensemble(SPEC, bookies("b1 b1 b2 b2 b3")) == bookies("b1 b2 b3")
 
 
-@pytest.mark.rule("D11")
+@pytest.mark.rule("W13")
 def test_avoided_bookies_come_last_but_they_do_come() -> None:
     assert POLICY.new_ensemble(SPEC, UP, avoided=bookies("b1 b2")) == bookies("b3 b4 b5")
     assert POLICY.new_ensemble(SPEC, UP[:3], avoided=bookies("b1 b2")) == bookies("b3 b1 b2")

@@ -46,5 +46,7 @@ class LedgerMachine(JournalMachine):
         return "bk:edits", {"client": Cluster().client()}
 
 
-TestLedgerMachine = pytest.mark.rule("C4", "C5", "C6", "C7", "C8")(LedgerMachine.TestCase)
+TestLedgerMachine = pytest.mark.rule("C4", "C5", "C6", "C7", "C8", "J1", "J2", "J3", "J4", "J6", "J7")(
+    LedgerMachine.TestCase
+)
 LedgerMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
