@@ -13,9 +13,8 @@ engine's. Each request gets exactly one reply (B13), some at once, some when the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import islice
-from struct import Struct
 from typing import Final, Protocol
 
 from bookkeeper import wire
@@ -29,8 +28,9 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
 )
 from bookkeeper.ids import NO_ENTRY, EntryId, IdRanges, LedgerId
-from bookkeeper.storage.engine import AvailabilityRun, Engine, PackedEntries
+from bookkeeper.storage.engine import Engine, PackedEntries
 from bookkeeper.wire import Status
+from bookkeeper.wire.availability import GROUP, HEADER, encode_availability
 
 log = logging.getLogger(__name__)
 
@@ -42,9 +42,6 @@ AUTH_DISABLED: Final = "AuthDisabledPlugin"
 
 BATCH_OVERHEAD: Final = 24 + 8 + 4
 """Bytes of a batch reply that count against the size asked for before its first entry."""
-
-_AVAILABILITY_HEADER = Struct(">ii56x")
-_AVAILABILITY_GROUP = Struct(">qqii")
 
 
 class Timer(Protocol):
@@ -329,14 +326,14 @@ class Bookie:
             return
         reply(wire.ListReply(Status.OK, request.ledger_id, body))
 
-    def _listed(self, ledger_id: LedgerId) -> Sequence[AvailabilityRun]:
+    def _listed(self, ledger_id: LedgerId) -> Iterable[tuple[int, int]]:
+        """(first, last) of each run of entries; of a negative id, the ledgers that it asks for."""
         if ledger_id >= 0:
-            return self.engine.entries(ledger_id)
+            return ((run.first, run.first + run.count - 1) for run in self.engine.entries(ledger_id))
         start, dropped = wire.asked_ledgers(ledger_id)
         ids = self.engine.dropped if dropped else IdRanges((held, held) for held in sorted(self.engine.ledgers()))
-        most = (self._frame_max - 64 - _AVAILABILITY_HEADER.size) // _AVAILABILITY_GROUP.size
-        runs = ((max(first, start), last) for first, last in ids if last >= start)
-        return [AvailabilityRun(EntryId(first), last - first + 1) for first, last in islice(runs, most)]
+        most = (self._frame_max - 64 - HEADER.size) // GROUP.size
+        return islice(((max(first, start), last) for first, last in ids if last >= start), most)
 
     # -- inside -------------------------------------------------------------------------------------------
 
@@ -421,20 +418,3 @@ class _LongPoll:
             if not waiting:
                 del bookie._wake_on_fence[request.ledger_id]
         return reply
-
-
-def encode_availability(runs: Sequence[AvailabilityRun]) -> bytes:
-    """Which entries are here, as GET_LIST_OF_ENTRIES_OF_LEDGER answers it: one group per run of entries.
-
-    ::
-
-        [version i32 = 0][groups i32][56 zeros] then per group [first i64][last start i64][size i32][period i32]
-    """
-    groups = []
-    for run in runs:
-        first, left = run.first, run.count
-        while left > 0:  # a size has 31 bits
-            size = min(left, 0x7FFF_FFFF)
-            groups.append(_AVAILABILITY_GROUP.pack(first, first, size, 0))
-            first, left = EntryId(first + size), left - size
-    return _AVAILABILITY_HEADER.pack(0, len(groups)) + b"".join(groups)

@@ -28,7 +28,7 @@ from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.connections.admission import Admission
 from bookkeeper.bookie.connections.early_listener import EarlyListener
 from bookkeeper.bookie.connections.server import Connections
-from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector, check_metadata, new_beacon
+from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
 from bookkeeper.bookie.health.health import BookieHealth, health, liveness, readiness
 from bookkeeper.bookie.health.health_server import HealthServer
 from bookkeeper.bookie.identity.bookie_identity import (
@@ -54,6 +54,7 @@ from bookkeeper.bookie.identity.disk_identity import (
     write_disk_identity,
 )
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
+from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.bookie.identity.stale_adds import StaleAdds
 from bookkeeper.bookie.identity.suspect_ledgers import SuspectLedgers
 from bookkeeper.errors import (
@@ -120,6 +121,7 @@ class BookieServer:
         self._state_changed = asyncio.Event()
         self._failure: asyncio.Future[str] | None = None
         self._garbage: GarbageCollector | None = None
+        self._seen_metadata: SeenMetadata | None = None
         self._disk_identity: DiskIdentity | None = None
         self._stale_adds: StaleAdds | None = None
         self._completion: Completion | None = None
@@ -205,9 +207,8 @@ class BookieServer:
         await self._bind(identity)
         chosen = self._identify(identity)
         refuse_strangers(disk, self._cookie, self._directories)
-        await check_metadata(self._metadata, disk, config.directory)
-        beacon = new_beacon(self._metadata, disk, config, self.bookie_id)
-        await beacon.check()
+        self._seen_metadata = seen = SeenMetadata(self._metadata, disk, config.directory, self.bookie_id)
+        await seen.check()
         self.first_start = await self._settle_cookie(chosen)
         self._publisher = ProgressPublisher(self._metadata, self.bookie_id, self._seams.rng)
         await self._publisher.look()
@@ -231,7 +232,7 @@ class BookieServer:
         self._running = True
         self._session_watch = self._metadata.store.on_session(self._on_session)
         self._on_session(self._metadata.store.session)
-        self._garbage = GarbageCollector(self.engine, self._metadata, config, self._seams, self.metrics, beacon)
+        self._garbage = GarbageCollector(self.engine, self._metadata, config, self._seams, self.metrics, seen)
         stale_adds, completion = self._stale_adds, self._completion
         assert stale_adds is not None and completion is not None, "it serves"
         limbo = SuspectLedgers(
@@ -240,7 +241,7 @@ class BookieServer:
         present = RollbackWatch(self._metadata.store, self._metadata.present, self._on_rollback)
         tell = self._publisher.run(self.engine, lambda: stale_adds.highest, self._superseded)
         works = (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), stale_adds.run())
-        for work in (*works, tell, present.run(), beacon.run(self._garbage.remember)):
+        for work in (*works, tell, present.run(), seen.counter.run(seen.remember)):
             self._tasks.append(asyncio.create_task(work))
         if self._security is not None:
             self._tasks.append(asyncio.create_task(self._security.run(self._seams.clock.wall_ms)))
@@ -586,8 +587,8 @@ class BookieServer:
         self._state_changed.set()
 
     def _on_rollback(self, alarm: MetadataError) -> None:
-        assert self._garbage is not None, "it runs"
-        self._garbage.remember()
+        assert self._seen_metadata is not None, "it runs"
+        self._seen_metadata.remember()
         log.critical(
             "bookie %s serves what it has, and drops nothing any more: %s. It is registered again when it is started "
             "with metadata that are whole, or that an operator has accepted (bk metadata accept-rollback)",
@@ -645,9 +646,9 @@ class BookieServer:
             await self._completion.close()
         assert self._connections is not None
         assert self._early_listener is not None
-        if self._garbage is not None:
+        if self._garbage is not None and self._seen_metadata is not None:
             with contextlib.suppress(OSError):  # what was noted last stands
-                self._garbage.remember()
+                self._seen_metadata.remember()
         if self._registration is not None:
             await self._registration.unregister()
         self._early_listener.close()

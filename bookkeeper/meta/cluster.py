@@ -24,6 +24,7 @@ from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.ledgers import Ledgers
 from bookkeeper.meta.records.lineage import Lineage
 from bookkeeper.meta.records.paths import DEFAULT_ROOT, Paths
+from bookkeeper.meta.records.under_replication import UnderReplication
 from bookkeeper.meta.rollback import RollbackCheck
 from bookkeeper.meta.store import Create, MetadataStore, parent_of, settled_create
 from bookkeeper.meta.stores import access_list
@@ -43,6 +44,7 @@ class Metadata:
         self.bookies = Bookies(store, paths, self.cookies)
         self.disks = Disks(store, paths)
         self.ledgers = Ledgers(store, paths, layout, seams.rng)
+        self.under_replication = UnderReplication(store, paths)
         self.present = RollbackCheck(store, paths)
         """Whether these metadata are still those that this process began with, or later ones (M10)."""
         self.repairs: dict[LedgerId, str] = {}

@@ -38,7 +38,7 @@ GLANCE_S: Final = 0.25
 """Between two glances at what the store has found by itself, which ask nothing of it."""
 
 BEACON_S: Final = 60.0
-"""Between two counts of a beacon."""
+"""Between two counts."""
 
 _log = logging.getLogger(__name__)
 _log.addHandler(logging.NullHandler())
@@ -54,7 +54,7 @@ class RollbackCheck:
         """The moves from store to store, and the accepted losses, that led to what this process saw at its start."""
         self.alarm: MetadataError | None = None
         """Once found, it stays: whoever reads or writes here believes nothing any more."""
-        self.beacon: RollbackCounter | None = None
+        self.counter: RollbackCounter | None = None
         """This process's own count, if it has one."""
 
     async def check(self) -> None:
@@ -88,8 +88,8 @@ class RollbackCheck:
         counted: for decisions that destroy. What was read before this is not older than anything that was seen."""
         await self._store.check_not_rolled_back(self._store.last_transaction)
         await self.check()
-        if self.beacon is not None:
-            await self.beacon.check()
+        if self.counter is not None:
+            await self.counter.check()
 
 
 class RollbackCounter:

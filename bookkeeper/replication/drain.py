@@ -30,8 +30,8 @@ from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.replication.copies import Copy, copies_of
 from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
-from bookkeeper.replication.marks import repair_lock
 from bookkeeper.replication.repair import RepairContext, digest_of
+from bookkeeper.replication.repair_lock import repair_lock
 from bookkeeper.replication.replace import replace_copy
 from bookkeeper.replication.throttle import Throttle
 from bookkeeper.replication.tidy import TidiedMark, tidy_marks

@@ -22,8 +22,8 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.replication.copies import PartialCopy, copy_at
-from bookkeeper.replication.marks import repair_lock
 from bookkeeper.replication.repair import RepairContext, bring
+from bookkeeper.replication.repair_lock import repair_lock
 from bookkeeper.replication.throttle import Throttle
 from bookkeeper.seams import Net, Seams
 

@@ -36,7 +36,7 @@ from bookkeeper.meta.records.bookies import Incarnation
 from bookkeeper.replication import fragment as fragment_machine
 from bookkeeper.replication.copies import Copy
 from bookkeeper.replication.fragment import CopyConfig, CopyFinished, CopyOutcome, FragmentCopy
-from bookkeeper.replication.marks import holds_lock
+from bookkeeper.replication.repair_lock import holds_lock
 from bookkeeper.replication.throttle import Throttle
 from bookkeeper.wire import AddEntry, BatchRead, BatchReply, ListEntries, ListReply, ReadEntry, Reply, Request
 from bookkeeper.wire.availability import HeldEntries, decode_availability

@@ -16,8 +16,8 @@ from bookkeeper.errors import IllegalOperationError, MetadataConflictError, NotE
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.replication.copies import Copy, copies_of
 from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
-from bookkeeper.replication.marks import repair_lock
 from bookkeeper.replication.repair import RepairContext, RepairResult, bring
+from bookkeeper.replication.repair_lock import repair_lock
 from bookkeeper.replication.throttle import Throttle
 
 _log = logging.getLogger(__name__)

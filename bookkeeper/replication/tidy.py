@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from bookkeeper.client.ledgers.ledger_record import LedgerRecord
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.meta.records.under_replication import UnderReplicationMark
 from bookkeeper.replication.check import IncompleteCopy, incomplete_copies
-from bookkeeper.replication.marks import UnderReplicationMark, marked_ledgers, read_mark, remove_mark, repair_lock
 from bookkeeper.replication.repair import RepairContext, bring
+from bookkeeper.replication.repair_lock import repair_lock
 
 _log = logging.getLogger(__name__)
 
@@ -42,9 +43,9 @@ async def tidy_marks(
     """
     metadata = shop.services.metadata
     found: list[TidiedMark] = []
-    async for ledger_id in marked_ledgers(metadata):
+    async for ledger_id in metadata.under_replication.ledgers():
         try:
-            mark = await read_mark(metadata, ledger_id)
+            mark = await metadata.under_replication.read(ledger_id)
             if mark is None or not (ledger_id in ledgers or set(mark.bookies) & set(bookies)):
                 continue
             async with repair_lock(metadata, ledger_id, owner) as holder:
@@ -67,7 +68,7 @@ async def tidy_mark(shop: RepairContext, mark: UnderReplicationMark) -> TidiedMa
     try:
         record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
     except NoSuchLedgerError:
-        removed = await remove_mark(services.metadata, mark)
+        removed = await services.metadata.under_replication.remove(mark)
         return TidiedMark(ledger_id, removed, "the ledger was deleted")
     lacking = await incomplete_copies(shop, record)
     if any(each.missing for each in lacking):
@@ -81,7 +82,7 @@ async def tidy_mark(shop: RepairContext, mark: UnderReplicationMark) -> TidiedMa
     await record.refresh()
     if record.versioned.version != verified:
         return TidiedMark(ledger_id, False, "its metadata changed while it was verified")
-    removed = await remove_mark(services.metadata, mark)
+    removed = await services.metadata.under_replication.remove(mark)
     return TidiedMark(ledger_id, removed, "every copy is whole" if removed else "it was marked again meanwhile")
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import bookkeeper.bookie.identity.completion as completion
-import bookkeeper.bookie.lifecycle as lifecycle
 import bookkeeper.client.ledgers.ledger_recovery as recover_shell
 import bookkeeper.ledger.recovery as recovery_machine
 import bookkeeper.meta.records.ledgers as ledgers
@@ -24,6 +23,7 @@ import bookkeeper.storage.start.replay as storage_start
 import bookkeeper.testing.sim_plan as sim_plan
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
+from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.bookie.identity.stale_adds import StaleAdds
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.write.write_handle import WriteHandle
@@ -639,7 +639,7 @@ def _rollback_ignored_at_start(patch: Patch) -> None:
     async def believed(*args: object) -> None:
         return
 
-    patch(lifecycle, "check_metadata", believed)
+    patch(SeenMetadata, "check", believed)
     patch(RollbackCounter, "check", believed)
 
 

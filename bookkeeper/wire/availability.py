@@ -20,6 +20,8 @@ from bookkeeper.errors import MalformedFrameError
 
 HEADER: Final = Struct(">ii56x")
 GROUP: Final = Struct(">qqii")
+_SIZE_MAX: Final = 0x7FFF_FFFF
+"""A group's size has 31 bits."""
 
 
 class SequenceGroup(NamedTuple):
@@ -77,6 +79,17 @@ class HeldEntries:
                 pending = run
         if pending is not None:
             yield pending
+
+
+def encode_availability(runs: Iterable[tuple[int, int]]) -> bytes:
+    """What a bookie answers that holds these entries: one group for each run, given as (first, last), rising."""
+    groups = []
+    for first, last in runs:
+        while first <= last:
+            size = min(last - first + 1, _SIZE_MAX)
+            groups.append(GROUP.pack(first, first, size, 0))
+            first += size
+    return HEADER.pack(0, len(groups)) + b"".join(groups)
 
 
 def decode_availability(body: bytes) -> HeldEntries:

@@ -218,12 +218,8 @@ def test_javas_switches_of_autorecovery_survive_us(zookeeper: ZooKeeperServer, t
 
 async def mark_and_delete(uri: str, ledgers: list[LedgerId]) -> None:
     """Mark the first as lacking a copy, delete the others."""
-    from bookkeeper.client.write.under_replication import MissingCopies, mark
-
     metadata = await Metadata.connect(uri, system_seams())
-    missing = MissingCopies()
-    missing.note(BookieId("192.0.2.1:3181"), 0, 0)
-    await mark(metadata.store, metadata.paths.root, ledgers[0], missing, 1_700_000_000_000)
+    await metadata.under_replication.mark(ledgers[0], [BookieId("192.0.2.1:3181")], 1_700_000_000_000)
     for ledger in ledgers[1:]:
         await metadata.ledgers.delete(ledger)
     await metadata.close()

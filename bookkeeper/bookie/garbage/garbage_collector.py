@@ -8,64 +8,19 @@ import os
 
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.garbage.garbage_proof import GarbageProof
-from bookkeeper.errors import CookieError, MetadataFormatError, MetadataRolledBackError, NoSuchLedgerError
-from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
+from bookkeeper.errors import MetadataFormatError, NoSuchLedgerError
+from bookkeeper.ids import LedgerId
 from bookkeeper.meta import Metadata
-from bookkeeper.meta.rollback import RollbackCounter
 from bookkeeper.metrics import Metrics
-from bookkeeper.seams import Disk, Seams
-from bookkeeper.storage.durable_file import NO_SPACE, replace_file
+from bookkeeper.seams import Seams
+from bookkeeper.storage.durable_file import replace_file
 from bookkeeper.storage.engine import Engine
 
 log = logging.getLogger(__name__)
 
-SEEN_TRANSACTION = "metadata-transaction"
-"""File with the highest transaction of the metadata store this bookie has seen (M10)."""
-
 KEPT = "rollback-kept"
 """File with the loss after which ledgers are kept that metadata do not know, and for how many seconds they were."""
-
-COUNTED = "metadata-beacon"
-"""File with the number that this bookie counted up in the store last, and the copy of the metadata it belongs to."""
-
-
-async def check_metadata(metadata: Metadata, disk: Disk, directory: str) -> None:
-    """The store must not show less than this bookie has seen in an earlier life (M10).
-
-    Raises:
-        MetadataRolledBackError: it does: nothing it says about deleted ledgers may be believed.
-        CookieError: the file is damaged.
-    """
-    path = os.path.join(directory, SEEN_TRANSACTION)
-    if disk.exists(path):
-        try:
-            await metadata.check_not_rolled_back(disk.read_file(path))
-        except MetadataRolledBackError as error:
-            raise MetadataRolledBackError(
-                f"the metadata are in an older state than this bookie has seen ({error}): put a newer copy back; if "
-                "there is none, bk metadata accept-rollback lets the cluster go on from this one"
-            ) from error
-        except ValueError as error:
-            raise CookieError(f"{path} is damaged") from error
-
-
-def new_beacon(metadata: Metadata, disk: Disk, config: BookieConfig, bookie: BookieId) -> RollbackCounter:
-    """The number that this bookie counts up in the store, as an earlier life left it (M10). What was counted before a
-    move, or before a loss that was accepted, is not compared.
-
-    Raises:
-        CookieError: the file is damaged.
-    """
-    beacon = metadata.present.beacon = RollbackCounter(metadata.store, metadata.own("seen", bookie), metadata.present)
-    path = os.path.join(config.directory, COUNTED)
-    if disk.exists(path):
-        try:
-            count, *lineage = disk.read_file(path).decode().split()
-            if lineage == metadata.lineage.id.split():
-                beacon.count = int(count)
-        except ValueError as error:
-            raise CookieError(f"{path} is damaged") from error
-    return beacon
 
 
 class GarbageCollector:
@@ -78,10 +33,10 @@ class GarbageCollector:
         config: BookieConfig,
         seams: Seams,
         metrics: Metrics,
-        beacon: RollbackCounter,
+        seen: SeenMetadata,
     ) -> None:
         self._engine = engine
-        self._beacon = beacon
+        self._seen = seen
         self._metadata = metadata
         self._config = config
         self._seams = seams
@@ -119,8 +74,8 @@ class GarbageCollector:
         local = sorted(self._engine.ledgers())  # before the listing: who is created later is in the listing
         await self._metadata.present.check_fresh()
         listed = {ledger async for ledger in self._metadata.ledgers.list()}
-        await self._beacon.count_up()  # after the listing: what that showed is not older than what was counted
-        self.remember()
+        await self._seen.counter.count_up()  # after the listing: what that showed is not older than what was counted
+        self._seen.remember()
         absent = []
         for ledger in self._proof.candidates(local, listed):
             try:
@@ -167,19 +122,6 @@ class GarbageCollector:
         """Why nothing is collected any more, until the next start: the metadata are not believed (M10)."""
         alarm = self._metadata.present.alarm
         return None if alarm is None else str(alarm)
-
-    def remember(self) -> None:
-        """Keep what was seen and counted for the next life (M10). A full disk keeps the one before: this pass may be
-        what makes room again (K26)."""
-        disk, directory = self._seams.disk, self._config.directory
-        counted = f"{self._beacon.count} {self._metadata.lineage.id}".rstrip().encode() + b"\n"
-        try:
-            replace_file(disk, os.path.join(directory, SEEN_TRANSACTION), self._metadata.seen())
-            replace_file(disk, os.path.join(directory, COUNTED), counted)
-        except OSError as error:
-            if error.errno not in NO_SPACE:
-                raise
-            log.warning("the metadata's transaction is not noted: %s", error)
 
     async def _drop(self, dead: set[LedgerId]) -> None:
         """Raises: MetadataError: nothing was dropped."""

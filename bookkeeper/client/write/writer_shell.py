@@ -21,8 +21,8 @@ from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.add_channel import AddChannel
 from bookkeeper.client.write.append_futures import AppendFutures, fresh
 from bookkeeper.client.write.ensemble_change import STORE_AWAY, change_ensemble, choose_stand_ins, close_ledger
+from bookkeeper.client.write.missing_copies import MissingCopies
 from bookkeeper.client.write.packets import Packets
-from bookkeeper.client.write.under_replication import MissingCopies, mark
 from bookkeeper.errors import (
     BookKeeperError,
     ClientClosedError,
@@ -331,7 +331,7 @@ class WriterShell:
                     future.set_exception(fresh(error))
 
     def _publish_lac(self, turns: int) -> None:
-        """W16: tell bookies the last add confirmed, if nothing else is about to."""
+        """D14: tell bookies the last add confirmed, if nothing else is about to."""
         if turns > 1 and self.is_idle():
             self._loop.call_soon(self._publish_lac, turns - 1)
             return
@@ -491,10 +491,10 @@ class WriterShell:
         await self._mark_underreplicated()
 
     async def _mark_underreplicated(self) -> None:
-        """W14. What cannot be written while the ledger is open is written at its close."""
-        ledger, metadata = self.record.ledger_id, self.services.metadata
+        """What cannot be written while the ledger is open is written at its close."""
+        ledger, marks = self.record.ledger_id, self.services.metadata.under_replication
         try:
-            await mark(metadata.store, metadata.paths.root, ledger, self.missing, self.services.seams.clock.wall_ms())
+            await marks.mark(ledger, list(self.missing.ranges), self.services.seams.clock.wall_ms())
         except MetadataError as error:
             _log.warning("ledger %d could not be entered into the list for re-replication: %s", ledger, error)
 

@@ -79,18 +79,18 @@ async def test_who_is_connected_to_a_place_that_was_left_ends() -> None:
 async def test_a_beacon_tells_an_older_state_by_what_it_had_counted() -> None:
     """ZooKeeper numbers transactions anew with each leader: after a restoration they may be higher than before."""
     service, metadata, other = await cluster()
-    beacon = RollbackCounter(metadata.store, metadata.own("seen", "b1"), metadata.present)
-    await beacon.check()
-    await beacon.count_up()
+    counter = RollbackCounter(metadata.store, metadata.own("seen", "b1"), metadata.present)
+    await counter.check()
+    await counter.count_up()
     backup = service.snapshot()
-    await beacon.count_up()
-    await beacon.check()
+    await counter.count_up()
+    await counter.check()
     assert (await other.get(metadata.own("seen", "b1"))).value == b"2"
     service.restore(backup)
     service.transaction += 1 << 32
     await metadata.store.check_not_rolled_back(metadata.store.last_transaction)
     with pytest.raises(MetadataRolledBackError, match="counted up to 2 and shows 1"):
-        await beacon.check()
+        await counter.check()
     with pytest.raises(MetadataRolledBackError):
         await metadata.present.check()
 
@@ -99,9 +99,9 @@ async def test_a_beacon_tells_an_older_state_by_what_it_had_counted() -> None:
 async def test_a_beacon_whose_count_is_above_what_was_remembered_is_taken_up() -> None:
     _, metadata, _ = await cluster()
     path = metadata.own("seen", "b1")
-    beacon, again = (RollbackCounter(metadata.store, path, metadata.present) for _ in range(2))
+    counter, again = (RollbackCounter(metadata.store, path, metadata.present) for _ in range(2))
     for _ in range(3):
-        await beacon.count_up()
+        await counter.count_up()
     again.count = 1
     await again.count_up()
     assert again.count == 4

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.write.under_replication import MissingCopies, mark
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import ConfigError, IllegalOperationError, LedgerFencedError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerState
 from bookkeeper.replication import DrainConfig, DrainProgress, cannot_move, drain, shares_of
 from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
-from bookkeeper.replication.marks import lock_path, read_mark
 from bookkeeper.replication.repair import RepairContext, RepairResult, bring
+from bookkeeper.replication.repair_lock import lock_path
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import (
     Story,
@@ -209,7 +208,7 @@ def test_a_mark_goes_when_the_ledger_is_whole_and_stays_with_a_reason_when_it_is
             cluster.node("b2").restart()
             await cluster.until_up()
             metadata = bk.metadata_store
-            assert await read_mark(metadata, lacking.id) is not None
+            assert await metadata.under_replication.read(lacking.id) is not None
             open_one = await bk.create_ledger(password=b"pw")
             await append(cluster, open_one, 3)
             deleted = await written(cluster, bk, 3)
@@ -217,9 +216,7 @@ def test_a_mark_goes_when_the_ledger_is_whole_and_stays_with_a_reason_when_it_is
             cluster._passwords.pop(deleted)
             elsewhere = await written(cluster, bk, 3)
             for ledger, bookie in ((open_one.id, "b1"), (deleted, "b1"), (elsewhere, "b9")):
-                missing = MissingCopies()
-                missing.note(BookieId(bookie), 0, 2)
-                await mark(metadata.store, "/ledgers", LedgerId(ledger), missing, 1)
+                await metadata.under_replication.mark(LedgerId(ledger), [BookieId(bookie)], 1)
             await three_more(cluster)
             await set_read_only(cluster, "b1")
             report = await drain(bk, ["b1"])
@@ -228,8 +225,9 @@ def test_a_mark_goes_when_the_ledger_is_whole_and_stays_with_a_reason_when_it_is
             assert holds(cluster, "b2", lacking.id) == set(range(20)), "it was completed where it is"
             assert tidied[deleted].removed and tidied[deleted].reason == "the ledger was deleted"
             assert not tidied[open_one.id].removed and "the ledger is not closed" in tidied[open_one.id].reason
-            assert await read_mark(metadata, lacking.id) is None and await read_mark(metadata, open_one.id) is not None
-            assert (await read_mark(metadata, elsewhere) is None) == (elsewhere in tidied)
+            marks = metadata.under_replication
+            assert await marks.read(lacking.id) is None and await marks.read(open_one.id) is not None
+            assert (await metadata.under_replication.read(elsewhere) is None) == (elsewhere in tidied)
             assert not await metadata.store.children("/ledgers/underreplication/locks")
             await open_one.close()
             await cluster.check_acked()

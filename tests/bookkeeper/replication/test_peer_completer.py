@@ -13,8 +13,8 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import DigestType, LedgerMetadata, QuorumSpec
 from bookkeeper.net.tls import ServerTls, TlsConfig
 from bookkeeper.replication.copies import PartialCopy, copy_at
-from bookkeeper.replication.marks import repair_lock
 from bookkeeper.replication.peer_completer import _own
+from bookkeeper.replication.repair_lock import repair_lock
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import Story, append, holds, until, written

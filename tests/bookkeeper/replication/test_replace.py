@@ -24,7 +24,7 @@ from bookkeeper.errors import (
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.replication.copies import copies_of
 from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
-from bookkeeper.replication.marks import lock_path
+from bookkeeper.replication.repair_lock import lock_path
 from bookkeeper.replication.replace import replicate_fragment, replicate_unlocked
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import (

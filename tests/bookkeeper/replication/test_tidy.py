@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.client.write.under_replication import MissingCopies, mark
 from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.meta.records.paths import Paths
+from bookkeeper.meta.records.under_replication import UnderReplication
 from bookkeeper.replication import tidy
 from bookkeeper.replication.check import incomplete_copies
-from bookkeeper.replication.marks import lock_path, read_mark
 from bookkeeper.replication.repair import RepairContext
+from bookkeeper.replication.repair_lock import lock_path
 from bookkeeper.replication.tidy import tidy_mark, tidy_marks
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import append, holds, written
 
 
 async def marked(cluster: SimCluster, store: object, ledger: int, bookie: str) -> None:
-    missing = MissingCopies()
-    missing.note(BookieId(bookie), 0, 1)
-    await mark(store, "/ledgers", LedgerId(ledger), missing, 1)  # type: ignore[arg-type]
+    marks = UnderReplication(store, Paths("/ledgers"))  # type: ignore[arg-type]
+    await marks.mark(LedgerId(ledger), [BookieId(bookie)], 1)
 
 
 @pytest.mark.rule("A7", "W14")
@@ -31,7 +31,7 @@ def test_what_a_bookie_lacks_is_completed_where_it_is_and_then_the_mark_goes() -
             await append(cluster, ledger, 10)
             await ledger.close()
             shop = RepairContext(services=bk.services)
-            found = await read_mark(bk.metadata_store, ledger.id)
+            found = await bk.metadata_store.under_replication.read(ledger.id)
             assert found is not None and found.bookies == ("b3",)
             before = await tidy_mark(shop, found)
             assert not before.removed and "not known" in before.reason
@@ -40,7 +40,7 @@ def test_what_a_bookie_lacks_is_completed_where_it_is_and_then_the_mark_goes() -
             bk.services.pool.forgive(BookieId("b3"))
             assert (await tidy_mark(shop, found)).removed
             assert holds(cluster, "b3", ledger.id) == set(range(20))
-            assert await read_mark(bk.metadata_store, ledger.id) is None
+            assert await bk.metadata_store.under_replication.read(ledger.id) is None
 
     SimCluster().run(story)
 
@@ -51,7 +51,7 @@ def test_a_mark_stays_when_the_metadata_change_while_the_ledger_is_verified(monk
         async with cluster.connect() as bk:
             ledger = await written(cluster, bk, 5)
             await marked(cluster, bk.metadata_store.store, ledger, "b1")
-            found = await read_mark(bk.metadata_store, ledger)
+            found = await bk.metadata_store.under_replication.read(ledger)
             assert found is not None
 
             async def meanwhile(*args: object) -> object:
@@ -64,7 +64,7 @@ def test_a_mark_stays_when_the_metadata_change_while_the_ledger_is_verified(monk
             monkeypatch.setattr(tidy, "incomplete_copies", meanwhile)
             done = await tidy_mark(RepairContext(services=bk.services), found)
             assert not done.removed and "changed while" in done.reason
-            assert await read_mark(bk.metadata_store, ledger) == found
+            assert await bk.metadata_store.under_replication.read(ledger) == found
 
     SimCluster().run(story)
 
@@ -87,6 +87,6 @@ def test_only_what_concerns_us_is_looked_at_and_a_ledger_that_somebody_repairs_i
                 (ledgers[3], True),
             ]
             assert done[1].reason == "worker repairs it now"
-            assert await read_mark(bk.metadata_store, ledgers[1]) is not None
+            assert await bk.metadata_store.under_replication.read(ledgers[1]) is not None
 
     SimCluster().run(story)

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from bookkeeper import codec, wire
-from bookkeeper.bookie.bookie import encode_availability
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import DigestType, LedgerMetadata, QuorumSpec
 from bookkeeper.ledger.digest import DigestScheme, mac_key, master_key
 from bookkeeper.meta.records import ledger_format
 from bookkeeper.meta.records.layout import Layout
-from bookkeeper.storage.engine import AvailabilityRun
 from bookkeeper.wire import Dialect, Status
+from bookkeeper.wire.availability import encode_availability
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "wire-protocol.md"
 FILE = PAGE.with_name("wire-vectors.json")
@@ -98,7 +97,7 @@ def replies() -> Iterator[tuple[str, wire.RequestHeader, wire.Reply]]:
     yield "v3 read LAC: OK", of(wire.Operation.READ_LAC, 17), lac
     yield "v3 force: OK", of(wire.Operation.FORCE_LEDGER, 18), wire.ForceReply(Status.OK, L)
     yield "v3 bookie info: OK", of(wire.Operation.BOOKIE_INFO, 19), wire.InfoReply(Status.OK, 1 << 40, 1 << 39)
-    held = encode_availability([AvailabilityRun(EntryId(0), 3), AvailabilityRun(EntryId(5), 1)])
+    held = encode_availability([(0, 2), (5, 5)])
     yield "v3 list entries: 0-2 and 5", of(wire.Operation.LIST_ENTRIES, 20), wire.ListReply(Status.OK, L, held)
     yield "v3 start TLS: OK", of(wire.Operation.START_TLS, 21), wire.StartTlsReply(Status.OK)
     yield "v3 start TLS: refused", of(wire.Operation.START_TLS, 21), wire.BareReply(Status.BAD_REQUEST)

@@ -8,11 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookkeeper.bookie.bookie import encode_availability
 from bookkeeper.errors import MalformedFrameError
-from bookkeeper.ids import EntryId
-from bookkeeper.storage.engine import AvailabilityRun
-from bookkeeper.wire.availability import GROUP, HEADER, HeldEntries, SequenceGroup, decode_availability
+from bookkeeper.wire.availability import (
+    GROUP,
+    HEADER,
+    HeldEntries,
+    SequenceGroup,
+    decode_availability,
+    encode_availability,
+)
 
 
 @given(st.sets(st.integers(0, 200)))
@@ -23,10 +27,15 @@ def test_what_a_bookie_of_ours_encodes_is_what_it_holds(ids: set[int]) -> None:
             runs[-1][1] += 1
         else:
             runs.append([entry, 1])
-    held = decode_availability(encode_availability([AvailabilityRun(EntryId(f), n) for f, n in runs]))
+    held = decode_availability(encode_availability((first, first + count - 1) for first, count in runs))
     assert {entry for entry in range(202) if entry in held} == ids and -1 not in held
     assert len(held) == len(ids) and bool(held) == bool(ids)
     assert [list(run) for run in held.runs()] == [[f, f + n - 1] for f, n in runs]
+
+
+def test_a_run_longer_than_a_group_can_say_is_two_groups() -> None:
+    body = encode_availability([(0, 2**31 + 4)])
+    assert (len(body), int.from_bytes(body[4:8], "big")) == (64 + 48, 2)
 
 
 def test_periods_are_honoured_as_other_encoders_may_use_them() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from bookkeeper import wire
 from bookkeeper.bookie import lifecycle
-from bookkeeper.bookie.garbage.garbage_collector import SEEN_TRANSACTION
+from bookkeeper.bookie.identity.seen_metadata import SEEN_TRANSACTION
 from bookkeeper.errors import MetadataRolledBackError, MetadataUnavailableError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import DigestType, Fragment, LedgerMetadata, LedgerState

@@ -9,10 +9,10 @@ import pytest
 
 from bookkeeper.client.bookies.back_pressure import BackPressure
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.write.under_replication import mark_path, marked_bookies
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import HEADER
+from bookkeeper.meta.records.under_replication import mark_path, marked_bookies
 from bookkeeper.testing import World
 from bookkeeper.wire import Status
 from tests.bookkeeper.client.scripted import ScriptedBookie, ScriptedCluster

@@ -1,4 +1,4 @@
-"""The list of under-replicated ledgers and its locks."""
+"""Locks of repairs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import asyncio
 
 import pytest
 
-from bookkeeper.client.write.under_replication import MissingCopies, mark, mark_path
-from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.ids import LedgerId
 from bookkeeper.meta import Metadata, init_cluster_in
 from bookkeeper.meta.stores.memory import MemoryCluster
 from bookkeeper.real import system_seams
-from bookkeeper.replication.marks import holds_lock, lock_path, marked_ledgers, read_mark, remove_mark, repair_lock
+from bookkeeper.replication.repair_lock import holds_lock, lock_path, repair_lock
 
 FIVE = LedgerId(5)
 
@@ -22,42 +21,9 @@ async def two_sessions() -> tuple[Metadata, Metadata]:
     return await Metadata.over(cluster.connect(), seams), await Metadata.over(cluster.connect(), seams)
 
 
-def lacking(*bookies: str) -> MissingCopies:
-    found = MissingCopies()
-    for bookie in bookies:
-        found.note(BookieId(bookie), 0, 1)
-    return found
-
-
 def test_the_lock_lies_where_apache_bookkeeper_looks() -> None:
     assert lock_path("/ledgers", FIVE) == "/ledgers/underreplication/locks/urL0000000005"
     assert lock_path("/x", LedgerId(1234567890123)) == "/x/underreplication/locks/urL1234567890123"
-
-
-async def test_marks_are_listed_read_and_removed_with_the_parents_left_empty() -> None:
-    metadata, _ = await two_sessions()
-    assert [i async for i in marked_ledgers(metadata)] == [] and await read_mark(metadata, FIVE) is None
-    for ledger in (5, 6, 70000):
-        await mark(metadata.store, "/ledgers", LedgerId(ledger), lacking("b1", "b2"), 1)
-    assert [i async for i in marked_ledgers(metadata)] == [5, 6, 70000]
-    found = await read_mark(metadata, FIVE)
-    assert found is not None and found.bookies == ("b1", "b2")
-    assert await remove_mark(metadata, found) and await remove_mark(metadata, found)
-    assert [i async for i in marked_ledgers(metadata)] == [6, 70000]
-    assert await metadata.store.exists(mark_path("/ledgers", LedgerId(6))) is not None
-    assert await metadata.store.exists(mark_path("/ledgers", FIVE).rpartition("/")[0]) is None
-
-
-@pytest.mark.rule("A7")
-async def test_a_mark_that_was_written_again_since_it_was_read_stays() -> None:
-    metadata, other = await two_sessions()
-    await mark(metadata.store, "/ledgers", FIVE, lacking("b1"), 1)
-    seen = await read_mark(metadata, FIVE)
-    assert seen is not None
-    await mark(other.store, "/ledgers", FIVE, lacking("b2"), 2)
-    assert not await remove_mark(metadata, seen)
-    left = await read_mark(metadata, FIVE)
-    assert left is not None and left.bookies == ("b1", "b2")
 
 
 @pytest.mark.rule("Z2")

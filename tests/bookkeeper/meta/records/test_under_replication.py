@@ -1,4 +1,4 @@
-"""What a writer leaves for those who re-replicate."""
+"""The list of under-replicated ledgers, and what writers put into it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ import asyncio
 
 import pytest
 
-from bookkeeper.client.write.under_replication import MissingCopies, encode_mark, mark, mark_path, marked_bookies
 from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.meta import Metadata, init_cluster_in
+from bookkeeper.meta.records.paths import Paths
+from bookkeeper.meta.records.under_replication import UnderReplication, encode_mark, mark_path, marked_bookies
 from bookkeeper.meta.stores.memory import MemoryCluster
+from bookkeeper.real import system_seams
 from tests.bookkeeper.client.scripted import ScriptedCluster
 
+FIVE = LedgerId(5)
+B1, B2 = BookieId("b1"), BookieId("b2")
 
-def missing(*bookies: str) -> MissingCopies:
-    found = MissingCopies()
-    for bookie in bookies:
-        found.note(BookieId(bookie), 3, 9)
-    return found
+
+async def two_sessions() -> tuple[Metadata, Metadata]:
+    cluster, seams = MemoryCluster(), system_seams()
+    await init_cluster_in(cluster.connect(), seams)
+    return await Metadata.over(cluster.connect(), seams), await Metadata.over(cluster.connect(), seams)
 
 
 @pytest.mark.parametrize(
@@ -37,24 +42,43 @@ def test_the_text_of_a_mark() -> None:
     assert marked_bookies(text) == ["192.0.2.1:3181", "b2"]
 
 
-def test_ranges_are_noted_once_and_told_in_words() -> None:
-    found = missing("b1")
-    found.note(BookieId("b1"), 3, 9)
-    found.note(BookieId("b1"), 12, 12)
-    assert str(found) == "b1 lacks its share of 3..9, 12..12"
-    assert found and not MissingCopies()
-
-
 @pytest.mark.rule("W14")
 async def test_a_second_mark_adds_to_the_first_and_a_repeated_one_writes_nothing() -> None:
     store = MemoryCluster().connect()
-    path = mark_path("/ledgers", LedgerId(5))
-    await mark(store, "/ledgers", LedgerId(5), missing("b1"), 1)
-    await mark(store, "/ledgers", LedgerId(5), missing("b1"), 2)
+    marks, path = UnderReplication(store, Paths("/ledgers")), mark_path("/ledgers", FIVE)
+    await marks.mark(FIVE, [B1], 1)
+    await marks.mark(FIVE, [B1], 2)
     assert (await store.get(path)).version == 0
-    await mark(store, "/ledgers", LedgerId(5), missing("b2", "b1"), 3)
+    await marks.mark(FIVE, [B2, B1], 3)
     found = await store.get(path)
     assert found.value == b'replica: "b1"\nreplica: "b2"\nctime: 3\n' and found.version == 1
+
+
+async def test_marks_are_listed_read_and_removed_with_the_parents_left_empty() -> None:
+    metadata, _ = await two_sessions()
+    marks = metadata.under_replication
+    assert [i async for i in marks.ledgers()] == [] and await marks.read(FIVE) is None
+    for ledger in (5, 6, 70000):
+        await metadata.under_replication.mark(LedgerId(ledger), [B1, B2], 1)
+    assert [i async for i in metadata.under_replication.ledgers()] == [5, 6, 70000]
+    found = await metadata.under_replication.read(FIVE)
+    assert found is not None and found.bookies == ("b1", "b2")
+    assert await metadata.under_replication.remove(found) and await metadata.under_replication.remove(found)
+    assert [i async for i in metadata.under_replication.ledgers()] == [6, 70000]
+    assert await metadata.store.exists(mark_path("/ledgers", LedgerId(6))) is not None
+    assert await metadata.store.exists(mark_path("/ledgers", FIVE).rpartition("/")[0]) is None
+
+
+@pytest.mark.rule("A7")
+async def test_a_mark_that_was_written_again_since_it_was_read_stays() -> None:
+    metadata, other = await two_sessions()
+    await metadata.under_replication.mark(FIVE, [B1], 1)
+    seen = await metadata.under_replication.read(FIVE)
+    assert seen is not None
+    await other.under_replication.mark(FIVE, [B2], 2)
+    assert not await metadata.under_replication.remove(seen)
+    left = await metadata.under_replication.read(FIVE)
+    assert left is not None and left.bookies == ("b1", "b2")
 
 
 @pytest.mark.rule("W14")

@@ -1,0 +1,81 @@
+"""What this bookie has seen of the metadata store, kept on its disk: an older state is noticed at the next start (M10).
+
+metadata-transaction   the highest transaction of the store that the bookie has seen
+metadata-beacon        the number that the bookie counted up in the store last, and the copy of the metadata to
+                       which it belongs
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Final
+
+from bookkeeper.errors import CookieError, MetadataRolledBackError
+from bookkeeper.ids import BookieId
+from bookkeeper.meta import Metadata
+from bookkeeper.meta.rollback import RollbackCounter
+from bookkeeper.seams import Disk
+from bookkeeper.storage.durable_file import NO_SPACE, replace_file
+
+log = logging.getLogger(__name__)
+
+SEEN_TRANSACTION: Final = "metadata-transaction"
+COUNTED: Final = "metadata-beacon"
+
+
+class SeenMetadata:
+    """One bookie's. Made at its start, before it believes the store.
+
+    Raises:
+        CookieError: a file is damaged.
+    """
+
+    def __init__(self, metadata: Metadata, disk: Disk, directory: str, bookie: BookieId) -> None:
+        self._metadata = metadata
+        self._disk = disk
+        self._directory = directory
+        self.counter: Final = RollbackCounter(metadata.store, metadata.own("seen", bookie), metadata.present)
+        """The number that this bookie counts up in the store. What was counted before a move of the metadata, or
+        before a loss that an operator has accepted, is not compared."""
+        metadata.present.counter = self.counter
+        path = os.path.join(directory, COUNTED)
+        if disk.exists(path):
+            try:
+                count, *lineage = disk.read_file(path).decode().split()
+                if lineage == metadata.lineage.id.split():
+                    self.counter.count = int(count)
+            except ValueError as error:
+                raise CookieError(f"{path} is damaged") from error
+
+    async def check(self) -> None:
+        """The store must not show less than this bookie saw before its last stop.
+
+        Raises:
+            MetadataRolledBackError: it does: nothing that it says about deleted ledgers may be believed.
+            CookieError: a file is damaged.
+        """
+        path = os.path.join(self._directory, SEEN_TRANSACTION)
+        if self._disk.exists(path):
+            try:
+                await self._metadata.check_not_rolled_back(self._disk.read_file(path))
+            except MetadataRolledBackError as error:
+                raise MetadataRolledBackError(
+                    f"the metadata are in an older state than this bookie has seen ({error}): put a newer copy back; "
+                    "if there is none, bk metadata accept-rollback lets the cluster go on from this one"
+                ) from error
+            except ValueError as error:
+                raise CookieError(f"{path} is damaged") from error
+        await self.counter.check()
+
+    def remember(self) -> None:
+        """Keep what was seen and counted, for the next start. On a full disk the older note stays: the garbage pass
+        that calls this may be what makes room again (K26)."""
+        counted = f"{self.counter.count} {self._metadata.lineage.id}".rstrip().encode() + b"\n"
+        try:
+            replace_file(self._disk, os.path.join(self._directory, SEEN_TRANSACTION), self._metadata.seen())
+            replace_file(self._disk, os.path.join(self._directory, COUNTED), counted)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            log.warning("the disk is full: what this bookie saw of the metadata is not noted: %s", error)

@@ -1,0 +1,137 @@
+"""The cluster's list of under-replicated ledgers, as Apache BookKeeper keeps it.
+
+    <root>/underreplication/ledgers/0000/0000/0000/0005/urL0000000005
+        replica: "192.0.2.1:3181"
+        ctime: 1700000000000
+
+A ledger in this list has a *mark*: it names the bookies that lack entries, and says since when. Writers set marks,
+repair removes them. A mark is a hint: repair looks for itself which entries are missing where.
+
+    A7  A mark goes only after the ledger was verified as it is stored now, and only in the version that was seen
+        before that: what is marked meanwhile stays marked.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataError, NoSuchKeyError, NotEmptyError
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.meta.records.paths import Paths
+from bookkeeper.meta.store import MetadataStore, Version, settled_delete
+
+_log = logging.getLogger(__name__)
+
+_LEVELS: Final = 4
+"""Directories between the list's root and a mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnderReplicationMark:
+    """A ledger's entry in the list, as it was read."""
+
+    ledger_id: LedgerId
+    bookies: tuple[BookieId, ...]
+    """Who lacks something; may be empty (a ledger that is placed badly)."""
+    version: Version
+
+
+class UnderReplication:
+    """The list of one cluster. Every change is a compare-and-set. Methods raise MetadataError."""
+
+    def __init__(self, store: MetadataStore, paths: Paths) -> None:
+        self._store = store
+        self._root = paths.root
+
+    async def mark(self, ledger_id: LedgerId, bookies: Sequence[BookieId], now_ms: int) -> None:
+        """Enter the ledger into the list, or add these bookies to the mark that is there."""
+        path = mark_path(self._root, ledger_id)
+        while True:
+            try:
+                await self._store.create(path, encode_mark(bookies, now_ms), parents=True)
+            except KeyExistsError:
+                pass
+            else:
+                return
+            try:
+                found = await self._store.get(path)
+                there = marked_bookies(found.value)
+                news = [bookie for bookie in bookies if bookie not in there]
+                if news:
+                    await self._store.set(path, encode_mark([*there, *news], now_ms), found.version)
+            except (NoSuchKeyError, MetadataConflictError):
+                continue
+            return
+
+    async def read(self, ledger_id: LedgerId) -> UnderReplicationMark | None:
+        """The ledger's mark, read after a sync; None if it has none."""
+        path = mark_path(self._root, ledger_id)
+        await self._store.sync(path)
+        try:
+            found = await self._store.get(path)
+        except NoSuchKeyError:
+            return None
+        return UnderReplicationMark(ledger_id, tuple(marked_bookies(found.value)), found.version)
+
+    async def remove(self, mark: UnderReplicationMark) -> bool:
+        """Remove a mark, unless it was written again since it was read (A7). Returns whether it is removed."""
+        path = mark_path(self._root, mark.ledger_id)
+        try:
+            await settled_delete(self._store, path, mark.version)
+        except MetadataConflictError:
+            return False
+        except NoSuchKeyError:
+            return True
+        await self._remove_empty_parents(path)
+        return True
+
+    async def _remove_empty_parents(self, path: str) -> None:
+        for _ in range(_LEVELS):
+            path = path.rpartition("/")[0]
+            try:
+                await self._store.delete(path, None)
+            except (NotEmptyError, NoSuchKeyError):
+                break
+            except MetadataError as error:
+                _log.info("an empty directory of the list of under-replicated ledgers stays: %s", error)
+                break
+
+    async def ledgers(self) -> AsyncIterator[LedgerId]:
+        """Every ledger in the list, in the order of their paths."""
+        root = f"{self._root}/underreplication/ledgers"
+        await self._store.sync(root)
+        async for ledger_id in self._walk(root, _LEVELS):
+            yield ledger_id
+
+    async def _walk(self, path: str, levels: int) -> AsyncIterator[LedgerId]:
+        try:
+            names = await self._store.children(path)
+        except NoSuchKeyError:
+            return
+        for name in names:
+            if levels:
+                async for ledger_id in self._walk(f"{path}/{name}", levels - 1):
+                    yield ledger_id
+            elif name.startswith("urL") and name[3:].isdecimal():
+                yield LedgerId(int(name[3:]))
+
+
+def mark_path(root: str, ledger_id: LedgerId) -> str:
+    """Where the mark of a ledger lies in the store."""
+    digits = f"{ledger_id:016x}"
+    parts = "/".join(digits[i : i + 4] for i in range(0, 16, 4))
+    return f"{root}/underreplication/ledgers/{parts}/urL{ledger_id:010d}"
+
+
+def encode_mark(bookies: Sequence[BookieId], ctime_ms: int) -> bytes:
+    """The text of a mark (protobuf's text form of UnderreplicatedLedgerFormat)."""
+    return ("".join(f'replica: "{bookie}"\n' for bookie in bookies) + f"ctime: {ctime_ms}\n").encode()
+
+
+def marked_bookies(mark: bytes) -> list[BookieId]:
+    """The bookies that a mark names."""
+    lines = (line.strip() for line in mark.decode(errors="replace").splitlines())
+    return [BookieId(line.split(":", 1)[1].strip().strip('"')) for line in lines if line.startswith("replica:")]
