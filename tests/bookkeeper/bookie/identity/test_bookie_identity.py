@@ -30,7 +30,7 @@ from bookkeeper.testing import Node, NodeCrashed, World
 from tests.bookkeeper.bookie.cluster import Cluster
 from tests.bookkeeper.bookie.cluster import run as run_cluster
 
-VECTORS = Path(__file__).parents[2] / "vectors"
+VECTORS = Path(__file__).parents[3] / "vectors"
 DIRECTORIES = ["/data/journal", "/data/ledgers"]
 
 
