@@ -331,7 +331,7 @@ class WriterShell:
                     future.set_exception(fresh(error))
 
     def _publish_lac(self, turns: int) -> None:
-        """D14: tell bookies the last add confirmed, if nothing else is about to."""
+        """Tell bookies the last add confirmed, if nothing else is about to."""
         if turns > 1 and self.is_idle():
             self._loop.call_soon(self._publish_lac, turns - 1)
             return
