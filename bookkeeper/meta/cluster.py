@@ -43,10 +43,10 @@ class Metadata:
         self.cookies = Cookies(store, paths)
         self.bookies = Bookies(store, paths, self.cookies)
         self.disks = Disks(store, paths)
-        self.ledgers = Ledgers(store, paths, layout, seams.rng)
         self.under_replication = UnderReplication(store, paths)
         self.present = RollbackCheck(store, paths)
         """Whether these metadata are still those that this process began with, or later ones (M10)."""
+        self.ledgers = Ledgers(store, paths, layout, seams.rng, self.present)
         self.repairs: dict[LedgerId, str] = {}
         """Ledgers that this client is repairing, and as whom: a session has many repairs, and a lock only a session."""
 

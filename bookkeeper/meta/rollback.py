@@ -7,7 +7,9 @@ numbers begin a new epoch with every leader. So besides
 * the record of where the contents come from (lineage.py) is read again: who lets a cluster go on from an older state
   (``bk metadata accept-rollback``) leaves a sign there, and whoever was connected before it ends;
 * a :class:`RollbackCounter` is a number that one process alone counts up: a store that shows a lower one has lost it;
-* after the session was in doubt, whoever holds a ledger looks at its metadata again, and ends if they are older.
+* after the session was in doubt, whoever holds a ledger looks at its metadata again, and ends if they are older;
+* before a ledger that was there is believed deleted, all of this is asked (``Ledgers.check_gone``), and a new
+  id must be greater than those that this process was given.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ LOOK_S: Final = 2.0
 """Between two looks: who goes on after a restoration does so for a few of these at most."""
 
 GLANCE_S: Final = 0.25
-"""Between two glances at what the store has found by itself, which ask nothing of it."""
+"""Between two glances at what the store, or somebody here, has found by itself, which ask nothing of it."""
 
 BEACON_S: Final = 60.0
 """Between two counts."""
@@ -200,6 +202,6 @@ class RollbackWatch:
 
     async def _pause(self) -> None:
         for _ in range(round(LOOK_S / GLANCE_S)):
-            if self._store.rolled_back is not None:
+            if self._store.rolled_back is not None or self._present.alarm is not None:
                 return
             await asyncio.sleep(GLANCE_S)

@@ -418,3 +418,16 @@ class MetadataStoreContract:
         with pytest.raises(MetadataRolledBackError):
             await store.set("/a", b"", None)
         assert (await store.get("/a")).version == 0
+
+    @pytest.mark.rule("M10", "Z14")
+    async def test_a_refused_write_shows_how_far_the_store_has_come(
+        self, service: Service, store: MetadataStore
+    ) -> None:
+        """What others had done was forgotten with the refusal: an older state that came next was not known as one."""
+        other = await service.connect()
+        for number in range(5):
+            await other.create(f"/{number}")
+        assert store.last_transaction < other.last_transaction
+        with pytest.raises(NoSuchKeyError):
+            await store.delete("/none", None)
+        assert store.last_transaction >= other.last_transaction

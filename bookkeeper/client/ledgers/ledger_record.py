@@ -29,11 +29,16 @@ class LedgerRecord:
 
         Raises:
             NoSuchLedgerError: it was deleted; also if there is another one by now, made anew under its id.
-            MetadataRolledBackError: ``fresh``, and it is older than what was seen before (M10).
+            MetadataRolledBackError: ``fresh``, and it is older than what was seen before (M10), or it is gone with
+                what the store had seen.
             MetadataUnavailableError.
         """
         before = self.versioned
-        found = await self._ledgers.read(self.ledger_id, fresh=fresh)
+        try:
+            found = await self._ledgers.read(self.ledger_id, fresh=fresh)
+        except NoSuchLedgerError:
+            await self._ledgers.check_gone(self.ledger_id)
+            raise
         if fresh and before.created_txn in (0, found.created_txn) and found.version < before.version:
             raise MetadataRolledBackError(
                 f"the metadata of ledger {self.ledger_id} are those of version {found.version}, and version "
@@ -59,10 +64,15 @@ class LedgerRecord:
 
         Raises:
             MetadataConflictError, NoSuchLedgerError, MetadataUnavailableError (outcome unknown).
+            MetadataRolledBackError: it is gone with what the store had seen before (M10).
         """
         created_txn = over.created_txn if same_creation else 0
-        versioned = await self._ledgers.write(
-            self.ledger_id, metadata, over.version, created_txn=created_txn, only_if=only_if
-        )
+        try:
+            versioned = await self._ledgers.write(
+                self.ledger_id, metadata, over.version, created_txn=created_txn, only_if=only_if
+            )
+        except NoSuchLedgerError:
+            await self._ledgers.check_gone(self.ledger_id)
+            raise
         self.versioned = replace(versioned, created_txn=over.created_txn)
         return self.versioned.value

@@ -43,6 +43,8 @@ class LedgerIds:
         self._known = False
         self._long = False
         self._forgetting: set[asyncio.Task[None]] = set()
+        self.greatest = LedgerId(-1)
+        """The greatest id that was given out here; -1 before the first."""
 
     async def next(self) -> LedgerId:
         """A new id.
@@ -51,6 +53,11 @@ class LedgerIds:
             IdsUsedUpError: a flat or legacy cluster has used all of its ids.
             MetadataUnavailableError: the store does not answer.
         """
+        new = await self._next()
+        self.greatest = max(self.greatest, new)
+        return new
+
+    async def _next(self) -> LedgerId:
         if self._short_only:
             number = await self._number_below(self._short_parent)
             if not 0 <= number < SHORT_MAX:

@@ -15,10 +15,12 @@ from dataclasses import replace
 from bookkeeper.errors import (
     BookieUnavailableError,
     ClientClosedError,
+    IdsUsedUpError,
     KeyExistsError,
     LedgerExistsError,
     MetadataConflictError,
     MetadataError,
+    MetadataRolledBackError,
     MetadataUnavailableError,
     NoSuchKeyError,
     NoSuchLedgerError,
@@ -31,6 +33,7 @@ from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.ledger_format import decode, encode
 from bookkeeper.meta.records.ledger_ids import LedgerIds
 from bookkeeper.meta.records.paths import Paths
+from bookkeeper.meta.rollback import RollbackCheck
 from bookkeeper.meta.store import (
     LOST_MAX,
     Check,
@@ -53,8 +56,11 @@ from bookkeeper.seams import Rng
 class Ledgers:
     """The ledgers of one cluster."""
 
-    def __init__(self, store: MetadataStore, paths: Paths, layout: Layout, rng: Rng) -> None:
+    def __init__(
+        self, store: MetadataStore, paths: Paths, layout: Layout, rng: Rng, present: RollbackCheck | None = None
+    ) -> None:
         self._store = store
+        self._present = present or RollbackCheck(store, paths)
         self._paths = paths
         self._root = paths.root
         self._layout = layout
@@ -178,6 +184,34 @@ class Ledgers:
         except NoSuchKeyError as error:
             raise NoSuchLedgerError(f"there is no ledger {ledger_id}") from error
         return Versioned(decode(found.value), found.version, found.created_ms, found.transaction, found.created_txn)
+
+    async def check_gone(self, ledger_id: LedgerId) -> None:
+        """Before a ledger that was there is believed deleted: are these metadata the present ones (M10)?
+
+        A mark of its deletion is proof enough (M6). Without one it may have been deleted by a client that leaves none,
+        or have been made after the state that the store was put back to. The second shows in what the store and this
+        process have seen, or in the generator of ids: when it gives out no greater one than before, it lost some. That
+        costs an id, which nobody uses.
+
+        Raises:
+            MetadataRolledBackError: they are of an older state. The whole process hears of it.
+            ClusterMovedError: the cluster is elsewhere by now.
+            MetadataUnavailableError: the store does not tell.
+        """
+        await self._present.check_fresh()
+        before = self._ids.greatest
+        if before < 0 or await self.deleted.has(ledger_id):
+            return
+        try:
+            number = await self._ids.next()
+        except IdsUsedUpError:
+            return
+        if number <= before:
+            self._present.alarm = alarm = MetadataRolledBackError(
+                f"there is no ledger {ledger_id} any more and nothing says that it was deleted, and a new ledger would "
+                f"get id {number} where {before} was given out before: the metadata were put back to an older state"
+            )
+            raise alarm
 
     async def write(
         self,

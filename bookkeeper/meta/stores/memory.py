@@ -406,11 +406,13 @@ class MemoryStore:
             raise SessionExpiredError(f"{kind} {path}: session {session} has ended")
         if fate.request_lost:
             raise MetadataUnavailableError(f"{kind} {path}: no answer")
-        result = self._cluster.write(self.session_id, job)
-        if self._past is not None:
-            self.lag()
-        if not fate.reply_lost:
-            self._saw(self._cluster.transaction)
+        try:
+            result = self._cluster.write(self.session_id, job)
+        finally:  # a refusal is an answer, too: it shows how far the service has come
+            if self._past is not None:
+                self.lag()
+            if not fate.reply_lost:
+                self._saw(self._cluster.transaction)
         if fate.delay_after_s:
             await asyncio.sleep(fate.delay_after_s)
         if fate.reply_lost or self.session is SessionState.SUSPENDED:

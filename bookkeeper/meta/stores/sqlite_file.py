@@ -323,12 +323,13 @@ class SqliteFile:
         """A transaction that holds the write lock from its beginning."""
         with self._translated():
             self._db.execute("BEGIN IMMEDIATE")
-            before = self.last_transaction
+            committed = self.last_transaction
             try:
+                committed = max(committed, self._newest())
                 yield
                 self._db.execute("COMMIT")
             except BaseException:
-                self.last_transaction = before
+                self.last_transaction = committed  # ours came to nothing; what others had done was seen
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise

@@ -351,7 +351,8 @@ def test_metadata_that_were_put_back_end_writers_and_readers_by_name_and_nothing
     hidden: bool,
 ) -> None:
     """Appends ask nothing of the metadata store, so a writer went on into a ledger that was in no metadata any more.
-    ``hidden``: transactions since have come past what was seen, and only the session's doubt tells."""
+    ``hidden``: transactions since have come past what was seen, as ZooKeeper's do with a new leader. The look after the
+    session's doubt found no ledger and told of a deletion, where the generator of ids shows what happened."""
 
     async def story(cluster: SimCluster) -> None:
         loop = asyncio.get_running_loop()
@@ -359,7 +360,7 @@ def test_metadata_that_were_put_back_end_writers_and_readers_by_name_and_nothing
             old = await bk.create_ledger()
             cluster.acked(old.id, await old.append(b"old"), b"old")
             reader = await bk.open_ledger(old.id, recovery=False)
-            tail = asyncio.ensure_future(anext(reader.tail(1)))
+            tail = asyncio.ensure_future(anext(reader.tail(1000)))
             backup = cluster.store.snapshot()
             ledger = await bk.create_ledger()
             await ledger.append(b"new")
@@ -373,10 +374,6 @@ def test_metadata_that_were_put_back_end_writers_and_readers_by_name_and_nothing
             error, until = await end_of(ledger), loop.time() + 10
             with pytest.raises(type(error)):
                 await ledger.append(b"after the alarm")
-            if hidden:
-                assert isinstance(error, NoSuchLedgerError)
-                tail.cancel()
-                return
             assert isinstance(error, MetadataRolledBackError)
             assert isinstance(await end_of(old), MetadataRolledBackError)
             with pytest.raises(MetadataRolledBackError):

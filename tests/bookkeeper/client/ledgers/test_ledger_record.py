@@ -54,6 +54,54 @@ def test_metadata_of_a_lower_version_than_was_seen_are_not_taken_for_the_present
     ScriptedCluster().run(story)
 
 
+@pytest.mark.rule("M10")
+@pytest.mark.parametrize("writing", [False, True])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_ledger_that_went_with_an_older_state_is_not_told_as_deleted(hidden: bool, writing: bool) -> None:
+    """Whoever asked between the restoration and the next look of the process was told that there is no such ledger: the
+    store knew better, and nobody asked it. ``hidden``: numbers of transactions do not tell it, the next id does."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledgers = bk.metadata_store.ledgers
+            backup = cluster.store.snapshot()
+            writer = await bk.create_ledger()
+            record = LedgerRecord(ledgers, writer.id, await ledgers.read(writer.id))
+            cluster.store.restore(backup)
+            if hidden:
+                cluster.store.transaction += 1000
+            with pytest.raises(MetadataRolledBackError):
+                await (
+                    record.write(record.metadata.begin_recovery(), record.versioned) if writing else record.refresh()
+                )
+            with pytest.raises(MetadataRolledBackError):
+                await bk.metadata_store.present.check()
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("M6", "M10")
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_ledger_that_was_deleted_is_told_as_deleted(marked: bool) -> None:
+    """By a client that marks its id no id is spent on the question."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledgers = bk.metadata_store.ledgers
+            writer = await bk.create_ledger()
+            record = LedgerRecord(ledgers, writer.id, await ledgers.read(writer.id))
+            if marked:
+                await ledgers.delete(writer.id)
+            else:
+                await bk.metadata_store.store.delete(ledgers.path(writer.id), None)
+            for change in (record.refresh(), record.write(record.metadata.begin_recovery(), record.versioned)):
+                with pytest.raises(NoSuchLedgerError):
+                    await change
+            assert await ledgers.next_id() == writer.id + (1 if marked else 3)
+
+    ScriptedCluster().run(story)
+
+
 @pytest.mark.rule("A2a")
 def test_a_ledger_made_anew_under_the_same_id_is_another_one() -> None:
     async def story(cluster: ScriptedCluster) -> None:
