@@ -1,0 +1,64 @@
+"""``python -m tests.samples VERSION``: write the samples of a version that is about to be released."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+import tarfile
+from pathlib import Path
+
+from bookkeeper import BookKeeper
+from bookkeeper.real import run
+from tests.samples.story import HOME, gateway, small_disks, write_files, write_ledgers
+
+HERE = Path(__file__).parent
+
+
+async def _embedded(version: Path) -> None:
+    """A cluster in one directory with a gateway's namespace on it: while everything runs (as a kill leaves it), and
+    after a clean stop."""
+    uri = f"embedded://{HOME}/embedded"
+    async with BookKeeper.connect(uri) as bk:
+        left_open = await write_ledgers(bk)
+        async with gateway(uri) as address:
+            await asyncio.to_thread(write_files, address)
+            _pack(version, "embedded-killed", HOME / "embedded")
+        await left_open.abandon()
+    _pack(version, "embedded-stopped", HOME / "embedded")
+
+
+async def _directory(version: Path) -> None:
+    async with gateway(f"file://{HOME}/gateway") as address:
+        await asyncio.to_thread(write_files, address)
+        _pack(version, "gateway-directory", HOME / "gateway")
+
+
+def _pack(version: Path, name: str, directory: Path) -> None:
+    with tarfile.open(version / f"{name}.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        for path in sorted(directory.rglob("*")):
+            if not path.name.endswith("-shm"):  # memory that SQLite shares between processes
+                tar.add(path, path.relative_to(HOME), recursive=False, filter=_anonymous)
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
+
+
+def main(name: str) -> None:
+    version = HERE / name
+    version.mkdir()  # what was released is not written again
+    shutil.rmtree(HOME, ignore_errors=True)
+    HOME.mkdir(mode=0o700)
+    try:
+        with small_disks():
+            run(_embedded(version))
+            run(_directory(version))
+    finally:
+        shutil.rmtree(HOME)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,64 @@
+"""Every version opens what earlier ones have written: bookies, the SQLite store, an embedded directory, a gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import shutil
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bookkeeper import BookKeeper
+from bookkeeper.real import run
+from tests.samples.story import HOME, SAMPLES, gateway, read_files, read_ledgers
+
+HERE = Path(__file__).parent
+VERSIONS = sorted(path.name for path in HERE.iterdir() if path.is_dir() and not path.name.startswith("_"))
+ALL = [(version, sample) for version in VERSIONS for sample in SAMPLES]
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """The directory in which samples were written; one test of this machine has it at a time."""
+    with open(f"{HOME}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        shutil.rmtree(HOME, ignore_errors=True)
+        HOME.mkdir(mode=0o700)
+        yield HOME
+        shutil.rmtree(HOME)
+
+
+def unpack(version: str, sample: str, home: Path) -> None:
+    with tarfile.open(HERE / version / f"{sample}.tar.gz") as tar:
+        tar.extractall(home, filter="data")
+
+
+@pytest.mark.parametrize(("version", "sample"), ALL)
+def test_what_an_earlier_version_wrote_is_read_and_written_on(version: str, sample: str, home: Path) -> None:
+    """Twice: what this version makes of it at its first start, it must read at the next one."""
+    unpack(version, sample, home)
+
+    async def cluster() -> None:
+        uri = f"embedded://{home}/embedded"
+        async with BookKeeper.connect(uri) as bk:
+            await read_ledgers(bk)
+            async with gateway(uri) as address:
+                await asyncio.to_thread(read_files, address)
+
+    async def directory() -> None:
+        async with gateway(f"file://{home}/gateway") as address:
+            await asyncio.to_thread(read_files, address)
+
+    for _ in range(2):
+        run(directory() if sample == "gateway-directory" else cluster())
+
+
+def test_each_version_has_all_samples() -> None:
+    assert VERSIONS
+    found = {
+        version: {path.name.removesuffix(".tar.gz") for path in (HERE / version).iterdir()} for version in VERSIONS
+    }
+    assert found == {version: set(SAMPLES) for version in VERSIONS}
