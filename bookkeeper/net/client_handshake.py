@@ -72,7 +72,7 @@ class ClientSecurity:
         try:
             async with asyncio.timeout(self._timeout_s):
                 names = None if self._tls is None else await self._encrypt(connection, bookie, self._tls)
-                connection.dialect = dialect
+                connection.speak(dialect)
                 if self._provider is not None:
                     await self._authenticate(connection, self._provider, names, bookie)
         except BaseException as error:

@@ -152,4 +152,4 @@ def test_javas_bookie_serves_us_only_as_a_writer(stage: Stage, what: str, caplog
         ledger = client.create_ledger(ensemble=1, write_quorum=1, ack_quorum=1)
         with pytest.raises(AddTimeoutError):
             ledger.append(b"secret")
-    assert "serves only who is encrypted" in caplog.text or "TLS" in caplog.text
+    assert "requires TLS or authentication" in caplog.text or "TLS" in caplog.text

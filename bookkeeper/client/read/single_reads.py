@@ -22,7 +22,7 @@ from bookkeeper.errors import BookieError
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger import HEADER
 from bookkeeper.ledger.metadata import Fragment
-from bookkeeper.net.connection import read_reply
+from bookkeeper.net.replies.deliveries import read_reply
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import Reply
 

@@ -140,8 +140,8 @@ def test_a_standalone_that_is_encrypted_serves_only_who_shows_a_certificate(tmp_
             assert b"FileStatuses" in reply.read()
         half_told = {"BK_TLS_CA": authority.ca}
         refused = bk("ledger", "read", number, "-m", uri, environment=half_told)
-        refused.refused("does not take the certificate we show, or wants one")
-        bk("ledger", "read", number, "-m", uri).refused("serves only who is encrypted")
+        refused.refused("does not accept this client's certificate, or requires one")
+        bk("ledger", "read", number, "-m", uri).refused("requires TLS or authentication")
 
 
 def test_tls_needs_to_be_whole(tmp_path: Path) -> None:

@@ -180,7 +180,9 @@ def test_a_certificate_that_is_refused_after_our_side_of_the_handshake(tmp_path:
             connection.on_closing.append(lambda _: ended.set())
             if asks == "when it has ended" and not connection.closed:
                 await asyncio.wait_for(ended.wait(), 30)
-            with pytest.raises(BookieUnavailableError, match="does not take the certificate we show, or wants one"):
+            with pytest.raises(
+                BookieUnavailableError, match="does not accept this client's certificate, or requires one"
+            ):
                 await connection.request(READ, 30)
             assert connection.refusal is not None
 

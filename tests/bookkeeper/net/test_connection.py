@@ -425,7 +425,7 @@ async def test_reads_end_with_their_time_or_their_connection_and_late_replies_ar
 
 async def test_transaction_ids_of_reads_begin_again_before_they_reach_the_streams() -> None:
     connection, bookie = await connected(echo)
-    connection._last_txn = (1 << codec.STREAM_SHIFT) - 3
+    connection.matcher.ids.last = (1 << codec.STREAM_SHIFT) - 3
     sink = Sink()
     connection.reads_nowait(LEDGER, [1, 2, 3], soon(), sink)
     connection.reads_nowait(LEDGER, [4, 5], soon(), sink)

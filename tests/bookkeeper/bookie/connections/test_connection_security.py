@@ -357,7 +357,7 @@ def test_the_certificate_says_who_it_is_and_the_rules_whether_to_serve(tmp_path:
             (theirs,) = server._connections.connections  # type: ignore[union-attr]
             assert isinstance(theirs, SecuredConnection) and theirs.principal == "spiffe://x/spark"
             refused = await connect(server, TlsConfig(ca=authority.ca, cert=other.cert, key=other.key))
-            with pytest.raises(BookieError, match="serves only who is"):
+            with pytest.raises(BookieError, match="requires TLS or authentication"):
                 await refused.request(READ, 5)
             assert server.metrics.counter("refused_connections_total").value == 1
 

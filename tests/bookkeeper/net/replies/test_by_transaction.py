@@ -1,0 +1,154 @@
+"""Protocol v3: replies find their requests by transaction id."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from bookkeeper import codec, wire
+from bookkeeper.codec import ReplyRun
+from bookkeeper.net.replies.by_transaction import TransactionMatcher
+from bookkeeper.net.replies.deliveries import (
+    Delivery,
+    ReadAnswered,
+    ReadsFound,
+    ReadsGivenUp,
+    RequestAnswered,
+    RequestGivenUp,
+    StreamLost,
+)
+from bookkeeper.wire import Dialect, Operation, Status
+from tests.bookkeeper.net.replies.waiters import LEDGER, Sink, Stream, Waiter, entries, header, no_entry, read
+
+V3 = Dialect.V3
+
+
+def txn_of(frame: bytes) -> int:
+    decoded = wire.DialectDetector().decode(frame[4:])
+    assert not isinstance(decoded, wire.RefusedFrame)
+    return decoded[0].txn_id
+
+
+@pytest.mark.rule("B13")
+def test_a_reply_belongs_to_the_request_with_its_transaction_id_and_operation() -> None:
+    matcher, one, other = TransactionMatcher(), Waiter(1), Waiter(2)
+    first = txn_of(matcher.send(read(1), 5.0, one))
+    second = txn_of(matcher.send(read(1), 5.0, other))
+    assert matcher.outstanding == 2
+    answer = no_entry(1)
+    assert matcher.on_reply(header(V3, Operation.FORCE_LEDGER, first), wire.BareReply(Status.OK)) == []
+    assert matcher.on_reply(header(V3, Operation.READ, second), answer) == [RequestAnswered(other, answer)]
+    assert matcher.on_reply(header(V3, Operation.READ, second), answer) == [], "a second reply belongs to nobody"
+    assert matcher.on_reply(header(V3, Operation.READ, first), answer) == [RequestAnswered(one, answer)]
+    assert matcher.outstanding == 0
+    matcher.validate_state()
+
+
+def test_reads_sent_together_are_delivered_together_whatever_is_between() -> None:
+    matcher, sink, single = TransactionMatcher(), Sink(), Waiter()
+    frames = matcher.send_reads(LEDGER, [4, 6, 8], 5.0, sink)
+    assert len(codec.split_reads(bytearray(frames), 0, len(frames), 1 << 20, False).ends) == 3
+    matcher.send(read(9), 5.0, single)
+    cut, data = entries(V3, (3, 8), (4, 9), (1, 4), (77, 1))
+    found, answered = matcher.on_read_replies(cut, data)
+    assert found == ReadsFound(sink, data, cut, [0, 2], [8, 4])
+    assert isinstance(answered, RequestAnswered) and answered.waiter is single
+    matcher.validate_state()
+    assert matcher.outstanding == 1
+    assert matcher.on_reply(header(V3, Operation.READ, 2), no_entry(6)) == [ReadAnswered(sink, 6, no_entry(6))]
+    assert matcher.outstanding == 0
+    matcher.validate_state()
+
+
+def test_an_entry_that_answers_no_read_is_dropped() -> None:
+    matcher = TransactionMatcher()
+    matcher.send(wire.ForceLedger(LEDGER), 5.0, Waiter())
+    assert matcher.on_read_replies(*entries(V3, (1, 4))) == []
+    assert matcher.outstanding == 1
+    matcher.validate_state()
+
+
+def test_what_reaches_its_time_limit_is_given_up_and_its_late_reply_dropped() -> None:
+    matcher, sink, waiter, patient = TransactionMatcher(), Sink(), Waiter(), Waiter()
+    matcher.send(read(1), 1.0, waiter)
+    matcher.send_reads(LEDGER, [2, 3], 2.0, sink)
+    matcher.send(read(4), 9.0, patient)
+    assert matcher.next_deadline() == 1.0
+    assert matcher.on_time(0.9) == []
+    assert matcher.on_time(1.0) == [RequestGivenUp(waiter)]
+    matcher.validate_state()
+    matcher.on_read_replies(*entries(V3, (2, 2)))
+    assert matcher.on_time(2.5) == [ReadsGivenUp(sink)]
+    assert matcher.next_deadline() == 9.0
+    assert matcher.on_read_replies(*entries(V3, (1, 1), (3, 3))) == []
+    assert matcher.outstanding == 1
+    matcher.validate_state()
+
+
+@pytest.mark.rule("V1")
+def test_a_loss_gives_everything_up_once_streams_first() -> None:
+    matcher, sink, waiter, stream = TransactionMatcher(), Sink(), Waiter(), Stream(1, LEDGER)
+    matcher.send(read(1), 5.0, waiter)
+    matcher.send_reads(LEDGER, [2, 3], 5.0, sink)
+    matcher.streams.open(stream)
+    assert matcher.on_lost() == [StreamLost(stream), RequestGivenUp(waiter), ReadsGivenUp(sink)]
+    assert matcher.on_lost() == []
+    assert (matcher.outstanding, matcher.next_deadline()) == (0, None)
+    matcher.validate_state()
+
+
+def test_replies_to_a_stream_pass_whatever_waits() -> None:
+    matcher, stream = TransactionMatcher(), Stream(1, LEDGER)
+    matcher.streams.open(stream)
+    matcher.send(read(1), 5.0, Waiter())
+    assert matcher.on_add_replies([ReplyRun(1, LEDGER, 0, 1000, 0)]) == ([(stream, [(0, 1000, Status.OK)])], [])
+    matcher.validate_state()
+
+
+@pytest.mark.rule("B13")
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_happens_everybody_hears_once(seed: int) -> None:
+    """Requests and reads in any order, replies that are duplicated, late or of nobody."""
+    rng, matcher = Random(seed), TransactionMatcher()
+    heard: dict[object, int] = {}
+    wanted: dict[object, int] = {}
+    now = 0.0
+
+    def hear(deliveries: list[Delivery]) -> None:
+        for delivery in deliveries:
+            match delivery:
+                case ReadsFound():
+                    heard[delivery.sink] = heard.get(delivery.sink, 0) + len(delivery.picked)
+                case ReadAnswered():
+                    heard[delivery.sink] = heard.get(delivery.sink, 0) + 1
+                case ReadsGivenUp():
+                    assert heard.get(delivery.sink, 0) < wanted[delivery.sink]
+                    heard[delivery.sink] = wanted[delivery.sink]
+                case RequestAnswered() | RequestGivenUp():
+                    heard[delivery.waiter] = heard.get(delivery.waiter, 0) + 1
+                case _:
+                    raise AssertionError(delivery)
+
+    for _ in range(200):
+        txns = [rng.randrange(1, matcher.ids.last + 2) for _ in range(3)]
+        match rng.randrange(5):
+            case 0:
+                waiter = Waiter()
+                wanted[waiter] = 1
+                matcher.send(read(1), now + rng.random() * 5, waiter)
+            case 1:
+                sink, count = Sink(), rng.randrange(1, 6)
+                wanted[sink] = count
+                matcher.send_reads(LEDGER, list(range(count)), now + rng.random() * 5, sink)
+            case 2:
+                hear(matcher.on_read_replies(*entries(V3, *((txn, 1) for txn in txns))))
+            case 3:
+                hear(matcher.on_reply(header(V3, Operation.READ, txns[0]), no_entry(1)))
+            case _:
+                now += rng.random()
+                hear(matcher.on_time(now))
+        matcher.validate_state()
+    hear(matcher.on_lost())
+    matcher.validate_state()
+    assert heard == wanted
