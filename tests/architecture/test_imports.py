@@ -20,6 +20,7 @@ SELDOM = frozenset(
         "bookkeeper.auth.provider",
         "bookkeeper.bookie.connections.connection_security",
         "bookkeeper.bookie.health.health_pages",
+        "bookkeeper.exposition",
         "crc32c",
         "http.server",
         "importlib.metadata",
@@ -98,3 +99,9 @@ def test_the_front_door_of_applications_loads_no_server_and_no_library_of_one() 
     assert "bookkeeper.client.bookkeeper" in loaded
     other = {"bookkeeper.bookie", "bookkeeper.storage", "bookkeeper.replication", "click", "kazoo", "prometheus_client"}
     assert sorted(loaded & (NEVER | other)) == []
+
+
+def test_a_gateway_starts_without_the_metrics_library() -> None:
+    loaded = loaded_by("import spark_wal.webhdfs.http.http_server, spark_wal.service")
+    assert "aiohttp" in loaded
+    assert sorted(loaded & {"bookkeeper.exposition", "prometheus_client", "pyspark"}) == []

@@ -1,4 +1,4 @@
-"""What /healthz, /livez, /readyz and /metrics show: a WSGI application with prometheus-client's page in it.
+"""What /healthz, /livez, /readyz and /metrics show: a WSGI application with Prometheus' page in it.
 
 Numbers are read while the loop changes them: each is one plain int or float, which is as exact as a scrape can be.
 Nothing here changes anything, echoes input, or shows a secret (X47, X49, X50, X53).
@@ -11,57 +11,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.exposition import make_wsgi_app
-from prometheus_client.metrics_core import Metric as Family
-from prometheus_client.registry import Collector
-
 from bookkeeper.bookie.config import is_loopback
+from bookkeeper.exposition import wsgi_page
 from bookkeeper.ids import Address
-from bookkeeper.metrics import Counter, Gauge, Histogram, Metric, Metrics
+from bookkeeper.metrics import Metrics
 
 Health = Callable[[], dict[str, Any]]
 """What a page about the bookie shows; its key ``status`` is "ok" or says why not (then the answer's code is 503)."""
 
 _HEADERS = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store")]
-
-
-class MetricsCollector(Collector):
-    """Our plain numbers in prometheus-client's terms."""
-
-    def __init__(self, metrics: Metrics, refresh: Callable[[], None] = lambda: None) -> None:
-        self._metrics = metrics
-        self._refresh = refresh
-
-    def collect(self) -> Iterable[Family]:
-        self._refresh()
-        families: dict[str, Any] = {}
-        for name, text, labels, metric in list(self._metrics):
-            family = families.get(name)
-            if family is None:
-                family = families[name] = _family(metric, name, text, list(labels))
-            _add(family, list(labels.values()), metric)
-        return families.values()
-
-
-def _family(metric: Metric, name: str, text: str, labels: list[str]) -> Any:
-    match metric:
-        case Counter():
-            return CounterMetricFamily(name, text, labels=labels)
-        case Gauge():
-            return GaugeMetricFamily(name, text, labels=labels)
-        case Histogram():
-            return HistogramMetricFamily(name, text, labels=labels)
-
-
-def _add(family: Any, labels: list[str], metric: Metric) -> None:
-    match metric:
-        case Counter() | Gauge():
-            family.add_metric(labels, metric.value)
-        case Histogram():
-            buckets = [("+Inf" if bound == float("inf") else str(bound), n) for bound, n in metric.cumulative()]
-            family.add_metric(labels, buckets, sum_value=metric.total)
 
 
 class _Handler(WSGIRequestHandler):
@@ -83,9 +41,7 @@ class HealthPages(WSGIServer):
         self.socket.close()  # it has none of its own
         self.server_name, self.server_port = address.host, address.port
         self.setup_environ()
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(MetricsCollector(metrics, refresh))
-        self.set_app(_Application(health, make_wsgi_app(registry), address.host))
+        self.set_app(_Application(health, wsgi_page(metrics, refresh), address.host))
 
 
 class _Application:

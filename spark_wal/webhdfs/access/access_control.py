@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from bookkeeper.errors import ConfigError, require
 from bookkeeper.gateways.server_tls import ServerCertificates, ServerTlsFiles
 from bookkeeper.gateways.tokens import TokenBook
 from bookkeeper.ids import Address
+from bookkeeper.metrics import Metrics
 from bookkeeper.net.tls import RELOAD_S
 from bookkeeper.real import read_private
 from bookkeeper.seams import Clock, Rng
@@ -150,23 +152,21 @@ class AccessControl:
             await asyncio.sleep(self._config.reload_s)
             self.look()
 
-    def metrics(self) -> str:
-        """In the Prometheus exposition format."""
-        lines = ["# TYPE gateway_insecure gauge", f"gateway_insecure {int(self.insecure)}"]
-        lines += [
-            "# TYPE gateway_unauthenticated_total counter",
-            f"gateway_unauthenticated_total {self.failures.count}",
-        ]
-        if self.certificates is not None:
-            left_s = self.certificates.not_after - self._clock.wall_ms() / 1000
-            lines += ["# TYPE gateway_certificate_left_seconds gauge"]
-            lines += [f"gateway_certificate_left_seconds {int(left_s)}"]
-            lines += ["# TYPE gateway_certificate_ends_soon gauge"]
-            lines += [f"gateway_certificate_ends_soon {int(left_s < EXPIRES_SOON_S)}"]
-            if (end := self.certificates.revocations.end) is not None:
-                lines += ["# TYPE gateway_crl_left_seconds gauge"]
-                lines += [f"gateway_crl_left_seconds {int(end - self._clock.wall_ms() / 1000)}"]
-        return "\n".join(lines) + "\n"
+    def tell(self, metrics: Metrics) -> None:
+        """Bring the numbers of this up to date."""
+        metrics.gauge("insecure", "1 if whoever reaches the gateway may do anything.").value = int(self.insecure)
+        text = "Requests without credentials that are good."
+        metrics.counter("unauthenticated_total", text).value = self.failures.count
+        if self.certificates is None:
+            return
+        now = self._clock.wall_ms() / 1000
+        left_s = int(self.certificates.not_after - now)
+        metrics.gauge("certificate_left_seconds", "Until the gateway's certificate ends.").value = left_s
+        soon = metrics.gauge("certificate_ends_soon", "1 if the gateway's certificate ends within 14 days.")
+        soon.value = int(left_s < EXPIRES_SOON_S)
+        end = self.certificates.revocations.end
+        lists = metrics.gauge("crl_left_seconds", "Until the first of the revocation lists ends; infinite without one.")
+        lists.value = math.inf if end is None else int(end - now)
 
     def _read_book(self, path: str) -> None:
         found = os.stat(path)

@@ -33,6 +33,7 @@ from bookkeeper.gateways.listener import BoundSockets, CountedListener
 from bookkeeper.gateways.rate_limited_log import RateLimitedLogger, one_line
 from bookkeeper.gateways.tokens import Principal
 from bookkeeper.ids import Address
+from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Clock
 from journal_manager import JournalError
 from spark_wal.webhdfs.access import oauth2
@@ -92,7 +93,8 @@ class HttpServer:
         self._scheme = "https" if self._certificates is not None else "http"
         self._upload_log = upload_log
         self._unknown = RateLimitedLogger(logger, clock)
-        self.metrics = RequestMetrics()
+        self.metrics = Metrics("gateway_")
+        self._requests = RequestMetrics(self.metrics)
         self._pages = {"/events": self._events, "/health": self._health, "/metrics": self._metrics}
         self._runner: web.ServerRunner | None = None
         self._listening: CountedListener | None = None
@@ -283,7 +285,7 @@ class HttpServer:
             response = await self._respond(request, reply)
         except NotOwnerError as error:
             logger.warning("%s %s has no answer: %s", name, one_line(path), error)
-            self.metrics.count(name, self._clock.monotonic() - started, ok=False)
+            self._requests.count(name, self._clock.monotonic() - started, ok=False)
             return hang_up(request)
         except WebHdfsError as error:
             response = await self._respond(request, operations.refusal_reply(error))
@@ -293,7 +295,7 @@ class HttpServer:
         except (BookKeeperError, JournalError, OSError) as error:
             logger.warning("%s %s: %s", name, one_line(path), one_line(error))
             response = await self._respond(request, operations.refusal_reply(PlainIOError(str(error))))
-        self.metrics.count(name, self._clock.monotonic() - started, ok=response.status < 400)
+        self._requests.count(name, self._clock.monotonic() - started, ok=response.status < 400)
         return response
 
     def _authority(self, request: web.BaseRequest) -> str:
@@ -376,19 +378,26 @@ class HttpServer:
         return web.json_response(fields, status=200 if session else 503)
 
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
-        access = "" if self._access is None else self._access.metrics()
-        return web.Response(text=self.metrics.text() + access + self._crowd(), content_type="text/plain")
+        if self._access is not None:
+            self._access.tell(self.metrics)
+        self._tell_crowd(self.metrics)
+        accept = ", ".join(request.headers.getall("Accept", ()))
+        body, kind = await asyncio.to_thread(_metrics_page, self.metrics, accept)
+        return web.Response(body=body, headers={"Content-Type": kind})
 
-    def _crowd(self) -> str:
+    def _tell_crowd(self, metrics: Metrics) -> None:
         assert self._listening is not None
         assert self._connections is not None
-        numbers = (
-            ("gauge", "gateway_connections", self._listening.connections),
-            ("gauge", "gateway_tls_handshakes", self._listening.handshakes),
-            ("counter", "gateway_connections_refused_total", self._listening.refused),
-            ("counter", "gateway_slow_clients_total", self._connections.slow),
-        )
-        return "".join(f"# TYPE {name} {kind}\n{name} {value}\n" for kind, name, value in numbers)
+        metrics.gauge("connections", "Open connections.").value = self._listening.connections
+        metrics.gauge("tls_handshakes", "TLS handshakes under way.").value = self._listening.handshakes
+        metrics.counter("connections_refused_total", "Connections over a limit.").value = self._listening.refused
+        metrics.counter("slow_clients_total", "Connections ended for their slowness.").value = self._connections.slow
+
+
+def _metrics_page(metrics: Metrics, accept: str) -> tuple[bytes, str]:
+    from bookkeeper.exposition import page  # its library is slow to load: see the module
+
+    return page(metrics, accept)
 
 
 async def _expect(request: web.BaseRequest) -> None:

@@ -77,12 +77,12 @@ def test_an_address_that_is_taken_is_an_error_and_a_closed_server_lets_go_of_its
 
 CHILD = """
 import asyncio, sys, urllib.request
-from bookkeeper.bookie.health.health_server import CONNECTIONS_MAX, HttpServer
+from bookkeeper.bookie.health.health_server import CONNECTIONS_MAX, HealthServer
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 from bookkeeper.real.workers import ThreadWorker
 loop = asyncio.new_event_loop()
-server = HttpServer.start(
+server = HealthServer.start(
     Address("127.0.0.1", 0),
     {"/healthz": lambda: {"status": "ok"}},
     Metrics("x"),

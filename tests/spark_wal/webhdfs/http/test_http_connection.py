@@ -114,7 +114,7 @@ async def test_who_dribbles_is_hung_up_on_and_others_are_served(
         await dribbling
         assert (await other.request("GET", "/health")).status == 200
         metrics = (await other.request("GET", "/metrics")).body.decode()
-        assert "gateway_slow_clients_total 1\n" in metrics
+        assert "gateway_slow_clients_total 1.0\n" in metrics
         listing = await other.request("GET", "/webhdfs/v1/?op=LISTSTATUS")
         assert listing.json()["FileStatuses"]["FileStatus"] == [], "S2"
     assert "is closed:" in caplog.text
@@ -162,7 +162,7 @@ async def test_who_does_not_take_replies_is_hung_up_on() -> None:
         lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         lazy.sendall(b"GET /webhdfs/v1/f?op=OPEN&namenoderpcaddress=x HTTP/1.1\r\nHost: x\r\n\r\n")
         async with asyncio.timeout(20):
-            while b"gateway_slow_clients_total 1\n" not in (await other.request("GET", "/metrics")).body:  # noqa: ASYNC110
+            while b"gateway_slow_clients_total 1.0\n" not in (await other.request("GET", "/metrics")).body:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         lazy.close()
         opened = await other.request("GET", "/webhdfs/v1/f?op=OPEN&namenoderpcaddress=x")
@@ -492,8 +492,8 @@ async def test_a_form_for_an_access_token_has_its_time(tmp_path: Path) -> None:
 async def test_a_wire_is_counted_until_it_is_gone() -> None:
     async with limited(ConnectionLimits()) as server:
         wire = await Wire.connect(server.address)
-        assert b"gateway_connections 1\n" in (await wire.request("GET", "/metrics")).body
+        assert b"gateway_connections 1.0\n" in (await wire.request("GET", "/metrics")).body
         await wire.close()
         async with connected(server.address) as other, asyncio.timeout(20):
-            while b"gateway_connections 1\n" not in (await other.request("GET", "/metrics")).body:  # noqa: ASYNC110
+            while b"gateway_connections 1.0\n" not in (await other.request("GET", "/metrics")).body:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)

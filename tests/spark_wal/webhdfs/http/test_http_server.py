@@ -219,9 +219,13 @@ async def test_metrics_count_by_operation() -> None:
         await wire.request("PUT", v1("/d", "op=MKDIRS"))
         await wire.request("GET", v1("/none", "op=GETFILESTATUS"))
         await wire.request("GET", v1("/none", "op=INVENTED"))
-        text = (await wire.request("GET", "/metrics")).body.decode()
-        assert 'gateway_requests_total{op="MKDIRS"} 1' in text
-        assert 'gateway_requests_refused_total{op="GETFILESTATUS"} 1' in text
+        answer = await wire.request("GET", "/metrics")
+        assert dict(answer.headers)["Content-Type"].startswith("text/plain; version=")
+        text = answer.body.decode()
+        assert "# TYPE gateway_requests_total counter" in text
+        assert 'gateway_request_duration_seconds_count{op="MKDIRS"} 1.0' in text
+        assert 'gateway_requests_total{op="MKDIRS"} 1.0' in text
+        assert 'gateway_requests_refused_total{op="GETFILESTATUS"} 1.0' in text
         assert "INVENTED" not in text
 
 
