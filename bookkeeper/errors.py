@@ -37,6 +37,7 @@ nobody reads a message.
 from __future__ import annotations
 
 import errno
+import os
 import re
 from enum import Enum
 from typing import ClassVar, Final
@@ -413,12 +414,26 @@ _NUMBERED: Final = re.compile(r"\[Errno -?\d+\] ([^:;()\[\]]+)(?:: '([^']*)')?")
 """How an error of the system reads inside another one's text: its words, and its file."""
 
 
+_CONNECT: Final = re.compile(r"(?:\[Errno (\d+)\] )?Connect call failed \([^()]*\)")
+"""How asyncio says that nobody answered at an address; with several addresses, once for each."""
+
+
 def _unnumbered(found: re.Match[str]) -> str:
     return found[1] if found[2] is None else f"{found[2]}: {found[1]}"
 
 
-def in_words(error: BaseException) -> str:
-    """An error as people read it: no numbers of the system's, no notation of Python's."""
+def _told(error: BaseException) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror is not None else str(error)
+
+
+def in_words(error: BaseException, beside: str = "") -> str:
+    """An error as people read it: no numbers of the system's, no notation of Python's.
+
+    ``beside`` is a file that the sentence names already; it is not named again.
+    """
+    if _CONNECT.search(str(error)):
+        number = error.errno if isinstance(error, OSError) else None
+        return _CONNECT.sub(lambda found: os.strerror(int(found[1] or number or errno.ECONNREFUSED)), _told(error))
     if not isinstance(error, OSError) or error.strerror is None:
         return _NUMBERED.sub(_unnumbered, str(error)) or type(error).__name__
     if (bound := _BIND.search(error.strerror)) is not None:
@@ -426,5 +441,5 @@ def in_words(error: BaseException) -> str:
         if error.errno == errno.EADDRINUSE:
             return f"{address} is taken: another program listens there. End it, or choose another port"
         return f"cannot listen at {address}: {error.strerror.rpartition(': ')[2]}"
-    named = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    named = [str(name) for name in (error.filename, error.filename2) if name not in (None, beside)]
     return f"{', '.join(named)}: {error.strerror}" if named else error.strerror

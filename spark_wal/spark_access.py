@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
-from bookkeeper.errors import ConfigError, require
+from bookkeeper.errors import ConfigError, in_words, require
 from bookkeeper.ids import Address
 from bookkeeper.real import read_private
 from bookkeeper.secret import Secret
@@ -181,7 +181,9 @@ def _write_token(token: Secret, address: Address, driver: Path, tls: bool, told:
     try:
         found = socket.getaddrinfo(address.host, address.port, socket.AF_INET, socket.SOCK_STREAM)
     except OSError as error:
-        raise ConfigError(f"a token is bound to the gateway's address, and {address.host} has none: {error}") from None
+        raise ConfigError(
+            f"a token is bound to the gateway's address, and {address.host} has none: {in_words(error)}"
+        ) from None
     kind = KIND_TLS if tls else KIND_PLAIN
     services = sorted({f"{place[0]}:{address.port}" for *_, place in found})
     tokens = [HadoopToken("spark", token, service, kind) for service in services]
@@ -196,7 +198,9 @@ def _trust_store(ca: str, public: Sequence[bytes] = ()) -> bytes:
     try:
         return trust_store(Path(ca).read_bytes(), public)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{ca} cannot be used as a PEM file of certificates: {error}") from error
+        raise ConfigError(
+            f"{ca} cannot be used as a PEM file of certificates: {in_words(error, beside=str(ca))}"
+        ) from error
 
 
 def _key_store(certificate: str, key: str, password: Secret) -> bytes:
@@ -205,7 +209,9 @@ def _key_store(certificate: str, key: str, password: Secret) -> bytes:
     try:
         return key_store(Path(certificate).read_bytes(), read_private(key), password)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{certificate}, {key}: not a certificate and its private key in PEM: {error}") from error
+        raise ConfigError(
+            f"{certificate}, {key}: not a certificate and its private key in PEM: {in_words(error)}"
+        ) from error
 
 
 def _public() -> list[bytes]:

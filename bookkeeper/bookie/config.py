@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from bookkeeper.auth.config import NONE, TLS, AuthConfig
 from bookkeeper.codec import FRAME_MAX, RECORD_MAX
-from bookkeeper.errors import ConfigError, require
+from bookkeeper.errors import ConfigError, in_words, require
 from bookkeeper.ids import Address, bookie_id
 from bookkeeper.meta import service_uri
 from bookkeeper.meta.stores import credentials
@@ -260,6 +260,6 @@ def load_config(path: str, **overrides: Any) -> BookieConfig:
         with open(path, "rb") as file:
             options = tomllib.load(file)
     except (OSError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from error
+        raise ConfigError(f"{path}: {in_words(error, beside=str(path))}") from error
     options.update({name: value for name, value in overrides.items() if value is not None})
     return config_from(options)

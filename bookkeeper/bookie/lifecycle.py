@@ -192,7 +192,9 @@ class BookieServer:
                 return  # whether the cookie was made is not known: the next start goes on from here
             remove_files(disk, [os.path.join(directory, name) for name in (OPENED, BIRTH, IDENTITY)])
         except (BookKeeperError, OSError) as error:
-            log.warning("bookie %s is known to the cluster, though it did not start: %s", self.bookie_id, error)
+            log.warning(
+                "bookie %s is known to the cluster, though it did not start: %s", self.bookie_id, in_words(error)
+            )
 
     async def _start(self) -> None:
         config, disk = self.config, self._seams.disk

@@ -15,6 +15,7 @@ import ssl
 from collections.abc import Callable
 from typing import Final
 
+from bookkeeper.errors import in_words
 from bookkeeper.gateways.connection_limits import ConnectionLimits, ConnectionTable
 from bookkeeper.gateways.rate_limited_log import RateLimitedLogger
 from bookkeeper.ids import Address
@@ -161,7 +162,7 @@ class CountedListener:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._failed.warning("a connection cannot be accepted: %s", error)
+                self._failed.warning("a connection cannot be accepted: %s", in_words(error))
                 if error.errno in _EXHAUSTED:
                     self._stop_accepting()
                     self._paused = asyncio.get_running_loop().call_later(PAUSE_S, self._go_on)

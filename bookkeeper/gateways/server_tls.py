@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from bookkeeper import seams
 from bookkeeper.auth.certificate import not_after
-from bookkeeper.errors import ConfigError, require
+from bookkeeper.errors import ConfigError, in_words, require
 from bookkeeper.gateways.revocations import Revocations
 from bookkeeper.real import FileTls
 
@@ -96,5 +96,7 @@ class ServerCertificates:
                     text += file.read() + "\n"
             return Revocations.parse(text)
         except (OSError, ValueError) as error:
-            logger.warning("%s: no connection is ended for what this revokes: %s", ", ".join(self._trusted), error)
+            logger.warning(
+                "%s: no connection is ended for what this revokes: %s", ", ".join(self._trusted), in_words(error)
+            )
             return Revocations()

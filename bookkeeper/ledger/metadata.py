@@ -94,7 +94,7 @@ class LedgerMetadata:
     def __post_init__(self) -> None:
         problem = self._problem()
         if problem:
-            raise MetadataFormatError(f"M4: {problem}")
+            raise MetadataFormatError(f"the metadata are no ledger's: {problem}")
 
     def _problem(self) -> str:
         firsts = [f.first_entry for f in self.fragments]
@@ -236,7 +236,9 @@ class LedgerMetadata:
         if index is None or old not in self.fragments[index].ensemble:
             raise MetadataFormatError(f"no fragment at {first_entry} with {old}")
         if index == len(self.fragments) - 1 and not self.is_closed:
-            raise LedgerFencedError(f"A3: fragment {first_entry} of a ledger that is {self.state.name} may still grow")
+            raise LedgerFencedError(
+                f"the fragment at {first_entry} of a ledger that is {self.state.name} may still grow"
+            )
         ensemble = tuple(new if b == old else b for b in self.fragments[index].ensemble)
         fragments = list(self.fragments)
         fragments[index] = replace(fragments[index], ensemble=ensemble)

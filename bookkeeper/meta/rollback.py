@@ -188,7 +188,7 @@ class RollbackWatch:
                 try:
                     await self._present.check()
                 except (MetadataRolledBackError, ClusterMovedError) as alarm:
-                    _log.critical("M10: %s", alarm)
+                    _log.critical("%s", alarm)
                     return self._found(alarm)
                 except MetadataError:
                     continue  # no answer, which is another matter

@@ -81,7 +81,7 @@ def _parse_zookeeper(uri: str, layout: str | None, rest: str) -> ServiceUri:
     hosts, _, root = rest.removeprefix("//").partition("/")
     if "@" in hosts:
         raise ConfigError(
-            "X58: credentials have no place in an address, where others can read them: put them into the file that "
+            "credentials have no place in an address, where others can read them: put them into the file that "
             f"{credentials.FILE} names"
         )
     servers = [host for host in re.split("[,;]", hosts) if host]

@@ -23,6 +23,7 @@ from bookkeeper.errors import (
     ConfigError,
     MalformedFrameError,
     SecureConnectionError,
+    in_words,
 )
 from bookkeeper.ids import Address, BookieId
 from bookkeeper.net.connection import BookieConnection, connect_bookie
@@ -108,7 +109,7 @@ class ClientSecurity:
         except MalformedFrameError as error:
             raise SecureConnectionError(f"{address}: {error}: somebody in between may have put them there") from error
         except ssl.SSLError as error:
-            raise SecureConnectionError(f"no TLS with {address}: {error}") from error
+            raise SecureConnectionError(f"no TLS with {address}: {in_words(error)}") from error
         except OSError as error:
             raise SecureConnectionError(
                 f"{address} gave up the TLS handshake: {error or type(error).__name__} (a certificate of ours that it "

@@ -24,7 +24,7 @@ from typing import Final
 
 from bookkeeper import codec, wire
 from bookkeeper.codec import FRAME_MAX
-from bookkeeper.errors import BookieError, BookieUnavailableError, RequestTimedOutError, SecureConnectionError
+from bookkeeper.errors import BookieError, BookieUnavailableError, RequestTimedOutError, SecureConnectionError, in_words
 from bookkeeper.ids import Address, LedgerId
 from bookkeeper.net.add_stream import AddStream, OnLost, OnReplies, StreamIds
 from bookkeeper.net.frame_protocol import FrameProtocol
@@ -290,4 +290,4 @@ async def connect_bookie(
             address, lambda: BookieConnection(address, dialect, frame_max=frame_max), timeout_s=timeout_s
         )
     except (OSError, ValueError, OverflowError) as error:  # the latter two: an impossible host or port
-        raise BookieUnavailableError(f"cannot connect to {address}: {error}") from error
+        raise BookieUnavailableError(f"cannot connect to {address}: {in_words(error)}") from error

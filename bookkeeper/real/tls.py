@@ -6,7 +6,7 @@ import os
 import ssl
 from typing import Final
 
-from bookkeeper.errors import ConfigError
+from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.real.private import read_private
 from bookkeeper.seams import TlsFiles
 
@@ -36,7 +36,7 @@ class FileTls:
         try:
             changed = self._look() != self._stamps
         except OSError as error:
-            raise ConfigError(f"the TLS files cannot be looked at: {error}") from error
+            raise ConfigError(f"the TLS files cannot be looked at: {in_words(error)}") from error
         if changed:
             self._load()
         return changed
@@ -47,7 +47,7 @@ class FileTls:
             context = _context(self.files)
             certificate = _first_certificate(self.files.cert) if self.files.cert is not None else None
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-            raise ConfigError(f"the TLS files cannot be used ({_names(self.files)}): {error}") from error
+            raise ConfigError(f"the TLS files cannot be used ({_names(self.files)}): {in_words(error)}") from error
         self.context, self.certificate, self._stamps = context, certificate, stamps
 
     def _look(self) -> list[_Stamp]:

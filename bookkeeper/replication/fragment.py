@@ -261,7 +261,7 @@ class FragmentCopy:
         if not now.is_decided:
             return self._fail(
                 LedgerFencedError(
-                    f"A3: {now}: the ledger is {metadata.state.name}, entries may still be added to its last fragment; "
+                    f"{now}: the ledger is {metadata.state.name}, entries may still be added to its last fragment; "
                     "recover it first"
                 )
             )

@@ -17,7 +17,7 @@ from struct import Struct
 from weakref import WeakSet
 
 from bookkeeper.codec import crc32c
-from bookkeeper.errors import CorruptionError, StorageError, UnsupportedFormatError
+from bookkeeper.errors import CorruptionError, StorageError, UnsupportedFormatError, in_words
 from bookkeeper.seams import Buffer, Disk, File
 
 BLOCK = 4096
@@ -93,7 +93,7 @@ def sync(file: File) -> None:
         file.sync()
     except OSError as error:
         _lost.add(file)
-        raise SyncFailedError(f"{file.path}: sync failed: {error}") from error
+        raise SyncFailedError(f"{file.path}: sync failed: {in_words(error, beside=file.path)}") from error
 
 
 def create_file(disk: Disk, path: str, *chunks: Buffer, keep: bool = False) -> File:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from bookkeeper.errors import in_words
 from journal_manager.errors import JournalClosedError, JournalError, JournalUnavailableError
 
 T = TypeVar("T")
@@ -53,4 +54,4 @@ def _worded(step: Callable[[], T]) -> T:
     except JournalError:
         raise
     except OSError as error:
-        raise JournalUnavailableError(f"the journal's files cannot be used: {error}") from error
+        raise JournalUnavailableError(f"the journal's files cannot be used: {in_words(error)}") from error

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pyarrow import ArrowException
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
-from bookkeeper.errors import ConfigError
+from bookkeeper.errors import ConfigError, in_words
 from spark_wal.checkpoint_copy.contents import FileStamp
 from spark_wal.checkpoint_copy.stores import PIECE, CheckpointStoreError, Parts
 
@@ -30,7 +30,7 @@ class ArrowStore:
         try:
             system, root = FileSystem.from_uri(known)
         except (ArrowException, OSError) as error:
-            raise ConfigError(f"{self.uri} cannot be opened: {error}") from error
+            raise ConfigError(f"{self.uri} cannot be opened: {in_words(error)}") from error
         self._system: Any = system
         self._root = str(root).rstrip("/")
         self._is_s3 = self._system.type_name == "s3"
@@ -40,7 +40,7 @@ class ArrowStore:
         try:
             found = self._system.get_file_info(selector)
         except (ArrowException, OSError) as error:
-            raise CheckpointStoreError(f"{self.uri}: {error}") from error
+            raise CheckpointStoreError(f"{self.uri}: {in_words(error)}") from error
         start = len(self._root) + 1
         return {f.path[start:]: FileStamp(f.size, f.mtime_ns or 0) for f in found if f.type == FileType.File}
 
@@ -50,7 +50,7 @@ class ArrowStore:
                 while data := stream.read(PIECE):
                     yield data
         except (ArrowException, OSError) as error:
-            raise CheckpointStoreError(f"{self.uri}: reading {path}: {error}") from error
+            raise CheckpointStoreError(f"{self.uri}: reading {path}: {in_words(error)}") from error
 
     def write(self, path: str, parts: Parts) -> None:
         """A write that fails may leave a short file: what is read back afterwards counts, not that it is there."""
@@ -62,7 +62,7 @@ class ArrowStore:
                 for data in parts():
                     stream.write(data)
         except (ArrowException, OSError) as error:
-            raise CheckpointStoreError(f"{self.uri}: writing {path}: {error}") from error
+            raise CheckpointStoreError(f"{self.uri}: writing {path}: {in_words(error)}") from error
 
     def sync(self) -> None:
         """As durable as the store makes what it has answered."""

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
-from bookkeeper.errors import ConfigError
+from bookkeeper.errors import ConfigError, in_words
 from spark_wal.checkpoint_copy.contents import FileStamp
 from spark_wal.checkpoint_copy.stores import PIECE, CheckpointStoreError, Parts
 
@@ -50,9 +50,9 @@ class LocalStore:
         except FileNotFoundError as error:
             if error.filename == self._root:
                 return {}
-            raise CheckpointStoreError(f"{self.uri}: {error}") from error
+            raise CheckpointStoreError(f"{self.uri}: {in_words(error)}") from error
         except OSError as error:
-            raise CheckpointStoreError(f"{self.uri}: {error}") from error
+            raise CheckpointStoreError(f"{self.uri}: {in_words(error)}") from error
         with self._lock:
             self._touched |= seen
         return found
@@ -63,7 +63,7 @@ class LocalStore:
                 while data := file.read(PIECE):
                     yield data
         except OSError as error:
-            raise CheckpointStoreError(f"{self.uri}: {error}") from error
+            raise CheckpointStoreError(f"{self.uri}: {in_words(error)}") from error
 
     def write(self, path: str, parts: Parts) -> None:
         target = self._inside(path)
@@ -83,7 +83,7 @@ class LocalStore:
                     os.unlink(partial)
                 raise
         except OSError as error:
-            raise CheckpointStoreError(f"{self.uri}: {error}") from error
+            raise CheckpointStoreError(f"{self.uri}: {in_words(error)}") from error
         with self._lock:
             self._touched.add(directory)
 
@@ -98,7 +98,7 @@ class LocalStore:
                 finally:
                     os.close(descriptor)
         except OSError as error:
-            raise CheckpointStoreError(f"{self.uri}: {error}") from error
+            raise CheckpointStoreError(f"{self.uri}: {in_words(error)}") from error
 
     def close(self) -> None:
         """Nothing is kept open."""

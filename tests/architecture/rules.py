@@ -8,6 +8,7 @@ Comments, strings and pages cite the numbers: :func:`cited` finds where.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 import tokenize
@@ -27,6 +28,7 @@ OTHERS = frozenset(["V2", "V3", "S3"])
 """What looks like a rule's number and is a name: the wire's dialects, a store of files."""
 
 
+@functools.cache
 def kept() -> dict[str, str]:
     """Rule -> what it says, from docs/rules.md: the rules that this version promises."""
     return dict(re.findall(r"^- \*\*([A-Z]\d+[a-z]?)\*\* (.*)$", RULES.read_text(), flags=re.MULTILINE))

@@ -24,7 +24,7 @@ from importlib import import_module
 from typing import Final, Protocol
 
 from bookkeeper.bookie.config import BookieConfig
-from bookkeeper.errors import BookKeeperError, MetadataFormatError, NoSuchLedgerError
+from bookkeeper.errors import BookKeeperError, MetadataFormatError, NoSuchLedgerError, in_words
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.meta import Metadata
@@ -186,7 +186,7 @@ class Completion:
             return True  # looked at again
         except (BookKeeperError, OSError) as error:
             self._reasons[ledger_id] = f"{error}; it is tried again"
-            log.warning("ledger %d is not whole here yet: %s", ledger_id, error)
+            log.warning("ledger %d is not whole here yet: %s", ledger_id, in_words(error))
             return False
         except Exception:  # one bad ledger holds up no other
             self._reasons[ledger_id] = "the log says what went wrong; it is tried again"

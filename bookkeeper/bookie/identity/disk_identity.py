@@ -109,7 +109,7 @@ async def survey(metadata: Metadata, bookie: BookieId, *, served_before: bool = 
     listed = [ledger async for ledger in metadata.ledgers.list()]  # after a sync (Z6)
     if not listed and not served_before:
         return DiskIdentity()
-    log.info("bookie %s is new here: it looks at the metadata of %d ledgers, once (W10a)", bookie, len(listed))
+    log.info("bookie %s is new here: it looks at the metadata of %d ledgers, once", bookie, len(listed))
     highest = max(listed, default=NO_LEDGER)
     return DiskIdentity(await newest(metadata, highest), await naming(metadata, bookie, listed))
 

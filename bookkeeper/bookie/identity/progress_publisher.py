@@ -19,7 +19,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from bookkeeper.errors import CookieError, KeyExistsError, MetadataConflictError, MetadataError, NoSuchKeyError
+from bookkeeper.errors import (
+    CookieError,
+    KeyExistsError,
+    MetadataConflictError,
+    MetadataError,
+    NoSuchKeyError,
+    in_words,
+)
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import Metadata, Versioned
 from bookkeeper.meta.records.disks import DiskRecord
@@ -146,7 +153,7 @@ class ProgressPublisher:
             async with asyncio.timeout(LAST_WORD_S):
                 await self._tell(engine, highest)
         except (MetadataError, TimeoutError) as error:
-            log.warning("bookie %s could not tell how far its disk is at its end: %r", self._bookie, error)
+            log.warning("bookie %s could not tell how far its disk is at its end: %s", self._bookie, in_words(error))
 
     def _complain(self, error: Exception) -> None:
         if not self._silent:

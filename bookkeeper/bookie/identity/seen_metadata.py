@@ -11,7 +11,7 @@ import logging
 import os
 from typing import Final
 
-from bookkeeper.errors import CookieError, MetadataRolledBackError
+from bookkeeper.errors import CookieError, MetadataRolledBackError, in_words
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.rollback import RollbackCounter
@@ -78,4 +78,4 @@ class SeenMetadata:
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
-            log.warning("the disk is full: what this bookie saw of the metadata is not noted: %s", error)
+            log.warning("the disk is full: what this bookie saw of the metadata is not noted: %s", in_words(error))

@@ -26,6 +26,7 @@ from bookkeeper.errors import (
     BookKeeperError,
     ClientClosedError,
     SecureConnectionError,
+    in_words,
 )
 from bookkeeper.ids import Address, BookieId
 from bookkeeper.net.backoff import Backoff
@@ -252,7 +253,7 @@ class BookiePool:
                 return known
             if isinstance(error, BookieError):
                 raise
-            raise BookieUnavailableError(f"where {bookie} listens is not known: {error!r}") from error
+            raise BookieUnavailableError(f"where {bookie} listens is not known: {in_words(error)}") from error
 
     def _pause(self, bookie: BookieId, error: BookieError) -> BookieUnavailableError:
         pause = self._pauses.get(bookie)

@@ -128,7 +128,7 @@ class EntrySource:
             _log.warning(
                 "ledger %d: its metadata give a length of %d bytes, its last entry one of %d. Its entries are not "
                 "concerned; what they sum up to tells which is right. A recovery by Apache's client may store another "
-                "entry's length, and its advanced appends count in the order in which they came (R12)",
+                "entry's length, and its advanced appends count in the order in which they came",
                 self.record.ledger_id,
                 stored,
                 length,

@@ -525,7 +525,7 @@ class WriterShell:
     def _on_broken(self, error: BaseException) -> None:
         """A task ended with an error nobody expected: this handle stops, and says why (P7)."""
         if isinstance(error, MetadataRolledBackError):
-            _log.critical("M10: %s", error)
+            _log.critical("the writers and readers of this process stop: %s", error)
             self.services.metadata.present.alarm = error  # it concerns everybody who shares these metadata
             if self.closing is not None and not self.closing.done():
                 self.closing.set_exception(error)

@@ -30,6 +30,7 @@ from bookkeeper.errors import (
     NoClusterError,
     NoSuchKeyError,
     SessionExpiredError,
+    in_words,
 )
 from bookkeeper.ids import Address, BookieId
 from bookkeeper.meta.records import service_info
@@ -151,7 +152,7 @@ class Registration:
                 self._published.clear()
                 if isinstance(error, CookieError) and not self._told:
                     self._told = True
-                    _log.critical("A11: %s; it is not registered any more", error)
+                    _log.critical("%s; it is not registered any more", in_words(error))
                 await asyncio.sleep(RETRY_S)
                 self._wake.set()
 

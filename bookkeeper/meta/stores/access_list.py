@@ -74,7 +74,7 @@ async def warn_if_open(store: MetadataStore, paths: Paths) -> None:
     except (NoSuchKeyError, MetadataForbiddenError):
         return
     if any((entry.scheme, entry.name) == ("world", "anyone") and set(entry.may) - {"r"} for entry in found.found):
-        _log.warning("X26: %s: %s; `bk metadata audit-acls --fix` repairs the cluster", paths.root, found.problem)
+        _log.warning("%s: %s; `bk metadata audit-acls --fix` repairs the cluster", paths.root, found.problem)
 
 
 async def audit(store: AccessStore, paths: Paths) -> AsyncIterator[AclDeviation]:

@@ -30,7 +30,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal
 
-from bookkeeper.errors import ConfigError
+from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.secret import Secret
 
 FILE: Final = "BK_ZOOKEEPER"
@@ -81,7 +81,7 @@ class Credentials:
             name = host.rpartition(":")[0].strip("[]") or host
             if not _is_here(name):
                 raise ConfigError(
-                    f"X28: digest credentials for ZooKeeper would go to {name} in clear text: set [tls], use "
+                    f"digest credentials for ZooKeeper would go to {name} in clear text: set [tls], use "
                     'scheme = "sasl", or say send_in_clear = true'
                 )
 
@@ -111,7 +111,7 @@ def _read(path: str) -> dict[str, Any]:
             mode = os.fstat(file.fileno()).st_mode
             settings = tomllib.load(file)
     except OSError as error:
-        raise ConfigError(f"{FILE}: {error}") from error
+        raise ConfigError(f"{FILE}: {in_words(error)}") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{FILE}: {path}: {error}") from error
     if "password" in settings:
@@ -174,7 +174,7 @@ def _read_password(path: str) -> str:
             _check_private(path, os.fstat(file.fileno()).st_mode)
             return file.read().rstrip("\n")
     except OSError as error:
-        raise ConfigError(f"password_file: {error}") from error
+        raise ConfigError(f"password_file: {in_words(error)}") from error
 
 
 def _check_private(path: str, mode: int) -> None:

@@ -289,7 +289,7 @@ class ZooKeeperStore:
             await self._check_creation(path, created_txn)
         stat = await self._put(Set(check_path(path), value, expected))
         if created_txn and stat.czxid != created_txn:
-            _log.critical("A2a: version %d of %s, created anew at this moment, was written over", expected, path)
+            _log.critical("version %d of %s, created anew at this moment, was written over", expected, path)
             raise MetadataError(
                 f"{path} was deleted and created anew between a look at it and the write: what was meant for the old "
                 f"one has replaced version {expected} of the new one"
@@ -458,14 +458,14 @@ class ZooKeeperStore:
                 await self.check_not_rolled_back(transaction)
                 return
             except MetadataRolledBackError as alarm:
-                _log.critical("M10: %s; this process writes nothing more", alarm)
+                _log.critical("%s; this process writes nothing more", alarm)
                 return
             except ClientClosedError:
                 return
             except MetadataError as error:
                 if self._broken is not None:
                     return  # every call says why
-                _log.info("a new session is not compared yet with what was seen before (M10): %s", error)
+                _log.info("a new session is not compared yet with what was seen before: %s", error)
                 await asyncio.sleep(0.02)
 
     async def _look_aside(self) -> None:
@@ -476,7 +476,7 @@ class ZooKeeperStore:
                 if newest is not None and self.session is not SessionState.CONNECTED:
                     self._compare(newest, self.last_transaction)
         except MetadataRolledBackError as alarm:
-            _log.critical("M10: %s; this process writes nothing more", alarm)
+            _log.critical("%s; this process writes nothing more", alarm)
         finally:
             self._aside = None
 
@@ -579,7 +579,7 @@ class ZooKeeperStore:
             if not (await asyncio.wait([verifying], timeout=max(0.0, deadline - self._loop.time())))[0]:
                 raise MetadataUnavailableError(
                     f"{what}: not sent: what ZooKeeper shows in a new session could not be compared with what was seen "
-                    "before (M10)"
+                    "before"
                 )
             await self._contact(what, deadline)
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from struct import Struct
 
 from bookkeeper.codec import crc32c
-from bookkeeper.errors import CorruptionError
+from bookkeeper.errors import CorruptionError, in_words
 from bookkeeper.ids import IdRanges
 from bookkeeper.seams import Disk, File
 from bookkeeper.storage.durable_file import (
@@ -73,7 +73,7 @@ def reading_segment(segment_id: int, path: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in TRANSIENT:
             raise
-        raise UnreadableSegmentError(segment_id, f"{path}: {error}") from error
+        raise UnreadableSegmentError(segment_id, f"{path}: {in_words(error, beside=path)}") from error
 
 
 @dataclass(frozen=True, slots=True)

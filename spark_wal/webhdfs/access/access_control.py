@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bookkeeper.auth.certificate import EXPIRES_SOON_S
-from bookkeeper.errors import ConfigError, require
+from bookkeeper.errors import ConfigError, in_words, require
 from bookkeeper.gateways.server_tls import ServerCertificates, ServerTlsFiles
 from bookkeeper.gateways.tokens import TokenBook
 from bookkeeper.ids import Address
@@ -131,7 +131,7 @@ class AccessControl:
             try:
                 self._read_book(self._config.token_file)
             except (ConfigError, OSError) as error:
-                logger.warning("the changed token file is not used, the old tokens stay: %s", error)
+                logger.warning("the changed token file is not used, the old tokens stay: %s", in_words(error))
 
     def look_for_new_token(self) -> bool:
         """A token was not known: it may have just been made. Whether the file has changed."""

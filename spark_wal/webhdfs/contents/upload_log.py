@@ -18,6 +18,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from bookkeeper.errors import in_words
 from bookkeeper.seams import Clock, Disk, File
 
 logger = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class UploadLog:
         try:
             self._file.pwrite(line, self._end)
         except OSError as error:
-            logger.warning("uploads are not noted any more: %s", error)
+            logger.warning("uploads are not noted any more: %s", in_words(error))
             self.close()
         else:
             self._end += len(line)

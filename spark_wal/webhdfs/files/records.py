@@ -167,7 +167,7 @@ def decode_record(opcode: int, body: bytes) -> Record:
     except (KeyError, TypeError, ValueError) as error:
         raise RecordFormatError(f"record of opcode {opcode}: {error!r}") from error
     if fields:
-        raise RecordFormatError(f"record of opcode {opcode} has unknown fields {sorted(fields)}")
+        raise RecordFormatError(f"record of opcode {opcode} has unknown fields {', '.join(sorted(fields))}")
     reader.finish()
     return record
 

@@ -99,7 +99,7 @@ def test_a_new_ensemble_replaces_the_fragment_that_begins_there_or_follows_it() 
     ],
 )
 def test_malformed_fragments_are_refused(fragments: tuple[Fragment, ...]) -> None:
-    with pytest.raises(MetadataFormatError, match="M4"):
+    with pytest.raises(MetadataFormatError, match="the metadata are no ledger's"):
         replace(OPEN, fragments=fragments)
 
 
@@ -128,7 +128,7 @@ def test_repair_swaps_a_bookie_and_nothing_else() -> None:
 
 
 def test_repair_leaves_a_fragment_alone_that_may_still_grow() -> None:
-    with pytest.raises(LedgerFencedError, match="A3"):
+    with pytest.raises(LedgerFencedError, match="may still grow"):
         OPEN.swap_bookie(0, BookieId("b1"), BookieId("b9"))
     assert OPEN.change_ensemble(5, bookies("b1 b2 b4")).swap_bookie(0, BookieId("b1"), BookieId("b9")).fragments
 

@@ -28,8 +28,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Checkpoint
         yield open_place(f"file://{tmp_path}/a" if kind == "file" else f"{tmp_path}/a", GatewayAccess())
         return
     if kind == "arrow":
-        arrow_place = pytest.importorskip("spark_wal.checkpoint_copy.arrow_store")
-        yield arrow_place.ArrowPlace(f"file://{tmp_path}/a")
+        arrow_store = pytest.importorskip("spark_wal.checkpoint_copy.arrow_store")
+        yield arrow_store.ArrowStore(f"file://{tmp_path}/a")
         return
     protection, access = (None, GatewayAccess()) if kind == "webhdfs" else protected(tmp_path)
     uri = f"mem:{uuid4()}"

@@ -68,12 +68,12 @@ async def test_a_root_that_everybody_may_change_is_told_at_every_start(
     us, nobody = await connect(server, chroot, "bk"), await connect(server, chroot, None)
     await init_cluster_in(nobody, seams())
     await Metadata.over(nobody, seams())
-    assert "X26" not in caplog.text
+    assert "everybody may change it" not in caplog.text
     await Metadata.over(us, seams())
-    assert "X26: /ledgers: everybody may change it; `bk metadata audit-acls --fix`" in caplog.text
+    assert "/ledgers: everybody may change it; `bk metadata audit-acls --fix`" in caplog.text
     caplog.clear()
     await us.take("/ledgers")
     await Metadata.over(us, seams())
-    assert "X26" not in caplog.text
+    assert "everybody may change it" not in caplog.text
     for store in (us, nobody):
         await store.close()

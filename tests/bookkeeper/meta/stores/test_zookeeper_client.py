@@ -54,7 +54,7 @@ def test_without_an_identity_everybody_may_as_in_java() -> None:
 
 @pytest.mark.rule("X28")
 def test_a_client_that_would_show_its_password_is_not_made() -> None:
-    with pytest.raises(ConfigError, match="X28"):
+    with pytest.raises(ConfigError, match="in clear text"):
         new_client("127.0.0.1:1,192.0.2.1:2181", US, 1.0)
 
 
