@@ -2,7 +2,9 @@
 
 Data: :class:`QuorumSpec`, :class:`LedgerMetadata`, :class:`Fragment`, :class:`Entry`, :class:`DigestScheme`.
 Machines, each with its effects in a module of its own that is not imported here (a bookie has no use for a writer):
-:class:`~bookkeeper.ledger.writer.LedgerWriter` with :class:`~bookkeeper.ledger.force_rounds.Forcing` inside and
+:class:`~bookkeeper.ledger.writer.LedgerWriter`, which is made of
+:class:`~bookkeeper.ledger.writer_ensemble.WriterEnsemble`, a :class:`~bookkeeper.ledger.sync_policy.SyncPolicy` and
+:class:`~bookkeeper.ledger.force_rounds.ForceRounds`, with
 :class:`~bookkeeper.ledger.advanced_order.AdvancedOrder` in front of it,
 :class:`~bookkeeper.ledger.recovery.LedgerRecovery`, :class:`~bookkeeper.ledger.reader.EntryReader`, and
 :class:`~bookkeeper.ledger.last_add_confirmed.LacByCoverage` and ``LongPoll``.

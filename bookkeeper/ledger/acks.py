@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from bookkeeper.errors import check
 from bookkeeper.ledger.quorum import QuorumSpec
 
 
@@ -93,3 +94,14 @@ class Acks:
         if at <= last:
             gaps.append((at, last))
         return gaps
+
+    def validate_state(self) -> None:
+        """Derive again what must hold between the mark and the runs beyond it. For tests.
+
+        Raises: InvariantError.
+        """
+        check(self._held_from(self.mark) == self.mark, "W1", f"the mark stands on an id that is not held: {self!r}")
+        low = self.mark
+        for first, end in self._ahead:
+            check(low < first < end, "W1", f"runs are not sorted, or touch: {self!r}")
+            low = end

@@ -1,15 +1,15 @@
 """Entry ids that the caller chooses: out of order in, in order on to the writer.
 
-``AdvancedOrder`` stands in front of a ``LedgerWriter``. An entry above a gap is *held*; once all lower ids are there
-it is taken, and the writer numbers it with the very id it was given. So all that the writer promises about order,
-lengths and fragments is kept without the writer knowing of gaps: lengths count in id order (R12), and an entry above
-a gap was never sent. Payloads stay with the shell: the machine knows ids and sizes.
+``AdvancedOrder`` stands in front of a ``LedgerWriter``. An entry above a gap is *held*. When all lower ids are there it
+is taken, and the writer gives it the very id that the caller chose. So the writer knows nothing of gaps and keeps what
+it promises about order, lengths and fragments: lengths count in id order (R12), and an entry above a gap was never
+sent. Payloads stay with the shell: the machine knows ids and sizes.
 
 Rules
     W2   Ids are taken in order, each once; an id that was offered before is refused.
-    W12  What is held counts as pending. An id for which there is no room waits in line; the lowest missing one waits
-         only for what the writer has pending, never for what is held above it, and the line moves from the lowest
-         id on. So a full house never keeps out the one entry that would empty it.
+    W12  What is held counts as pending. An id for which there is no room waits in line, and the lowest id goes first.
+         The lowest missing id waits only for what the writer has pending, never for what is held above it: so the
+         entries above a gap never keep out the one that fills it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Final
 
-from bookkeeper.errors import DuplicateEntryError
+from bookkeeper.errors import DuplicateEntryError, check
 from bookkeeper.ids import EntryId
 from bookkeeper.ledger.writer import LedgerWriter
 
 _GIVEN_UP: Final = 64
-"""So many ids of those who gave up may stand in line before they are dropped."""
+"""So many ids of callers who gave up may stand in line before they are dropped."""
 
 
 class AdvancedOrder:
-    """In front of ``writer``, which nobody else gives adds to."""
+    """Orders the entries for ``writer``, which gets adds from nobody else."""
 
     def __init__(self, writer: LedgerWriter) -> None:
         self._writer = writer
@@ -120,3 +120,14 @@ class AdvancedOrder:
                 self.hold(entry_id, self._waiting.pop(entry_id))
                 admitted = True
         return admitted
+
+    def validate_state(self) -> None:
+        """Derive again what must hold between what is held and what waits for room. For tests.
+
+        Raises: InvariantError.
+        """
+        check(self.held_bytes == sum(self._held.values()), "W12", f"{self.held_bytes} bytes held, {self!r}")
+        lowest = min(self._held.keys() | self._waiting.keys(), default=self.lowest_missing)
+        check(self.lowest_missing <= lowest, "W2", f"entry {lowest} was taken and is still here: {self!r}")
+        check(not self._held.keys() & self._waiting.keys(), "W2", f"an id is held and waits for room: {self!r}")
+        check(self._waiting.keys() <= set(self._line), "W12", f"an id waits and is not in line: {self!r}")

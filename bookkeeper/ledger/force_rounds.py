@@ -1,11 +1,11 @@
 """Rounds of ``force()``: when everything that was acknowledged is durable on every bookie of the ensemble.
 
-A round has a target, the highest id acknowledged when it began. A bookie is asked once it has acknowledged all that
-it holds of the target and what lies below: so its answer covers these entries whatever the order in which it works,
-and what it refused for want of room cannot slip through. When all bookies have answered, the round is complete.
+A round has a target: the highest id that was acknowledged when it began. A bookie is asked after it has acknowledged
+everything that it holds up to the target. So its answer covers these entries in whatever order the bookie works, also
+those that it first refused for want of room. The round is complete when every bookie has answered.
 
-One round at a time. Who asks meanwhile is served by the present round if that has the same target, and else by the
-next one, which all of them share.
+There is one round at a time. A caller that comes meanwhile shares the present round if that has the same target.
+Otherwise it waits for the next round, which all such callers share.
 
 Rules
     W11  A round completes only when *every* bookie of the ensemble has answered it, each after it had acknowledged
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bookkeeper.errors import BookKeeperError, RequestTimedOutError
+from bookkeeper.errors import BookKeeperError, RequestTimedOutError, check
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger.writer_effects import Effect, Forced, ForceFailed, SendForce
 from bookkeeper.ledger.writer_parts import EnsembleMember
@@ -34,7 +34,7 @@ class _Round:
 
 
 class ForceRounds:
-    """Of one writer, who tells ``proceed`` after everything that may let a round go on."""
+    """The rounds of one writer, which calls ``proceed`` after everything that may let a round go on."""
 
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
@@ -137,3 +137,17 @@ class ForceRounds:
         self.active = False
         self._number = numbers[-1]
         return [ForceFailed(number, error) for number in numbers]
+
+    def validate_state(self, acknowledged: int) -> None:
+        """Derive again what must hold between the fields. For tests.
+
+        Raises: InvariantError.
+        """
+        current = self._round
+        check(self.active == (current is not None), "W11", f"active: {self.active}, {current}")
+        check(self.forced <= acknowledged, "W11", f"{self.forced} is forced, {acknowledged} is acknowledged")
+        if current is None:
+            check(self._again_by is None, "W11", "somebody waits for the round after none")
+            return
+        check(current.done <= current.asked, "W11", f"bookies answered that were not asked: {current}")
+        check(self.forced < current.target <= acknowledged, "W11", f"{current}, forced {self.forced}")

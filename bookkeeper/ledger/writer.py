@@ -8,7 +8,11 @@ stay with the shell: the machine knows their ids and sizes.
     open     -- on_fenced, deadline, on_change_failed(closed, ...) -->  failed, for good (W6)
     open     -- close -->  closing  -- on_closed -->  closed
 
-What concerns the members of the ensemble is in :mod:`bookkeeper.ledger.writer_ensemble`.
+The writer owns the ids, the pending adds and the end. It asks three parts and builds every effect itself:
+
+    WriterEnsemble   who is in the ensemble, who failed or lags, and what to do about it, as a verdict
+    SyncPolicy       what an ack is worth: durable, or written and to be forced
+    ForceRounds      which bookies have made durable what
 
 Rules
     W1   Confirmed means: on Qa bookies of the write set, taken from metadata that is committed.
@@ -37,18 +41,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from bookkeeper.errors import (
-    AddTimeoutError,
-    BookieFailedError,
-    BookKeeperError,
-    LedgerClosedError,
-    LedgerFencedError,
-    check,
-)
+from bookkeeper.errors import AddTimeoutError, BookKeeperError, LedgerClosedError, NoSuchLedgerError, check
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.force_rounds import ForceRounds
-from bookkeeper.ledger.metadata import LedgerMetadata
+from bookkeeper.ledger.metadata import LedgerMetadata, LedgerState
+from bookkeeper.ledger.sync_policy import sync_policy
 from bookkeeper.ledger.writer_effects import (
     ChangeEnsemble,
     ChangeFailure,
@@ -69,8 +67,8 @@ from bookkeeper.ledger.writer_effects import (
     WatchIncarnation,
     WriterConfig,
 )
-from bookkeeper.ledger.writer_ensemble import EnsembleKeeper
-from bookkeeper.ledger.writer_parts import PendingAdds, WriterState
+from bookkeeper.ledger.writer_ensemble import EndWriter, Readmit, Replace, Verdict, Wait, WatchAgain, WriterEnsemble
+from bookkeeper.ledger.writer_parts import EnsembleMember, PendingAdds, WriterState, fenced_error
 
 __all__ = [
     "ChangeEnsemble",
@@ -97,29 +95,57 @@ __all__ = [
 ]
 
 
-class LedgerWriter(EnsembleKeeper):
+class LedgerWriter:
     """Appends to one ledger. ``metadata`` is as it was committed when the ledger was created: OPEN and empty."""
 
     def __init__(self, metadata: LedgerMetadata, config: WriterConfig | None = None) -> None:
-        super().__init__(metadata, config or WriterConfig())
-        self.pending_bytes = 0
-        """Payload bytes appended and not acknowledged (W12)."""
+        assert metadata.state is LedgerState.OPEN and len(metadata.fragments) == 1, metadata
+        self.spec = metadata.spec
+        self.config = config or WriterConfig()
+        self.state = WriterState.OPEN
+        self.metadata = metadata
+        """As last committed or seen."""
         self.error: BookKeeperError | None = None
         """Why nothing can be appended any more; None while something can."""
+        self.next_entry = EntryId(0)
+        """The id of the next append."""
+        self.last_acknowledged: EntryId = NO_ENTRY
+        """The highest id that its caller was told of: the last add confirmed, or with deferred sync beyond it (W11)."""
+        self.acknowledged_length = 0
+        """Payload bytes of entries 0 .. last_acknowledged."""
+        self.last_add_confirmed: EntryId = NO_ENTRY
+        self.pending_bytes = 0
+        """Payload bytes appended and not acknowledged (W12)."""
         self._pending: deque[PendingAdds] = deque()
-        self._lac_told: EntryId = NO_ENTRY
+        self._sync = sync_policy(self.config)
+        self._ensemble = WriterEnsemble(self.spec, metadata.last_fragment.ensemble, self.config, self._sync)
         self._forcing = ForceRounds(self.config.force_timeout_ms)
+        self._striped = self.spec.is_striped
+        self._lac_told: EntryId = NO_ENTRY
+        self._wake_at: float | None = None
         self._may_close = True
+        self._closes_when_forced = False
+        """A close waits only for what is acknowledged to be forced (W11)."""
 
     def __repr__(self) -> str:
-        members = " ".join(f"{s.bookie}{'' if s.live else '!'}{s.acks}" for s in self._members)
-        held = ", changing" if self._change else ""
-        return f"<{self.state.value}{held}, lac={self.last_add_confirmed}, next={self.next_entry}, {members}>"
+        held = ", changing" if self.is_changing else ""
+        lac, following = self.last_add_confirmed, self.next_entry
+        return f"<{self.state.value}{held}, lac={lac}, next={following}, {self._ensemble!r}>"
 
     @property
     def confirmed_length(self) -> int:
         """Payload bytes of entries 0 .. last_add_confirmed."""
-        return self._forcing.forced_length if self._deferred else self.acknowledged_length
+        return self._sync.visible(self.acknowledged_length, self._forcing.forced_length)
+
+    @property
+    def failed_bookies(self) -> tuple[BookieId, ...]:
+        """Members of the ensemble that are sent nothing now."""
+        return self._ensemble.failed_bookies
+
+    @property
+    def is_changing(self) -> bool:
+        """Is an ensemble change in flight (confirms are held)?"""
+        return self._ensemble.changing is not None
 
     # -- adding -----------------------------------------------------------------------------------------
 
@@ -134,7 +160,7 @@ class LedgerWriter(EnsembleKeeper):
         return (
             self.pending_bytes >= self.config.pending_bytes_max
             or self.next_entry - self.last_acknowledged - 1 >= self.config.pending_entries_max
-            or self._held_up
+            or self._ensemble.holds_up_callers
         )
 
     @property
@@ -158,26 +184,55 @@ class LedgerWriter(EnsembleKeeper):
         self._pending.append(run)
         self.pending_bytes += run.bytes
         self.next_entry = EntryId(first + count)
-        self._lac_told = max(self._lac_told, lac)
-        for member in self._members:
+        if lac > self._lac_told:
+            self._lac_told = lac
+        for member in self._ensemble.members:
             if member.live:
                 if member.acks.mark >= first:
                     member.progress_at = now
-                self._send(member, first, effects)
-        self._wake_by(min(run.deadline, now + self._slow_bookies.stall_ms / 1000), effects)
+                if not self._striped or self.spec.stripe_size(member.position, first, count):
+                    effects.append(SendAdds(member.bookie, first, count, member.position))
+        self._wake_by(min(run.deadline, now + self._sync.stall_ms / 1000), effects)
         return first, effects
+
+    def _send(self, member: EnsembleMember, first: int, effects: list[Effect]) -> None:
+        """Send a member what it holds of everything from ``first`` on."""
+        count = self.next_entry - first
+        if count > 0 and (not self._striped or self.spec.stripe_size(member.position, first, count)):
+            effects.append(SendAdds(member.bookie, EntryId(first), count, member.position))
+
+    def send_again(self, bookie: BookieId, first: int, count: int, kept_from: int) -> list[Effect]:
+        """``bookie`` had no room for these entries a while ago. It has not failed by that: W15 decides.
+
+        Args:
+            kept_from: packets below this entry were released; those the bookie will never have (W14).
+        """
+        member = self._ensemble.live_member(bookie)
+        if (self.state is not WriterState.OPEN and not self._closes_when_forced) or member is None:
+            return []
+        known = self.next_entry if self.state is WriterState.OPEN else self.last_acknowledged + 1  # R13
+        end, effects = min(first + count, known), list[Effect]()
+        if first < kept_from:
+            gone = min(end, kept_from)
+            check(gone <= self.last_add_confirmed + 1, "W8", f"entry {gone - 1} is pending and its packet is gone")
+            self._note_missing(member, first, gone - 1, effects)
+            member.acks.add(first, gone)  # confirmed entries need no more acks; the mark must not stand here
+            first = gone
+        if first < end and (not self._striped or self.spec.stripe_size(member.position, first, end - first)):
+            effects.append(SendAdds(bookie, EntryId(first), end - first, member.position))
+        return effects
 
     def on_acks(self, bookie: BookieId, first: int, count: int, now: float) -> list[Effect]:
         """``bookie`` has stored every entry of ``first .. first + count - 1`` that it holds."""
-        member = self._by_bookie.get(bookie)
+        member = self._ensemble.by_bookie.get(bookie)
         if (self.state is not WriterState.OPEN and not self._forcing.active) or member is None or not member.live:
-            return []  # too late (W6), replaced (W4), or its life is in doubt (W10b)
+            return []  # too late (W6), replaced (W4), or its incarnation is not checked yet (W10b)
         if not member.acks.add(first, min(first + count, self.next_entry)):
             return []
         member.progress_at = now
         member.suspected_at = None
         effects = self._confirm(now)
-        if self._forcing.active or self._held_up:
+        if self._forcing.active or self._ensemble.holds_up_callers:
             effects += self._go_on_after_ack(now)
         return effects
 
@@ -189,36 +244,37 @@ class LedgerWriter(EnsembleKeeper):
         return effects
 
     def _confirm(self, now: float) -> list[Effect]:
-        """Release the acknowledged prefix (W1, W2), unless the line is held (W4)."""
-        if not self._pending or self._change is not None or self.state is not WriterState.OPEN:
+        """Release the acknowledged prefix (W1, W2), unless confirms are held (W4)."""
+        ensemble = self._ensemble
+        if not self._pending or ensemble.changing is not None or self.state is not WriterState.OPEN:
             return []
-        first = end = self.last_acknowledged + 1
-        while end < self.next_entry:
-            reached = self.spec.acknowledged_below(end, [member.acks.end_from(end) for member in self._members])
-            if reached <= end:
-                break
-            end = min(reached, self.next_entry)
+        first = self.last_acknowledged + 1
+        end = self._acknowledged_end()
         if end == first:
             return []
         self._drop_pending(end)
-        self._changes_here = 0
         self.last_acknowledged = EntryId(end - 1)
-        if not self._deferred:
-            self.last_add_confirmed = self.last_acknowledged
+        self.last_add_confirmed = EntryId(self._sync.visible(self.last_acknowledged, self._forcing.forced))
         effects: list[Effect] = [Confirm(EntryId(first), end - first), self._release_acknowledged()]
         if not self._pending:
-            effects.append(PublishLac(self.last_add_confirmed, self._lac_readers()))
-        if self.acknowledged_length >= self._slow_bookies.next_step:
-            self._fail_those_who_trail(now, effects)
+            effects.append(PublishLac(self.last_add_confirmed, ensemble.live_bookies))
+        self._follow(ensemble.on_acknowledged(self.acknowledged_length, self.last_acknowledged), now, effects)
         return effects
 
-    def _release_acknowledged(self) -> Release:
-        """What was acknowledged is not sent again; with deferred sync, what everybody has acknowledged: what one bookie
-        has refused it must still get, or nothing could ever be forced (W11)."""
+    def _acknowledged_end(self) -> int:
+        """The lowest id that is on no ack quorum, by the acks that count now."""
         end = self.last_acknowledged + 1
-        return Release(
-            EntryId((min(end, *(member.acks.mark for member in self._members)) if self._deferred else end) - 1)
-        )
+        while end < self.next_entry:
+            reached = self.spec.acknowledged_below(end, [m.acks.end_from(end) for m in self._ensemble.members])
+            if reached <= end:
+                break
+            end = min(reached, self.next_entry)
+        return end
+
+    def _release_acknowledged(self) -> Release:
+        """The packets that are never sent again."""
+        end = self._sync.releasable(self.last_acknowledged + 1, self._ensemble.members)
+        return Release(EntryId(end - 1))
 
     def _drop_pending(self, end: int) -> None:
         """Count the pending entries below ``end`` as acknowledged bytes."""
@@ -232,6 +288,141 @@ class LedgerWriter(EnsembleKeeper):
                 dropped += run.cut(end)
         self.pending_bytes -= dropped
         self.acknowledged_length += dropped
+
+    # -- a bookie fails, or returns ---------------------------------------------------------------------
+
+    def on_bookie_failed(self, bookie: BookieId, error: BookKeeperError, now: float) -> list[Effect]:
+        """An add failed on ``bookie``, or the connection to it was lost (also when nothing was in flight: W10b).
+
+        A fenced or unauthorised reply ends the handle; anything else is this bookie's failure.
+        """
+        effects: list[Effect] = []
+        if self.state is WriterState.OPEN or self._closes_when_forced:
+            self._follow(self._ensemble.on_bookie_failed(bookie, error), now, effects)
+        return effects
+
+    def on_fenced(self, now: float) -> list[Effect]:
+        """Some bookie of the ensemble said that the ledger is fenced (W9)."""
+        return self._fail(fenced_error())
+
+    def on_bookie_returned(self, bookie: BookieId, metadata: LedgerMetadata, now: float) -> list[Effect]:
+        """``bookie`` answers again; ``metadata`` was read after that, after a sync (W10b)."""
+        if self.state is not WriterState.OPEN or bookie not in self._ensemble.failed_bookies:
+            return []
+        if metadata.state is not LedgerState.OPEN:
+            return self._end_of_ledger(metadata)
+        effects: list[Effect] = []
+        self._follow(self._ensemble.on_bookie_returned(bookie, metadata.last_fragment), now, effects)
+        return effects + self._go_on(now)
+
+    def _follow(self, verdict: Verdict, now: float, effects: list[Effect]) -> None:
+        """Turn what the ensemble says into effects."""
+        match verdict:
+            case Wait():
+                pass
+            case WatchAgain(bookie):
+                effects.append(WatchIncarnation(bookie))
+            case Replace(bookies):
+                effects += [WatchIncarnation(bookie) for bookie in bookies]
+                self._change_ensemble(now, effects)
+            case Readmit(member):
+                self._readmit(member, now, effects)
+            case EndWriter(error):
+                effects += self._fail_force(error, now) if self._closes_when_forced else self._fail(error)
+
+    def _readmit(self, member: EnsembleMember, now: float, effects: list[Effect]) -> None:
+        """Count on a bookie again, from the first unconfirmed entry on: that and all later ones are sent anew."""
+        self._note_missing(member, 0, self.last_add_confirmed, effects)
+        start = self.last_add_confirmed + 1
+        self._ensemble.readmit(member, start, now)
+        self._send(member, start, effects)
+        self._wake_by(now + self._sync.stall_ms / 1000, effects)
+
+    def _note_missing(self, member: EnsembleMember, first: int, last: int, effects: list[Effect]) -> None:
+        """Tell which of these confirmed entries a member never acknowledged (W14)."""
+        effects += [NoteMissing(member.bookie, low, high) for low, high in self._ensemble.missing(member, first, last)]
+
+    # -- changing the ensemble --------------------------------------------------------------------------
+
+    def _change_ensemble(self, now: float, effects: list[Effect]) -> None:
+        """Ask for stand-ins for all who failed, one change at a time; confirms are held meanwhile (W4)."""
+        plan = self._ensemble.plan_change(now)
+        if plan is not None:
+            start = EntryId(self.last_add_confirmed + 1)
+            effects.append(ChangeEnsemble(plan.failed, plan.keep, start, plan.attempt))
+        elif self._ensemble.retry_at is not None:
+            self._wake_by(self._ensemble.retry_at, effects)
+
+    def on_ensemble_changed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
+        """The change that was asked for is committed; ``metadata`` is what is stored."""
+        asked = self._ensemble.end_change()
+        if self.state is WriterState.CLOSING:
+            seated = self._seat_committed(metadata, now) if metadata.state is LedgerState.OPEN else []
+            return seated + self._close_metadata()
+        if self.state is not WriterState.OPEN or asked is None:
+            return []
+        if metadata.state is not LedgerState.OPEN:
+            return self._end_of_ledger(metadata)
+        effects = self._seat_committed(metadata, now)
+        self._readmit_returned(now, effects)
+        failed = self._ensemble.failed_bookies
+        if set(failed) - set(asked):
+            self._change_ensemble(now, effects)
+        elif failed:
+            self._wake_by(self._ensemble.retry_later(now), effects)
+        if self.next_entry > self.last_acknowledged + 1:
+            self._wake_by(now + self._sync.stall_ms / 1000, effects)
+        return effects + self._go_on(now)
+
+    def _seat_committed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
+        """Take the ensemble from committed metadata: who stays keeps its place and acks, who came is sent all
+        pending."""
+        start = self.last_add_confirmed + 1
+        taken_over = self._ensemble.seat(metadata.last_fragment, start, now)
+        self.metadata = metadata
+        effects: list[Effect] = []
+        for left, came in taken_over:
+            self._note_missing(left, 0, self.last_add_confirmed, effects)
+            if self.state is WriterState.OPEN:
+                self._send(came, start, effects)
+        return effects
+
+    def _readmit_returned(self, now: float, effects: list[Effect]) -> None:
+        for member in self._ensemble.returned():
+            self._readmit(member, now, effects)
+
+    def on_change_failed(self, reason: ChangeFailure, now: float) -> list[Effect]:
+        """The change that was asked for was not made, or the store says that the ledger is at its end."""
+        asked = self._ensemble.end_change()
+        if self.state is WriterState.CLOSING and asked is not None:
+            return self._close_metadata()
+        if self.state is not WriterState.OPEN:
+            return []
+        match reason:
+            case ChangeFailure.CLOSED:
+                return self._fail(LedgerClosedError("the ledger was closed by a recovery"))
+            case ChangeFailure.IN_RECOVERY:
+                return self._fail(fenced_error())
+            case ChangeFailure.DELETED:
+                return self._fail(NoSuchLedgerError("the ledger was deleted"))
+            case ChangeFailure.NO_SPARE | ChangeFailure.STORE_AWAY:
+                effects: list[Effect] = []
+                self._readmit_returned(now, effects)
+                if self._ensemble.failed_bookies:
+                    self._wake_by(self._ensemble.retry_later(now), effects)
+                return effects + self._go_on(now)
+
+    def on_spares_changed(self, now: float) -> list[Effect]:
+        """A bookie appeared that may stand in."""
+        effects: list[Effect] = []
+        if self.state is WriterState.OPEN:
+            self._ensemble.on_spares_changed(now)
+            self._change_ensemble(now, effects)
+        return effects
+
+    def _go_on(self, now: float) -> list[Effect]:
+        """Confirm and force what can be, after the ensemble changed."""
+        return self._confirm(now) + self._go_on_forcing(now)
 
     # -- making durable what is only written (W11) ------------------------------------------------------
 
@@ -258,11 +449,12 @@ class LedgerWriter(EnsembleKeeper):
 
     def _go_on_forcing(self, now: float) -> list[Effect]:
         forcing = self._forcing
-        effects = forcing.proceed(self._members, self.last_acknowledged, self.acknowledged_length)
-        if self._deferred and forcing.forced > self.last_add_confirmed:
-            self.last_add_confirmed = forcing.forced
+        effects = forcing.proceed(self._ensemble.members, self.last_acknowledged, self.acknowledged_length)
+        visible = self._sync.visible(self.last_acknowledged, forcing.forced)
+        if visible > self.last_add_confirmed:
+            self.last_add_confirmed = EntryId(visible)
             if self.state is WriterState.OPEN and not self._pending:
-                effects.append(PublishLac(self.last_add_confirmed, self._lac_readers()))
+                effects.append(PublishLac(self.last_add_confirmed, self._ensemble.live_bookies))
         if self._closes_when_forced and self.last_add_confirmed == self.last_acknowledged:
             self._closes_when_forced = False
             effects += self._close_metadata()
@@ -280,13 +472,9 @@ class LedgerWriter(EnsembleKeeper):
     def _fail_force(self, error: BookKeeperError, now: float) -> list[Effect]:
         return self._after_force_failed(self._forcing.fail(error), now)
 
-    def _go_on(self, now: float) -> list[Effect]:
-        return self._confirm(now) + self._go_on_forcing(now)
-
     def _go_on_after_ack(self, now: float) -> list[Effect]:
         effects = self._go_on_forcing(now)
-        if self._held_up and not self._slow_bookies.trailing(self._members):
-            self._held_up = False
+        if self._ensemble.has_caught_up():
             effects.append(MoreRoom())
         return effects
 
@@ -301,12 +489,6 @@ class LedgerWriter(EnsembleKeeper):
         """It was sent."""
         self._lac_told = max(self._lac_told, lac)
 
-    # -- the fence -------------------------------------------------------------------------------------
-
-    def on_fenced(self, now: float) -> list[Effect]:
-        """Some bookie of the ensemble said that the ledger is fenced (W9)."""
-        return self._fail(LedgerFencedError("another client recovers this ledger"))
-
     # -- the end ----------------------------------------------------------------------------------------
 
     def _end_of_ledger(self, metadata: LedgerMetadata) -> list[Effect]:
@@ -314,7 +496,7 @@ class LedgerWriter(EnsembleKeeper):
         self.metadata = metadata
         if metadata.is_closed:
             return self._fail(LedgerClosedError(f"the ledger was closed at {metadata.last_entry} by a recovery"))
-        return self._fail(LedgerFencedError("another client recovers this ledger"))
+        return self._fail(fenced_error())
 
     def _fail(self, error: BookKeeperError) -> list[Effect]:
         """End for good (W6); what is pending becomes unknown (W7), in order."""
@@ -322,9 +504,7 @@ class LedgerWriter(EnsembleKeeper):
             return []  # a close that is under way will find out by itself
         self.state = WriterState.FAILED
         self.error = error
-        self._may_close = isinstance(error, AddTimeoutError) or (
-            self._deferred and isinstance(error, BookieFailedError)
-        )
+        self._may_close = self._sync.may_close_after(error)
         return self._fail_pending(error) + self._forcing.fail(error)
 
     def on_broken(self, error: BookKeeperError) -> list[Effect]:
@@ -365,7 +545,7 @@ class LedgerWriter(EnsembleKeeper):
             self._forcing.ask(self.last_acknowledged, self.acknowledged_length, now)
             return effects + self._go_on_forcing(now)
         effects += self._forcing.fail(self.error)
-        return effects if self._change is not None else effects + self._close_metadata()
+        return effects if self.is_changing else effects + self._close_metadata()
 
     def _fail_close(self, error: BookKeeperError) -> list[Effect]:
         """What is acknowledged cannot be made durable: the ledger stays open. Only a close without force may follow."""
@@ -377,9 +557,9 @@ class LedgerWriter(EnsembleKeeper):
 
     def _close_metadata(self) -> list[Effect]:
         effects: list[Effect] = []
-        for member in self._members:
+        for member in self._ensemble.members:
             if not member.live:
-                self._note_missing(member, effects)
+                self._note_missing(member, 0, self.last_add_confirmed, effects)
         return [*effects, CloseMetadata(self.last_add_confirmed, self.confirmed_length)]
 
     def on_closed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
@@ -405,31 +585,84 @@ class LedgerWriter(EnsembleKeeper):
     def on_tick(self, now: float) -> list[Effect]:
         """Time has passed: deadlines, hung bookies, retries."""
         self._wake_at = None
-        effects = self._forcing.on_tick(now, self._members, self.last_acknowledged, self.acknowledged_length)
-        if effects or self._forcing.active:
+        ensemble, forcing = self._ensemble, self._forcing
+        effects = forcing.on_tick(now, ensemble.members, self.last_acknowledged, self.acknowledged_length)
+        if effects or forcing.active:
             effects = self._after_force_failed(effects, now)
         if self.state is not WriterState.OPEN:
             return effects
         if self._pending and now >= self._pending[0].deadline:
             return effects + self._fail(self._timeout_error())
-        if self._fail_those_who_hang(now, effects):
+        self._follow(ensemble.on_tick(self.next_entry, now), now, effects)
+        if self.error is not None:
             return effects
-        if self._retry_at is not None and now >= self._retry_at:
+        if ensemble.retry_at is not None and now >= ensemble.retry_at:
             self._change_ensemble(now, effects)
-        times = [self._retry_at] if self._retry_at is not None else []
+        times = [ensemble.retry_at] if ensemble.retry_at is not None else []
         if self._pending:
             times.append(self._pending[0].deadline)
-        if any(member.live and member.acks.mark < self.next_entry for member in self._members):
-            times.append(now + self._slow_bookies.stall_ms / 4000)
+        if ensemble.owes(self.next_entry):
+            times.append(now + self._sync.stall_ms / 4000)
         if times:
             self._wake_by(min(times), effects)
         return effects
 
+    def _wake_by(self, time: float, effects: list[Effect]) -> None:
+        if self._wake_at is None or time < self._wake_at:
+            self._wake_at = time
+            effects.append(WakeAt(time))
+
     def _timeout_error(self) -> AddTimeoutError:
         error = AddTimeoutError(
             f"entry {self.last_acknowledged + 1} found no ack quorum of {self.spec.ack_quorum} within "
-            f"{self.config.add_timeout_ms} ms; failed bookies: {self._why_failed()}"
-            + ("; an ensemble change was in flight" if self._change else "")
+            f"{self.config.add_timeout_ms} ms; failed bookies: {self._ensemble.failures}"
+            + ("; an ensemble change was in flight" if self.is_changing else "")
         )
-        error.__cause__ = self._last_failure
+        error.__cause__ = self._ensemble.last_failure
         return error
+
+    # -- for tests --------------------------------------------------------------------------------------
+
+    def validate_state(self) -> None:
+        """Derive again what must hold between the fields, from acks, members, pending adds and metadata. For tests.
+
+        Raises: InvariantError.
+        """
+        self._ensemble.validate_state()
+        self._forcing.validate_state(self.last_acknowledged)
+        is_open = self.state is WriterState.OPEN
+        check(is_open == (self.error is None), "W6", f"{self!r}: {self.error!r}")
+        in_order = NO_ENTRY <= self.last_add_confirmed <= self.last_acknowledged < self.next_entry
+        check(in_order, "W3", f"last acknowledged {self.last_acknowledged}: {self!r}")
+        visible = self._sync.visible(self.last_acknowledged, self._forcing.forced)
+        check(self.last_add_confirmed == visible, "W11", f"{visible} is visible: {self!r}")
+        closes_by_force = self.state is WriterState.CLOSING and self._forcing.active
+        check(closes_by_force or not self._closes_when_forced, "W11", f"a close waits for no force: {self!r}")
+        self._validate_pending()
+        if is_open:
+            self._validate_confirms()
+
+    def _validate_pending(self) -> None:
+        end = self.last_acknowledged + 1
+        for run in self._pending:
+            check(run.first == end < run.end, "W2", f"pending {run.first}..{run.end - 1} follows {end - 1}: {self!r}")
+            sizes = (len(run.sizes), sum(run.sizes))
+            check(sizes == (run.end - run.first, run.bytes), "W12", f"sizes of {run.first}..{run.end - 1}: {sizes}")
+            end = run.end
+        check(end == self.next_entry or self.state is not WriterState.OPEN, "W2", f"pending ends at {end}: {self!r}")
+        pending = sum(run.bytes for run in self._pending)
+        check(self.pending_bytes == pending, "W12", f"{self.pending_bytes} bytes pending, of {pending}")
+
+    def _validate_confirms(self) -> None:
+        members = self._ensemble.members
+        bookies = tuple(member.bookie for member in members)
+        check(self.metadata.last_fragment.ensemble == bookies, "W1", f"{self.metadata.last_fragment}: {self!r}")
+        for member in members:
+            limit = self.spec.next_held(member.position, self.next_entry)
+            check(member.acks.mark <= limit, "W1", f"{member.bookie} acknowledged what was never sent: {self!r}")
+            check(self.is_changing or not member.returned, "W10b", f"{member.bookie} waits for no change: {self!r}")
+        held = self.is_changing or self._acknowledged_end() == self.last_acknowledged + 1
+        check(held, "W4", f"an entry has its ack quorum, no change is in flight, and it waits: {self!r}")
+        if self._pending:
+            deadline = self._pending[0].deadline
+            check(self._wake_at is not None and self._wake_at <= deadline, "V1", f"no timer for {deadline}: {self!r}")

@@ -1,4 +1,4 @@
-"""What the writer keeps track of: its state, runs of pending adds, and the seats of the ensemble."""
+"""What a writer keeps track of: its state, runs of pending adds, and the members of the ensemble."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 from itertools import islice
 
-from bookkeeper.errors import BookKeeperError
+from bookkeeper.errors import BookKeeperError, LedgerFencedError
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger.acks import Acks
 
@@ -55,7 +55,14 @@ class EnsembleMember:
         self.failure: BookKeeperError | None = None
         """Why it is not live, or was not the last time."""
         self.returned = False
-        """Failed, and its life was checked since: to be revived if the change in flight leaves it its seat."""
+        """Failed, and its incarnation was checked since: it is readmitted if the change in flight leaves it its
+        place."""
         self.progress_at = now
         """When it last acknowledged anything, or was first sent something after that."""
         self.suspected_at: float | None = None
+        """When it was first seen to stand still while others moved on."""
+
+
+def fenced_error() -> LedgerFencedError:
+    """Why a writer ends when another client has fenced its ledger."""
+    return LedgerFencedError("another client recovers this ledger")

@@ -38,10 +38,11 @@ from bookkeeper.errors import (
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState, classify
 from bookkeeper.ledger.answer import Answer
-from bookkeeper.ledger.metadata import with_ensemble
+from bookkeeper.ledger.metadata import Fragment, with_ensemble
 from bookkeeper.ledger.recovery import FindStandIns, LedgerRecovery, WriteBack
 from bookkeeper.ledger.recovery_parts import EntryRead
-from bookkeeper.ledger.writer import LedgerWriter
+from bookkeeper.ledger.writer import ChangeEnsemble, LedgerWriter
+from bookkeeper.ledger.writer_ensemble import WriterEnsemble
 from bookkeeper.meta.records.deleted_ids import DeletedIds
 from bookkeeper.meta.rollback import RollbackCheck, RollbackCounter
 from bookkeeper.meta.stores.memory import MemoryStore
@@ -271,11 +272,12 @@ def _ack_before_metadata(patch: Patch) -> None:
     confirm = LedgerWriter._confirm
 
     def confirmed(self: LedgerWriter, now: float) -> Any:
-        change, self._change = self._change, None
+        ensemble = self._ensemble
+        changing, ensemble.changing = ensemble.changing, None
         try:
             return confirm(self, now)
         finally:
-            self._change = change or self._change
+            ensemble.changing = changing or ensemble.changing
 
     patch(LedgerWriter, "_confirm", confirmed)
 
@@ -286,11 +288,10 @@ def _first_id_of_the_first_try(patch: Patch) -> None:
     change_ensemble, changed = LedgerWriter._change_ensemble, LedgerWriter.on_ensemble_changed
 
     def tried(self: LedgerWriter, now: float, effects: list[Any]) -> None:
-        before = self._change
         change_ensemble(self, now, effects)
-        if self._change is not None and before is None:
-            first = vars(self).setdefault("first_try", self._change.first_entry)
-            effects[-1] = self._change = replace(self._change, first_entry=first)
+        if effects and isinstance(asked := effects[-1], ChangeEnsemble):
+            first = vars(self).setdefault("first_try", asked.first_entry)
+            effects[-1] = replace(asked, first_entry=first)
 
     def done(self: LedgerWriter, metadata: LedgerMetadata, now: float) -> Any:
         vars(self).pop("first_try", None)
@@ -303,30 +304,29 @@ def _first_id_of_the_first_try(patch: Patch) -> None:
 @_bug("replaced-still-counts", "W4", 200)
 def _replaced_still_counts(patch: Patch) -> None:
     """What a replaced bookie acknowledged counts for its stand-in."""
-    seat_committed = LedgerWriter._seat_committed
+    seat = WriterEnsemble.seat
 
-    def seated(self: LedgerWriter, metadata: LedgerMetadata, now: float) -> Any:
-        before = self._members
-        effects = seat_committed(self, metadata, now)
-        for old, new in zip(before, self._members, strict=True):
-            new.acks = old.acks
-        return effects
+    def seated(self: WriterEnsemble, fragment: Fragment, start: int, now: float) -> Any:
+        taken_over = seat(self, fragment, start, now)
+        for left, came in taken_over:
+            came.acks = left.acks
+        return taken_over
 
-    patch(LedgerWriter, "_seat_committed", seated)
+    patch(WriterEnsemble, "seat", seated)
 
 
 @_bug("returned-without-asking", "W10b", 1000)
 def _returned_without_asking(patch: Patch) -> None:
     """A bookie that was lost counts again as if it had never been away: what it missed is not sent anew."""
-    revive = LedgerWriter._revive
+    readmit = LedgerWriter._readmit
 
-    def revived(self: LedgerWriter, member: Any, now: float, effects: list[Any]) -> None:
+    def readmitted(self: LedgerWriter, member: Any, now: float, effects: list[Any]) -> None:
         acks = member.acks
         acks.add(acks.mark, self.next_entry)
-        revive(self, member, now, [])
+        readmit(self, member, now, [])
         member.acks = acks
 
-    patch(LedgerWriter, "_revive", revived)
+    patch(LedgerWriter, "_readmit", readmitted)
 
 
 @_bug("blind-create", "M5", 200)

@@ -35,7 +35,9 @@ class Rounds:
         return self.forcing.ask(self.acknowledged, 10 * self.acknowledged + 10, now)
 
     def go(self) -> list[Effect]:
-        return self.forcing.proceed(self.members, self.acknowledged, 10 * self.acknowledged + 10)
+        effects = self.forcing.proceed(self.members, self.acknowledged, 10 * self.acknowledged + 10)
+        self.forcing.validate_state(self.acknowledged)
+        return effects
 
     def done(self, bookie: BookieId, number: int) -> list[Effect]:
         self.forcing.on_forced(bookie, number)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from bookkeeper.errors import (
@@ -639,3 +641,36 @@ def test_a_packet_that_is_pending_is_never_given_up(writer: LedgerWriter) -> Non
     add(writer, 3)
     with pytest.raises(InvariantError, match="W8"):
         writer.send_again(B1, 0, 3, kept_from=3)
+
+
+@pytest.mark.parametrize(
+    ("rule", "spoil"),
+    [
+        ("W3", lambda writer: setattr(writer, "last_acknowledged", EntryId(-1))),
+        ("W11", lambda writer: setattr(writer, "last_add_confirmed", EntryId(-1))),
+        ("W12", lambda writer: setattr(writer, "pending_bytes", 19)),
+        ("W2", lambda writer: setattr(writer, "next_entry", EntryId(4))),
+        ("W2", lambda writer: writer._pending.clear()),
+        ("W6", lambda writer: setattr(writer, "error", LOST)),
+        ("W4", lambda writer: [writer._ensemble.by_bookie[b].acks.add(1, 2) for b in (B1, B2)]),
+        ("W1", lambda writer: writer._ensemble.by_bookie[B1].acks.add(1, 9)),
+        ("W1", lambda writer: setattr(writer, "metadata", LedgerMetadata.create(SPEC, (B1, B2, B4)))),
+        ("V1", lambda writer: setattr(writer, "_wake_at", None)),
+        ("W11", lambda writer: setattr(writer, "_closes_when_forced", True)),
+    ],
+)
+def test_a_state_that_contradicts_itself_is_found(
+    writer: LedgerWriter, rule: str, spoil: Callable[[LedgerWriter], object]
+) -> None:
+    add(writer, 3)
+    acks(writer, "0:b1 0:b2")
+    writer.validate_state()
+    spoil(writer)
+    with pytest.raises(InvariantError, match=rule):
+        writer.validate_state()
+
+
+def test_every_step_of_these_tests_is_followed_by_a_look_at_the_state(writer: LedgerWriter) -> None:
+    writer.pending_bytes += 1
+    with pytest.raises(InvariantError, match="W12"):
+        add(writer)

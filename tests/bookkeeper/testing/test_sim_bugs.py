@@ -7,10 +7,11 @@ import pytest
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.ledger.recovery import LedgerRecovery
 from bookkeeper.ledger.writer import LedgerWriter
+from bookkeeper.ledger.writer_ensemble import WriterEnsemble
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.sim_bugs import BUGS, planted
 
-WATCHED = (Bookie, Engine, LedgerRecovery, LedgerWriter)
+WATCHED = (Bookie, Engine, LedgerRecovery, LedgerWriter, WriterEnsemble)
 
 
 @pytest.mark.parametrize("name", list(BUGS))
