@@ -4,5 +4,4 @@ lease, process_location     the right to answer for a bounded time, with an epoc
 tokens, server_tls, revocations
                             who may ask: tokens and their file; certificates, and which of them are revoked
 connection_limits, listener how many may come and how long they may take; the port that counts them
-rate_limited_log            log lines that somebody outside can cause
 """

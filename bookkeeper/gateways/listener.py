@@ -17,8 +17,8 @@ from typing import Final
 
 from bookkeeper.errors import in_words
 from bookkeeper.gateways.connection_limits import ConnectionLimits, ConnectionTable
-from bookkeeper.gateways.rate_limited_log import RateLimitedLogger
 from bookkeeper.ids import Address
+from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.seams import Clock
 
 logger = logging.getLogger(__name__)
@@ -112,8 +112,8 @@ class CountedListener:
         """Until the protocol has its connection."""
         self._paused: asyncio.TimerHandle | None = None
         self._last = 0
-        self._log = RateLimitedLogger(logger, clock)
-        self._failed = RateLimitedLogger(logger, clock)
+        self._log = RateLimitedLogger(logger, clock.monotonic)
+        self._failed = RateLimitedLogger(logger, clock.monotonic)
         self.refused = 0
         """Connections that were closed because there were too many, of whatever kind."""
 

@@ -1,21 +1,14 @@
 """A WebHDFS server whose files are edits of a journal. Made for Spark's checkpoints; fsspec, pyarrow,
 HdfsCLI and Hadoop's own shell are served too.
 
-Read in this order
-    paths, refusals         what a path is; the failures a client can be told
-    inodes, records         what a file is; what may happen to the tree, as journal records
-    namespace               the machine: applies records, one after the other, to the tree
-    snapshot                the whole tree as bytes
-    temp_files, uploads     Spark's temporary files that were left behind; bytes on their way in
-    content                 where bytes live that are too large for the journal
-    journal, lease          what the owner stands on: records in order, durable; who may answer at all
-    gateway                 the owner: applies, journals, answers when durable; replay, snapshots, orphans
-    tokens, tls, revocations     who may ask: tokens and their file; certificates, and who has lost theirs
-    authentication, oauth2, access     who it is; access tokens; the listener's rules, and files that change
-    connection_limits, listening, seldom     how many may come, and how long they may take; the port; log lines
-    parameters, replies     WebHDFS's query parameters and JSON shapes
-    operations, http, http_connection        the WebHDFS operations; the HTTP shell
-    events, upload_log, checksum    a feed of what happened; what a kill cut; HDFS's composite checksum
+Rooms, each below the next, which imports it
+    files         the tree: paths, inodes, records of changes, and ``namespace``, the machine that applies them
+    contents      bytes: on their way in (``uploads``), and where large ones live (``blob_store``, ``ledger_blobs``)
+    ownership     who answers: ``gateway`` applies, journals, and answers when it is durable; lease, replay, snapshots
+    access        who may ask: certificates, tokens, access tokens, and files that change
+    http          WebHDFS's parameters, operations and JSON shapes; the HTTP shell; checksums, metrics
+    service       one gateway, from its options to its end
+``errors`` has the failures that a client can be told.
 
 Promises (numbers as in docs/rules.md): S1 a name is created once; S2 a file is visible complete or not
 at all; S3 what was acknowledged is listed, for everyone; S4 a rename is atomic and durable before the

@@ -13,15 +13,13 @@ from typing import Final
 
 from bookkeeper import wire
 from bookkeeper.codec import Run
+from bookkeeper.rate_limited_log import RateLimit
 from bookkeeper.wire import Status
 
 log = logging.getLogger(__name__)
 
 SLOW_S: Final = 1.0
 """A request, long polls apart, that took this long is worth a line."""
-
-GAP_S: Final = 1.0
-"""Least time between two lines of one kind (X38)."""
 
 CONTEXT_MAX: Final = 400
 """Characters of context in a line."""
@@ -36,8 +34,7 @@ class RequestLog:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._last: dict[str, float] = {}
-        self._untold: dict[str, int] = {}
+        self._limit = RateLimit()
 
     def request(
         self, peer: str, header: wire.RequestHeader, request: wire.Request | None, status: Status, took: float
@@ -57,13 +54,10 @@ class RequestLog:
 
     def _line(self, status: Status, what: str, peer: str, took: float, context: wire.Context) -> None:
         kind = "slow" if status in ANSWERED else "failed" if status in _FAILED else "refused"
-        now = self._now()
-        if now - self._last.get(kind, float("-inf")) < GAP_S:
-            self._untold[kind] = self._untold.get(kind, 0) + 1
+        left_out = self._limit.admit(self._now(), kind)
+        if left_out is None:
             return
-        self._last[kind] = now
-        untold = self._untold.pop(kind, 0)
-        more = f" ({untold} more were {kind})" if untold else ""
+        more = f" ({left_out} more were {kind})" if left_out else ""
         told = f" [{shown(context)}]" if context else ""
         log.warning("%s: %s from %s: %s after %.1f ms%s%s", kind, what, peer, status.name, took * 1000, told, more)
 

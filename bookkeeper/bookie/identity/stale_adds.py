@@ -27,6 +27,7 @@ from bookkeeper.errors import NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerState
 from bookkeeper.meta import Metadata
+from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.seams import Disk
 from bookkeeper.storage.engine import Engine
 from bookkeeper.wire import Status
@@ -41,9 +42,6 @@ READ_S: Final = 5.0
 
 READS: Final = 32
 """Reads at a time; further ledgers wait."""
-
-LOG_GAP_S: Final = 1.0
-"""Least time between two log lines about metadata that cannot be read."""
 
 Verdict = Callable[[Status], None]
 """OK: go on. FENCED, IO_ERROR: answer this."""
@@ -74,7 +72,7 @@ class StaleAdds:
         self._waiting: dict[LedgerId, list[Verdict]] = {}
         self._reads = asyncio.Semaphore(READS)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._last_log = float("-inf")
+        self._log = RateLimitedLogger(log, lambda: asyncio.get_running_loop().time())
         engine.doubt(self._suspects)
 
     @property
@@ -132,18 +130,12 @@ class StaleAdds:
         except NoSuchLedgerError:
             return Status.FENCED
         except Exception as error:  # whatever it is, somebody waits for an answer (B13)
-            self._complain(ledger_id, error)
+            told = "whether ledger %d is open cannot be told, its adds are refused: %s"
+            self._log.warning(told, ledger_id, repr(error))
             return Status.IO_ERROR
         if found.state is LedgerState.OPEN and self._bookie in found.last_fragment.ensemble:
             return Status.OK
         return Status.FENCED
-
-    def _complain(self, ledger_id: LedgerId, error: Exception) -> None:
-        """At most one line a second (X38)."""
-        now = asyncio.get_running_loop().time()
-        if now - self._last_log >= LOG_GAP_S:
-            self._last_log = now
-            log.warning("whether ledger %d is open cannot be told, its adds are refused: %r", ledger_id, error)
 
     def _tell(self, ledger_id: LedgerId, status: Status) -> None:
         for then in self._waiting.pop(ledger_id, ()):

@@ -26,6 +26,7 @@ from bookkeeper.errors import (
     SessionExpiredError,
 )
 from bookkeeper.meta.stores.credentials import Credentials
+from bookkeeper.rate_limited_log import RateLimit, counted
 
 REPEAT_S: Final = 30.0
 """A warning of the client that has just been written comes again after so many seconds at the earliest."""
@@ -59,19 +60,15 @@ class RepeatedLogFilter(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._last: dict[object, tuple[float, int]] = {}
+        self._limit = RateLimit(REPEAT_S)
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.INFO:
             return False
-        passed, held = self._last.get(record.msg, (float("-inf"), 0))
-        if record.created < passed + REPEAT_S:
-            self._last[record.msg] = (passed, held + 1)
-            return False
-        self._last[record.msg] = (record.created, 0)
-        if held:
-            record.msg, record.args = f"{record.getMessage()} (and {held} more like it)", ()
-        return True
+        left_out = self._limit.admit(record.created, record.msg)
+        if left_out:
+            record.msg, record.args = record.getMessage() + counted(left_out), ()
+        return left_out is not None
 
 
 _log = logging.getLogger(__name__)

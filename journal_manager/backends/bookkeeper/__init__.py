@@ -10,7 +10,7 @@ The journal's record (:class:`journal_manager.chain.Chain`) lies beside the clus
 * C6, C9 What leaves the record, or never got into it, is deleted afterwards; a crash leaves at most ledgers that
   carry the journal's name in their custom metadata.
 
-Read in this order: ``words`` (errors), ``record``, ``reader``, ``writer``, ``snapshots``, ``backend``.
+Read in this order: ``error_translation``, ``journal_record``, ``reader``, ``writer``, ``snapshots``, ``backend``.
 """
 
 from __future__ import annotations

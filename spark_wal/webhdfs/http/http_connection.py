@@ -25,7 +25,7 @@ from bookkeeper.gateways.connection_limits import (
     ObservedTime,
     OverdueClock,
 )
-from bookkeeper.gateways.rate_limited_log import RateLimitedLogger, one_line
+from bookkeeper.rate_limited_log import RateLimitedLogger, one_line
 from bookkeeper.seams import Clock
 
 logger = logging.getLogger(__name__)
@@ -119,8 +119,8 @@ class HttpConnections(web.Server):
             **options,
         }
         self._limits = limits
-        self._log = RateLimitedLogger(logger, clock)
-        self._malformed = RateLimitedLogger(logger, clock)
+        self._log = RateLimitedLogger(logger, clock.monotonic)
+        self._malformed = RateLimitedLogger(logger, clock.monotonic)
         self._ended = ended
         self._open: dict[HttpConnection, None] = {}
         self._attention = ObservedTime(min(SWEEP_S, limits.slow_s / 2))

@@ -30,10 +30,10 @@ from aiohttp import web
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.gateways.connection_limits import ConnectionLimits
 from bookkeeper.gateways.listener import BoundSockets, CountedListener
-from bookkeeper.gateways.rate_limited_log import RateLimitedLogger, one_line
 from bookkeeper.gateways.tokens import Principal
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
+from bookkeeper.rate_limited_log import RateLimitedLogger, one_line
 from bookkeeper.seams import Clock
 from journal_manager import JournalError
 from spark_wal.webhdfs.access import oauth2
@@ -92,7 +92,7 @@ class HttpServer:
         self._certificates = None if access is None else access.certificates
         self._scheme = "https" if self._certificates is not None else "http"
         self._upload_log = upload_log
-        self._unknown = RateLimitedLogger(logger, clock)
+        self._unknown = RateLimitedLogger(logger, clock.monotonic)
         self.metrics = Metrics("gateway_")
         self._requests = RequestMetrics(self.metrics)
         self._pages = {"/events": self._events, "/health": self._health, "/metrics": self._metrics}

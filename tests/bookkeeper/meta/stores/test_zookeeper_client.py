@@ -71,7 +71,7 @@ def test_a_warning_that_repeats_is_written_once_in_a_while_with_its_number() -> 
     assert throttle.filter(record("another %s", at=99))
     late = record("lost %s", at=90 + REPEAT_S)
     assert throttle.filter(late)
-    assert late.getMessage() == "lost host (and 9 more like it)"
+    assert late.getMessage() == "lost host (9 more of this kind)"
 
 
 @pytest.mark.rule("X58")

@@ -4,26 +4,26 @@ import logging
 
 import pytest
 
-from bookkeeper.gateways.rate_limited_log import RateLimitedLogger, one_line
-from bookkeeper.real import SystemClock
-
-
-class SteppedClock(SystemClock):
-    now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
+from bookkeeper.rate_limited_log import RateLimit, RateLimitedLogger, one_line
 
 
 @pytest.mark.rule("X38")
 def test_one_line_a_second_with_the_number_of_those_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    clock = SteppedClock()
-    log = RateLimitedLogger(logging.getLogger("test"), clock)
+    moments = iter([100.0] * 5 + [101.0])
+    log = RateLimitedLogger(logging.getLogger("test"), lambda: next(moments))
     for number in range(5):
         log.warning("refused: %s", number)
-    clock.now += 1
     log.warning("refused: %s", "again")
     assert [record.getMessage() for record in caplog.records] == ["refused: 0", "refused: again (4 more of this kind)"]
+
+
+@pytest.mark.rule("X38")
+def test_each_kind_has_its_own_lines() -> None:
+    limit = RateLimit(gap_s=30)
+    assert [limit.admit(at, "slow") for at in (0, 1, 29.9)] == [0, None, None]
+    assert limit.admit(2, "failed") == 0
+    assert limit.admit(30, "slow") == 2
+    assert limit.admit(60, "slow") == 0
 
 
 @pytest.mark.rule("X38")
