@@ -151,10 +151,12 @@ class WebHdfsService:
             await self._http.close()
         if self._bound is not None:
             self._bound.close()
-        if self.gateway is not None:
-            await self.gateway.close()
-        if self._backing is not None:
-            backing, self._backing = self._backing, None
-            await backing.close()
-        if self._upload_log is not None:
-            self._upload_log.close()
+        try:
+            if self.gateway is not None:
+                await self.gateway.close()
+        finally:
+            if self._backing is not None:
+                backing, self._backing = self._backing, None
+                await backing.close()
+            if self._upload_log is not None:
+                self._upload_log.close()

@@ -40,6 +40,10 @@ PARK_S: Final = 20.0
 PARKED_LOOK_S: Final = 0.05
 """A request that waits looks so often whether the lease is certain again."""
 
+FINISH_S: Final = 3.0
+"""How long the end of the journal may take when the gateway stops. What stops it waits ten seconds for all of it:
+uploads that go on, this, the lease, and the session with the metadata store."""
+
 RETRY_S: Final = 0.5
 """Pause before the namespace is opened again after a failure."""
 
@@ -155,9 +159,23 @@ class Gateway:
             self._running.cancel()
             await asyncio.wait([self._running])
         await self._end_waits()
-        await self._end_session(abort=False)
-        await self._lease.release()
-        self.events.close()
+        try:
+            await self._finish_session()
+        finally:
+            await self._lease.release()
+            self.events.close()
+
+    async def _finish_session(self) -> None:
+        """End it in order, if the store answers soon: whoever waits for this process to end does not wait for that."""
+        try:
+            async with asyncio.timeout(FINISH_S):
+                await self._end_session(abort=False)
+        except TimeoutError:
+            logger.warning(
+                "the journal was left as it is, for its store did not answer within %g s: everything that was answered "
+                "is durable, and the next owner finishes it",
+                FINISH_S,
+            )
 
     async def _run(self) -> None:
         while True:

@@ -326,7 +326,8 @@ class NamespaceOwner:
         if done.cancelled() or done.exception() is not None:
             self._fail(None if done.cancelled() else done.exception())
             return
-        self._events.publish(event_of(record, applied, txid))
+        if self._events.subscribers:
+            self._events.publish(event_of(record, applied, txid))
         for blob in applied.freed:
             self._later_delete(blob)
         records, total = self._since_snapshot
@@ -431,8 +432,10 @@ class NamespaceOwner:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        if abort or self._log.failure is not None:
-            await self._log.abort()
-        else:
-            await self._log.close()
-        await self._snapshots.close()
+        try:
+            if abort or self._log.failure is not None:
+                await self._log.abort()
+            else:
+                await self._log.close()
+        finally:
+            await self._snapshots.close()

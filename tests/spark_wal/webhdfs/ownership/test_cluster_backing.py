@@ -263,3 +263,33 @@ def test_s4_what_was_uploaded_to_a_gateway_that_died_is_renamed_at_the_next(seed
         await successor.close()
 
     SimCluster(seed=seed).run(story)
+
+
+def test_a_stop_while_the_store_is_away_takes_less_than_what_is_waited_for_and_loses_nothing() -> None:
+    """The end of the journal's ledger is a write to the metadata store, which was waited for as long as a change is:
+    ten seconds, after which the error left the lease and the session as they were."""
+
+    async def story(cluster: SimCluster) -> None:
+        loop = asyncio.get_running_loop()
+        first = await gateway_on(cluster, cluster.client)
+        await first.start()
+        await atomic(await first.owner(), "/c/offsets/0", b"kept", 0)
+        cluster.store.begin_outage()
+        began = loop.time()
+        await first.close()
+        assert loop.time() - began < 6
+        cluster.store.end_outage()
+        second = await gateway_on(cluster, cluster.client)
+        await second.start(stand_by=True)
+        assert await content(await until_owner(second), "/c/offsets/0") == b"kept"
+        await second.close()
+
+    SimCluster(5).run(story)
+
+
+async def until_owner(gateway: Gateway) -> NamespaceOwner:
+    for _ in range(300):
+        if gateway.role is GatewayRole.OWNER:
+            break
+        await asyncio.sleep(0.1)
+    return await gateway.owner()
