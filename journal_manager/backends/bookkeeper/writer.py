@@ -15,6 +15,7 @@ from bookkeeper.errors import (
     LedgerFencedError,
     MetadataConflictError,
     NoSuchLedgerError,
+    TooManyRequestsError,
 )
 from journal_manager.backend import JournalWriter, NamespaceInfo, RecoveryReport, SegmentWriter
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
@@ -165,6 +166,8 @@ class LedgerSegmentWriter(SegmentWriter):
         self.last = TxId(info.first - 1)
         """The last durable edit."""
         self._next = info.first
+        self._held = 0
+        """Batches that wait for the ledger's writer to have room, in a task each."""
         self.closed = False
 
     @property
@@ -177,11 +180,25 @@ class LedgerSegmentWriter(SegmentWriter):
         if batch.first != self._next:
             raise SegmentMismatchError(f"edit {batch.first} does not follow {self._next - 1}")
         self._next = TxId(batch.last + 1)
-        return asyncio.ensure_future(self._append(batch))  # tasks start in the order they were made
+        if not self._held:
+            try:
+                return self._durable(batch, self.handle.append_nowait(batch.frames))
+            except TooManyRequestsError:
+                pass
+            except BookKeeperError as error:
+                return self._durable(batch, _failed(error))
+        self._held += 1
+        return asyncio.ensure_future(self._append_later(batch))  # tasks start in the order they were made
 
-    async def _append(self, batch: Batch) -> None:
+    async def _append_later(self, batch: Batch) -> None:
         try:
-            await self.handle.append(batch.frames)
+            await self._durable(batch, self.handle.append(batch.frames))
+        finally:
+            self._held -= 1
+
+    async def _durable(self, batch: Batch, appended: Awaitable[int]) -> None:
+        try:
+            await appended
         except (LedgerFencedError, LedgerClosedError, NoSuchLedgerError) as error:
             raise await self._owner.why_refused(error) from error
         except BookKeeperError as error:
@@ -207,6 +224,10 @@ class LedgerSegmentWriter(SegmentWriter):
             await self.handle.abandon()
         except BookKeeperError as error:
             _log.warning("letting go of ledger %s: %r", self._info.location, error)
+
+
+async def _failed(error: BookKeeperError) -> int:
+    raise error
 
 
 class LedgerJournalWriter(LedgerJournalReader, JournalWriter):

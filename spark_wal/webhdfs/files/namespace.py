@@ -19,6 +19,7 @@ Rules kept here
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from spark_wal.webhdfs.errors import (
     DirectoryNotEmptyError,
@@ -65,8 +66,7 @@ UNCHANGED_TRUE = AppliedRecord(value=True, changed=False)
 UNCHANGED_FALSE = AppliedRecord(value=False, changed=False)
 
 
-@dataclass(frozen=True, slots=True)
-class PathLookup:
+class PathLookup(NamedTuple):
     """The answer to a look."""
 
     node: Node | None
@@ -124,10 +124,9 @@ class Namespace:
         """
         node: Node = self.root
         seen = node.changed
-        names = names_of(path)
-        for depth, name in enumerate(names):
+        for name in names_of(path):
             if isinstance(node, FileNode):
-                raise PathThroughFileError(f"/{'/'.join(names[:depth])} (is not a directory)")
+                raise self._through_file(path)
             child = node.children.get(name)
             if child is None:
                 return PathLookup(None, max(seen, node.names_changed))
@@ -135,6 +134,27 @@ class Namespace:
             if node.changed > seen:
                 seen = node.changed
         return PathLookup(node, max(seen, shown(node)))
+
+    def _at(self, path: str) -> Node | None:
+        """The node that ``find`` finds, for a change: what it rests on is not asked."""
+        node: Node = self.root
+        for name in names_of(path):
+            if isinstance(node, FileNode):
+                raise self._through_file(path)
+            child = node.children.get(name)
+            if child is None:
+                return None
+            node = child
+        return node
+
+    def _through_file(self, path: str) -> PathThroughFileError:
+        node: Node = self.root
+        at = ""
+        for name in names_of(path):
+            if isinstance(node, FileNode):
+                break
+            at, node = f"{at}/{name}", node.children[name]
+        return PathThroughFileError(f"{at} (is not a directory)")
 
     def seen_listing(self, directory: DirectoryNode) -> int:
         """What a listing of ``directory`` rests on, besides what the directory itself does."""
@@ -230,7 +250,7 @@ class Namespace:
 
     def _make_directories(self, r: MakeDirectories, sequence: int) -> AppliedRecord:
         try:
-            node = self.find(r.path).node
+            node = self._at(r.path)
         except PathThroughFileError as error:
             raise ParentNotDirectoryError(str(error)) from None
         if isinstance(node, FileNode):
@@ -238,8 +258,7 @@ class Namespace:
         if node is not None:
             return UNCHANGED_TRUE
         check_new(r.path)
-        self._make_parents(r.path, r.owner, r.at_ms, sequence)
-        parent = self._directory(parent_of(r.path))
+        parent = self._make_parents(r.path, r.owner, r.at_ms, sequence)
         made = DirectoryNode(self._inode(), r.permission, r.owner, parent.group, r.at_ms, changed=sequence)
         self._link(parent, r.path, made, r.at_ms, sequence)
         return AppliedRecord()
@@ -248,11 +267,10 @@ class Namespace:
         existing = self._existing_file(r.path, overwrite=r.overwrite)
         if existing is None:
             check_new(r.path)
-            if not r.create_parent and self.find(parent_of(r.path)).node is None:
+            if not r.create_parent and self._at(parent_of(r.path)) is None:
                 raise NoSuchFileError(f"Parent directory doesn't exist: {parent_of(r.path)}")
         self._check_quota(parent_of(r.path), r.file.length - (existing.length if existing else 0))
-        self._make_parents(r.path, r.file.owner, r.file.at_ms, sequence)
-        parent = self._directory(parent_of(r.path))
+        parent = self._make_parents(r.path, r.file.owner, r.file.at_ms, sequence)
         if existing is not None:
             self._unlink(parent, r.path, existing, r.file.at_ms, sequence)
         self._link(parent, r.path, self._new_file(r.file, parent, sequence), r.file.at_ms, sequence)
@@ -282,7 +300,7 @@ class Namespace:
 
     def _existing_file(self, path: str, *, overwrite: bool) -> FileNode | None:
         try:
-            node = self.find(path).node
+            node = self._at(path)
         except PathThroughFileError as error:
             raise ParentNotDirectoryError(str(error)) from None
         if isinstance(node, DirectoryNode):
@@ -305,7 +323,7 @@ class Namespace:
         return AppliedRecord()
 
     def _file_to_append(self, path: str) -> FileNode:
-        node = self.find(path).node
+        node = self._at(path)
         if node is None:
             raise NoSuchFileError(f"File {path} not found.")
         if isinstance(node, DirectoryNode):
@@ -313,7 +331,7 @@ class Namespace:
         return node
 
     def _delete(self, r: DeletePath, sequence: int) -> AppliedRecord:
-        node = self.find(r.path).node
+        node = self._at(r.path)
         if node is None:
             return UNCHANGED_FALSE
         if isinstance(node, DirectoryNode) and node.children and not r.recursive:
@@ -324,7 +342,7 @@ class Namespace:
         return AppliedRecord(freed=tuple(self._forget_below(node)))
 
     def _set_attributes(self, r: SetAttributes, sequence: int) -> AppliedRecord:
-        node = self.find(r.path).node
+        node = self._at(r.path)
         if node is None:
             raise NoSuchFileError(f"Directory/File does not exist {r.path}")
         node.permission = node.permission if r.permission is None else r.permission
@@ -349,7 +367,7 @@ class Namespace:
     # -- renaming --------------------------------------------------------------------------------------
 
     def _rename(self, r: Rename, sequence: int) -> AppliedRecord:
-        source = None if r.carried is not None else self.find(r.source).node
+        source = None if r.carried is not None else self._at(r.source)
         target = r.target
         if source is None and r.carried is None and self._is_repeated(r):
             return UNCHANGED_TRUE
@@ -361,12 +379,12 @@ class Namespace:
             self._judge_with_options(r, source)
         check_new(target)
         length = r.carried.length if r.carried is not None else self._length(source)
-        replaced = self.find(target).node
+        replaced = self._at(target)
         self._check_quota(parent_of(target), length - self._length(replaced), moved_from=r.source, carried=r.carried)
-        if replaced is not None:
-            self._unlink(self._directory(parent_of(target)), target, replaced, r.at_ms, sequence)
-        freed = tuple(self._forget_below(replaced)) if replaced is not None else ()
         parent = self._directory(parent_of(target))
+        if replaced is not None:
+            self._unlink(parent, target, replaced, r.at_ms, sequence)
+        freed = tuple(self._forget_below(replaced)) if replaced is not None else ()
         if r.carried is not None:
             node: Node = self._new_file(r.carried, parent, sequence)
         else:
@@ -398,7 +416,7 @@ class Namespace:
             candidates.append(child_of(r.target, name_of(r.source)))
         for path in candidates:
             try:
-                if self.find(path).node is moved:
+                if self._at(path) is moved:
                     return True
             except PathThroughFileError:
                 continue
@@ -447,14 +465,14 @@ class Namespace:
 
     def _find_target(self, path: str) -> Node | None:
         try:
-            return self.find(path).node
+            return self._at(path)
         except PathThroughFileError as error:
             raise ParentNotDirectoryError(str(error)) from None
 
     # -- small parts -----------------------------------------------------------------------------------
 
     def _directory(self, path: str) -> DirectoryNode:
-        node = self.find(path).node
+        node = self._at(path)
         assert isinstance(node, DirectoryNode), path
         return node
 
@@ -478,17 +496,18 @@ class Namespace:
             changed=sequence,
         )
 
-    def _make_parents(self, path: str, owner: str, at_ms: int, sequence: int) -> None:
+    def _make_parents(self, path: str, owner: str, at_ms: int, sequence: int) -> DirectoryNode:
+        """The directory that ``path`` is to be in; made, with those above it, as far as it is not there."""
         node: DirectoryNode = self.root
-        at = ""
-        for name in names_of(parent_of(path)):
-            at = f"{at}/{name}"
+        names = names_of(parent_of(path))
+        for depth, name in enumerate(names, 1):
             child = node.children.get(name)
             if child is None:
                 child = DirectoryNode(self._inode(), 0o755, owner, node.group, at_ms, changed=sequence)
-                self._link(node, at, child, at_ms, sequence)
-            assert isinstance(child, DirectoryNode), at
+                self._link(node, f"/{'/'.join(names[:depth])}", child, at_ms, sequence)
+            assert isinstance(child, DirectoryNode), path
             node = child
+        return node
 
     def _link(self, parent: DirectoryNode, path: str, node: Node, at_ms: int, sequence: int) -> None:
         parent.children[name_of(path)] = node
@@ -542,21 +561,21 @@ class Namespace:
             return 0
         return node.length if isinstance(node, FileNode) else node.bytes_below
 
-    def _ancestors(self, path: str) -> list[tuple[str, DirectoryNode]]:
+    def _ancestors(self, path: str) -> list[DirectoryNode]:
         """The directories from the root down to ``path`` that exist."""
-        found: list[tuple[str, DirectoryNode]] = [("/", self.root)]
-        at = ""
+        node = self.root
+        found = [node]
         for name in names_of(path):
-            child = found[-1][1].children.get(name)
+            child = node.children.get(name)
             if not isinstance(child, DirectoryNode):
                 break
-            at = f"{at}/{name}"
-            found.append((at, child))
+            found.append(child)
+            node = child
         return found
 
     def _add_bytes(self, directory: str, delta: int) -> None:
         if delta:
-            for _, node in self._ancestors(directory):
+            for node in self._ancestors(directory):
                 node.bytes_below += delta
 
     def _check_quota(
@@ -565,9 +584,10 @@ class Namespace:
         """Refuse what would put more bytes below a directory than its quota; a move inside it adds nothing."""
         if delta <= 0:
             return
-        for path, node in self._ancestors(directory):
+        for depth, node in enumerate(self._ancestors(directory)):
             if node.quota is None or node.bytes_below + delta <= node.quota:
                 continue
+            path = f"/{'/'.join(names_of(directory)[:depth])}"
             if moved_from is not None and carried is None and is_below(moved_from, path):
                 continue
             raise QuotaExceededError(

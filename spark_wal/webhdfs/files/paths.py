@@ -33,7 +33,9 @@ def decode_path(raw: str) -> str:
     Raises:
         BadTargetError: a broken escape, or a NUL.
     """
-    if "%" in raw and _BAD_ESCAPE.search(raw):
+    if "%" not in raw and "\0" not in raw and raw.isascii():
+        return normalize(raw)
+    if _BAD_ESCAPE.search(raw):
         raise BadTargetError("broken escape")
     data = unquote_to_bytes(raw.encode("utf-8", "surrogateescape"))
     if 0 in data:

@@ -175,8 +175,11 @@ def decode_record(opcode: int, body: bytes) -> Record:
 # -- the envelope ----------------------------------------------------------------------------------------
 
 
+_JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+
 def pack_json(fields: dict[str, Any], inline: Iterable[bytes]) -> bytes:
-    head = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    head = _JSON.encode(fields).encode("utf-8", "surrogatepass")
     return b"".join((_LENGTH.pack(len(head)), head, *inline))
 
 

@@ -22,6 +22,8 @@ import logging
 import re
 from collections.abc import Collection
 from contextlib import suppress
+from enum import Enum, auto
+from functools import lru_cache
 from html import escape
 from typing import Final
 
@@ -169,14 +171,16 @@ class HttpServer:
 
     def _strange(self, request: web.BaseRequest) -> web.Response | None:
         """The refusal of what no client of ours sends: it comes from a page in somebody's browser, or is made up."""
-        host = request.headers.get("Host")
-        if host is not None and not _HOST.fullmatch(host):
+        headers = request.headers
+        host = headers.get("Host")
+        known = _HostVerdict.OURS if host is None else _judge_host(host, self._hosts)
+        if known is _HostVerdict.NO_HOST:
             return _refused(400, "Host names no host")
-        origin = request.headers.get("Origin")
+        origin = headers.get("Origin")
         changes = request.method not in ("GET", "HEAD", "OPTIONS")
         if changes and origin is not None and origin.lower() != f"{self._scheme}://{host}".lower():
             return _refused(403, "A page of another origin may change nothing here")
-        if host is not None and self._hosts is not None and not _is_of(host, self._hosts):
+        if known is _HostVerdict.ANOTHERS:
             return _refused(421, "Ask for 127.0.0.1 or localhost here, or start the gateway with --advertise HOST:PORT")
         return None
 
@@ -251,7 +255,7 @@ class HttpServer:
         query, path = Query(raw_query), raw_path.removeprefix(PREFIX)
         with suppress(BadTargetError):
             path = decode_path(path)
-        name = (query.text("op") or "").upper()
+        name = query.op
         if name not in operations.UPLOADS:
             return await self._webhdfs(request, principal)
         if operations.is_step_one(query):
@@ -417,6 +421,22 @@ def _refused(status: int, reason: str) -> web.Response:
     reply = web.Response(status=status, reason=reason, text=reason + "\n", headers={"Connection": "close"})
     reply.force_close()
     return reply
+
+
+class _HostVerdict(Enum):
+    """What a ``Host`` names."""
+
+    OURS = auto()
+    ANOTHERS = auto()
+    NO_HOST = auto()
+
+
+@lru_cache(maxsize=64)  # a client names the same one in each request
+def _judge_host(host: str, names: frozenset[str] | None) -> _HostVerdict:
+    """``names``: ours, besides addresses; None: any is."""
+    if not _HOST.fullmatch(host):
+        return _HostVerdict.NO_HOST
+    return _HostVerdict.OURS if names is None or _is_of(host, names) else _HostVerdict.ANOTHERS
 
 
 def _is_of(host: str, names: Collection[str]) -> bool:

@@ -127,7 +127,7 @@ def _authorize(request: Request) -> None:
 
 def _check_length(request: Request) -> None:
     """Raises PlainIOError: a path that is to be made is too long. The tree itself takes what its journal says."""
-    name = operation_name(request)
+    name = request.query.op
     if name not in MAKING:
         return
     path = normalize(request.query.destination(name)) if name == "RENAME" else request.path
@@ -144,18 +144,17 @@ MAKING: Final = frozenset(("MKDIRS", "CREATE", "RENAME"))
 
 def operation_name(request: Request) -> str:
     """For metrics: one of a fixed set."""
-    name = (request.query.text("op") or "NONE").upper()
+    name = request.query.op
     return name if (request.method, name) in OPERATIONS else "OTHER"
 
 
 def _operation(request: Request) -> Operation:
     if request.method not in ("GET", "HEAD", "PUT", "POST", "DELETE"):
         raise WebApplicationError
-    name = request.query.text("op")
-    if name is None:
+    name = request.query.op
+    if not name:
         raise UnsupportedError("op=NULL is not supported")
     method = "GET" if request.method == "HEAD" else request.method
-    name = name.upper()
     request.query.user()
     operation = OPERATIONS.get((method, name))
     if operation is not None:
@@ -173,16 +172,20 @@ def _operation(request: Request) -> Operation:
 def _redirect(request: Request, *parameters: tuple[str, object]) -> Reply:
     """To ourselves, with what the second step needs."""
     query = request.query
-    parts = [f"op={(query.text('op') or '').upper()}"]
+    parts = [f"op={query.op}"]
     for name in ("user.name", "delegation"):
         if (value := query.text(name)) is not None:
-            parts.append(f"{name}={quote(value)}")
+            parts.append(f"{name}={_quoted(value)}")
     parts.append(f"{STEP_TWO}={quote(request.authority, safe=':')}")
-    parts += [f"{name}={quote(str(value))}" for name, value in sorted(parameters, key=lambda p: p[0])]
+    parts += [f"{name}={_quoted(str(value))}" for name, value in sorted(parameters, key=lambda p: p[0])]
     url = f"{request.scheme}://{request.authority}{PREFIX}{encode_path(request.path)}?{'&'.join(parts)}"
     if query.boolean("noredirect", False):
         return Reply(200, replies.location(url))
     return Reply(307, location=url)
+
+
+def _quoted(value: str) -> str:
+    return value if value.isascii() and value.isalnum() else quote(value)
 
 
 def _given(query: Query, *names: str) -> list[tuple[str, object]]:

@@ -46,6 +46,8 @@ class Query:
                 if not value.isascii():  # raw bytes came as surrogates, which nothing can encode again
                     value = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
                 self._values.setdefault(name.lower(), value)
+        self.op = (self._values.get("op") or "").upper()
+        """The operation in capitals; empty: none is given."""
 
     def given(self, name: str) -> bool:
         """Whether it stands there at all, even empty."""
@@ -111,7 +113,10 @@ class Query:
 
     def create_flags(self) -> frozenset[str]:
         """Of CREATE. HDFS's redirects have them encoded twice."""
-        value = unquote_plus(self.text("createflag") or "")
+        given = self.text("createflag")
+        if given is None:
+            return frozenset()
+        value = unquote_plus(given)
         flags = frozenset(name.strip().upper() for name in value.split(",")) if value else frozenset[str]()
         for name in sorted(flags.difference(CREATE_FLAGS)):
             raise _invalid("createflag", f"No enum constant org.apache.hadoop.fs.CreateFlag.{name}")

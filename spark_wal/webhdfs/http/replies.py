@@ -57,8 +57,11 @@ _DATANODE: Final[dict[str, Any]] = {
 """What clients want to hear of a machine; only the name of its host means anything to them."""
 
 
+_JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+
 def dumps(fields: object) -> bytes:
-    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+    return _JSON.encode(fields).encode("utf-8", "replace")
 
 
 def boolean(value: bool) -> bytes:

@@ -5,6 +5,7 @@ Every call is a step at which a test can kill the caller (``die_after``) or let 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -146,6 +147,9 @@ class Writer:
         self._cluster, self._ledger = cluster, ledger
         self.id = ledger.id
         self.last_add_confirmed = -1
+
+    def append_nowait(self, payload: bytes) -> asyncio.Future[int]:
+        return asyncio.ensure_future(self.append(payload))
 
     async def append(self, payload: bytes) -> int:
         self._cluster.step("append")
