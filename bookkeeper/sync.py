@@ -20,14 +20,14 @@ import asyncio
 import concurrent.futures
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 from bookkeeper.client.bookkeeper import BookKeeper as AsyncBookKeeper
-from bookkeeper.client.bookkeeper import WhenShortName
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.entry import LedgerEntry
+from bookkeeper.client.ledgers.ledger_creation import LedgerOptions, takes_ledger_options
 from bookkeeper.client.operators import BookieInfo
 from bookkeeper.client.operators import Operator as AsyncOperator
 from bookkeeper.client.read.read_handle import ReadHandle as AsyncReadHandle
@@ -170,68 +170,19 @@ class BookKeeper:
         return _run(there(), timeout_s)
 
     @overload
-    def create_ledger(
-        self,
-        *,
-        ensemble: int = 3,
-        write_quorum: int = 3,
-        ack_quorum: int = 2,
-        password: bytes = b"",
-        digest: str = "crc32c",
-        custom_metadata: Mapping[str, bytes] | None = None,
-        ledger_id: int | None = None,
-        when_short: WhenShortName = "fail",
-        deferred_sync: bool = False,
-        advanced: Literal[False] = False,
-    ) -> WriteHandle: ...
+    def create_ledger(self, *, advanced: Literal[False] = False, **options: Unpack[LedgerOptions]) -> WriteHandle: ...
 
     @overload
-    def create_ledger(
-        self,
-        *,
-        ensemble: int = 3,
-        write_quorum: int = 3,
-        ack_quorum: int = 2,
-        password: bytes = b"",
-        digest: str = "crc32c",
-        custom_metadata: Mapping[str, bytes] | None = None,
-        ledger_id: int | None = None,
-        when_short: WhenShortName = "fail",
-        deferred_sync: bool = False,
-        advanced: Literal[True],
-    ) -> AdvancedHandle: ...
+    def create_ledger(self, *, advanced: Literal[True], **options: Unpack[LedgerOptions]) -> AdvancedHandle: ...
 
-    def create_ledger(
-        self,
-        *,
-        ensemble: int = 3,
-        write_quorum: int = 3,
-        ack_quorum: int = 2,
-        password: bytes = b"",
-        digest: str = "crc32c",
-        custom_metadata: Mapping[str, bytes] | None = None,
-        ledger_id: int | None = None,
-        when_short: WhenShortName = "fail",
-        deferred_sync: bool = False,
-        advanced: bool = False,
-    ) -> WriteHandle:
+    @takes_ledger_options
+    def create_ledger(self, *, advanced: bool = False, **options: Unpack[LedgerOptions]) -> WriteHandle:
         """Create a ledger and return its writer: an AdvancedHandle with ``advanced``. Raises: as the async one."""
 
         async def create() -> WriteHandle:
-            shape: dict[str, Any] = {
-                "ensemble": ensemble,
-                "write_quorum": write_quorum,
-                "ack_quorum": ack_quorum,
-                "password": password,
-                "digest": digest,
-                "custom_metadata": custom_metadata,
-                "ledger_id": ledger_id,
-                "when_short": when_short,
-                "deferred_sync": deferred_sync,
-            }
             if advanced:
-                return AdvancedHandle(await self._client.create_ledger(**shape, advanced=True))
-            return WriteHandle(await self._client.create_ledger(**shape))
+                return AdvancedHandle(await self._client.create_ledger(advanced=True, **options))
+            return WriteHandle(await self._client.create_ledger(**options))
 
         return _run(create())
 

@@ -32,7 +32,8 @@ from bookkeeper.errors import BookKeeperError, TooManyRequestsError
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from bookkeeper.client.bookkeeper import BookKeeper, WhenShortName
+    from bookkeeper.client.bookkeeper import BookKeeper
+    from bookkeeper.client.ledgers.ledger_creation import WhenShortName
     from bookkeeper.client.write.advanced_handle import AdvancedHandle
     from bookkeeper.client.write.write_handle import WriteHandle
 

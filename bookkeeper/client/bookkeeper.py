@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Generator, Mapping
+from collections.abc import AsyncIterator, Generator
 from types import TracebackType
-from typing import Any, Literal, overload
+from typing import Any, Literal, Unpack, overload
 
 from bookkeeper.client import openers
 from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookies.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.client.ledgers.ledger_creation import LedgerSpec, create
+from bookkeeper.client.ledgers.ledger_creation import (
+    LedgerOptions,
+    LedgerSpec,
+    create,
+    refuse_unknown,
+    takes_ledger_options,
+)
 from bookkeeper.client.ledgers.ledger_deletion import delete
 from bookkeeper.client.ledgers.ledger_record import LedgerRecord
 from bookkeeper.client.ledgers.ledger_recovery import recover
@@ -42,9 +48,6 @@ from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Seams
 
 _log = logging.getLogger(__name__)
-
-WhenShortName = Literal["fail", "name_absent"]
-"""What a new ledger does that cannot have its full ensemble; see :class:`bookkeeper.ledger.placement.WhenShort`."""
 
 
 class Connecting:
@@ -153,50 +156,14 @@ class BookKeeper:
 
     @overload
     async def create_ledger(
-        self,
-        *,
-        ensemble: int = 3,
-        write_quorum: int = 3,
-        ack_quorum: int = 2,
-        password: bytes = b"",
-        digest: str = "crc32c",
-        custom_metadata: Mapping[str, bytes] | None = None,
-        ledger_id: int | None = None,
-        when_short: WhenShortName = "fail",
-        deferred_sync: bool = False,
-        advanced: Literal[False] = False,
+        self, *, advanced: Literal[False] = False, **options: Unpack[LedgerOptions]
     ) -> WriteHandle: ...
 
     @overload
-    async def create_ledger(
-        self,
-        *,
-        ensemble: int = 3,
-        write_quorum: int = 3,
-        ack_quorum: int = 2,
-        password: bytes = b"",
-        digest: str = "crc32c",
-        custom_metadata: Mapping[str, bytes] | None = None,
-        ledger_id: int | None = None,
-        when_short: WhenShortName = "fail",
-        deferred_sync: bool = False,
-        advanced: Literal[True],
-    ) -> AdvancedHandle: ...
+    async def create_ledger(self, *, advanced: Literal[True], **options: Unpack[LedgerOptions]) -> AdvancedHandle: ...
 
-    async def create_ledger(
-        self,
-        *,
-        ensemble: int = 3,
-        write_quorum: int = 3,
-        ack_quorum: int = 2,
-        password: bytes = b"",
-        digest: str = "crc32c",
-        custom_metadata: Mapping[str, bytes] | None = None,
-        ledger_id: int | None = None,
-        when_short: WhenShortName = "fail",
-        deferred_sync: bool = False,
-        advanced: bool = False,
-    ) -> WriteHandle:
+    @takes_ledger_options
+    async def create_ledger(self, *, advanced: bool = False, **options: Unpack[LedgerOptions]) -> WriteHandle:
         """Create a ledger and return its writer.
 
         Args:
@@ -219,20 +186,11 @@ class BookKeeper:
             MetadataUnavailableError: the store is away; nobody else knows of the ledger if it was made.
         """
         self._require_open()
-        wanted = LedgerSpec(
-            ensemble=ensemble,
-            write_quorum=write_quorum,
-            ack_quorum=ack_quorum,
-            password=password,
-            digest=digest,
-            custom_metadata=custom_metadata,
-            ledger_id=ledger_id,
-            when_short=when_short,
-            deferred_sync=deferred_sync,
-        )
+        refuse_unknown(options)
+        wanted = LedgerSpec(**options)
         record, scheme = await create(self._services, wanted)
         kind = AdvancedHandle if advanced else WriteHandle
-        handle = kind(self._services, record, scheme, self._forget, deferred_sync=deferred_sync)
+        handle = kind(self._services, record, scheme, self._forget, deferred_sync=wanted.deferred_sync)
         self._handles[handle] = None
         return handle
 

@@ -7,9 +7,10 @@ exclusively (M5), so that an id is never given out twice (M6).
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from inspect import Parameter, signature
+from typing import Any, Final, Literal, TypedDict, TypeVar
 
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.ledgers.ledger_record import LedgerRecord
@@ -20,6 +21,8 @@ from bookkeeper.ledger import DigestScheme, DigestType, LedgerMetadata, QuorumSp
 from bookkeeper.ledger.placement import WhenShort
 
 _log = logging.getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 DIGESTS: Final = {
     "crc32c": DigestType.CRC32C,
@@ -37,6 +40,25 @@ METADATA_MAX: Final = 768 * 1024
 change."""
 
 
+WhenShortName = Literal["fail", "name_absent"]
+"""What a new ledger does that cannot have its full ensemble; see :class:`bookkeeper.ledger.placement.WhenShort`."""
+
+
+class LedgerOptions(TypedDict, total=False):
+    """The keywords of :meth:`bookkeeper.client.bookkeeper.BookKeeper.create_ledger` and of its twin for threads, for
+    type checkers and editors. What is left out is as in :class:`LedgerSpec`."""
+
+    ensemble: int
+    write_quorum: int
+    ack_quorum: int
+    password: bytes
+    digest: str
+    custom_metadata: Mapping[str, bytes] | None
+    ledger_id: int | None
+    when_short: WhenShortName
+    deferred_sync: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerSpec:
     """What a new ledger is to be; see :meth:`bookkeeper.client.bookkeeper.BookKeeper.create_ledger`.
@@ -45,16 +67,16 @@ class LedgerSpec:
         ConfigError: something of it is impossible, whatever the cluster is like.
     """
 
-    ensemble: int
-    write_quorum: int
-    ack_quorum: int
-    password: bytes = field(repr=False)
+    ensemble: int = 3
+    write_quorum: int = 3
+    ack_quorum: int = 2
+    password: bytes = field(default=b"", repr=False)
     """Shown nowhere (X59)."""
-    digest: str
-    custom_metadata: Mapping[str, bytes] | None
-    ledger_id: int | None
-    when_short: str
-    deferred_sync: bool
+    digest: str = "crc32c"
+    custom_metadata: Mapping[str, bytes] | None = None
+    ledger_id: int | None = None
+    when_short: WhenShortName = "fail"
+    deferred_sync: bool = False
 
     def __post_init__(self) -> None:
         self.spec()
@@ -96,6 +118,25 @@ class LedgerSpec:
             require(config.protocol == "v3", 'protocol="v3" for deferred_sync: v2 cannot ask a bookie for it')
             every = self.policy() is WhenShort.FAIL
             require(every, 'when_short="fail" with deferred_sync: force() needs every bookie of the ensemble')
+
+
+def takes_ledger_options(method: F) -> F:
+    """``method(self, *, advanced=False, **options: Unpack[LedgerOptions])`` shows the keywords with their defaults to
+    ``help()`` and :mod:`inspect`."""
+    own = list(signature(method).parameters.values())[:-1]
+    options = [
+        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
+        for option in fields(LedgerSpec)
+    ]
+    method.__signature__ = signature(method).replace(parameters=[own[0], *options, *own[1:]])  # type: ignore[attr-defined]
+    return method
+
+
+def refuse_unknown(options: Mapping[str, object]) -> None:
+    """Raises: TypeError: as Python does for a keyword that there is not."""
+    for name in options:
+        if name not in LedgerOptions.__annotations__:
+            raise TypeError(f"BookKeeper.create_ledger() got an unexpected keyword argument {name!r}")
 
 
 async def create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerRecord, DigestScheme]:

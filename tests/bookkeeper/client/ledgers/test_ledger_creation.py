@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import inspect
+from dataclasses import fields
+from typing import Any, get_type_hints
 
 import pytest
 
+from bookkeeper import BookKeeper, sync
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.client.ledgers.ledger_creation import METADATA_MAX, LedgerSpec
+from bookkeeper.client.ledgers.ledger_creation import METADATA_MAX, LedgerOptions, LedgerSpec
 from bookkeeper.errors import ConfigError, LedgerExistsError
 from tests.bookkeeper.client.scripted import ScriptedCluster
 
@@ -75,3 +78,26 @@ def test_of_many_who_want_one_id_one_gets_it() -> None:
 @pytest.mark.rule("X59")
 def test_the_password_of_a_new_ledger_does_not_show() -> None:
     assert "planted" not in repr(LedgerSpec(**FINE | {"password": b"planted"}))
+
+
+def test_the_keywords_of_a_new_ledger_are_those_of_its_spec() -> None:
+    assert get_type_hints(LedgerOptions) == get_type_hints(LedgerSpec)
+
+
+@pytest.mark.parametrize("method", [BookKeeper.create_ledger, sync.BookKeeper.create_ledger])
+def test_help_shows_the_keywords_with_their_defaults(method: Any) -> None:
+    shown = inspect.signature(method).parameters
+    wanted = {option.name: option.default for option in fields(LedgerSpec)} | {"advanced": False}
+    assert next(iter(shown)) == "self"
+    assert {name: shown[name].default for name in list(shown)[1:]} == wanted
+    assert {shown[name].kind for name in wanted} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_a_keyword_that_there_is_not_is_refused_by_its_name() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            wrong: Any = {"ensembel": 3}
+            with pytest.raises(TypeError, match=r"create_ledger\(\) got an unexpected keyword argument 'ensembel'"):
+                await bk.create_ledger(**wrong)
+
+    ScriptedCluster().run(story)
