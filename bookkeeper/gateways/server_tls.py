@@ -47,6 +47,7 @@ class ServerCertificates:
 
     Raises:
         ConfigError: the files cannot be read, do not belong together, or others may read the key.
+        ModuleNotFoundError: there are revocation lists, and ``cryptography``, which reads them, is not installed.
     """
 
     def __init__(self, files: ServerTlsFiles) -> None:
@@ -78,13 +79,15 @@ class ServerCertificates:
         """Look for changed files; whether there were any that are now in use. What cannot be read is not used."""
         try:
             changed = self._tls.refresh()
-            if changed:
-                self.revocations = self._read_revocations()
         except ConfigError as error:
             logger.warning("the changed TLS files are not used, the old ones stay: %s", error)
             return False
         if changed:
             logger.info("new certificates are in use")
+            try:
+                self.revocations = self._read_revocations()
+            except ModuleNotFoundError as error:
+                self._cannot_read(error)
         return changed
 
     def _read_revocations(self) -> Revocations:
@@ -96,7 +99,9 @@ class ServerCertificates:
                     text += file.read() + "\n"
             return Revocations.parse(text)
         except (OSError, ValueError) as error:
-            logger.warning(
-                "%s: no connection is ended for what this revokes: %s", ", ".join(self._trusted), in_words(error)
-            )
+            self._cannot_read(error)
             return Revocations()
+
+    def _cannot_read(self, error: Exception) -> None:
+        names = ", ".join(self._trusted)
+        logger.warning("%s: no connection is ended for what this revokes: %s", names, in_words(error))

@@ -104,4 +104,4 @@ def test_the_front_door_of_applications_loads_no_server_and_no_library_of_one() 
 def test_a_gateway_starts_without_the_metrics_library() -> None:
     loaded = loaded_by("import spark_wal.webhdfs.http.http_server, spark_wal.service")
     assert "aiohttp" in loaded
-    assert sorted(loaded & {"bookkeeper.exposition", "prometheus_client", "pyspark"}) == []
+    assert sorted(loaded & {"bookkeeper.exposition", "cryptography", "prometheus_client", "pyspark"}) == []

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ssl
+import sys
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 
+from bookkeeper.admin.extras import missing
 from bookkeeper.errors import ConfigError
 from bookkeeper.gateways.server_tls import ServerCertificates, ServerTlsFiles
 from bookkeeper.testing.certificates import Authority
@@ -65,6 +67,21 @@ def test_a_set_of_files_is_one_context_from_then_on(tmp_path: Path) -> None:
     assert held.refresh()
     assert held.context is not first
     assert held.context.verify_flags & ssl.VERIFY_CRL_CHECK_LEAF
+
+
+def test_without_the_library_that_reads_lists_no_gateway_starts_with_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = Authority(tmp_path)
+    held = ServerCertificates(files(authority, client_ca=authority.ca))
+    listed = authority.revocations()
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(ModuleNotFoundError) as lacks:
+        ServerCertificates(files(authority, client_ca=authority.ca, crl=listed))
+    assert missing(lacks.value).endswith("pip install 'bookkeeper-py[spark]'")
+    Path(authority.ca).write_text(Path(authority.ca).read_text() + Path(listed).read_text())
+    assert held.refresh()
+    assert "no connection is ended for what this revokes" in caplog.text
 
 
 def test_a_key_with_a_password_is_refused_instead_of_asked_for(tmp_path: Path) -> None:
