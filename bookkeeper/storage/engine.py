@@ -17,9 +17,8 @@ all runs of a chunk, then call ``when_durable`` once (or ``start_writing``, for 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
-from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from contextlib import suppress
 from struct import Struct
 
 from bookkeeper.codec import ENTRY_HEADER, RECORD_HEADER, Adds, Answers, Reads, Run, record
@@ -35,13 +34,16 @@ from bookkeeper.errors import (
     check,
 )
 from bookkeeper.ids import EntryId, IdRanges, LedgerId
-from bookkeeper.seams import Buffer, Disk, File, Space, Workers
-from bookkeeper.storage.checkpoint.checkpointer import Checkpointer, StorageWorkers, give_up_reserve
+from bookkeeper.seams import Buffer, Disk, Space, Workers
+from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
+from bookkeeper.storage.checkpoint.disk_space import DiskSpace, give_up_reserve
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable_file import NO_SPACE
 from bookkeeper.storage.entry_log.entry_log_file import EntryLogWriter
 from bookkeeper.storage.index.entry_index import PageCache
-from bookkeeper.storage.journal.group_commit import GroupCommit, Hooks
+from bookkeeper.storage.journal.group_commit import GroupCommit
+from bookkeeper.storage.journal.group_sequence import GroupSequence
+from bookkeeper.storage.journal.pending_group import PendingGroup
 from bookkeeper.storage.ledger_descriptor import (
     LedgerDescriptor,
     StateRecordKind,
@@ -49,6 +51,7 @@ from bookkeeper.storage.ledger_descriptor import (
     same_payload,
     state_record,
 )
+from bookkeeper.storage.ledger_table import LedgerTable
 from bookkeeper.storage.reads.cached_reads import CachedReads
 from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.results import (
@@ -62,6 +65,8 @@ from bookkeeper.storage.results import (
     PublishedProgress,
 )
 from bookkeeper.storage.start.replay import ReplayedDisk, start
+from bookkeeper.storage.unknowns import Unknowns
+from bookkeeper.storage.workers import StorageWorkers
 
 __all__ = ["AvailabilityRun", "Done", "Engine", "EngineState", "EngineStats", "OpenReport", "PackedEntries"]
 
@@ -73,7 +78,6 @@ class Engine:
 
     report: OpenReport
     stats: EngineStats
-    state: EngineState
 
     def __init__(
         self,
@@ -86,78 +90,64 @@ class Engine:
         call_later: Callable[[float, Callable[[], None]], object] | None,
     ) -> None:
         self._config, self._disk = config, disk
-        self._states, self._dropped = began.states, began.dropped
-        self._dirty: dict[int, LedgerDescriptor] = {}
-        """Changed since the last checkpoint."""
-        self._complete: set[int] = set()
-        """Ledgers out of limbo."""
-        self._suspects: frozenset[int] | None = None
-        """The ledgers that limbo may concern; None: any."""
-        self._doubted: Container[int] = ()
-        """What was here of these ledgers before this disk is not known."""
-        self._lac_waiters: dict[int, dict[object, Callable[[int], None]]] = {}
+        self.report, self.stats, self._state = began.report, EngineStats(), EngineState.WRITABLE
         self._closing = False
+        self._locks = began.locks
+        self._lac_waiters: dict[int, dict[object, Callable[[int], None]]] = {}
         self._pause: Callable[[], None] = _nothing
         self._resume: Callable[[], None] = _nothing
         self._state_callback: Callable[[EngineState, str], None] | None = None
-        self.report, self.stats, self.state = began.report, EngineStats(), EngineState.WRITABLE
-        manifest, storage_workers = began.manifest, StorageWorkers(workers)
-        self._storage_workers = storage_workers
-        hooks = Hooks(
-            created_log=self._created_log,
-            covered=lambda group: self._house.group_covered(group),
-            no_space=lambda error: self._house.no_space(error),
-            failed=lambda error: self.set_state(EngineState.FAILED, str(error)),
-            pressure=lambda on: self._pause() if on else self._resume(),
-        )
-        logs = EntryLogWriter(disk, config.ledger_dir, manifest.directory_id, boot)
-        self._books = began.entry_logs
-        self._commit = GroupCommit(
-            config=config,
-            journal=began.journal,
-            logs=logs,
-            entry_logs=began.entry_logs,
-            worker=lambda: storage_workers.get("journal"),
-            log_worker=lambda: storage_workers.get("log"),
-            hooks=hooks,
-            stats=self.stats,
-            sequence=manifest.sequence,
+        manifest = began.manifest
+        self._workers = StorageWorkers(workers)
+        self._ledgers = LedgerTable(began.states, began.dropped)
+        self._unknowns = Unknowns(manifest.limbo, manifest.quarantined)
+        self._entry_logs = began.entry_logs
+        groups = GroupSequence(
             durable=manifest.sequence,
             file_id=manifest.file_id,
-            spares=deque(began.spares),
+            file_bytes=config.journal_file_bytes,
+            inflight_bytes=config.inflight_bytes,
+        )
+        self._commit = GroupCommit(
+            config,
+            groups,
+            began.journal,
+            EntryLogWriter(disk, config.ledger_dir, manifest.directory_id, boot),
+            self._entry_logs,
+            self._workers,
+            self.stats,
+            self,
+            spares=began.spares,
             monotonic=monotonic,
             call_later=call_later,
         )
+        self._space = DiskSpace(config, disk, self._workers, self._set_state, self._commit.fail)
         self._reader = EntryReader(
             disk=disk,
             directory=config.ledger_dir,
-            entry_logs=began.entry_logs,
+            entry_logs=self._entry_logs,
             pages=PageCache(config.page_cache_pages),
             stats=self.stats,
-            worker=lambda: storage_workers.get("read"),
-            commit=self._commit,
-            index_damaged=lambda error: self._house.index_damaged(error),
+            workers=self._workers,
+            groups=groups,
+            unknowns=self._unknowns,
         )
-        self._at_hand = CachedReads(self._reader)
-        self._house = Checkpointer(
+        self._cached_reads = CachedReads(self._reader)
+        self._checkpointer = Checkpointer(
             config=config,
             disk=disk,
-            storage_workers=storage_workers,
+            workers=self._workers,
             commit=self._commit,
             reader=self._reader,
-            entry_logs=began.entry_logs,
-            journal=began.journal,
-            states=self._states,
-            dropped=self._dropped,
-            dirty=self._dirty,
+            entry_logs=self._entry_logs,
+            ledgers=self._ledgers,
+            unknowns=self._unknowns,
+            space=self._space,
             stats=self.stats,
             manifest=manifest,
-            locks=began.locks,
-            limbo=manifest.limbo,
-            quarantined=list(manifest.quarantined),
-            set_state=self.set_state,
+            set_state=self._set_state,
         )
-        self._house.begin()
+        self._space.begin()
 
     @classmethod
     def open(
@@ -196,6 +186,11 @@ class Engine:
             began = start(config, disk, boot, known)  # a full disk starts read-only (V8)
         return cls(config, disk, workers, began, boot, monotonic, call_later)
 
+    @property
+    def state(self) -> EngineState:
+        """Whether the disk takes adds; see :meth:`on_state`."""
+        return self._state
+
     # -- writing ------------------------------------------------------------------------------------------
 
     def append(self, run: Run, adds: Adds, *, recovery: bool = False) -> None:
@@ -222,16 +217,14 @@ class Engine:
         if state is not None and first <= state.last_entry:
             self._check_repeats(state, adds, i0, i1, begin)
         state = state or self._begin_ledger(ledger_id, run.master_key)
-        group = self._commit.room(size)
-        places = group.add_run(ledger_id, adds.records, begin, adds.record_ends, i0, i1)
+        places = self._commit.add_run(ledger_id, adds.records, begin, adds.record_ends, i0, i1)
         if run.contiguous:
             state.index.tail.extend(first, places)
         else:
             state.index.tail.scatter(adds.entry_ids, i0, i1, places)
         rises = run.lac > state.lac
         state.note_entries(first, last, run.lac, size)
-        self._dirty[ledger_id] = state
-        self._commit.accepted(size)
+        self._ledgers.changed(state)
         if rises and self._lac_waiters:
             self._wake(ledger_id, run.lac)
 
@@ -271,14 +264,15 @@ class Engine:
         Raises:
             UnauthorizedError: another master key.
         """
-        if ledger_id not in self._dropped:
+        if ledger_id not in self._ledgers.dropped:
             state = self._known(ledger_id, master_key)
             if state is None or not state.fenced:
                 self._refuse_if_stopped()
                 if state is None:
-                    state = self._states[ledger_id] = LedgerDescriptor(ledger_id, master_key)
+                    state = LedgerDescriptor(ledger_id, master_key)
+                    self._ledgers.add(state)
                 state.fenced = True
-                self._dirty[ledger_id] = state
+                self._ledgers.changed(state)
                 self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.FENCED, master_key))
         self._commit.when_durable(callback)
 
@@ -296,7 +290,7 @@ class Engine:
             body = explicit_lac_body(master_key, bytes(blob))
             self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.EXPLICIT_LAC, body, lac))
             state.raise_explicit_lac(lac, bytes(blob))
-            self._dirty[ledger_id] = state
+            self._ledgers.changed(state)
             if rises:
                 self._wake(ledger_id, lac)
         self._commit.when_durable(callback)
@@ -318,16 +312,16 @@ class Engine:
     @property
     def durable_position(self) -> tuple[int, int]:
         """(the newest journal file's id, the last group that is durable); both only rise."""
-        return self._commit.file_id, self._commit.durable
+        return self._commit.groups.file_id, self._commit.groups.durable
 
     def on_new_journal_file(self, callback: Callable[[], None]) -> None:
         """Called when the first group of each further journal file is durable."""
-        self._house.rolled = callback
+        self._checkpointer.on_new_journal_file(callback)
 
     @property
     def journal_bytes_in_flight(self) -> int:
         """Bytes accepted and not yet durable."""
-        return self._commit.in_flight
+        return self._commit.groups.in_flight
 
     # -- reading ------------------------------------------------------------------------------------------
 
@@ -351,8 +345,8 @@ class Engine:
         """Replies to the plain reads from ``i0`` on, in order: as many as are of one ledger and at hand, each entry
         verified as by :meth:`read`. None, or fewer than there are, says nothing about the next: not at hand, not here,
         damaged; :meth:`read` tells."""
-        state = self._states.get(LedgerId(reads.ledger_ids[i0]))
-        return self._at_hand.answer(state, reads, i0, frame_max) if state is not None else None
+        state = self._ledgers.ledgers.get(LedgerId(reads.ledger_ids[i0]))
+        return self._cached_reads.answer(state, reads, i0, frame_max) if state is not None else None
 
     def read_batch(
         self,
@@ -400,9 +394,9 @@ class Engine:
 
     def is_fenced(self, ledger_id: LedgerId) -> bool:
         """Fenced, deleted, or unknown (B3)."""
-        if ledger_id in self._dropped or self._in_limbo(ledger_id):
+        if ledger_id in self._ledgers.dropped or self._unknowns.in_limbo(ledger_id):
             return True
-        state = self._states.get(ledger_id)
+        state = self._ledgers.ledgers.get(ledger_id)
         return state is not None and state.fenced
 
     def on_lac(self, ledger_id: LedgerId, callback: Callable[[int], None]) -> Callable[[], None]:
@@ -424,13 +418,13 @@ class Engine:
 
     def ledgers(self) -> Iterable[LedgerId]:
         """Every ledger with anything here, a snapshot."""
-        return [state.ledger_id for state in self._states.values()]
+        return [state.ledger_id for state in self._ledgers.ledgers.values()]
 
     # -- keeping house ------------------------------------------------------------------------------------
 
     def checkpoint(self, callback: Done) -> None:
         """Everything handed in so far becomes covered by the mark; the journal before it is recycled (K13-K16)."""
-        self._house.checkpoint(callback)
+        self._checkpointer.checkpoint(callback)
 
     def collect(
         self,
@@ -449,64 +443,44 @@ class Engine:
                 dropped ones, so that what is remembered are a few long ranges and not every id for ever.
         """
         is_dead = dead if callable(dead) else dead.__contains__
-        for ledger_id in [key for key in self._states if is_dead(LedgerId(key))]:
+        for ledger_id in [LedgerId(key) for key in self._ledgers.ledgers if is_dead(LedgerId(key))]:
             self._refuse_if_stopped()
             self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.DROPPED))
-            del self._states[ledger_id]
-            self._dirty.pop(ledger_id, None)
-            self._dropped.add(ledger_id)
-            self._house.newly_dropped.append((ledger_id, ledger_id))
+            self._ledgers.drop(ledger_id)
             self.stats.dropped_ledgers += 1
-        news = [run for run in self._not_here(never_again) if not self._dropped.covers(*run)]
-        for first, last in news:
-            self._dropped.add(first, last)
-            self._house.newly_dropped.append((first, last))
-        self._house.checkpoint(callback, collect=True)
+        self._ledgers.drop_unseen(never_again)
+        self._checkpointer.checkpoint(callback, collect=True)
 
     @property
     def dropped(self) -> IdRanges:
         """Ledgers that were collected here, and ids that are not given out again. Not to be changed."""
-        return self._dropped
-
-    def _not_here(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """The parts of these ranges in which there is nothing of any ledger."""
-        here = sorted(self._states)
-        for first, last in ranges:
-            for ledger_id in here[bisect_left(here, first) : bisect_right(here, last)]:
-                if first < ledger_id:
-                    yield first, ledger_id - 1
-                first = ledger_id + 1
-            if first <= last:
-                yield first, last
+        return self._ledgers.dropped
 
     @property
     def in_limbo(self) -> bool:
         """Acknowledged data may be missing: regular adds are refused as fenced, negatives are unknown (B9)."""
-        return self._house.limbo is not None
+        return self._unknowns.limbo is not None
 
     @property
     def takes_new_ledgers(self) -> bool:
         """A ledger that is created now is not in limbo."""
-        return not self.in_limbo or self._suspects is not None
+        return not self._unknowns.concern_new_ledgers
 
     def narrow_limbo(self, suspects: Iterable[LedgerId]) -> None:
         """Limbo concerns at most these from now on: no other ledger that existed before this life was ever here.
 
         The caller has the proof. Holds for this life only.
         """
-        self._suspects = frozenset(suspects)
+        self._unknowns.narrow(suspects)
 
     def end_limbo(self, ledger_id: LedgerId | None = None) -> None:
         """The data of the ledger (None: of all) is known to be complete again, or it was created later."""
-        if ledger_id is None:
-            self._house.limbo = None
-        else:
-            self._complete.add(ledger_id)
+        self._unknowns.end_limbo(ledger_id)
 
     def doubt(self, ledgers: Container[int]) -> None:
         """Negatives about these ledgers are unknown (B5) for as long as ``ledgers`` holds them: this disk is younger
         than the bookie's name. Holds for this life."""
-        self._doubted = ledgers
+        self._unknowns.doubt(ledgers)
 
     def space(self) -> Space:
         """Bytes of the file system that holds the ledger directory."""
@@ -515,55 +489,93 @@ class Engine:
     def check_space(self) -> None:
         """Look at the free space: turn read-only or writable (V8), and retry what found no space. Cheap; call it every
         few seconds."""
-        self._house.check_space()
+        if self._commit.groups.blocked is not None:
+            self._commit.start()
+        else:
+            self._space.judge()
 
     def close(self, callback: Done) -> None:
         """Clean stop: everything durable and covered by the mark, marked clean, unlocked. Adds are refused from now."""
-        if self.state is EngineState.CLOSED:
+        if self._state is EngineState.CLOSED:
             return callback(None)
         self._closing = True
-        return self._house.close(callback)
+        if self._commit.failure is not None:
+            self._let_go(None)
+            return callback(BookieFailedError(f"the disk has failed: {self._commit.failure}"))
+
+        def stopped(error: BaseException | None) -> None:
+            self._let_go(error)
+            callback(error)
+
+        return self._checkpointer.stop(stopped)
 
     def close_blocking(self) -> None:
         """The same on this thread, for programs without a loop: only when no worker has anything in hand."""
-        check(not self._commit.busy and not self._house.running, "P3", "a worker is at work")
-        self._storage_workers.inline = True
+        check(not self._commit.busy and not self._checkpointer.running, "P3", "a worker is at work")
+        self._workers.run_inline()
         errors: list[BaseException | None] = []
         self.close(errors.append)
         if errors and errors[0] is not None:
             raise errors[0]
 
+    def _let_go(self, error: BaseException | None) -> None:
+        """End the workers, close files, unlock. A file that cannot even be closed keeps nobody waiting: what is in it
+        was synced, or was said not to be."""
+        self._workers.close()
+        files = [*self._entry_logs.open_files(), *self._reader.open_files()]
+        for close in (self._commit.close, *(file.close for file in files)):
+            with suppress(OSError):
+                close()
+        for lock in self._locks:
+            lock.release()
+        self._set_state(EngineState.CLOSED, str(error) if error is not None else "clean stop")
+
+    # -- what group commit reports (CommitObserver) -------------------------------------------------------
+
+    def group_logged(self, group: PendingGroup) -> None:
+        """A group is durable and in the entry log."""
+        self._checkpointer.group_logged(group)
+
+    def no_space(self, error: OSError) -> bool:
+        """A group found no space. True: some was freed, try again at once."""
+        return self._space.no_space(error)
+
+    def journal_failed(self, error: BaseException) -> None:
+        """Nothing is acknowledged any more."""
+        self._set_state(EngineState.FAILED, str(error))
+
+    def pressure_changed(self, too_much: bool) -> None:
+        """Too many bytes wait for the journal, or few enough again."""
+        if too_much:
+            self._pause()
+        else:
+            self._resume()
+
     # -- inside -------------------------------------------------------------------------------------------
 
-    def set_state(self, state: EngineState, reason: str) -> None:
-        """For housekeeping: FAILED and CLOSED are final."""
-        if state is self.state or self.state in (EngineState.CLOSED, EngineState.FAILED):
+    def _set_state(self, state: EngineState, reason: str) -> None:
+        """FAILED and CLOSED are final."""
+        if state is self._state or self._state in (EngineState.CLOSED, EngineState.FAILED):
             return
-        self.state = state
+        self._state = state
         if self._state_callback is not None:
             self._state_callback(state, reason)
 
     def _refuse_if_stopped(self) -> None:
-        if self._closing or self.state in (EngineState.FAILED, EngineState.CLOSED):
-            raise BookieFailedError(f"the disk is {self.state.value if not self._closing else 'closing'}")
+        if self._closing or self._state in (EngineState.FAILED, EngineState.CLOSED):
+            raise BookieFailedError(f"the disk is {self._state.value if not self._closing else 'closing'}")
 
     def _unknown(self, ledger_id: int) -> bool:
         """A negative about this ledger would not be honest (B5)."""
-        return self._house.suspect or self._in_limbo(ledger_id) or ledger_id in self._doubted
-
-    def _in_limbo(self, ledger_id: int) -> bool:
-        """Acknowledged records may be gone, a fence of this ledger among them (B3)."""
-        if self._house.limbo is None or ledger_id in self._complete:
-            return False
-        return self._suspects is None or ledger_id in self._suspects
+        return self._unknowns.has(ledger_id)
 
     def _known(self, ledger_id: int, key: bytes) -> LedgerDescriptor | None:
         """The ledger's state, if there is one; its key is compared (B4), or set if none is known."""
-        state = self._states.get(ledger_id)
+        state = self._ledgers.ledgers.get(ledger_id)
         if state is not None:
             if state.key is None:
                 state.key = key
-                self._dirty[ledger_id] = state
+                self._ledgers.changed(state)
                 self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.KEY, key))
             else:
                 state.check_key(key)
@@ -573,22 +585,28 @@ class Engine:
         self, ledger_id: int, key: bytes, recovery: bool, *, fenced_too: bool = False
     ) -> LedgerDescriptor | None:
         """Whether something may be added to a ledger; its state, if there is one."""
-        if self.state is not EngineState.WRITABLE or self._closing:
+        if self._state is not EngineState.WRITABLE or self._closing:
             self._refuse_if_stopped()
             if not recovery:
                 raise DiskFullError("this bookie's disk is full: read-only")
-        if self._commit.stuck is not None and self._commit.in_flight > self._config.inflight_bytes:
-            raise DiskFullError(f"the journal cannot go on: {self._commit.stuck}")
-        if ledger_id in self._dropped:
+        groups = self._commit.groups
+        if groups.blocked is not None and groups.in_flight > self._config.inflight_bytes:
+            raise DiskFullError(f"the journal cannot be written for now: {groups.blocked}")
+        if ledger_id in self._ledgers.dropped:
             raise LedgerFencedError(f"ledger {ledger_id} was deleted")
         state = self._known(ledger_id, key)
-        if not recovery and not fenced_too and ((state is not None and state.fenced) or self._in_limbo(ledger_id)):
+        if (
+            not recovery
+            and not fenced_too
+            and ((state is not None and state.fenced) or self._unknowns.in_limbo(ledger_id))
+        ):
             raise LedgerFencedError(f"ledger {ledger_id} is fenced")
         return state
 
     def _begin_ledger(self, ledger_id: int, key: bytes) -> LedgerDescriptor:
         """A ledger is met for the first time: its key goes ahead of its entries (B4, K19)."""
-        state = self._states[ledger_id] = self._dirty[ledger_id] = LedgerDescriptor(LedgerId(ledger_id), key)
+        state = LedgerDescriptor(LedgerId(ledger_id), key)
+        self._ledgers.add(state)
         self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.KEY, key))
         return state
 
@@ -604,18 +622,15 @@ class Engine:
             begin = end
 
     def _found(self, ledger_id: int) -> LedgerDescriptor:
-        if (state := self._states.get(ledger_id)) is not None:
+        if (state := self._ledgers.ledgers.get(ledger_id)) is not None:
             return state
-        if self._unknown(ledger_id) and ledger_id not in self._dropped:
+        if self._unknown(ledger_id) and ledger_id not in self._ledgers.dropped:
             raise DataUnknownError(f"whether ledger {ledger_id} was here is not known")
         raise NoSuchLedgerError(f"ledger {ledger_id} is not here")
 
     def _wake(self, ledger_id: int, lac: int) -> None:
         for waiter in list(self._lac_waiters.pop(ledger_id, {}).values()):
             waiter(lac)
-
-    def _created_log(self, log_id: int, file: File) -> None:
-        self._books.logs[log_id].file = file
 
 
 def single(entry: Buffer) -> Adds:

@@ -131,7 +131,7 @@ def _negative_before_durable(patch: Patch) -> None:
     fenced = Bookie._fenced
 
     def early(self: Bookie, request: Any, key: Any, reply: Any, go_on: Callable[[], None]) -> None:
-        if key is None or request.ledger_id in self.engine._states:
+        if key is None or request.ledger_id in self.engine._ledgers.ledgers:
             fenced(self, request, key, reply, go_on)
         else:
             self.engine.fence(request.ledger_id, key, lambda error: None)
@@ -377,7 +377,7 @@ def _fence_in_memory(patch: Patch) -> None:
     def fence(self: Engine, ledger_id: LedgerId, master_key: bytes, callback: Any) -> None:
         state = self._known(ledger_id, master_key)
         if state is None:
-            state = self._states[ledger_id] = StoredLedger(ledger_id, master_key)
+            state = self._ledgers._ledgers[ledger_id] = StoredLedger(ledger_id, master_key)
         state.fenced = True
         self._commit.when_durable(callback)
 
@@ -390,10 +390,10 @@ def _fence_without_key(patch: Patch) -> None:
     fence = Engine.fence
 
     def keyless(self: Engine, ledger_id: LedgerId, master_key: bytes, callback: Any) -> None:
-        if ledger_id in self._states or ledger_id in self._dropped:
+        if ledger_id in self._ledgers.ledgers or ledger_id in self._ledgers.dropped:
             fence(self, ledger_id, master_key, callback)
             return
-        state = self._states[ledger_id] = StoredLedger(ledger_id, master_key)
+        state = self._ledgers._ledgers[ledger_id] = StoredLedger(ledger_id, master_key)
         state.fenced = True
         self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.FENCED, b"?"))
         self._commit.when_durable(callback)
@@ -585,11 +585,11 @@ def _limbo_takes_adds(patch: Patch) -> None:
     admit = Engine._admit
 
     def admitted(self: Engine, ledger_id: int, key: bytes, recovery: bool, *, fenced_too: bool = False) -> Any:
-        limbo, self._house.limbo = self._house.limbo, None
+        limbo, self._unknowns._limbo = self._unknowns._limbo, None
         try:
             return admit(self, ledger_id, key, recovery, fenced_too=fenced_too)
         finally:
-            self._house.limbo = limbo
+            self._unknowns._limbo = limbo
 
     patch(Engine, "_admit", admitted)
     patch(StaleAdds, "must_ask", lambda self, ledger_id: False)

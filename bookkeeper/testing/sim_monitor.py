@@ -305,5 +305,5 @@ def _entries(engine: Engine, ledger: LedgerId, *, in_doubt: bool) -> Sequence[Av
     except (DataUnknownError, NoSuchLedgerError):
         if not in_doubt:
             raise
-        state = engine._states.get(ledger)
+        state = engine._ledgers.ledgers.get(ledger)
         return () if state is None else engine._reader.entries(state)

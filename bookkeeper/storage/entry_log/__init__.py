@@ -1,7 +1,6 @@
 """Entry logs: where entries live once the journal has made them durable.
 
-entry_log_file   one log: records in order
 entry_logs       all logs of a directory: who lies where, how far they are filled
-entry_log_queue  groups on their way from the journal into the logs
+entry_log_file   one log: records in order
 write_behind     logs go to the disk in steps between checkpoints
 """

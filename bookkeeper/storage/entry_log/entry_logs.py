@@ -1,7 +1,19 @@
-"""The entry logs as the loop's thread sees them: who lies where, how far they are filled, whose bytes they hold."""
+"""The entry logs of a directory as the loop's thread sees them: who lies where, how far they are filled, whose bytes.
+
+Every field of an :class:`EntryLogState` is written by :class:`EntryLogs` alone. A log goes through these steps:
+
+    next_place, given    groups get their places in the log that is being filled
+    created              its file exists: the descriptor that wrote it is kept to its last sync
+    take_dirty           a checkpoint syncs it, and takes note of its end and its ledgers
+    mark_finished        a checkpoint has written its map and its footer: nothing is added any more
+    removed              a checkpoint has removed it from the manifest
+
+A start adds the logs that the manifest names (``add``), and corrects what it finds out by reading them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bookkeeper.errors import CorruptionError, check
@@ -16,25 +28,20 @@ _LAST_LOG = 2 ** (63 - LOG_SHIFT) - 1
 
 @dataclass(slots=True)
 class EntryLogState:
-    """One entry log."""
+    """One entry log. Others read its fields; :class:`EntryLogs` writes them."""
 
     end: int = BLOCK
     """Everything below is given out to groups."""
     file: File | None = None
     """The descriptor that wrote it, kept to its last sync (K5), or one that only reads."""
     usage: Usage = field(default_factory=dict)
-    """Until it is finished."""
+    """Whose bytes are in it, until it is finished: then its map says so."""
     finished: bool = False
+    """It has its map and its footer; nothing is added any more."""
     written: bool = False
-    """Given out to in this life: its descriptor writes."""
+    """Places in it were given out in this life, so its descriptor can write."""
     dirty: bool = False
-    """Given out to since the last checkpoint."""
-
-    def count(self, usage: Usage) -> None:
-        for ledger_id, (size, records) in usage.items():
-            row = self.usage.setdefault(ledger_id, [0, 0])
-            row[0] += size
-            row[1] += records
+    """Places in it were given out since the last checkpoint."""
 
     def entry(self) -> ManifestLog:
         """As the manifest is to know it."""
@@ -43,39 +50,144 @@ class EntryLogState:
 
 
 class EntryLogs:
-    """All logs of a directory, and the cursor of the one that is being filled."""
+    """All logs of a directory, and the one that is being filled."""
 
     def __init__(self, disk: Disk, directory: str, limit: int, next_log: int) -> None:
+        """
+        Args:
+            limit: a log is left for a new one when it has so many bytes.
+            next_log: the id of the next log; greater than every id ever used.
+        """
         self._disk, self._directory, self._limit = disk, directory, limit
-        self.next_log = next_log
-        self.logs: dict[int, EntryLogState] = {}
-        self.current = 0
-        """The log being filled; 0 = none yet."""
+        self._next_log, self._current = next_log, 0
+        self._logs: dict[int, EntryLogState] = {}
 
-    def next_place(self) -> tuple[int, int]:
-        """Log and offset for a new group; a full log is left for a new one."""
-        if not self.current or self.logs[self.current].end >= self._limit:
-            check(self.next_log <= _LAST_LOG, "K10", "no log ids left")
-            self.current = self.next_log
-            self.next_log += 1
-            self.logs[self.current] = EntryLogState()
-        return self.current, self.logs[self.current].end
+    # -- to be looked at ----------------------------------------------------------------------------------
 
-    def given(self, log_id: int, end: int, usage: Usage) -> None:
-        """A group was closed: its records lie below ``end``."""
-        log = self.logs[log_id]
-        log.end, log.dirty, log.written = end, True, True
-        log.count(usage)
+    @property
+    def logs(self) -> Mapping[int, EntryLogState]:
+        """Every log by its id. Not to be changed."""
+        return self._logs
+
+    @property
+    def next_log(self) -> int:
+        """The id that the next new log gets."""
+        return self._next_log
+
+    @property
+    def current(self) -> int:
+        """The log that is being filled; 0: none is."""
+        return self._current
 
     def file(self, log_id: int) -> File:
-        """To read from; opened if need be.
+        """The log to read from; it is opened if need be.
 
         Raises:
             CorruptionError: there is no such log.
-            OSError
+            OSError: it cannot be opened.
         """
-        if (log := self.logs.get(log_id)) is None:
+        if (log := self._logs.get(log_id)) is None:
             raise CorruptionError(f"{self._directory}/{log_name(log_id)} is missing")
         if log.file is None:
             log.file = self._disk.open(f"{self._directory}/{log_name(log_id)}", write=False)
         return log.file
+
+    def open_files(self) -> Iterator[File]:
+        """Every descriptor that is open."""
+        return (log.file for log in self._logs.values() if log.file is not None)
+
+    # -- while groups are collected -----------------------------------------------------------------------
+
+    def next_place(self) -> tuple[int, int]:
+        """Log and offset for a new group; a full log is left for a new one."""
+        if not self._current or self._logs[self._current].end >= self._limit:
+            check(self._next_log <= _LAST_LOG, "K10", "no log ids left")
+            self._current = self._next_log
+            self._next_log += 1
+            self._logs[self._current] = EntryLogState()
+        return self._current, self._logs[self._current].end
+
+    def given(self, log_id: int, end: int, usage: Usage) -> None:
+        """A group was closed: its records lie below ``end``."""
+        log = self._logs[log_id]
+        log.end, log.dirty, log.written = end, True, True
+        _count(log.usage, usage)
+
+    def created(self, log_id: int, file: File) -> None:
+        """The log's file exists: ``file`` has written it."""
+        self._logs[log_id].file = file
+
+    def leave_current(self) -> None:
+        """The next group begins a new log."""
+        self._current = 0
+
+    # -- for checkpoints ----------------------------------------------------------------------------------
+
+    def take_dirty(self) -> list[int]:
+        """The logs that the next checkpoint has to sync; they count as clean from now on."""
+        taken = [log_id for log_id, log in self._logs.items() if log.dirty and log.end > BLOCK]
+        for log_id in taken:
+            self._logs[log_id].dirty = False
+        return taken
+
+    def give_back_dirty(self, taken: Iterable[int]) -> None:
+        """The checkpoint that took these logs has failed: the next one syncs them."""
+        for log_id in taken:
+            self._logs[log_id].dirty = True
+
+    def entries(self) -> dict[int, ManifestLog]:
+        """As the manifest is to know them, those in which nothing lies left out."""
+        return {log_id: log.entry() for log_id, log in self._logs.items() if log.end > BLOCK}
+
+    def full(self) -> dict[int, int]:
+        """The logs that get nothing more and can be finished, and where their records end."""
+        return {
+            log_id: log.end
+            for log_id, log in self._logs.items()
+            if log_id != self._current and not log.finished and log.written
+        }
+
+    def mark_finished(self, log_ids: Iterable[int]) -> None:
+        """These logs have their map and their footer."""
+        for log_id in log_ids:
+            if not (log := self._logs[log_id]).finished:
+                log.finished, log.usage = True, {}
+
+    def removed(self, log_id: int) -> File | None:
+        """No manifest names the log any more; its descriptor, to be closed."""
+        return self._logs.pop(log_id).file
+
+    # -- for the start ------------------------------------------------------------------------------------
+
+    def add(self, log_id: int, entry: ManifestLog, file: File) -> None:
+        """A log that the manifest names."""
+        usage = {ledger: list(row) for ledger, row in entry.usage.items()}
+        self._logs[log_id] = EntryLogState(entry.end, file, usage, entry.finished)
+
+    def recount(self, log_id: int, end: int, usage: Usage) -> None:
+        """A log that is not finished was read: its records end at ``end``, and are these ledgers'."""
+        log = self._logs[log_id]
+        assert not log.finished
+        log.end, log.usage = end, usage
+
+    def extend(self, log_id: int, file: File, end: int, usage: Usage) -> None:
+        """Records were found behind the end of a log, or in one that no manifest names: its records end at ``end``,
+        ``usage`` of them are new, and it must be synced. ``file`` can write it."""
+        log = self._logs.setdefault(log_id, EntryLogState())
+        if log.file is not None and log.file is not file:
+            log.file.close()
+        log.file, log.dirty, log.end = file, log.dirty or end > log.end, end
+        _count(log.usage, usage)
+
+    def covered(self, entries: Mapping[int, ManifestLog]) -> None:
+        """The start's checkpoint is in place: this is what its manifest says."""
+        for log_id, entry in entries.items():
+            log = self._logs[log_id]
+            log.finished, log.dirty = entry.finished, False
+
+
+def _count(usage: Usage, more: Usage) -> None:
+    for ledger_id, (size, records) in more.items():
+        row = usage.setdefault(ledger_id, [0, 0])
+        row[0] += size
+        row[1] += records

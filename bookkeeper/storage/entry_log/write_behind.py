@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from bookkeeper.seams import File, Worker
+from bookkeeper.seams import File
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable_file import BLOCK, sync
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
-from bookkeeper.storage.journal.group_writer import PendingGroup
+from bookkeeper.storage.workers import StorageWorkers
 
 _Stretch = tuple[File, int, int]
 """File, begin, end."""
@@ -27,7 +27,7 @@ class WriteBehind:
 
     config: StorageConfig
     entry_logs: EntryLogs
-    worker: Callable[[], Worker]
+    workers: StorageWorkers
     failed: Callable[[BaseException], None]
     """A sync failed: final (K23)."""
     _log: int = 0
@@ -38,12 +38,12 @@ class WriteBehind:
     _kept: deque[_Stretch] = field(default_factory=deque)
     _kept_bytes: int = 0
 
-    def covered(self, group: PendingGroup) -> None:
-        """After each group: its records are in the entry log."""
-        if group.log_id != self._log:
+    def filled(self, log_id: int, end: int) -> None:
+        """Everything that belongs below ``end`` of this log is written there. Called after each group."""
+        if log_id != self._log:
             self._keep(self._at, self._end)
-            self._log, self._at = group.log_id, BLOCK
-        self._end = group.log_offset + group.size
+            self._log, self._at = log_id, BLOCK
+        self._end = end
         step = self.config.log_sync_bytes
         # only the log being filled: its file cannot be closed before a sync that is asked for now
         if step and self._end - self._at >= step and not self._running and self._log == self.entry_logs.current:
@@ -66,7 +66,7 @@ class WriteBehind:
             if error is not None:
                 self.failed(error)
 
-        self.worker().submit(job, done)
+        self.workers.get("checkpoint").submit(job, done)
 
     def _keep(self, begin: int, end: int) -> None:
         log = self.entry_logs.logs.get(self._log)

@@ -225,6 +225,19 @@ class LedgerIndex:
         self.add(kept)
         self.add(extents)
 
+    def adopt(self, merged: set[int], extents: list[Extent], *, covers_frozen: bool) -> None:
+        """A checkpoint is in place: the ledger's new extents, in place of those of the segments ``merged``.
+
+        Args:
+            covers_frozen: the tail that was frozen for it is in them.
+        """
+        if merged:
+            self.replace(merged, extents)
+        else:
+            self.add(extents)
+        if covers_frozen:
+            self.frozen = None
+
     def freeze(self) -> IndexTail:
         """Hand the tail to a checkpoint and begin a new one."""
         assert self.frozen is None, "checkpoints are serialised (K14)"

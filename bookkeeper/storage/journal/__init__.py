@@ -1,8 +1,11 @@
 """The journal: adds become durable in groups.
 
-journal_format   the bytes
-group_commit     one group is made durable while the next collects
-group_writer     groups to the file, by one worker
+group_commit     the shell: one group is made durable while the next collects
+group_sequence   the machine: the order of groups, their numbers, who may be answered
+pending_group    one group in memory
+group_writer     groups into the journal's files, by one worker
+group_copier     durable groups into the entry log
 inline_sync      whether a group is written on the loop's own thread
+journal_format   the bytes
 torn_tail        what a power cut can have done to the last group, and what not
 """

@@ -55,7 +55,7 @@ class CachedReads:
 
     def _read(self, state: LedgerDescriptor, ids: array[int], records: memoryview, step: int) -> int:
         """Read records into ``records``, one each ``step`` bytes; how many could be had without waiting."""
-        file_of, written = self._reader.entry_logs.file, self._reader.commit.written_below
+        file_of, written = self._reader.entry_logs.file, self._reader.groups.logged_below
         log_id, ready, at = -1, 0, 0
         try:
             for found in self._places(state, ids):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -17,14 +17,16 @@ from bookkeeper.codec import RECORD_HEADER, pack_entries, read_record
 from bookkeeper.codec.shapes import RECORD_MAX, Stop
 from bookkeeper.errors import BookieFailedError, CorruptionError, DataUnknownError, NoSuchEntryError
 from bookkeeper.ids import EntryId
-from bookkeeper.seams import Disk, File, Worker
+from bookkeeper.seams import Disk, File
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK, Extent, PageCache, unbroken
 from bookkeeper.storage.index.index_segment import decode_page, segment_name
-from bookkeeper.storage.journal.group_commit import GroupCommit
-from bookkeeper.storage.journal.group_writer import PendingGroup
+from bookkeeper.storage.journal.group_sequence import GroupSequence
+from bookkeeper.storage.journal.pending_group import PendingGroup
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
 from bookkeeper.storage.results import AvailabilityRun, EngineStats, PackedEntries
+from bookkeeper.storage.unknowns import Unknowns
+from bookkeeper.storage.workers import StorageWorkers
 
 T = TypeVar("T")
 _BATCH_MAX = 8192
@@ -144,10 +146,10 @@ class EntryReader:
     entry_logs: EntryLogs
     pages: PageCache
     stats: EngineStats
-    worker: Callable[[], Worker]
-    commit: GroupCommit
-    """Knows what is not in the logs yet."""
-    index_damaged: Callable[[CorruptionError], None]
+    workers: StorageWorkers
+    groups: GroupSequence
+    """Knows what is not in the entry logs yet; looked at only."""
+    unknowns: Unknowns
     segments: dict[int, File] = field(default_factory=dict)
 
     # -- one entry ----------------------------------------------------------------------------------------
@@ -242,7 +244,7 @@ class EntryReader:
         likely = 64 + 2 * size_max // max(36, state.read_hint - 512)  # a guess may end a reply early, nothing more
         limit = min(count_max or _BATCH_MAX, _BATCH_MAX, 1 + size_max // 36, likely)
         places = self._places(state, first, limit, held)
-        near, written = max(_NEAR, 4 * state.read_hint), self.commit.written_below
+        near, written = max(_NEAR, 4 * state.read_hint), self.groups.logged_below
         if (dense := _dense(places, size_max, 4 * state.read_hint)) and dense[-1] < written:
             return [self._stretch(state, first, dense)]
         plan: list[_Stretch] = []
@@ -370,10 +372,18 @@ class EntryReader:
         try:
             page = decode_page(data, extent, file.path)
         except CorruptionError as error:
-            self.index_damaged(error)
+            self.unknowns.found_index_damage(error)
             raise
         self.pages.put(extent, page)
         return page
+
+    def release_segments(self, segments: Iterable[int]) -> list[File]:
+        """These index segments are not read any more; their open files, to be closed behind the reads under way."""
+        return [self.segments.pop(key) for key in segments if key in self.segments]
+
+    def open_files(self) -> Iterable[File]:
+        """The index segments that are open."""
+        return self.segments.values()
 
     def _load(
         self,
@@ -387,21 +397,23 @@ class EntryReader:
 
         def done(page: array[int] | None, error: BaseException | None) -> None:
             if isinstance(error, CorruptionError):
-                self.index_damaged(error)
+                self.unknowns.found_index_damage(error)
             if page is None:
                 return reply(self.trouble(error))
             self.pages.put(extent, page)
             return again({**held, extent: page})
 
-        self.worker().submit(lambda: decode_page(file.pread(8 * extent.count, extent.offset), extent, file.path), done)
+        self.workers.get("read").submit(
+            lambda: decode_page(file.pread(8 * extent.count, extent.offset), extent, file.path), done
+        )
 
     # -- small things -------------------------------------------------------------------------------------
 
     def _pending(self, found: int) -> PendingGroup | None:
-        if found < self.commit.written_below:
+        if found < self.groups.logged_below:
             return None
         log_id, offset = found >> LOG_SHIFT, found & OFFSET_MASK
-        for group in self.commit.groups():
+        for group in self.groups.newest_first():
             if group.holds(log_id, offset):
                 return group
         return None
@@ -421,7 +433,7 @@ class EntryReader:
             self.learn(state, size_of(result))
             return reply(result)
 
-        self.worker().submit(job, done)
+        self.workers.get("read").submit(job, done)
 
     def learn(self, state: LedgerDescriptor, size: int) -> None:
         """The next read asks for as much as the last one needed, and a little."""

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from bookkeeper.codec.shapes import Scan
-from bookkeeper.seams import Disk
-from bookkeeper.storage.entry_log.entry_log_file import QuarantinedStretch, log_name, scan_log, usage_of
-from bookkeeper.storage.entry_log.entry_logs import EntryLogState
+from bookkeeper.seams import Disk, File
+from bookkeeper.storage.entry_log.entry_log_file import QuarantinedStretch, Usage, log_name, scan_log, usage_of
 from bookkeeper.storage.journal.group_writer import journal_ids, journal_name
 
 LOST = ".lost"
@@ -33,30 +33,34 @@ def logs_on_disk(disk: Disk, directory: str) -> list[int]:
     return sorted(int(name[:-4], 16) for name in disk.list(directory) if _LOG.fullmatch(name))
 
 
-def take_in(disk: Disk, directory: str, log_id: int, log: EntryLogState, found: Found) -> list[QuarantinedStretch]:
-    """Hand every valid record at or behind ``log.end`` to ``found``; the log then ends behind the last one.
+@dataclass(slots=True)
+class TakenIn:
+    """What lies at or behind the known end of a log."""
 
-    The log is opened for writing (it must be synced before a manifest names its new end) and marked as dirty.
+    file: File
+    """Open for writing: it must be synced before a manifest names the new end."""
+    end: int
+    """Behind the last valid record."""
+    usage: Usage
+    """Whose records they are."""
+    bad: list[QuarantinedStretch]
+    """Stretches that hold no valid record although valid ones follow."""
 
-    Returns:
-        Stretches that hold no valid record although valid ones follow.
-    """
-    if log.file is not None:
-        log.file.close()
-    log.file = disk.open(f"{directory}/{log_name(log_id)}", write=True)
-    known, whole = log.end, log.end
+
+def take_in(disk: Disk, directory: str, log_id: int, known: int, found: Found) -> TakenIn:
+    """Hand every valid record of a log at or behind ``known`` to ``found``."""
+    file = disk.open(f"{directory}/{log_name(log_id)}", write=True)
+    taken = TakenIn(file, known, {}, [])
 
     def each(data: bytes, at: int, scan: Scan) -> None:
-        nonlocal whole
         news = behind(scan, known - at)
         if news.offsets:
-            usage_of(news, log.usage)
+            usage_of(news, taken.usage)
             found(data, at, news)
-            whole = max(whole, at + scan.next)
+            taken.end = max(taken.end, at + scan.next)
 
-    bad = scan_log(log.file, log.file.size(), each, tail_may_be_torn=True)
-    log.end, log.dirty = whole, log.dirty or whole > known
-    return bad
+    taken.bad = scan_log(file, file.size(), each, tail_may_be_torn=True)
+    return taken
 
 
 def behind(scan: Scan, offset: int) -> Scan:

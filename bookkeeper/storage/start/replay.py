@@ -32,7 +32,15 @@ from bookkeeper.storage.checkpoint.manifest import NAME, Manifest, ManifestLog, 
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.directory_id import directory_id_of, refuse_foreign
 from bookkeeper.storage.durable_file import BLOCK, create_file, remove_files, stamp
-from bookkeeper.storage.entry_log.entry_log_file import check_header, create_log, log_name, read_map, scan_log, usage_of
+from bookkeeper.storage.entry_log.entry_log_file import (
+    Usage,
+    check_header,
+    create_log,
+    log_name,
+    read_map,
+    scan_log,
+    usage_of,
+)
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs, EntryLogState
 from bookkeeper.storage.index.entry_index import Extent, place
 from bookkeeper.storage.index.index_segment import IndexSegment, read_segment, reading_segment, segment_name
@@ -206,9 +214,7 @@ class _Replay:
             put_journals_aside(self.disk, self.config.journal_dir, file_id if broken else self.before.file_id)
         if not self.damaged:
             self._remove_unnamed(covered.manifest)
-        for log_id, entry in covered.manifest.logs.items():
-            self.entry_logs.logs[log_id].finished = entry.finished
-            self.entry_logs.logs[log_id].dirty = False
+        self.entry_logs.covered(covered.manifest.logs)
         self.report.limbo_reason = covered.manifest.limbo
         self.report.torn_tail = self.torn
         return ReplayedDisk(
@@ -249,8 +255,7 @@ class _Replay:
                 self.lost.append(f"{path} is missing")
                 continue
             file = self.disk.open(path, write=not entry.finished)
-            usage = {ledger: list(row) for ledger, row in entry.usage.items()}
-            self.entry_logs.logs[log_id] = EntryLogState(entry.end, file, usage, entry.finished)
+            self.entry_logs.add(log_id, entry, file)
             try:
                 check_header(file, log_id)
             except CorruptionError as error:  # the records have checksums of their own
@@ -314,15 +319,13 @@ class _Replay:
 
     def _rebuild_from(self, log_id: int, log: EntryLogState) -> None:
         assert log.file is not None
-        whole = BLOCK
-        if not log.finished:
-            log.usage.clear()
+        whole, usage = BLOCK, Usage()
 
         def found(data: bytes, at: int, scan: Scan) -> None:
             nonlocal whole
             self._apply(data, scan, place(log_id, at))
             if not log.finished:
-                usage_of(scan, log.usage)
+                usage_of(scan, usage)
             whole = at + scan.next
 
         torn = not log.finished and self.before.sequence == 0
@@ -331,23 +334,24 @@ class _Replay:
             self.keep.add(log_id)
             self.report.quarantined += map(str, bad)
             self.lost.append(f"{bad[0]} cannot be read")
-        elif torn:
-            log.end = whole
+        if not log.finished:
+            self.entry_logs.recount(log_id, whole if torn and not bad else log.end, usage)
 
     def _take_in(self) -> None:
         """G4: the logs may hold the last copy of what the journal has lost."""
         directory = self.config.ledger_dir
         for log_id in logs_on_disk(self.disk, directory):
-            log = self.entry_logs.logs.setdefault(log_id, EntryLogState())
-            if log.finished or log_name(log_id) in self.made:
+            log = self.entry_logs.logs.get(log_id)
+            if (log is not None and log.finished) or log_name(log_id) in self.made:
                 continue
             self.keep.add(log_id)
 
             def found(data: bytes, at: int, scan: Scan, log_id: int = log_id) -> None:
                 self._apply(data, scan, place(log_id, at))
 
-            bad = take_in(self.disk, directory, log_id, log, found)
-            self.report.quarantined += map(str, bad)
+            taken = take_in(self.disk, directory, log_id, BLOCK if log is None else log.end, found)
+            self.entry_logs.extend(log_id, taken.file, taken.end, taken.usage)
+            self.report.quarantined += map(str, taken.bad)
 
     # -- the journal --------------------------------------------------------------------------------------
 
@@ -450,10 +454,9 @@ class _Replay:
         if group.header.flags & CLEAN_STOP or not group.header.records:
             return
         log_id, offset = self.entry_logs.next_place()
-        log = self.entry_logs.logs[log_id]
-        if log.file is None:
-            log.file = self._new_log(log_id)
-        log.file.pwrite(group.data[GROUP_HEADER:], offset)
+        if self.entry_logs.logs[log_id].file is None:
+            self.entry_logs.created(log_id, self._new_log(log_id))
+        self.entry_logs.file(log_id).pwrite(group.data[GROUP_HEADER:], offset)
         usage: dict[int, list[int]] = {}
         usage_of(group.scan, usage)
         self.entry_logs.given(log_id, offset + group.header.size, usage)
@@ -503,7 +506,7 @@ class _Replay:
     def _cover(self, file_id: int, spares: int) -> CheckpointResult:
         """K17: everything replayed is covered before anyone is served."""
         self.before.boot = self.boot
-        self.entry_logs.current = 0  # this life begins a log of its own
+        self.entry_logs.leave_current()  # this life begins a log of its own
         segment_id = max(self.before.next_segment, 1)
         if self.damaged:
             names = self.disk.list(self.config.ledger_dir)
@@ -534,11 +537,7 @@ class _Replay:
 
     def _adopt(self, covered: CheckpointResult) -> None:
         for key, state in self.states.items():
-            state.index.frozen = None
-            if covered.merged:
-                state.index.replace(covered.merged, covered.extents.get(key, []))
-            else:
-                state.index.add(covered.extents.get(key, []))
+            state.index.adopt(covered.merged, covered.extents.get(key, []), covers_frozen=True)
 
     def _remove_unnamed(self, manifest: Manifest) -> None:
         directory = self.config.ledger_dir

@@ -284,11 +284,11 @@ def test_a_damaged_index_page_is_unknown_until_the_next_start_has_rebuilt_it() -
     assert any(isinstance(answer, CorruptionError) and ".index at" in str(answer) for answer in answers)
     assert not any(isinstance(answer, (NoSuchEntryError, NoSuchLedgerError)) for answer in answers)
     assert isinstance(read(engine, workers, 50, 0), DataUnknownError)
-    named = list(engine._house.quarantined)
+    named = engine._unknowns.quarantined
     for _ in range(3):
         for key in truth.sent:
             read(engine, workers, *key)
-    assert engine._house.quarantined == named, "a place is named once, however often it is asked for (P12)"
+    assert engine._unknowns.quarantined == named, "a place is named once, however often it is asked for (P12)"
     assert not engine.is_fenced(lid(60)), "fences are in memory, and sure"
     engine.append_entry(lid(60), KEY, make_entry(60, 0))
     engine.checkpoint(lambda error: None)
@@ -321,7 +321,7 @@ def test_a_rebuilt_index_still_knows_the_deleted_ledgers_whose_logs_are_gone() -
         engine.collect([], lambda error: None)
         workers.pump()
     assert engine.stats.removed_logs >= 2, "and with them the record that ledger 1 was deleted"
-    engine._house.index_damaged(CorruptionError("a page"))
+    engine._unknowns.found_index_damage(CorruptionError("a page"))
     engine.checkpoint(lambda error: None)
     workers.pump()
     engine, workers = open_engine(disk)

@@ -251,7 +251,12 @@ class LoopLife(Life):
         self.engine._commit.inline.on = True
 
     def step(self) -> bool:
-        """The loop's next turn, or the next job of one of the workers."""
+        """The loop's next turn, or the next job of one of the workers; the journal's groups are checked after it."""
+        done = self._step()
+        self.engine._commit.groups.validate_state()
+        return done
+
+    def _step(self) -> bool:
         names = [name for name, _, _ in self.workers.jobs]
         ready = [*sorted(set(names)), *(["loop"] if self.turns else [])]
         if not ready:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -11,8 +10,6 @@ import pytest
 
 from bookkeeper.errors import BookieFailedError, DiskFullError
 from bookkeeper.ids import EntryId
-from bookkeeper.seams import Space
-from bookkeeper.storage.checkpoint.checkpointer import StorageWorkers
 from bookkeeper.storage.checkpoint.manifest import Manifest, read_manifest
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.index.entry_index import PageCache
@@ -178,30 +175,7 @@ def test_index_damage_is_noted_once_however_often_it_is_met(disk: RecordingDisk)
     assert named.rebuild and len(named.quarantined) == 1 and name in named.quarantined[0]
 
 
-# -- space ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.rule("K26", "B10", "V8")
-def test_a_start_without_space_for_the_reserve_is_read_only_until_there_is_some(disk: RecordingDisk) -> None:
-    disk.free = 2 * WITH_RESERVE.reserve_bytes
-    engine, workers = open_engine(disk, WITH_RESERVE)
-    told = on_state(engine)
-    assert engine.state is EngineState.READ_ONLY and not disk.exists("/ledgers/reserve")
-    with pytest.raises(DiskFullError):
-        add(engine, 1, 0)
-    engine.append_entry(lid(1), KEY, make_entry(1, 0), recovery=True)
-    engine.check_space()
-    workers.pump()
-    assert told == [] and engine.state is EngineState.READ_ONLY
-    disk.free += 1
-    for _ in range(3):
-        engine.check_space()
-    assert sum(name == "checkpoint" for name, _, _ in workers.jobs) == 1, "the reserve is made once"
-    assert engine.state is EngineState.READ_ONLY, "not before it is there"
-    workers.pump()
-    assert told == [(EngineState.WRITABLE, "there is space")]
-    assert len(disk.read_file("/ledgers/reserve")) == WITH_RESERVE.reserve_bytes
-    add(engine, 1, 1)
+# -- the stop ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -219,105 +193,6 @@ def test_a_stopped_engine_has_no_file_open(disk: RecordingDisk, again: bool) -> 
         engine.close(lambda error: None)
         workers.pump()
     assert engine.state is EngineState.CLOSED and disk.left_open == []
-
-
-@pytest.mark.rule("K26", "V8")
-def test_a_reserve_that_could_not_be_made_is_tried_again() -> None:
-    class Full(RecordingDisk):
-        full = True
-
-        def before(self, call: str, path: str) -> None:
-            if self.full and call == "open" and path == "/ledgers/reserve":
-                raise OSError(errno.ENOSPC, "no space left", path)
-
-    disk = Full()
-    engine, workers = open_engine(disk, WITH_RESERVE)
-    for full in (True, False):
-        disk.full = full
-        engine.check_space()
-        workers.pump()
-        assert (engine.state is EngineState.READ_ONLY) is full
-        assert disk.exists("/ledgers/reserve") is not full
-
-
-@pytest.mark.rule("K26", "V8")
-def test_with_less_than_the_reserve_free_adds_stop_and_come_back(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk, WITH_RESERVE)
-    told = on_state(engine)
-    fill(engine, workers, 0, 2)
-    disk.free = WITH_RESERVE.reserve_bytes - 1
-    engine.check_space()
-    assert [state for state, _ in told] == [EngineState.READ_ONLY] and "8191 bytes" in told[0][1]
-    assert disk.exists("/ledgers/reserve"), "it is kept for when a write finds no space"
-    assert read(engine, workers, 1, 1) == make_entry(1, 1)
-    disk.free = WITH_RESERVE.reserve_bytes
-    engine.check_space()
-    assert engine.state is EngineState.WRITABLE
-
-
-@pytest.mark.rule("K26")
-def test_a_write_without_space_gives_the_reserve_up_and_succeeds(disk: RecordingDisk) -> None:
-    class Full(RecordingDisk):
-        """Takes no new entry log as long as the reserve is there."""
-
-        def before(self, call: str, path: str) -> None:
-            if call == "open" and path.endswith(".log") and path not in self.names and "/ledgers/reserve" in self.names:
-                raise OSError(errno.ENOSPC, "no space left", path)
-
-    disk = Full()
-    engine, workers = open_engine(disk, WITH_RESERVE)
-    answers: list[BaseException | None] = []
-    add(engine, 1, 0)
-    engine.when_durable(answers.append)
-    workers.pump()
-    assert answers == [None] and not disk.exists("/ledgers/reserve")
-    assert engine.state is EngineState.READ_ONLY
-    with pytest.raises(DiskFullError):
-        add(engine, 1, 1)
-
-
-@pytest.mark.rule("K26", "V4")
-def test_a_checkpoint_without_space_gives_the_reserve_up_and_succeeds(disk: RecordingDisk) -> None:
-    """Nothing but a checkpoint frees journals and dead logs: it must not wait for space itself."""
-
-    class Full(RecordingDisk):
-        full = False
-
-        def before(self, call: str, path: str) -> None:
-            if self.full and call == "write" and path.endswith(".index") and "/ledgers/reserve" in self.names:
-                raise OSError(errno.ENOSPC, "no space left", path)
-
-    disk = Full()
-    engine, workers = open_engine(disk, WITH_RESERVE)
-    fill(engine, workers, 0, 12, size=1000)
-    disk.full = True
-    answers: list[BaseException | None] = []
-    engine.collect([lid(1)], answers.append)
-    workers.pump()
-    assert answers == [None] and not disk.exists("/ledgers/reserve")
-    assert engine.state is EngineState.READ_ONLY
-    assert engine.stats.removed_logs > 0, "what the checkpoint was asked for is done by the one that succeeds"
-
-
-@pytest.mark.rule("K26", "V8")
-def test_space_that_cannot_be_told_is_taken_for_none(disk: RecordingDisk) -> None:
-    class Mute(RecordingDisk):
-        mute = False
-
-        def space(self, path: str) -> Space:
-            if self.mute:
-                raise OSError(errno.EIO, "input/output error", path)
-            return super().space(path)
-
-    disk = Mute()
-    engine, _ = open_engine(disk, WITH_RESERVE)
-    told = on_state(engine)
-    disk.mute = True
-    engine.check_space()
-    assert told[0][0] is EngineState.READ_ONLY and "cannot be told" in told[0][1]
-    disk.mute = False
-    engine.check_space()
-    assert told[1][0] is EngineState.WRITABLE
 
 
 # -- spare journal files ----------------------------------------------------------------------------------
@@ -441,44 +316,6 @@ def test_a_checkpoint_under_way_does_not_make_a_stop_less_clean(disk: RecordingD
 
 
 # -- workers ----------------------------------------------------------------------------------------------
-
-
-def test_workers_are_made_when_they_are_needed_and_ended_once() -> None:
-    made: list[str] = []
-    ended: list[str] = []
-
-    class OneWorker:
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-        def submit(self, job: Callable[[], object], done: Callable[..., None]) -> None:
-            raise AssertionError("inline")
-
-        def call(self, job: Callable[[], object]) -> object:
-            raise AssertionError("nobody waits here")
-
-        def close(self) -> None:
-            ended.append(self.name)
-
-    class Counting:
-        def worker(self, name: str) -> OneWorker:
-            made.append(name)
-            return OneWorker(name)
-
-    storage_workers = StorageWorkers(Counting())  # type: ignore[arg-type]
-    assert made == []
-    assert storage_workers.get("read") is storage_workers.get("read") and storage_workers.get(
-        "journal"
-    ) is not storage_workers.get("read")
-    assert made == ["read", "journal"]
-    storage_workers.inline = True
-    answers: list[tuple[object, BaseException | None]] = []
-    storage_workers.get("read").submit(lambda: 7, lambda result, error: answers.append((result, error)))
-    storage_workers.get("read").submit(partial(int, "x"), lambda result, error: answers.append((result, type(error))))  # type: ignore[arg-type]
-    assert answers == [(7, None), (None, ValueError)], "on this thread, errors reported like a worker's"
-    storage_workers.close()
-    storage_workers.close()
-    assert ended == ["read", "journal"]
 
 
 def test_reads_under_way_are_answered_from_segments_that_a_merge_replaces(disk: RecordingDisk) -> None:

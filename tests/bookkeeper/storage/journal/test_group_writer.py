@@ -1,25 +1,21 @@
 from __future__ import annotations
 
 import struct
-from array import array
-from itertools import accumulate
 
 import pytest
 
 from bookkeeper.codec import record
 from bookkeeper.errors import InvariantError
 from bookkeeper.storage.entry_log.entry_log_file import EntryLogWriter
-from bookkeeper.storage.index.entry_index import place
 from bookkeeper.storage.journal.group_writer import (
-    GroupBuffer,
     GroupWriter,
-    PendingGroup,
     journal_ids,
     journal_name,
     recycle,
     spare_names,
 )
-from bookkeeper.storage.journal.journal_format import GROUP_HEADER, DamagedStretch, JournalGroup, padded, read_groups
+from bookkeeper.storage.journal.journal_format import GROUP_HEADER, DamagedStretch, JournalGroup, read_groups
+from bookkeeper.storage.journal.pending_group import GroupBuffer, PendingGroup
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.workload import make_entry
 
@@ -103,19 +99,3 @@ def test_a_recycled_file_shows_nothing_of_its_earlier_life() -> None:
     none: list[str] = []
     recycle(disk, "/j", [2], 0, none)
     assert none == [] and journal_ids(disk, "/j") == [3]
-
-
-def test_a_group_knows_the_places_of_its_records() -> None:
-    entries = [make_entry(1, at, size=50 + at) for at in range(4)]
-    records = [record(entry) for entry in entries]
-    ends = array("q", accumulate(map(len, records)))
-    group = PendingGroup(GroupBuffer(8192), 3, 5000)
-    first = group.add_record(9, record(make_entry(9, 0)))
-    assert first == place(3, 5000)
-    size = group.size
-    places = group.add_run(1, b"".join(records), ends[0], ends, 1, 4)
-    assert list(places) == [place(3, 5000 + size + ends[at] - ends[0]) for at in range(3)]
-    assert group.records == 4 and group.usage[1] == [ends[3] - ends[0], 3]
-    assert bytes(group.bytes_from(5000 + size)) == b"".join(records[1:])
-    assert group.holds(3, 5000) and not group.holds(3, 5000 + group.size) and not group.holds(2, 5000)
-    assert group.seal(1, 0) == padded(group.size) and group.seal(1, 0) == padded(group.size)

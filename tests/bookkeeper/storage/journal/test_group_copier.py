@@ -9,7 +9,7 @@ import pytest
 
 from bookkeeper.ids import EntryId
 from bookkeeper.storage.engine import Engine, EngineState
-from bookkeeper.storage.journal.group_commit import UNLOGGED_MAX
+from bookkeeper.storage.journal.group_sequence import UNLOGGED_MAX
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, add, everything, lid, open_engine, read
 

@@ -1,0 +1,113 @@
+"""Free space of a bookie's disk: when it is read-only, and the reserve that fences and recovery adds live on.
+
+The reserve is a file of zeros. When a write finds no space the file is removed, so that what must go on can (K26); it
+is made again when there is space for twice its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bookkeeper.seams import Disk
+from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.durable_file import NO_SPACE, SyncFailedError, create_file, remove_files
+from bookkeeper.storage.results import EngineState
+from bookkeeper.storage.workers import StorageWorkers
+
+RESERVE = "reserve"
+
+
+class DiskSpace:
+    """Owned by the loop's thread."""
+
+    def __init__(
+        self,
+        config: StorageConfig,
+        disk: Disk,
+        workers: StorageWorkers,
+        set_state: Callable[[EngineState, str], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        """
+        Args:
+            set_state: told whether the disk is writable or read-only, and why.
+            failed: told that the reserve could not be synced: final (K23).
+        """
+        self._config, self._disk, self._workers = config, disk, workers
+        self._set_state, self._failed = set_state, failed
+        self._has_reserve = False
+        self._making = False
+
+    def begin(self) -> None:
+        """Make the reserve, if there is none, or judge the space. Blocks; part of the start."""
+        self._has_reserve = self._disk.exists(self._path)
+        if not self._config.reserve_bytes or self._has_reserve:
+            return self.judge()
+        if self._disk.space(self._config.ledger_dir).free <= 2 * self._config.reserve_bytes:
+            return self._set_state(EngineState.READ_ONLY, "too little space for the reserve")
+        try:
+            self._make()
+            self._has_reserve = True
+        except OSError as error:
+            self._set_state(EngineState.READ_ONLY, f"no reserve: {error}")
+        return None
+
+    def judge(self) -> None:
+        """Look at the free space: the disk becomes read-only or writable."""
+        try:
+            free = self._disk.space(self._config.ledger_dir).free
+        except OSError as error:
+            return self._set_state(EngineState.READ_ONLY, f"the free space cannot be told: {error}")
+        reserve = self._config.reserve_bytes
+        if not reserve or (self._has_reserve and free >= reserve):
+            return self._set_state(EngineState.WRITABLE, "there is space")
+        self._set_state(EngineState.READ_ONLY, f"{free} bytes are free")
+        if not self._has_reserve and free > 2 * reserve and not self._making:
+            self._making = True
+            self._workers.get("checkpoint").submit(self._make, self._made)
+        return None
+
+    def no_space(self, error: OSError) -> bool:
+        """A write failed with ``error``. If it found no space, the disk is read-only and the reserve is given up (K26).
+
+        Returns:
+            whether that has freed some space: then the write may be tried again at once.
+        """
+        if error.errno not in NO_SPACE:
+            return False
+        self._set_state(EngineState.READ_ONLY, str(error))
+        had, self._has_reserve = self._has_reserve, False
+        return had and give_up_reserve(self._config, self._disk)
+
+    @property
+    def _path(self) -> str:
+        return f"{self._config.ledger_dir}/{RESERVE}"
+
+    def _make(self) -> None:
+        remove_files(self._disk, self._config.ledger_dir, [RESERVE])
+        chunk = bytes(min(self._config.reserve_bytes, 1 << 20))
+        chunks = [chunk] * (self._config.reserve_bytes // len(chunk))
+        try:
+            create_file(self._disk, self._path, *chunks)
+        except OSError:
+            remove_files(self._disk, self._config.ledger_dir, [RESERVE])
+            raise
+
+    def _made(self, _result: None, error: BaseException | None) -> None:
+        self._making = False
+        if isinstance(error, SyncFailedError):
+            self._failed(error)
+        elif error is None:
+            self._has_reserve = True
+            self.judge()
+
+
+def give_up_reserve(config: StorageConfig, disk: Disk) -> bool:
+    """Unlink the reserve file (K26). False if there is none, or the disk does not even do that."""
+    try:
+        if not disk.exists(f"{config.ledger_dir}/{RESERVE}"):
+            return False
+        disk.unlink(f"{config.ledger_dir}/{RESERVE}")
+    except OSError:
+        return False
+    return True

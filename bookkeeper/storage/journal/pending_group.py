@@ -1,0 +1,150 @@
+"""A group of records on its way to the disk: collected in memory, written to the journal, copied to the entry log.
+
+It is collected in an aligned buffer with room for the header before the records and the padding behind them. The whole
+buffer is written to the journal; the records alone then go to the entry log.
+"""
+
+from __future__ import annotations
+
+import mmap
+from array import array
+from enum import IntEnum
+
+from bookkeeper.codec import chain_crcs, record_places
+from bookkeeper.seams import Buffer
+from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.entry_log.entry_log_file import Usage
+from bookkeeper.storage.index.entry_index import place
+from bookkeeper.storage.journal.journal_format import GROUP_HEADER, GroupHeader, padded
+from bookkeeper.storage.results import Done
+
+_PADDING = memoryview(bytes(BLOCK))
+
+
+class GroupState(IntEnum):
+    """How far a group has come. It only moves down this list."""
+
+    COLLECTING = 0
+    """It takes records."""
+    CLOSED = 1
+    """It takes no more records and waits for its turn."""
+    WRITING = 2
+    """It has its number and its place in the journal, and is being written there."""
+    DURABLE = 3
+    """It is synced in the journal. Its waiters may be answered."""
+    LOGGED = 4
+    """It is in the entry log, too. Nobody reads it from memory any more."""
+
+
+class GroupBuffer:
+    """Page-aligned memory with a view on it, re-used from group to group."""
+
+    __slots__ = ("capacity", "memory", "view")
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = -(-capacity // BLOCK) * BLOCK
+        self.memory = mmap.mmap(-1, self.capacity)  # anonymous: only a way to aligned memory (P1 is about files)
+        self.view = memoryview(self.memory)
+
+
+class PendingGroup:
+    """One group. Its records can be read from memory until it is in the entry log."""
+
+    __slots__ = (
+        "buffer",
+        "file_id",
+        "file_offset",
+        "flags",
+        "followers",
+        "header",
+        "log_id",
+        "log_offset",
+        "records",
+        "seconds",
+        "sequence",
+        "state",
+        "usage",
+        "used",
+        "waiters",
+    )
+
+    def __init__(self, buffer: GroupBuffer, log_id: int, log_offset: int) -> None:
+        self.buffer = buffer
+        self.used = GROUP_HEADER
+        self.records = 0
+        self.log_id, self.log_offset = log_id, log_offset
+        """Where the first record will lie."""
+        self.sequence = self.file_id = self.file_offset = self.flags = 0
+        """Its number and its place in the journal: given by the group sequence when it is written."""
+        self.state = GroupState.COLLECTING
+        """Written by the group sequence alone."""
+        self.header: bytes | None = None
+        self.waiters: list[Done] = []
+        """Called when the group is durable."""
+        self.followers: list[Done] = []
+        """Called when the group is in the entry log, too."""
+        self.seconds = 0.0
+        """How long its writes took."""
+        self.usage: Usage = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes of records."""
+        return self.used - GROUP_HEADER
+
+    @property
+    def data(self) -> memoryview:
+        """The records."""
+        return self.buffer.view[GROUP_HEADER : self.used]
+
+    def room_for(self, size: int) -> bool:
+        return self.used + size <= self.buffer.capacity
+
+    def add_run(self, ledger_id: int, records: Buffer, begin: int, ends: array[int], i0: int, i1: int) -> array[int]:
+        """Take the records ``i0 .. i1 - 1``, which begin at ``begin`` in ``records``.
+
+        Returns:
+            their places (array('q')).
+        """
+        end, at = ends[i1 - 1], self.used
+        self.used = at + end - begin
+        self.buffer.view[at : self.used] = memoryview(records)[begin:end]
+        self.records += i1 - i0
+        self._count(ledger_id, end - begin, i1 - i0)
+        base = place(self.log_id, self.log_offset + at - GROUP_HEADER)
+        return record_places(ends, i0, i1, begin, base - begin)
+
+    def add_record(self, ledger_id: int, data: bytes) -> int:
+        """Take one whole record; its place."""
+        at, self.used = self.used, self.used + len(data)
+        self.buffer.view[at : self.used] = data
+        self.records += 1
+        self._count(ledger_id, len(data), 1)
+        return place(self.log_id, self.log_offset + at - GROUP_HEADER)
+
+    def _count(self, ledger_id: int, size: int, records: int) -> None:
+        if (row := self.usage.get(ledger_id)) is None:
+            self.usage[ledger_id] = [size, records]
+        else:
+            row[0] += size
+            row[1] += records
+
+    def holds(self, log_id: int, offset: int) -> bool:
+        return log_id == self.log_id and self.log_offset <= offset < self.log_offset + self.size
+
+    def bytes_from(self, offset: int) -> memoryview:
+        """From a record at ``offset`` of the log on. Valid until the loop's next turn."""
+        return self.buffer.view[GROUP_HEADER + offset - self.log_offset : self.used]
+
+    def seal(self, sequence: int, durable_below: int) -> int:
+        """Write header and padding into the buffer; how many bytes to write. Idempotent: a retry writes the same."""
+        size = padded(self.size)
+        if self.header is None:
+            chain = chain_crcs(self.buffer.view, GROUP_HEADER, self.used)
+            header = GroupHeader(
+                self.flags, self.file_id, sequence, self.file_offset, durable_below, self.records, self.size, chain
+            )
+            self.header = header.encode()
+            self.buffer.view[:GROUP_HEADER] = self.header
+            self.buffer.view[self.used : size] = _PADDING[: size - self.used]
+        return size

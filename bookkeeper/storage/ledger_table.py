@@ -1,0 +1,80 @@
+"""Every ledger with anything on this disk, the deleted ledgers, and what of both no checkpoint has written yet."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from bookkeeper.ids import IdRanges, LedgerId
+from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
+
+
+@dataclass(slots=True)
+class LedgerChanges:
+    """What has changed since the last checkpoint."""
+
+    ledgers: dict[int, LedgerDescriptor] = field(default_factory=dict)
+    dropped: list[tuple[int, int]] = field(default_factory=list)
+    """First and last of each run of ids."""
+
+
+class LedgerTable:
+    """Owned by the loop's thread. Descriptors are changed by the engine, which says so with :meth:`changed`."""
+
+    def __init__(self, ledgers: dict[int, LedgerDescriptor], dropped: IdRanges) -> None:
+        self._ledgers = ledgers
+        self.ledgers: Mapping[int, LedgerDescriptor] = ledgers
+        """By id; changed here alone."""
+        self.dropped = dropped
+        """Ledgers that were deleted here, and ids that are not given out again; changed here alone."""
+        self._changes = LedgerChanges()
+
+    def add(self, ledger: LedgerDescriptor) -> None:
+        """A ledger that is met for the first time."""
+        self._ledgers[ledger.ledger_id] = self._changes.ledgers[ledger.ledger_id] = ledger
+
+    def changed(self, ledger: LedgerDescriptor) -> None:
+        """Something about the ledger is new: the next checkpoint writes it."""
+        self._changes.ledgers[ledger.ledger_id] = ledger
+
+    def drop(self, ledger_id: LedgerId) -> None:
+        """A ledger is deleted: it is forgotten, and remembered as dropped."""
+        del self._ledgers[ledger_id]
+        self._changes.ledgers.pop(ledger_id, None)
+        self.dropped.add(ledger_id)
+        self._changes.dropped.append((ledger_id, ledger_id))
+
+    def drop_unseen(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Of these ids (first and last of each run) those that are not here count as dropped, too."""
+        unseen = [run for run in self._not_here(ranges) if not self.dropped.covers(*run)]
+        for first, last in unseen:
+            self.dropped.add(first, last)
+            self._changes.dropped.append((first, last))
+
+    def _not_here(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """The parts of these ranges in which there is nothing of any ledger."""
+        here = sorted(self._ledgers)
+        for first, last in ranges:
+            for ledger_id in here[bisect_left(here, first) : bisect_right(here, last)]:
+                if first < ledger_id:
+                    yield first, ledger_id - 1
+                first = ledger_id + 1
+            if first <= last:
+                yield first, last
+
+    # -- for checkpoints ----------------------------------------------------------------------------------
+
+    def take_changes(self) -> LedgerChanges:
+        """What the next checkpoint writes. Changes from now on are for the one after it."""
+        taken, self._changes = self._changes, LedgerChanges()
+        return taken
+
+    def give_back(self, taken: LedgerChanges) -> None:
+        """The checkpoint that took these changes has failed: the next one writes them. Tails that were frozen for it
+        are thawed."""
+        self._changes.dropped[:0] = taken.dropped
+        for ledger_id, ledger in taken.ledgers.items():
+            if self._ledgers.get(ledger_id) is ledger:
+                ledger.index.thaw()
+                self._changes.ledgers.setdefault(ledger_id, ledger)

@@ -1,0 +1,88 @@
+"""What this disk cannot answer for: a negative about it would not be honest, so the answer is "unknown" (B5).
+
+Four things make an answer unknown:
+
+    limbo          acknowledged data may be missing since a start found a loss (B9): of all ledgers, or of a few
+    index damage   a page of the index is not what was written; the next start rebuilds the index (K19)
+    doubt          the disk is younger than the bookie's name: what was on the disk before is not known
+    quarantine     damaged places, named for the operator; a read of such a place fails by itself
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+
+from bookkeeper.errors import CorruptionError
+from bookkeeper.ids import LedgerId
+
+
+class Unknowns:
+    """Owned by the loop's thread."""
+
+    def __init__(self, limbo: str | None, quarantined: Iterable[str]) -> None:
+        self._limbo = limbo
+        self._quarantined = list(quarantined)
+        self._index_damaged = False
+        self._complete: set[int] = set()
+        self._suspects: frozenset[int] | None = None
+        """The ledgers that limbo may concern; None: any."""
+        self._doubted: Container[int] = ()
+
+    # -- what is asked ------------------------------------------------------------------------------------
+
+    def has(self, ledger_id: int) -> bool:
+        """A negative about this ledger would not be honest (B5)."""
+        return self._index_damaged or self.in_limbo(ledger_id) or ledger_id in self._doubted
+
+    def in_limbo(self, ledger_id: int) -> bool:
+        """Acknowledged records of this ledger may be gone, a fence among them (B3)."""
+        if self._limbo is None or ledger_id in self._complete:
+            return False
+        return self._suspects is None or ledger_id in self._suspects
+
+    @property
+    def limbo(self) -> str | None:
+        """Why acknowledged data may be missing; None: none are."""
+        return self._limbo
+
+    @property
+    def concern_new_ledgers(self) -> bool:
+        """A ledger that is created now would be in limbo."""
+        return self._limbo is not None and self._suspects is None
+
+    @property
+    def index_damaged(self) -> bool:
+        """Damage of the index was met in this life."""
+        return self._index_damaged
+
+    @property
+    def quarantined(self) -> list[str]:
+        """The damaged places that are known; a copy."""
+        return list(self._quarantined)
+
+    # -- what is found out --------------------------------------------------------------------------------
+
+    def narrow(self, suspects: Iterable[LedgerId]) -> None:
+        """See :meth:`Engine.narrow_limbo`."""
+        self._suspects = frozenset(suspects)
+
+    def end_limbo(self, ledger_id: LedgerId | None) -> None:
+        """See :meth:`Engine.end_limbo`."""
+        if ledger_id is None:
+            self._limbo = None
+        else:
+            self._complete.add(ledger_id)
+
+    def doubt(self, ledgers: Container[int]) -> None:
+        """See :meth:`Engine.doubt`."""
+        self._doubted = ledgers
+
+    def found_index_damage(self, error: CorruptionError) -> None:
+        """An index page is not what was written: every negative is unknown until the next start has rebuilt the index
+        (K19)."""
+        self._index_damaged = True
+        self.quarantine([str(error)])  # it is met again with every read
+
+    def quarantine(self, places: Iterable[str]) -> None:
+        """Damaged places; each is kept once."""
+        self._quarantined += [place for place in places if place not in self._quarantined]

@@ -1,0 +1,28 @@
+"""A group in memory: where its records will lie, and what is written of it."""
+
+from __future__ import annotations
+
+from array import array
+from itertools import accumulate
+
+from bookkeeper.codec import record
+from bookkeeper.storage.index.entry_index import place
+from bookkeeper.storage.journal.journal_format import padded
+from bookkeeper.storage.journal.pending_group import GroupBuffer, PendingGroup
+from tests.bookkeeper.storage.workload import make_entry
+
+
+def test_a_group_knows_the_places_of_its_records() -> None:
+    entries = [make_entry(1, at, size=50 + at) for at in range(4)]
+    records = [record(entry) for entry in entries]
+    ends = array("q", accumulate(map(len, records)))
+    group = PendingGroup(GroupBuffer(8192), 3, 5000)
+    first = group.add_record(9, record(make_entry(9, 0)))
+    assert first == place(3, 5000)
+    size = group.size
+    places = group.add_run(1, b"".join(records), ends[0], ends, 1, 4)
+    assert list(places) == [place(3, 5000 + size + ends[at] - ends[0]) for at in range(3)]
+    assert group.records == 4 and group.usage[1] == [ends[3] - ends[0], 3]
+    assert bytes(group.bytes_from(5000 + size)) == b"".join(records[1:])
+    assert group.holds(3, 5000) and not group.holds(3, 5000 + group.size) and not group.holds(2, 5000)
+    assert group.seal(1, 0) == padded(group.size) and group.seal(1, 0) == padded(group.size)

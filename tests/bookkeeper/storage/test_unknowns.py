@@ -1,0 +1,53 @@
+"""What a disk cannot answer for is unknown, never denied."""
+
+from __future__ import annotations
+
+import pytest
+
+from bookkeeper.errors import CorruptionError
+from bookkeeper.ids import LedgerId
+from bookkeeper.storage.unknowns import Unknowns
+
+
+def new_ledgers_concerned(unknowns: Unknowns) -> bool:
+    return unknowns.concern_new_ledgers
+
+
+def test_of_a_sound_disk_nothing_is_unknown() -> None:
+    unknowns = Unknowns(None, [])
+    assert not unknowns.has(1) and not unknowns.in_limbo(1) and not unknowns.concern_new_ledgers
+    unknowns.narrow([LedgerId(1)])
+    assert not unknowns.has(1)
+
+
+@pytest.mark.rule("B9", "B5")
+def test_limbo_concerns_every_ledger_until_it_is_narrowed_or_ended() -> None:
+    unknowns = Unknowns("a log is missing", [])
+    assert unknowns.has(1) and unknowns.in_limbo(7)
+    assert new_ledgers_concerned(unknowns)
+    unknowns.end_limbo(LedgerId(7))
+    assert not unknowns.in_limbo(7) and unknowns.in_limbo(1)
+    unknowns.narrow([LedgerId(1)])
+    assert unknowns.in_limbo(1) and not unknowns.in_limbo(2)
+    assert not new_ledgers_concerned(unknowns)
+    unknowns.end_limbo(None)
+    assert not unknowns.in_limbo(1)
+
+
+@pytest.mark.rule("B5")
+def test_doubt_makes_negatives_unknown_and_no_fence() -> None:
+    unknowns = Unknowns(None, [])
+    unknowns.doubt({4})
+    assert unknowns.has(4) and not unknowns.in_limbo(4) and not unknowns.has(5)
+
+
+@pytest.mark.rule("K19", "P12")
+def test_index_damage_concerns_every_negative_and_is_named_once() -> None:
+    unknowns = Unknowns(None, ["/l/1.log at 5: 3 bytes"])
+    for _ in range(2):
+        unknowns.found_index_damage(CorruptionError("/l/1.index at 8: a page"))
+    unknowns.quarantine(["/l/1.log at 5: 3 bytes"])
+    assert unknowns.index_damaged and unknowns.has(1) and not unknowns.in_limbo(1)
+    assert unknowns.quarantined == ["/l/1.log at 5: 3 bytes", "/l/1.index at 8: a page"]
+    unknowns.quarantined.clear()
+    assert unknowns.quarantined, "what was handed out is a copy"
