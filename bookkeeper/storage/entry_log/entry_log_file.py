@@ -155,8 +155,8 @@ def usage_of(scan: Scan, usage: Usage) -> None:
 
 
 class EntryLogWriter:
-    """Puts groups' records into the logs, in order. Owned by whoever writes the oldest group that is not there yet
-    : the log's worker, the journal's while that has nothing, the loop while neither has."""
+    """Puts groups' records into the logs, in order. It belongs to whoever copies the oldest group: the log's worker,
+    the journal's worker while that one has nothing, the loop while neither has."""
 
     def __init__(self, disk: Disk, directory: str, directory_id: int, boot: int) -> None:
         self._disk, self._directory = disk, directory
