@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bookkeeper.metrics import Metrics
+from bookkeeper.metrics import Counter, Histogram, Metrics
 
 
 class RequestMetrics:
@@ -10,13 +10,23 @@ class RequestMetrics:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+        self._operations: dict[str, tuple[Counter, Counter, Histogram]] = {}
 
     def count(self, operation: str, seconds: float, *, ok: bool) -> None:
         """One request was answered. ``operation`` is one of a fixed set."""
-        self._metrics.counter("requests_total", "Requests that were answered.", op=operation).add()
-        refused = self._metrics.counter(
-            "requests_refused_total", "Of them, those answered with an error.", op=operation
-        )
-        refused.add(not ok)
-        taken = self._metrics.histogram("request_duration_seconds", "From a request to its answer.", op=operation)
+        found = self._operations.get(operation)
+        if found is None:
+            found = self._operations[operation] = self._of(operation)
+        answered, refused, taken = found
+        answered.add()
+        if not ok:
+            refused.add()
         taken.observe(seconds)
+
+    def _of(self, operation: str) -> tuple[Counter, Counter, Histogram]:
+        metrics = self._metrics
+        return (
+            metrics.counter("requests_total", "Requests that were answered.", op=operation),
+            metrics.counter("requests_refused_total", "Of them, those answered with an error.", op=operation),
+            metrics.histogram("request_duration_seconds", "From a request to its answer.", op=operation),
+        )
