@@ -138,8 +138,7 @@ class ReadHandle:
                 yield EntryId(start), payloads
         finally:
             for *_, future in running:
-                if not future.cancel():
-                    future.exception()  # read ahead, and nobody wants to know any more
+                future.cancel()  # also one that has failed: asyncio then does not log that nobody asked for its error
 
     async def read_unconfirmed(self, entry_id: int) -> bytes:
         """One entry that may lie past the last add confirmed (L4): it may be gone, or be another one, later.

@@ -35,6 +35,8 @@ def test_a_server_serves_stops_and_starts_again_on_its_data(tmp_path: Path) -> N
             until(server._serves)
             assert server.uri == f"zk://127.0.0.1:{server.address.port}/ledgers"
         assert not server._serves()
+        data = [path for path in tmp_path.rglob("*") if "version-2" in path.parts]
+        assert data and [path for path in data if path.stat().st_mode & 0o077] == [], "ledgers' passwords are in there"
     server.stop()
 
 

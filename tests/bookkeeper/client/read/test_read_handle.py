@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from bookkeeper import wire
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import (
+    BookieUnavailableError,
     ClientClosedError,
     IllegalOperationError,
     NoSuchEntryError,
@@ -113,6 +115,37 @@ def test_leaving_a_read_early_forgets_what_was_read_ahead() -> None:
             assert [e.entry_id async for e in reader.read(0, 299)] == list(range(300)), "and the reader goes on"
 
     ScriptedCluster().run(story)
+
+
+def test_a_read_ahead_that_failed_and_that_nobody_takes_is_no_error_in_the_log() -> None:
+    """asyncio logs a failed future that nobody has asked: "Future exception was never retrieved"."""
+    unasked: list[dict[str, Any]] = []
+
+    async def story(cluster: ScriptedCluster) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: unasked.append(context))
+        config = ClientConfig(batch_read_bytes=4096, batch_reads_ahead=4)
+        async with cluster.connect(config) as bk, await bk.open_ledger(await written(bk, 300, 20)) as reader:
+            read, asked = reader._source.read, 0
+
+            def failing(*args: Any, **named: Any) -> asyncio.Future[list[bytes]]:
+                nonlocal asked
+                asked += 1
+                if asked == 1:
+                    return read(*args, **named)
+                failed = asyncio.get_running_loop().create_future()
+                failed.set_exception(BookieUnavailableError("it was read ahead"))
+                return failed
+
+            reader._source.read = failing  # type: ignore[method-assign]
+            batches = reader.read_batches(0, 299)
+            await anext(batches)
+            assert asked > 1, "nothing was read ahead: this test shows nothing"
+            await batches.aclose()
+            reader._source.read = read  # type: ignore[method-assign]
+            gc.collect()
+
+    ScriptedCluster().run(story)
+    assert unasked == []
 
 
 def test_one_batch_keeps_its_limits_and_the_first_entry_comes_whatever_its_size() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.meta.stores import process_identity
 from bookkeeper.meta.stores.process_identity import ProcessIdentity, _stat, is_dead, network_file_system, this_process
 
 
@@ -31,6 +32,24 @@ def test_a_killed_process_is_dead_before_and_after_it_was_waited_for() -> None:
     assert is_dead(process, this_process())
     assert child.stdin is not None
     child.stdin.close()
+
+
+def test_a_process_that_proc_does_not_show_is_not_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mounted with ``hidepid``, /proc hides other users' processes: the owner of a lease seemed to be dead."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    process = identity(child.pid)
+    monkeypatch.setattr(process_identity, "_stat", lambda pid: None)
+    assert not is_dead(process, this_process_as_seen(process))
+    child.kill()
+    child.wait()
+    assert is_dead(process, this_process_as_seen(process)), "its number is free"
+    assert child.stdin is not None
+    child.stdin.close()
+
+
+def this_process_as_seen(by: ProcessIdentity) -> ProcessIdentity:
+    """Us, on the machine and in the namespace of another process."""
+    return replace(by, pid=0, started=0)
 
 
 def test_another_process_with_the_same_number_is_another() -> None:
