@@ -1,7 +1,7 @@
 """The client's first words on a connection: START_TLS, the handshake, who are you, who am I. Then it may be used.
 
 With TLS configured nothing but START_TLS leaves in clear, and a bookie that has no TLS, or whose certificate is not
-the right one, is not spoken to at all (X2, X4): the connection is closed at once.
+the right one, is not spoken to at all: the connection is closed at once.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class ClientSecurity:
         return names
 
     def _check_identity(self, address: Address, bookie: BookieId, names: Names) -> None:
-        """X4: the name that the configuration binds to the bookie's id."""
+        """The name that the configuration binds to the bookie's id."""
         assert self._config is not None
         if self._config.identity is None:
             return
@@ -132,7 +132,7 @@ class ClientSecurity:
             )
 
     def _refresh(self, tls: Tls, config: TlsConfig) -> None:
-        """X6: changed files are used for new connections; bad ones are not."""
+        """Changed files are used for new connections; bad ones are not."""
         now = asyncio.get_running_loop().time()
         if now - self._looked < config.reload_interval_s:
             return
@@ -161,7 +161,7 @@ class ClientSecurity:
             ) from error
 
     def _on_disabled(self, address: Address, bookie: BookieId, plugin: str) -> None:
-        """X10a: a bookie that asks nobody. Anybody can say that of himself: it proves nothing about who is there."""
+        """A bookie that asks nobody. Anybody can say that of himself: it proves nothing about who is there."""
         said = f"{address} ({bookie}) asks nobody who he is ({DISABLED}), and has not shown us who it is"
         if self._must_authenticate:
             raise SecureConnectionError(

@@ -5,7 +5,7 @@ share, and handed, as it stands, to ``on_bytes``: whole runs of frames are cut o
 frame that is not complete is kept, until the rest comes. Everything written in one turn of the loop leaves in one
 write.
 
-Memory is bounded on both sides (P12, X31): what is kept grows as bytes arrive, to one frame at most, and of all
+Memory is bounded on both sides: what is kept grows as bytes arrive, to one frame at most, and of all
 connections together to the limit of :mod:`~bookkeeper.net.receive_memory`; a peer that does not read its replies is
 told apart by ``unsent`` and by ``on_writable``.
 """
@@ -36,7 +36,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
     """Bytes of one connection. Subclasses say what they mean.
 
     Subclasses implement ``on_bytes`` and ``on_closed``; they may implement ``on_open`` and ``on_writable``.
-    Nothing here is ever called inside a call of the subclass's own: replies to what is written come later (B13).
+    Nothing here is ever called inside a call of the subclass's own: replies to what is written come later.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
             self._transport.write(data)
 
     def pause_reading(self) -> None:
-        """Take nothing from the socket until as many ``resume_reading`` calls: the peer feels it by TCP (X32)."""
+        """Take nothing from the socket until as many ``resume_reading`` calls: the peer feels it by TCP."""
         self._pauses += 1
         if self._pauses == 1 and self._transport is not None and not self.closed:
             self.reading_paused = True
@@ -200,7 +200,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
         What is written meanwhile waits and leaves encrypted; what arrives meanwhile was encrypted, and is shown to
         ``on_bytes`` when the caller has gone on. Bytes that came in clear before are no part of the conversation:
-        nobody may put words into it that look as if they had been encrypted (X2).
+        nobody may put words into it that look as if they had been encrypted.
 
         Raises:
             MalformedFrameError: there are such bytes.
@@ -320,7 +320,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     def _show(self, buffer: bytearray) -> int:
         """Show ``buffer[_start:_end]`` to ``on_bytes``; where what was not used begins. A peer that sends nonsense
-        loses its connection (F12)."""
+        loses its connection."""
         try:
             used = self.on_bytes(buffer, self._start, self._end)
         except MalformedFrameError as error:

@@ -94,6 +94,14 @@ class ReceiveMemory:
             else:
                 del self._waiting[holder.account]
 
+    def validate_state(self) -> None:
+        """What must hold between any two calls. For tests."""
+        assert self.held == sum(self._of.values()) and self.peak >= self.held, "the accounts do not add up"
+        assert all(size >= 0 for size in self._of.values()), "an account holds less than nothing"
+        assert self.short == (self.left < RECEIVE_BUFFER)
+        assert all(self._waiting.values()), "an address is kept in which nobody waits"
+        assert not self._waiting or self._beyond is not None, "they wait, and nobody's end will wake them"
+
     def _wake(self) -> None:
         while self._waiting:
             account = min(self._waiting, key=self._of.__getitem__)

@@ -1,7 +1,7 @@
 """How connections are encrypted: the settings of both sides. Files are PEM; nothing is read here.
 
 TLS is negotiated in band: a client sends START_TLS in clear, the answer comes in clear, the next byte is TLS. A client
-that is configured for it sends nothing else in clear and never goes on without it (X2).
+that is configured for it sends nothing else in clear and never goes on without it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Final
 from bookkeeper.errors import ConfigError, require
 
 RELOAD_S: Final = 300.0
-"""Seconds between two looks for changed certificates (X6)."""
+"""Seconds between two looks for changed certificates."""
 
 HANDSHAKE_S: Final = 10.0
-"""Seconds a TLS handshake may take, START_TLS included (X7)."""
+"""Seconds a TLS handshake may take, START_TLS included."""
 
 MODES: Final = ("required", "offered", "off")
 
@@ -26,7 +26,7 @@ class TlsConfig:
     """A client's side. With it every connection to a bookie is encrypted, or there is none."""
 
     ca: str
-    """File of the certificate authorities that vouch for bookies; the system's own are not trusted (X4)."""
+    """File of the certificate authorities that vouch for bookies; the system's own are not trusted."""
 
     cert: str | None = None
     """File of our certificate, followed by its chain, for bookies that ask for one."""
@@ -35,18 +35,18 @@ class TlsConfig:
     """File of its private key, without a password. Default: it is in ``cert``."""
 
     verify_host: bool = True
-    """The bookie's certificate must be for the host that was connected to (X4). Only turn it off where ``ca`` vouches
+    """The bookie's certificate must be for the host that was connected to. Only turn it off where ``ca`` vouches
     for nobody but bookies that may stand in for each other."""
 
     identity: str | None = None
     """Instead of the host: what the certificate must name as a DNS name or a URI, for instance
-    ``spiffe://example.org/bookie/{bookie_id}``; ``{bookie_id}`` stands for the bookie's id (X4)."""
+    ``spiffe://example.org/bookie/{bookie_id}``; ``{bookie_id}`` stands for the bookie's id."""
 
     reload_interval_s: float = RELOAD_S
-    """Changed files are used for new connections within this (X6)."""
+    """Changed files are used for new connections within this."""
 
     handshake_timeout_s: float = HANDSHAKE_S
-    """START_TLS, handshake and authentication take no longer than this, or the connection is given up (X7)."""
+    """START_TLS, handshake and authentication take no longer than this, or the connection is given up."""
 
     def __post_init__(self) -> None:
         require(bool(self.ca), "tls.ca names a file")
@@ -99,29 +99,28 @@ class ServerTls:
     """File of its private key, without a password, for nobody's eyes but its owner's. Default: it is in ``cert``."""
 
     client_ca: str | None = None
-    """File of the authorities that vouch for clients. With it a client without a certificate of theirs is not served
-    (X5)."""
+    """File of the authorities that vouch for clients. A client without a certificate of theirs is not served."""
 
     mode: str = "required"
-    """``required``: a connection that does not begin with START_TLS hears one error and is closed (X2). ``offered``:
+    """``required``: a connection that does not begin with START_TLS hears one error and is closed. ``offered``:
     clients that ask for it are encrypted, others are served in clear. ``off``."""
 
     allow: tuple[str, ...] = ()
     """The principals that are served: the certificate's subject alternative name (URI, mail, DNS, address), or its
-    common name where it has none. Empty: every one that ``client_ca`` vouches for (X5)."""
+    common name where it has none. Empty: every one that ``client_ca`` vouches for."""
 
     roles: tuple[str, ...] = ()
     """The roles that are served, as Apache's BookieAuthZFactory reads them: the first of ``0:ROLE,...`` in the
-    certificate's organisational unit. Empty: not looked at (X5)."""
+    certificate's organisational unit. Empty: not looked at."""
 
     reload_interval_s: float = RELOAD_S
-    """Changed files are used for new connections within this; those that stand stay (X6)."""
+    """Changed files are used for new connections within this; those that stand stay."""
 
     handshake_timeout_s: float = HANDSHAKE_S
-    """A connection that is not encrypted and authenticated by then is closed (X7, X10)."""
+    """A connection that is not encrypted and authenticated by then is closed."""
 
     handshakes_max: int = 256
-    """Handshakes in progress at a time; one more is closed (X7)."""
+    """Handshakes in progress at a time; one more is closed."""
 
     def __post_init__(self) -> None:
         require(self.mode in MODES, f"tls.mode is one of {', '.join(MODES)}, not {self.mode!r}")

@@ -1,8 +1,13 @@
-"""How much may be in progress, and who goes first (X32, X33).
+"""How much one bookie may have in progress, and who goes first.
 
-Everything accepted and not answered yet is charged in bytes. Above ``limit`` the connections that bring more are not
-read, so their senders feel it by TCP; what still comes in is refused. Fences, recovery and high priority have a
-reserve of their own: an overloaded bookie can still be recovered from (F11).
+    ROOM ──▶ more than half of the limit is in progress, or the journal is behind ──▶ CROWDED
+    CROWDED ──▶ at most a quarter is in progress, and the journal has caught up ──▶ ROOM: everybody who waits goes on
+
+Rules
+    X32  Everything accepted and not answered yet is charged in bytes. While the bookie is crowded the connections that
+         bring more are not read, so that their senders feel it by TCP; what still comes in above ``limit`` is refused.
+    X33  Fences, recovery and high priority have a reserve of their own: an overloaded bookie can still be recovered
+         from (F11).
 """
 
 from __future__ import annotations
@@ -67,6 +72,11 @@ class Admission:
         """The journal says that too much waits for it, or that it has caught up."""
         self._pressure = pressure
         self._wake()
+
+    def validate_state(self) -> None:
+        """What must hold between any two calls. For tests."""
+        assert self.in_progress >= 0, "released more than was admitted"
+        assert not self._waiting or self._pressure or self.in_progress > self.limit // 4, "there is room, and they wait"
 
     def _wake(self) -> None:
         if self._waiting and not self._pressure and self.in_progress <= self.limit // 4:

@@ -36,11 +36,11 @@ from bookkeeper.wire import Status
 log = logging.getLogger(__name__)
 
 NOT_YET_IN_PER_HOST_MAX: Final = 256
-"""Connections from one address that are not let in yet; one more is closed (X10)."""
+"""Connections from one address that are not let in yet; one more is closed."""
 
 REFUSAL_DELAY_S: Final = 0.1
 """Seconds before a failed authentication is answered, and up to as many more by chance; twice as long with every
-failure of that address, up to ``2**DOUBLINGS_MAX`` times (X11)."""
+failure of that address, up to ``2**DOUBLINGS_MAX`` times."""
 
 DOUBLINGS_MAX: Final = 5
 
@@ -100,7 +100,7 @@ class ConnectionSecurity:
             self.refresh()
 
     def refresh(self) -> None:
-        """Use changed files for new connections (X6); bad ones are not, which is logged."""
+        """Use changed files for new connections; bad ones are not, which is logged."""
         if self.tls is None:
             return
         try:
@@ -119,7 +119,7 @@ class ConnectionSecurity:
 
     def may_shake(self, host: str) -> bool:
         """May one more handshake begin, from ``host``? Where there are too many, the oldest of the address that has
-        most gives way to an address that has fewer: one that holds all of them keeps nobody else out (X7)."""
+        most gives way to an address that has fewer: one that holds all of them keeps nobody else out."""
         if len(self.shaking) < self.config.handshakes_max:
             return True
         counts = Counter(connection.host for connection in self.shaking)
@@ -128,11 +128,11 @@ class ConnectionSecurity:
             return False
         oldest = next(connection for connection in self.shaking if connection.host == busiest)
         del self.shaking[oldest]
-        oldest._turn_away("a TLS handshake that gave way to one from another address (X7)")
+        oldest._turn_away("a TLS handshake that gave way to one from another address")
         return True
 
     def penalty(self, host: str, now: float) -> float:
-        """Note a failed authentication; seconds before its answer (X11)."""
+        """Note a failed authentication; seconds before its answer."""
         count, last = self._failures.pop(host, (0, now))
         count = count + 1 if now - last < FORGOTTEN_S else 1
         while len(self._failures) >= ADDRESSES_MAX:
@@ -141,9 +141,9 @@ class ConnectionSecurity:
         return REFUSAL_DELAY_S * (1 + self.rng.random()) * (1 << min(count - 1, DOUBLINGS_MAX))
 
     def refused(self, connection: SecuredConnection, reason: str) -> None:
-        """Count a connection that was not let in, and say so, seldom (X11, X38)."""
+        """Count a connection that was not let in, and say so, seldom."""
         self.refused_total.add()
-        connection.server._complain("%s was not let in: %.200s", connection.host, reason)
+        connection.server.complaints.warning("%s was not let in: %.200s", connection.host, reason)
 
     def close(self) -> None:
         """Give up every handshake and exchange."""
@@ -170,7 +170,7 @@ class SecuredConnection(ServerConnection):
         super().__init__(server)
         self.security = security
         self.principal: str | None = None
-        """Who the client is, as far as anybody asked; for life (X15)."""
+        """Who the client is, as far as anybody asked; for life."""
         self.names: Names | None = None
         self._in = False
         self._handshake = Handshake(security.mode, asks=security.provider is not None)
@@ -189,7 +189,7 @@ class SecuredConnection(ServerConnection):
         security.not_in[self.host] += 1
         self._counted = True
         if security.not_in[self.host] > NOT_YET_IN_PER_HOST_MAX:
-            self._turn_away("too many connections from there that are not let in yet (X10)")
+            self._turn_away("too many connections from there that are not let in yet")
             return
         self._deadline = self._loop.call_later(security.config.handshake_timeout_s, self._too_late)
 
@@ -240,7 +240,7 @@ class SecuredConnection(ServerConnection):
 
     def _too_late(self) -> None:
         self._deadline = None
-        self._turn_away("the handshake or authentication takes too long (X7, X10)")
+        self._turn_away("the handshake or authentication takes too long")
 
     def _turn_away(self, reason: str) -> None:
         self._handshake.shut()
@@ -257,9 +257,9 @@ class SecuredConnection(ServerConnection):
     def _encrypt(self, reply: bytes, rest: int) -> None:
         security = self.security
         if rest:
-            self._turn_away(f"{rest} bytes in clear behind START_TLS (X2)")
+            self._turn_away(f"{rest} bytes in clear behind START_TLS")
         elif not security.may_shake(self.host):
-            self._turn_away("too many TLS handshakes at a time (X7)")
+            self._turn_away("too many TLS handshakes at a time")
         else:
             security.shaking[self] = None
             self._await(self._shake(reply))
@@ -294,7 +294,7 @@ class SecuredConnection(ServerConnection):
         self.pause_reading()
         try:
             answer = await self._answer_of(plugin, payload)
-        except Exception as error:  # whatever it is: the client is not known, and does not learn why (X11)
+        except Exception as error:  # whatever it is: the client is not known, and does not learn why
             reason = str(error) if isinstance(error, AuthenticationError) else repr(error)
             await asyncio.sleep(self.security.penalty(self.host, self._now()))
             self._refuse(refusal_of(header), f"authentication: {reason}")

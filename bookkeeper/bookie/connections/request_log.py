@@ -1,7 +1,7 @@
 """Log lines about requests that were refused, that failed, or that took long, with what their clients say of them.
 
 A v3 request may carry pairs of text (``requestContext``: what a Java client keeps in its logging context, a user or a
-job say). They are the client's words: escaped, cut, few (X38). At most one line a second of each kind; the next one
+job say). They are the client's words: escaped, cut, few. At most one line a second of each kind; the next one
 says how many there were in between.
 """
 

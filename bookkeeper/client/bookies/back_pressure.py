@@ -1,8 +1,8 @@
 """Adds that a bookie had no room for (TOO_MANY_REQUESTS): when to send them again.
 
 A bookie that refuses for want of room is alive, and to replace it would move its load to the next one, which then
-refuses, too (F11). So what it refused is sent again after a pause that grows; whether the bookie has failed is for the
-writer to say, by its progress (W15). Until the bookie has taken them the packets are held, also those of entries
+refuses, too. So what it refused is sent again after a pause that grows; whether the bookie has failed is for the
+writer to say, by its progress. Until the bookie has taken them the packets are held, also those of entries
 that others have confirmed.
 """
 

@@ -242,7 +242,7 @@ class BookiePool:
         return self._security
 
     async def _address(self, bookie: BookieId) -> Address:
-        """Where the bookie listens now; where it did when last seen, if the store does not say (F9)."""
+        """Where the bookie listens now; where it did when last seen, if the store does not say."""
         known = self._addresses.get(bookie)
         try:
             async with asyncio.timeout(self._config.connect_timeout_ms / 1000):

@@ -51,7 +51,7 @@ async def _connect_and_ask(
     except BookKeeperError as error:
         answered(error)
         return
-    except Exception as error:  # nobody expected it, and it is logged as such (P7); the asker must not wait for ever
+    except Exception as error:  # nobody expected it, and it is logged as such; the asker must not wait for ever
         answered(BookieUnavailableError(f"{bookie} was not asked: {error!r}"))
         raise
     connection.request_nowait(request, limit_s, answered)
@@ -60,7 +60,7 @@ async def _connect_and_ask(
 def failure_of(reply: Reply | BookKeeperError, what: str) -> BookKeeperError | None:
     """The error that a reply stands for; None if it is a success. ``what`` names the request and the bookie.
 
-    A success without the message that tells of what is none: it could be about anything, or nothing (Q2).
+    A success without the message that tells of what is none: it could be about anything, or nothing.
     """
     if isinstance(reply, BookKeeperError):
         return reply
@@ -74,7 +74,7 @@ def failure_of(reply: Reply | BookKeeperError, what: str) -> BookKeeperError | N
 def entry_of(
     reply: Reply | BookKeeperError, digest: DigestScheme, ledger_id: LedgerId, entry_id: int | None, what: str
 ) -> Entry:
-    """The entry in a read's reply, its digest and ids checked (L5); ``entry_id`` None: whichever.
+    """The entry in a read's reply, its digest and ids checked; ``entry_id`` None: whichever.
 
     Raises:
         BookKeeperError: what the bookie said, why it said nothing, or DigestMismatchError.

@@ -1,7 +1,7 @@
 """Who is there, and who is better left out for now.
 
-Keeps the lists of writable and read-only bookies fresh: by a watch, and on a timer, because watches are lost (Z5).
-When the metadata store is away the last lists stand. Quarantine is a preference (W13): a bookie that failed
+Keeps the lists of writable and read-only bookies fresh: by a watch, and on a timer, because watches are lost.
+When the metadata store is away the last lists stand. Quarantine is a preference: a bookie that failed
 is offered last for some time, and never withheld.
 """
 
@@ -114,7 +114,7 @@ class BookieWatcher:
             for callback in list(self._listeners.values()):
                 try:
                     callback(appeared)
-                except Exception:  # one handle's trouble must not leave all others with an old list (P7)
+                except Exception:  # one handle's trouble must not leave all others with an old list
                     _log.exception("a ledger handle could not be told of %s", ", ".join(sorted(appeared)))
 
     async def _follow(self) -> None:

@@ -1,4 +1,4 @@
-"""Watching for a bookie that failed to answer again, and asking what became of the ledger meanwhile (W10b)."""
+"""Watching for a bookie that failed to answer again, and asking what became of the ledger meanwhile."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reading runs of entries: the shell around ``EntryReader``.
 
 Runs are read in batches over a bookie's v2 channel, single entries over its main connection. Every entry's
-digest and ids are checked before the machine hears of it (L5). A run is a future; nothing here is a task.
+digest and ids are checked before the machine hears of it. A run is a future; nothing here is a task.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class EntrySource:
         ``whole``: not the payloads but the entries as bookies keep them, header and digest included. ``bytes_max``: it
         may end early, at one entry or more, once it has so many bytes: how large entries are is only guessed before.
 
-        Fails with: DataMissingError (L7), NoSuchEntryError (``unconfirmed`` only), DigestMismatchError or another
+        Fails with: DataMissingError, NoSuchEntryError (``unconfirmed`` only), DigestMismatchError or another
         BookieError when no good copy was to be had now.
         """
         run = RunRead(self, first, count, unconfirmed, whole, bytes_max=bytes_max)
@@ -121,7 +121,7 @@ class EntrySource:
         return entry_id == metadata.last_entry and metadata.is_closed
 
     def on_end(self, length: int) -> None:
-        """The last entry says how long the ledger is; say so, once, if its metadata say something else (R12)."""
+        """The last entry says how long the ledger is; say so, once, if its metadata say something else."""
         stored = self.record.metadata.length
         if length != stored and not self._length_told:
             self._length_told = True

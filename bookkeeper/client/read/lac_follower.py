@@ -1,7 +1,7 @@
 """How far a reader may read: asking for it, waiting for it, and noticing the end of the ledger.
 
 The shell around ``KnownLac``, ``LacByCoverage`` and ``LongPoll``. While the ledger is open its metadata is watched,
-and read again on a timer besides (L8): a recovery ends the ledger by metadata alone.
+and read again on a timer besides: a recovery ends the ledger by metadata alone.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class LacFollower:
         self._wake()
 
     def give_up(self, error: BookKeeperError) -> None:
-        """Metadata are not believed any more (M10): waits end with ``error``."""
+        """Metadata are not believed any more: waits end with ``error``."""
         self._gone = error
         self.stop()
 
@@ -177,7 +177,7 @@ class LacFollower:
     # -- waiting (long poll) ------------------------------------------------------------------------------
 
     async def wait_past(self, last: int, until: float | None = None) -> Entry | None:
-        """Wait until the last add confirmed exceeds ``last`` or the ledger is closed, or for one round (L9).
+        """Wait until the last add confirmed exceeds ``last`` or the ledger is closed, or for one round.
 
         A round takes ``long_poll_ms``, and ends at the loop's time ``until`` if that is earlier. A bookie may answer
         with a newer last add confirmed and no entry (striping): the round goes on to whoever waits for it with what
@@ -209,7 +209,7 @@ class LacFollower:
         return None
 
     async def _poll(self, poll: Poll, until: float | None) -> Entry | None:
-        """Ask, and wait for the answer or for news; no longer than ``until``, whatever the bookie does (L9)."""
+        """Ask, and wait for the answer or for news; no longer than ``until``, whatever the bookie does."""
         waiter: asyncio.Future[Reply | BookKeeperError | None] = asyncio.get_running_loop().create_future()
 
         def answered(reply: Reply | BookKeeperError) -> None:

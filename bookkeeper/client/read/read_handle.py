@@ -78,7 +78,7 @@ class ReadHandle:
 
     @property
     def last_add_confirmed(self) -> EntryId:
-        """How far may be read, as known here without asking; never falls (L3)."""
+        """How far may be read, as known here without asking; never falls."""
         return self._follower.known.value
 
     @property
@@ -86,7 +86,7 @@ class ReadHandle:
         """Payload bytes of a closed ledger, as its metadata say; 0 while it is open: only its writer knows.
 
         A recovery by Apache's client may have stored another entry's length: that is said in a warning, once, when the
-        last entry is read (R12).
+        last entry is read.
         """
         return self._record.metadata.length
 
@@ -102,7 +102,7 @@ class ReadHandle:
 
         Raises:
             IllegalOperationError: past ``last_add_confirmed``.
-            DataMissingError: a confirmed entry is on none of its bookies (L7).
+            DataMissingError: a confirmed entry is on none of its bookies.
             BookieError, DigestMismatchError: no good copy was to be had now.
         """
         async for start, payloads in self.read_batches(first, last):
@@ -141,7 +141,7 @@ class ReadHandle:
                 future.cancel()  # also one that has failed: asyncio then does not log that nobody asked for its error
 
     async def read_unconfirmed(self, entry_id: int) -> bytes:
-        """One entry that may lie past the last add confirmed (L4): it may be gone, or be another one, later.
+        """One entry that may lie past the last add confirmed: it may be gone, or be another one, later.
 
         Raises:
             NoSuchEntryError: its bookies do not have it.
@@ -195,7 +195,7 @@ class ReadHandle:
             )
 
     def give_up(self, error: BookKeeperError) -> None:
-        """The client believes its metadata no more (M10): nothing more is read. For the client."""
+        """The client believes its metadata no more: nothing more is read. For the client."""
         self._ended = error
         self._follower.give_up(error)
 
@@ -266,7 +266,7 @@ class ReadHandle:
     async def tail(self, first: int = 0) -> AsyncIterator[LedgerEntry]:
         """Entries from ``first`` on, as they are confirmed; ends when the ledger is closed and read to its end.
 
-        Goes on by itself when bookies are replaced, or when the metadata store was away (L8).
+        Goes on by itself when bookies are replaced, or when the metadata store was away.
 
         Raises: as read; NoSuchLedgerError when the ledger is deleted.
         """

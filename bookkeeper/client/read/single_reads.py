@@ -165,7 +165,7 @@ class _PendingReads:
         self.asked_at = asked_at
 
     def found(self, buffer: Buffer, replies: ReadReplies, picked: list[int], entry_ids: list[int]) -> None:
-        """Payloads whose digest and ids are right (L5) go to those who wait."""
+        """Payloads whose digest and ids are right go to those who wait."""
         source, digest = self._source, self._source.digest
         payloads, lac = codec.unseal_replies(
             buffer, replies, picked, source.record.ledger_id, entry_ids, digest.digest_type, digest.mac_key

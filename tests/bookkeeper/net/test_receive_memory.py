@@ -110,6 +110,7 @@ async def test_unfinished_frames_together_stay_within_the_limit_and_all_are_fini
         assert sum(len(socket.peer._kept) for socket in sockets) <= memory.peak + 20 * FREE
     assert [socket.peer.sizes for socket in sockets] == [[FRAME]] * 20
     assert (memory.held, memory.crowded) == (0, False)
+    memory.validate_state()
     assert memory.peak <= 3 * FRAME, "one of them goes beyond the limit, so that all come to an end"
 
 
@@ -120,6 +121,7 @@ async def test_frames_of_ordinary_size_pass_while_large_ones_wait() -> None:
     await arrive(sockets[:9], frame()[: FRAME - 1])
     assert memory.crowded
     assert memory.left <= 0
+    memory.validate_state()
     sizes = [100 + i % 1000 for i in range(500)]
     await arrive(sockets[9:], b"".join(map(frame, sizes)))
     assert sockets[9].peer.sizes == sizes
@@ -169,8 +171,10 @@ def test_one_at_a_time_gets_room_beyond_the_limit() -> None:
     memory.charge(first, 8, rest=8)
     memory.wait(second, 5)
     memory.wait(third, 5)
+    memory.validate_state()
     assert (second.got, third.got, memory.held) == (5, 0, 13)
     memory.charge(second, -5, rest=0)
+    memory.validate_state()
     assert (third.got, memory.held) == (5, 13)
     memory.forget(third)
     memory.charge(third, -5, rest=0)

@@ -34,13 +34,16 @@ def test_who_waits_is_resumed_once_when_there_is_room() -> None:
     assert not admission.wait("a", lambda: resumed.append("again"))
     admission.wait("b", lambda: resumed.append("b"))
     admission.forget("b")
+    admission.validate_state()
     admission.release(20)
+    admission.validate_state()
     assert resumed == []
     admission.set_pressure(True)
     admission.release(40)
     assert resumed == []
     admission.set_pressure(False)
     assert resumed == ["a"]
+    admission.validate_state()
     assert not admission.crowded
 
 

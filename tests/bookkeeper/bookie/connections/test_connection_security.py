@@ -22,7 +22,7 @@ from bookkeeper.bookie.connections.connection_security import (
     ConnectionSecurity,
     SecuredConnection,
 )
-from bookkeeper.bookie.connections.server import UNSENT_HIGH
+from bookkeeper.bookie.connections.flow_control import UNSENT_HIGH
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.errors import BookieError, ConfigError, SecureConnectionError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
@@ -131,12 +131,12 @@ def test_a_peer_that_does_not_read_is_felt_through_tls_too(tmp_path: Path, loop:
             (theirs,) = server._connections.connections  # type: ignore[union-attr]
             connection.pause_reading()
             replies = [asyncio.ensure_future(read_back(connection, 0, 30)) for _ in range(60)]
-            while theirs.stalled_since is None:  # noqa: ASYNC110  # nothing tells
+            while theirs.flow.stalled_since is None:  # noqa: ASYNC110  # nothing tells
                 await asyncio.sleep(0.001)
             assert theirs.unsent < 3 * UNSENT_HIGH
             connection.resume_reading()
             assert all(entry.endswith(large) for entry in await asyncio.gather(*replies))
-            assert theirs.stalled_since is None
+            assert theirs.flow.stalled_since is None
             connection.close()
 
     run(main, loop)
@@ -158,7 +158,7 @@ def test_a_bookie_that_has_stopped_has_no_connection_left_not_even_to_one_that_d
             (theirs,) = server._connections.connections  # type: ignore[union-attr]
             connection.pause_reading()
             replies = [asyncio.ensure_future(read_back(connection, 0, 30)) for _ in range(60)]
-            while theirs.stalled_since is None:  # noqa: ASYNC110  # nothing tells
+            while theirs.flow.stalled_since is None:  # noqa: ASYNC110  # nothing tells
                 await asyncio.sleep(0.001)
             await server.stop()
             assert theirs.closed

@@ -1,0 +1,58 @@
+"""What a request is charged with while it is in progress, who is served from the reserve, and what is answered instead
+of a reply that is too large."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bookkeeper import wire
+from bookkeeper.wire import Status
+
+READ_CHARGE: Final = 16 * 1024
+"""Bytes a single read is charged with while it is in progress: its reply's size is not known before."""
+
+BATCH_CHARGE_MAX: Final = 1024 * 1024
+"""The most that a batch read is charged with."""
+
+
+def goes_first(header: wire.RequestHeader, request: wire.Request) -> bool:
+    """Served from the reserve: fences, recovery, high priority, and a force, which lets go of what its writer keeps."""
+    if header.priority > 0:
+        return True
+    match request:
+        case wire.ForceLedger():
+            return True
+        case wire.ReadEntry() | wire.BatchRead():
+            return request.fence
+        case wire.AddEntry():
+            return request.recovery
+        case _:
+            return False
+
+
+def reply_charge(request: wire.Request) -> int:
+    """Bytes that the reply to ``request`` may take; 0 for a long poll, which may wait for ever."""
+    match request:
+        case wire.ReadEntry():
+            return 0 if request.long_poll else READ_CHARGE
+        case wire.BatchRead():
+            return max(READ_CHARGE, min(request.size_max, BATCH_CHARGE_MAX))
+        case wire.ReadLac() | wire.ListEntries():
+            return READ_CHARGE
+        case _:
+            return 0
+
+
+def too_large(reply: wire.Reply) -> wire.Reply:
+    """What is answered when the answer does not fit into a frame."""
+    match reply:
+        case wire.ReadReply():
+            return wire.ReadReply(Status.IO_ERROR, reply.ledger_id, reply.entry_id)
+        case wire.BatchReply():
+            return wire.BatchReply(Status.IO_ERROR, reply.ledger_id, reply.entry_id, reply.request_id)
+        case wire.LacReply():
+            if reply.lac_body is not None:
+                return wire.LacReply(Status.OK, reply.ledger_id, reply.lac_body)
+            return wire.LacReply(Status.IO_ERROR, reply.ledger_id)
+        case _:
+            return reply

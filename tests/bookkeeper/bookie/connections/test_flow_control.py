@@ -1,0 +1,189 @@
+"""When a connection is not read: every transition of the drawing, and any order of them."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from bookkeeper.bookie.connections.flow_control import (
+    TYPICAL_REPLY,
+    TYPICAL_REPLY_MIN,
+    UNSENT_HIGH,
+    AdmissionFlow,
+    FlowControl,
+    ReplyFlow,
+    Slowness,
+)
+
+
+@pytest.mark.rule("X32")
+def test_requests_are_taken_while_little_is_owed() -> None:
+    flow = FlowControl()
+    assert not flow.owes_too_much(UNSENT_HIGH)
+    flow.on_request_waits()
+    assert not flow.owes_too_much(UNSENT_HIGH - TYPICAL_REPLY)
+    assert not flow.held
+    flow.validate_state()
+
+
+@pytest.mark.rule("X32")
+def test_too_many_that_wait_for_the_disk_hold_the_connection_until_few_enough_are_left() -> None:
+    flow = FlowControl()
+    count = UNSENT_HIGH // TYPICAL_REPLY + 1
+    for _ in range(count):
+        flow.on_request_waits()
+    assert flow.owes_too_much(0)
+    assert (flow.replies, flow.held) == (ReplyFlow.AWAITING_ANSWERS, True)
+    assert not flow.on_flushed(), "the next turn of the loop changes nothing"
+    assert not flow.on_answered(TYPICAL_REPLY, TYPICAL_REPLY), "as many bytes are unsent now"
+    assert flow.on_answered(TYPICAL_REPLY, 0), "they are sent"
+    assert (flow.replies, flow.waiting, flow.held) == (ReplyFlow.FLOWING, count - 2, False)
+    flow.validate_state()
+
+
+@pytest.mark.rule("X32")
+def test_the_last_answer_lets_the_connection_go_whatever_is_unsent() -> None:
+    flow = FlowControl()
+    flow.on_request_waits()
+    assert flow.owes_too_much(UNSENT_HIGH)
+    assert flow.on_answered(10, 2 * UNSENT_HIGH), "the client holds it from now on, if it does not take them"
+    flow.validate_state()
+
+
+@pytest.mark.rule("X32")
+def test_replies_that_only_have_to_leave_hold_it_for_a_turn_of_the_loop() -> None:
+    flow = FlowControl()
+    assert flow.owes_too_much(UNSENT_HIGH + 1)
+    assert flow.replies is ReplyFlow.AWAITING_FLUSH
+    assert flow.on_flushed()
+    assert not flow.on_flushed()
+    assert not flow.held
+    flow.validate_state()
+
+
+def test_the_assumed_size_of_a_reply_follows_larger_ones_at_once_and_smaller_ones_slowly() -> None:
+    flow = FlowControl()
+    flow.on_answered_at_once(1_000_000)
+    assert flow.typical == 1_000_000
+    flow.on_answered_at_once(10)
+    assert flow.typical == 875_000
+    for _ in range(100):
+        flow.on_answered_at_once(10)
+    assert flow.typical == TYPICAL_REPLY_MIN
+
+
+@pytest.mark.rule("X32", "X33")
+def test_only_a_chunk_with_requests_that_have_no_reserve_waits_for_room() -> None:
+    flow = FlowControl()
+    assert not flow.on_chunk_end(crowded=True), "fences and recovery are always read"
+    flow.on_charged()
+    assert not flow.on_chunk_end(crowded=False)
+    assert flow.admission is AdmissionFlow.IDLE
+    assert not flow.on_chunk_end(crowded=True), "that chunk is over"
+    flow.on_charged()
+    flow.on_charged()
+    assert flow.on_chunk_end(crowded=True)
+    assert (flow.admission, flow.held) == (AdmissionFlow.QUEUED, True)
+    assert flow.on_room()
+    assert not flow.on_room()
+    assert not flow.held
+    flow.validate_state()
+
+
+@pytest.mark.rule("X32", "X34")
+def test_a_client_that_takes_no_replies_is_held_and_too_slow_after_a_while() -> None:
+    flow = FlowControl()
+    assert flow.on_stalled(10.0)
+    assert not flow.on_stalled(11.0), "it is held for it once, since the first time"
+    assert flow.slowness(10.0, 10.0) is None
+    assert flow.slowness(10.5, 10.5) is Slowness.REPLIES
+    assert flow.on_taking()
+    assert not flow.on_taking()
+    assert flow.slowness(99.0, 99.0) is None
+    flow.validate_state()
+
+
+@pytest.mark.rule("X34")
+def test_the_time_for_the_rest_of_a_frame_begins_anew_with_what_is_used_and_ends_when_nothing_is_read() -> None:
+    flow = FlowControl()
+    flow.on_partial(10.0, progress=False)
+    flow.on_partial(11.0, progress=False)
+    assert flow.slowness(10.5, 0.0) is Slowness.FRAME, "more bytes of one frame are no progress"
+    flow.on_partial(12.0, progress=True)
+    assert flow.slowness(10.5, 0.0) is None
+    flow.on_whole()
+    assert flow.slowness(99.0, 0.0) is None
+    assert flow.owes_too_much(UNSENT_HIGH + 1)
+    flow.on_partial(13.0, progress=True)
+    assert flow.slowness(99.0, 0.0) is None, "it is not read"
+    flow.validate_state()
+
+
+def test_each_part_holds_by_itself() -> None:
+    flow = FlowControl()
+    flow.on_charged()
+    assert flow.owes_too_much(UNSENT_HIGH + 1)
+    assert flow.on_stalled(1.0)
+    assert flow.on_chunk_end(crowded=True)
+    for release in (flow.on_taking, flow.on_room, flow.on_flushed):
+        assert flow.held
+        assert release()
+        flow.validate_state()
+    assert not flow.held
+    assert repr(flow) == "<flowing, idle, taking, 0 waiting>"
+
+
+@pytest.mark.rule("X32")
+@pytest.mark.parametrize("seed", range(20))
+def test_in_any_order_pauses_and_resumes_pair_and_what_holds_ends(seed: int) -> None:
+    """A shell that pauses and resumes by count, as a connection does."""
+    rng, flow = Random(seed), FlowControl()
+    pauses, now, unsent = 0, 0.0, 0
+
+    def paused(step: bool) -> None:
+        nonlocal pauses
+        if step:
+            pauses += 1
+            flow.on_whole()
+
+    def resumed(step: bool) -> None:
+        nonlocal pauses
+        pauses -= step
+
+    for _ in range(500):
+        now += rng.random()
+        unsent = rng.randrange(UNSENT_HIGH * 2)
+        if not pauses:  # a chunk
+            for _ in range(rng.randrange(40)):
+                too_much = flow.owes_too_much(unsent)
+                paused(too_much)
+                if too_much:
+                    break
+                if rng.random() < 0.7:
+                    flow.on_charged()
+                flow.on_request_waits()
+            if rng.random() < 0.5:
+                flow.on_partial(now, progress=rng.random() < 0.5)
+            else:
+                flow.on_whole()
+            paused(flow.on_chunk_end(crowded=rng.random() < 0.3))
+        match rng.randrange(5):
+            case 0 if flow.waiting:
+                resumed(flow.on_answered(rng.randrange(100_000), unsent))
+            case 1:
+                paused(flow.on_stalled(now))
+            case 2:
+                resumed(flow.on_taking())
+            case 3:
+                resumed(flow.on_room())
+            case _:
+                resumed(flow.on_flushed())
+        flow.validate_state()
+        assert flow.held == (pauses > 0)
+        assert 0 <= pauses <= 3
+    while flow.waiting:
+        resumed(flow.on_answered(10, 0))
+    for release in (flow.on_taking, flow.on_room, flow.on_flushed):
+        resumed(release())
+    assert (pauses, flow.held) == (0, False)

@@ -1,0 +1,17 @@
+"""What connections count."""
+
+from __future__ import annotations
+
+from bookkeeper.bookie.connections.server_metrics import ServerMetrics
+from bookkeeper.metrics import Metrics
+from bookkeeper.wire import Operation, Status
+
+
+def test_requests_are_counted_by_operation_and_outcome() -> None:
+    metrics = Metrics()
+    counts = ServerMetrics(metrics)
+    counts.request(Operation.READ, Status.NO_ENTRY)
+    counts.reads_found(5)
+    counts.request(Operation.READ, Status.OK)
+    assert metrics.counter("requests_total", "", op="read", status="OK").value == 6
+    assert metrics.counter("requests_total", "", op="read", status="NO_ENTRY").value == 1
