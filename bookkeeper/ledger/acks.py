@@ -100,8 +100,8 @@ class Acks:
 
         Raises: InvariantError.
         """
-        check(self._held_from(self.mark) == self.mark, "W1", f"the mark stands on an id that is not held: {self!r}")
+        check(self._held_from(self.mark) == self.mark, "W1", self)
         low = self.mark
         for first, end in self._ahead:
-            check(low < first < end, "W1", f"runs are not sorted, or touch: {self!r}")
+            check(low < first < end, "W1", self)
             low = end

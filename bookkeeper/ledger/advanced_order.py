@@ -126,8 +126,8 @@ class AdvancedOrder:
 
         Raises: InvariantError.
         """
-        check(self.held_bytes == sum(self._held.values()), "W12", f"{self.held_bytes} bytes held, {self!r}")
+        check(self.held_bytes == sum(self._held.values()), "W12", (self.held_bytes, self))
         lowest = min(self._held.keys() | self._waiting.keys(), default=self.lowest_missing)
-        check(self.lowest_missing <= lowest, "W2", f"entry {lowest} was taken and is still here: {self!r}")
-        check(not self._held.keys() & self._waiting.keys(), "W2", f"an id is held and waits for room: {self!r}")
-        check(self._waiting.keys() <= set(self._line), "W12", f"an id waits and is not in line: {self!r}")
+        check(self.lowest_missing <= lowest, "W2", (lowest, self))
+        check(not self._held.keys() & self._waiting.keys(), "W2", self)
+        check(self._waiting.keys() <= set(self._line), "W12", self)

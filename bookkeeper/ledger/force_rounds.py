@@ -144,10 +144,10 @@ class ForceRounds:
         Raises: InvariantError.
         """
         current = self._round
-        check(self.active == (current is not None), "W11", f"active: {self.active}, {current}")
-        check(self.forced <= acknowledged, "W11", f"{self.forced} is forced, {acknowledged} is acknowledged")
+        check(self.active == (current is not None), "W11", (self.active, current))
+        check(self.forced <= acknowledged, "W11", (self.forced, acknowledged))
         if current is None:
             check(self._again_by is None, "W11", "somebody waits for the round after none")
             return
-        check(current.done <= current.asked, "W11", f"bookies answered that were not asked: {current}")
-        check(self.forced < current.target <= acknowledged, "W11", f"{current}, forced {self.forced}")
+        check(current.done <= current.asked, "W11", current)
+        check(self.forced < current.target <= acknowledged, "W11", (current, self.forced))

@@ -84,6 +84,6 @@ class SlowBookies:
 
         Raises: InvariantError.
         """
-        check(list(self._ends) == sorted(self._ends), "W15", f"the ends of steps fall: {self._ends}")
+        check(list(self._ends) == sorted(self._ends), "W15", self._ends)
         steps, rest = divmod(self.next_step, self._step)
-        check(rest == 0 and len(self._ends) == min(steps - 1, _STEPS), "W15", f"{len(self._ends)} ends, step {steps}")
+        check(rest == 0 and len(self._ends) == min(steps - 1, _STEPS), "W15", (len(self._ends), steps))

@@ -631,13 +631,13 @@ class LedgerWriter:
         self._ensemble.validate_state()
         self._forcing.validate_state(self.last_acknowledged)
         is_open = self.state is WriterState.OPEN
-        check(is_open == (self.error is None), "W6", f"{self!r}: {self.error!r}")
+        check(is_open == (self.error is None), "W6", (self, self.error))
         in_order = NO_ENTRY <= self.last_add_confirmed <= self.last_acknowledged < self.next_entry
-        check(in_order, "W3", f"last acknowledged {self.last_acknowledged}: {self!r}")
+        check(in_order, "W3", (self.last_acknowledged, self))
         visible = self._sync.visible(self.last_acknowledged, self._forcing.forced)
-        check(self.last_add_confirmed == visible, "W11", f"{visible} is visible: {self!r}")
+        check(self.last_add_confirmed == visible, "W11", (visible, self))
         closes_by_force = self.state is WriterState.CLOSING and self._forcing.active
-        check(closes_by_force or not self._closes_when_forced, "W11", f"a close waits for no force: {self!r}")
+        check(closes_by_force or not self._closes_when_forced, "W11", self)
         self._validate_pending()
         if is_open:
             self._validate_confirms()
@@ -645,24 +645,24 @@ class LedgerWriter:
     def _validate_pending(self) -> None:
         end = self.last_acknowledged + 1
         for run in self._pending:
-            check(run.first == end < run.end, "W2", f"pending {run.first}..{run.end - 1} follows {end - 1}: {self!r}")
+            check(run.first == end < run.end, "W2", (run.first, run.end - 1, end - 1, self))
             sizes = (len(run.sizes), sum(run.sizes))
-            check(sizes == (run.end - run.first, run.bytes), "W12", f"sizes of {run.first}..{run.end - 1}: {sizes}")
+            check(sizes == (run.end - run.first, run.bytes), "W12", (run.first, run.end - 1, sizes))
             end = run.end
-        check(end == self.next_entry or self.state is not WriterState.OPEN, "W2", f"pending ends at {end}: {self!r}")
+        check(end == self.next_entry or self.state is not WriterState.OPEN, "W2", (end, self))
         pending = sum(run.bytes for run in self._pending)
-        check(self.pending_bytes == pending, "W12", f"{self.pending_bytes} bytes pending, of {pending}")
+        check(self.pending_bytes == pending, "W12", (self.pending_bytes, pending))
 
     def _validate_confirms(self) -> None:
         members = self._ensemble.members
         bookies = tuple(member.bookie for member in members)
-        check(self.metadata.last_fragment.ensemble == bookies, "W1", f"{self.metadata.last_fragment}: {self!r}")
+        check(self.metadata.last_fragment.ensemble == bookies, "W1", (self.metadata.last_fragment, self))
         for member in members:
             limit = self.spec.next_held(member.position, self.next_entry)
-            check(member.acks.mark <= limit, "W1", f"{member.bookie} acknowledged what was never sent: {self!r}")
-            check(self.is_changing or not member.returned, "W10b", f"{member.bookie} waits for no change: {self!r}")
+            check(member.acks.mark <= limit, "W1", (member.bookie, self))
+            check(self.is_changing or not member.returned, "W10b", (member.bookie, self))
         held = self.is_changing or self._acknowledged_end() == self.last_acknowledged + 1
-        check(held, "W4", f"an entry has its ack quorum, no change is in flight, and it waits: {self!r}")
+        check(held, "W4", self)
         if self._pending:
             deadline = self._pending[0].deadline
-            check(self._wake_at is not None and self._wake_at <= deadline, "V1", f"no timer for {deadline}: {self!r}")
+            check(self._wake_at is not None and self._wake_at <= deadline, "V1", (deadline, self))

@@ -316,13 +316,13 @@ class WriterEnsemble:
         check([m.position for m in members] == list(range(self.spec.ensemble_size)), "W4", "positions")
         check(self.by_bookie == {m.bookie: m for m in members}, "W4", "members by name are not the members")
         for member in members:
-            check(not (member.live and member.returned), "W10b", f"{member.bookie} is live and waits to be readmitted")
-            check(member.live or member.failure is not None, "W10b", f"{member.bookie} failed without a reason")
-            check(member.live or member.suspected_at is None, "W15", f"{member.bookie} failed and is suspected")
+            check(not (member.live and member.returned), "W10b", member.bookie)
+            check(member.live or member.failure is not None, "W10b", member.bookie)
+            check(member.live or member.suspected_at is None, "W15", member.bookie)
             member.acks.validate_state()
         if self.changing is not None:
-            check(set(self.changing) <= set(self.failed_bookies), "W4", f"{self.changing} are replaced, {self!r}")
+            check(set(self.changing) <= set(self.failed_bookies), "W4", (self.changing, self))
             check(self.retry_at is None, "W4", "a change is in flight and another one is due")
         check(self._sync.waits_for_trailing or not self.holds_up_callers, "W11", "callers wait without deferred sync")
         if self._sync.waits_for_trailing:
-            check(self._attempts == 0 and not self.failed_bookies, "W11", f"the ensemble changes: {self!r}")
+            check(self._attempts == 0 and not self.failed_bookies, "W11", self)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import bookkeeper.bookie.identity.completion as completion
 import bookkeeper.client.ledgers.ledger_recovery as recover_shell
-import bookkeeper.ledger.recovery as recovery_machine
+import bookkeeper.ledger.recovery_reading as recovery_reading
 import bookkeeper.meta.records.ledgers as ledgers
 import bookkeeper.storage.checkpoint.checkpoint as checkpoint
 import bookkeeper.storage.durable_file as durable
@@ -40,7 +40,10 @@ from bookkeeper.ledger import LedgerMetadata, LedgerState, classify
 from bookkeeper.ledger.answer import Answer
 from bookkeeper.ledger.metadata import Fragment, with_ensemble
 from bookkeeper.ledger.recovery import FindStandIns, LedgerRecovery, WriteBack
+from bookkeeper.ledger.recovery_fencing import FencePhase
 from bookkeeper.ledger.recovery_parts import EntryRead
+from bookkeeper.ledger.recovery_reading import ReadPhase
+from bookkeeper.ledger.recovery_writing import WritePhase
 from bookkeeper.ledger.writer import ChangeEnsemble, LedgerWriter
 from bookkeeper.ledger.writer_ensemble import WriterEnsemble
 from bookkeeper.meta.records.deleted_ids import DeletedIds
@@ -122,7 +125,7 @@ def _unfenced_reads(patch: Patch) -> None:
     def unfenced(entry_id: int, write_set: tuple[BookieId, ...], fence: bool) -> EntryRead:
         return EntryRead(entry_id, write_set, False)
 
-    patch(recovery_machine, "EntryRead", unfenced)
+    patch(recovery_reading, "EntryRead", unfenced)
 
 
 @_bug("negative-before-durable", "R3 B2", 1000)
@@ -143,14 +146,13 @@ def _negative_before_durable(patch: Patch) -> None:
 @_bug("recovery-from-minus-one", "R4", 100)
 def _recovery_from_minus_one(patch: Patch) -> None:
     """Recovery starts at -1, not at the first id of the last fragment."""
-    on_begun = LedgerRecovery.on_begun
+    begin = FencePhase.begin
 
-    def begun(self: LedgerRecovery, metadata: LedgerMetadata, now: float) -> Any:
-        effects = on_begun(self, metadata, now)
+    def begun(self: FencePhase) -> Any:
         self.lac = NO_ENTRY
-        return effects
+        return begin(self)
 
-    patch(LedgerRecovery, "on_begun", begun)
+    patch(FencePhase, "begin", begun)
 
 
 @_bug("reads-follow-new-ensemble", "R5", 300)
@@ -159,11 +161,11 @@ def _reads_follow_new_ensemble(patch: Patch) -> None:
     on_stand_ins = LedgerRecovery.on_stand_ins
 
     def followed(self: LedgerRecovery, stand_ins: Any, now: float) -> Any:
-        if self.metadata is not None and stand_ins:
-            last = self.metadata.last_fragment
+        if (reading := self._reading) is not None and stand_ins:
+            last = reading.metadata.last_fragment
             ensemble = [stand_ins.get(bookie, bookie) for bookie in last.ensemble]
-            fragments = with_ensemble(self.metadata.fragments, last.first_entry, ensemble)
-            self.metadata = replace(self.metadata, fragments=fragments)
+            fragments = with_ensemble(reading.metadata.fragments, last.first_entry, ensemble)
+            reading.metadata = replace(reading.metadata, fragments=fragments)
         return on_stand_ins(self, stand_ins, now)
 
     patch(LedgerRecovery, "on_stand_ins", followed)
@@ -182,16 +184,16 @@ def _timeout_is_negative(patch: Patch) -> None:
 @_bug("lac-not-frozen", "R8", 1000)
 def _lac_not_frozen(patch: Patch) -> None:
     """What recovery writes back carries its own progress as last add confirmed."""
-    send = LedgerRecovery._send
+    send = WritePhase._send
 
-    def thawed(self: LedgerRecovery, writing: Any, bookies: Any, effects: list[Any]) -> None:
+    def thawed(self: WritePhase, writing: Any, bookies: Any, effects: list[Any]) -> None:
         before = len(effects)
         send(self, writing, bookies, effects)
         for at in range(before, len(effects)):
             assert isinstance(effects[at], WriteBack)
             effects[at] = replace(effects[at], lac=EntryId(writing.entry_id - 1))
 
-    patch(LedgerRecovery, "_send", thawed)
+    patch(WritePhase, "_send", thawed)
 
 
 @_bug("ensemble-committed-early", "R9", 500)
@@ -209,7 +211,7 @@ def _ensemble_committed_early(patch: Patch) -> None:
         async def commit() -> None:
             begun = self._begun
             ensemble = [stand_ins.get(bookie, bookie) for bookie in wanted.ensemble]
-            fragments = with_ensemble(begun.value.fragments, self._machine._written + 1, ensemble)
+            fragments = with_ensemble(begun.value.fragments, self._machine._writing.written + 1, ensemble)
             with contextlib.suppress(BookKeeperError):
                 await self._record.write(replace(begun.value, fragments=fragments), begun)
                 self._begun = self._record.versioned
@@ -223,31 +225,27 @@ def _ensemble_committed_early(patch: Patch) -> None:
 @_bug("length-of-nothing", "R12", 200)
 def _length_of_nothing(patch: Patch) -> None:
     """The length comes from an empty reply when nothing is written back."""
-    begin_reading = LedgerRecovery._begin_reading
+    begin = ReadPhase.begin
 
-    def begun(self: LedgerRecovery, now: float) -> Any:
-        effects = begin_reading(self, now)
-        if self._length is None:
-            self._length = 0
+    def begun(self: ReadPhase, now: float) -> Any:
+        effects = begin(self, now)
+        if self.lac_length is None:
+            self.lac_length = 0
             self._readings.pop(self.lac, None)
         return effects
 
-    patch(LedgerRecovery, "_begin_reading", begun)
+    patch(ReadPhase, "begin", begun)
 
 
 @_bug("too-few-fenced", "R2 Q3", 100)
 def _too_few_fenced(patch: Patch) -> None:
     """Recovery goes on when an ack quorum is fenced, covered or not."""
-    on_fence_answer = LedgerRecovery.on_fence_answer
+    is_covered: property = vars(FencePhase)["is_covered"]
 
-    def answered(self: LedgerRecovery, bookie: BookieId, answer: Answer, *args: Any, **named: Any) -> Any:
-        effects = on_fence_answer(self, bookie, answer, *args, **named)
-        fencing = self.state is recovery_machine.RecoveryState.FENCING
-        if fencing and self.spec.write_quorum > 1 and self._fenced:
-            return effects + self._begin_reading(args[1])
-        return effects
+    def covered(self: FencePhase) -> Any:
+        return bool(self._fenced) if self.spec.write_quorum > 1 else is_covered.__get__(self)
 
-    patch(LedgerRecovery, "on_fence_answer", answered)
+    patch(FencePhase, "is_covered", property(covered))
 
 
 # -- writing ----------------------------------------------------------------------------------------------

@@ -14,11 +14,12 @@ from typing import Any, Final
 import pytest
 
 from bookkeeper.ledger.advanced_order import AdvancedOrder
+from bookkeeper.ledger.recovery import LedgerRecovery
 from bookkeeper.ledger.slow_bookies import SlowBookies
 from bookkeeper.ledger.writer import LedgerWriter
 from bookkeeper.ledger.writer_ensemble import WriterEnsemble
 
-MACHINES: Final[tuple[type[Any], ...]] = (AdvancedOrder, LedgerWriter, SlowBookies, WriterEnsemble)
+MACHINES: Final[tuple[type[Any], ...]] = (AdvancedOrder, LedgerRecovery, LedgerWriter, SlowBookies, WriterEnsemble)
 """The parts that they are made of are validated with them."""
 
 

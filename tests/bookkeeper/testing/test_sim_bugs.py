@@ -6,12 +6,15 @@ import pytest
 
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.ledger.recovery import LedgerRecovery
+from bookkeeper.ledger.recovery_fencing import FencePhase
+from bookkeeper.ledger.recovery_reading import ReadPhase
+from bookkeeper.ledger.recovery_writing import WritePhase
 from bookkeeper.ledger.writer import LedgerWriter
 from bookkeeper.ledger.writer_ensemble import WriterEnsemble
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.sim_bugs import BUGS, planted
 
-WATCHED = (Bookie, Engine, LedgerRecovery, LedgerWriter, WriterEnsemble)
+WATCHED = (Bookie, Engine, FencePhase, LedgerRecovery, LedgerWriter, ReadPhase, WriterEnsemble, WritePhase)
 
 
 @pytest.mark.parametrize("name", list(BUGS))
