@@ -56,13 +56,14 @@ def copy(
     anew.
     """
     from spark_wal.checkpoint_copy.copier import CheckpointCopier, CopyRefusedError
-    from spark_wal.checkpoint_copy.stores import CheckpointStoreError, open_place
+    from spark_wal.checkpoint_copy.open_store import open_store
+    from spark_wal.checkpoint_copy.stores import CheckpointStoreError
     from spark_wal.spark_access import GatewayAccess
 
     try:
         token = None if token_file is None else read_secret(token_file)
         access = GatewayAccess(ca=ca, certificate=cert, key=key, token=token)
-        with closing(open_place(source, access)) as old, closing(open_place(target, access)) as new:
+        with closing(open_store(source, access)) as old, closing(open_store(target, access)) as new:
             copier = CheckpointCopier(old, new, resume=resume, keep_addresses=keep_addresses)
             copier.prepare()
             with _bar(copier.size) as progress:

@@ -4,7 +4,8 @@ HdfsCLI and Hadoop's own shell are served too.
 Rooms, each below the next, which imports it
     files         the tree: paths, inodes, records of changes, and ``namespace``, the machine that applies them
     contents      bytes: on their way in (``uploads``), and where large ones live (``blob_store``, ``ledger_blobs``)
-    ownership     who answers: ``gateway`` applies, journals, and answers when it is durable; lease, replay, snapshots
+    ownership     who answers: ``gateway`` applies, journals, and answers when it is durable; lease, replay, snapshots;
+                  operations on files (``file_system``), and a feed of changes (``events``)
     access        who may ask: certificates, tokens, access tokens, and files that change
     http          WebHDFS's parameters, operations and JSON shapes; the HTTP shell; checksums, metrics
     service       one gateway, from its options to its end

@@ -15,8 +15,9 @@ from bookkeeper.seams import Seams
 from spark_wal.webhdfs.access.access_control import AccessConfig, AccessControl, is_loopback
 from spark_wal.webhdfs.contents.upload_log import UploadLog
 from spark_wal.webhdfs.http.http_server import HttpServer
-from spark_wal.webhdfs.ownership.backing import DEFAULT_NAMESPACE, Backing, open_backing
+from spark_wal.webhdfs.ownership.backing import DEFAULT_NAMESPACE, Backing
 from spark_wal.webhdfs.ownership.gateway import Gateway, GatewayConfig, GatewayRole
+from spark_wal.webhdfs.ownership.open_backing import open_backing
 
 DEFAULT_LISTEN: Final = Address("127.0.0.1", 9870)
 """Hadoop's port for WebHDFS, on this machine only: nobody is asked who they are (X1)."""

@@ -1,1 +1,1 @@
-"""Who may ask: the listener's rules, authentication by token or certificate, the OAuth2 token endpoint."""
+"""Who may ask: the listener's rules and authentication by token or certificate."""

@@ -1,1 +1,1 @@
-"""The file system: a tree that is a state machine, its records and its snapshot, and its operations."""
+"""The file system: a tree that is a state machine, its records and its snapshot. Pure."""

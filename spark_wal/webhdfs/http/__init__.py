@@ -1,1 +1,2 @@
-"""WebHDFS over HTTP: the library's server, the operations, their parameters and replies."""
+"""WebHDFS over HTTP: the library's server, the operations, their parameters and replies; the OAuth2
+token endpoint."""

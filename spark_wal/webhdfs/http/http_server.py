@@ -38,18 +38,17 @@ from bookkeeper.metrics import Metrics
 from bookkeeper.rate_limited_log import RateLimitedLogger, one_line
 from bookkeeper.seams import Clock
 from journal_manager import JournalError
-from spark_wal.webhdfs.access import oauth2
 from spark_wal.webhdfs.access.access_control import AccessControl
 from spark_wal.webhdfs.access.authentication import RequestCredentials, UnauthenticatedError
 from spark_wal.webhdfs.contents.upload_log import UploadLog
 from spark_wal.webhdfs.errors import PlainIOError, WebHdfsError
-from spark_wal.webhdfs.files.file_system import FileContents
 from spark_wal.webhdfs.files.paths import PREFIX, BadTargetError, decode_path
-from spark_wal.webhdfs.http import operations
+from spark_wal.webhdfs.http import oauth2, operations
 from spark_wal.webhdfs.http.http_connection import BROKEN_OFF, HttpConnections, body, hang_up
 from spark_wal.webhdfs.http.operations import Reply, Request
 from spark_wal.webhdfs.http.parameters import Query
 from spark_wal.webhdfs.http.request_metrics import RequestMetrics
+from spark_wal.webhdfs.ownership.file_system import FileContents
 from spark_wal.webhdfs.ownership.gateway import Gateway
 from spark_wal.webhdfs.ownership.namespace_owner import NotOwnerError
 

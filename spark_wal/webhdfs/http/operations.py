@@ -25,14 +25,14 @@ from spark_wal.webhdfs.errors import (
     WebApplicationError,
     WebHdfsError,
 )
-from spark_wal.webhdfs.files import file_system
-from spark_wal.webhdfs.files.file_system import CreateOptions, FileContents, FileStatus
 from spark_wal.webhdfs.files.paths import PREFIX, encode_path, normalize
 from spark_wal.webhdfs.files.records import RenameMode, SetAttributes
 from spark_wal.webhdfs.http import replies
 from spark_wal.webhdfs.http.blocks import FileBlock, blocks_of
 from spark_wal.webhdfs.http.checksum import CompositeChecksum
 from spark_wal.webhdfs.http.parameters import CREATE_FLAGS, Query
+from spark_wal.webhdfs.ownership import file_system
+from spark_wal.webhdfs.ownership.file_system import CreateOptions, FileContents, FileStatus
 from spark_wal.webhdfs.ownership.gateway import Gateway
 from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner
 

@@ -28,8 +28,8 @@ from bookkeeper.seams import Clock
 from journal_manager import JournalError, SnapshotStore
 from spark_wal.webhdfs.contents.blob_store import BlobStore
 from spark_wal.webhdfs.errors import RetriableError, StandbyError
-from spark_wal.webhdfs.files.events import TreeEventFeed
 from spark_wal.webhdfs.files.records import SetQuota
+from spark_wal.webhdfs.ownership.events import TreeEventFeed
 from spark_wal.webhdfs.ownership.namespace_owner import NamespaceLog, NamespaceOwner, NotOwnerError, OwnerConfig
 
 logger = logging.getLogger(__name__)

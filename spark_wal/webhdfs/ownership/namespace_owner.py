@@ -39,10 +39,10 @@ from spark_wal.webhdfs.contents.blob_store import BlobStore
 from spark_wal.webhdfs.contents.uploads import UploadLimits, Uploads
 from spark_wal.webhdfs.errors import PathThroughFileError, WebHdfsError
 from spark_wal.webhdfs.files import snapshot
-from spark_wal.webhdfs.files.events import TreeEventFeed, event_of
 from spark_wal.webhdfs.files.namespace import AppliedRecord, Namespace
 from spark_wal.webhdfs.files.records import DeletePath, Record, RecordFormatError, decode_record, encode_record
 from spark_wal.webhdfs.files.temp_files import KEEP_S, AbandonedFiles, TempFile, temporary_files
+from spark_wal.webhdfs.ownership.events import TreeEventFeed, event_of
 
 logger = logging.getLogger(__name__)
 

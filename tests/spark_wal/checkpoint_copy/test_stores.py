@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 import spark_wal
-from bookkeeper.errors import ConfigError
 from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.gateways.tokens import new_token, token_line
-from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import Authority
-from spark_wal.checkpoint_copy.stores import CheckpointStore, CheckpointStoreError, open_place
+from spark_wal.checkpoint_copy.open_store import open_store
+from spark_wal.checkpoint_copy.stores import CheckpointStore, CheckpointStoreError
 from spark_wal.spark_access import GatewayAccess
 from spark_wal.webhdfs.access.access_control import AccessConfig
 
@@ -25,7 +24,7 @@ LARGE = bytes(range(256)) * 10_000
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CheckpointStore]:
     kind = request.param
     if kind in ("file", "path"):
-        yield open_place(f"file://{tmp_path}/a" if kind == "file" else f"{tmp_path}/a", GatewayAccess())
+        yield open_store(f"file://{tmp_path}/a" if kind == "file" else f"{tmp_path}/a", GatewayAccess())
         return
     if kind == "arrow":
         arrow_store = pytest.importorskip("spark_wal.checkpoint_copy.arrow_store")
@@ -34,7 +33,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Checkpoint
     protection, access = (None, GatewayAccess()) if kind == "webhdfs" else protected(tmp_path)
     uri = f"mem:{uuid4()}"
     with spark_wal.checkpoint_service(uri, listen="127.0.0.1:0", protection=protection) as wal:
-        opened = open_place(wal.location("deep/a"), access)
+        opened = open_store(wal.location("deep/a"), access)
         yield opened
         opened.close()
 
@@ -94,18 +93,3 @@ def test_a_failure_of_the_bytes_to_be_written_is_passed_on(place: CheckpointStor
         place.write("a", broken)
     place.write("a", lambda: [b"whole"])
     assert content(place, "a") == b"whole"
-
-
-@pytest.mark.parametrize(
-    "open_it",
-    [
-        lambda: open_place("file://host/a", GatewayAccess()),
-        lambda: open_place("webhdfs://host:1", GatewayAccess()),
-        lambda: open_place("webhdfs://host:1/a", GatewayAccess(token=Secret("x"))),
-        lambda: open_place("swebhdfs://host:1/a", GatewayAccess(ca="/none")),
-        lambda: open_place("gopher://host/a", GatewayAccess()),
-    ],
-)
-def test_other_addresses_are_refused(open_it: Callable[[], CheckpointStore]) -> None:
-    with pytest.raises(ConfigError):
-        open_it()

@@ -11,7 +11,7 @@ from bookkeeper.gateways.lease import Lease, LeaseEntry
 from bookkeeper.testing import SimLoop
 from journal_manager import FencingToken, JournalError, Op, RecoveryReport, SegmentInfo, SnapshotInfo, TxId
 from spark_wal.webhdfs.contents.blob_store import MemoryBlobs
-from spark_wal.webhdfs.files.events import TreeEventFeed
+from spark_wal.webhdfs.ownership.events import TreeEventFeed
 from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner, OwnerConfig
 
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import json
 
 from spark_wal.webhdfs.errors import NameTooLongError, NoSuchFileError
-from spark_wal.webhdfs.files.file_system import FileStatus
 from spark_wal.webhdfs.files.inodes import DirectoryNode, FileNode
 from spark_wal.webhdfs.files.namespace import ContentSummary
 from spark_wal.webhdfs.http import replies
+from spark_wal.webhdfs.ownership.file_system import FileStatus
 
 FILE = FileNode(16390, 0o644, "alice", "users", 7, 6, (b"abc",), 3, 1, 1 << 27)
 DIRECTORY = DirectoryNode(16391, 0o1777, "alice", "users", 9)

@@ -4,29 +4,29 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.errors import ConfigError, DirectoryLockedError
-from bookkeeper.real import system_seams
-from spark_wal.webhdfs.ownership.backing import Backing, open_backing
+from journal_manager import JournalNotFormattedError
+from spark_wal.webhdfs.contents.blob_store import MemoryBlobs
+from spark_wal.webhdfs.ownership import backing
 
 
-async def backing(uri: str) -> Backing:
-    return await open_backing(uri, system_seams(), namespace="n", owner="o", address="h:1")
+async def test_a_journal_is_claimed_with_its_snapshots_and_blobs(tmp_path: Path) -> None:
+    blobs = MemoryBlobs()
+    claimed = await backing.open_journal(f"file://{tmp_path}/journal", blobs, "us")
+    assert (claimed.log.token.epoch, claimed.blobs) == (1, blobs)
+    assert await claimed.snapshots.list() == ()
+    await claimed.log.close()
+    await claimed.snapshots.close()
 
 
-async def test_a_directory_is_used_by_one_gateway_at_a_time(tmp_path: Path) -> None:
-    first = await backing(f"file://{tmp_path}/place")
-    with pytest.raises(DirectoryLockedError):
-        await backing(f"file://{tmp_path}/place")
-    await first.close()
-    second = await backing(f"file://{tmp_path}/place")
-    opened = await second.open_namespace()
-    assert opened.log.token.epoch == 1
-    await opened.log.close()
-    await opened.snapshots.close()
-    await second.close()
+async def test_a_journal_without_its_snapshots_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(uri: str) -> None:
+        raise JournalNotFormattedError(uri)
 
-
-@pytest.mark.parametrize("uri", ["/just/a/path", "file://host/dir", "file:///dir?x=1", "nonsense://x"])
-async def test_what_is_no_address(uri: str) -> None:
-    with pytest.raises(ConfigError):
-        await backing(uri)
+    monkeypatch.setattr(backing, "open_snapshots", fails)
+    with pytest.raises(JournalNotFormattedError):
+        await backing.open_journal(f"file://{tmp_path}/journal", MemoryBlobs(), "us")
+    monkeypatch.undo()
+    claimed = await backing.open_journal(f"file://{tmp_path}/journal", MemoryBlobs(), "us")
+    assert claimed.log.token.epoch == 2
+    await claimed.log.close()
+    await claimed.snapshots.close()

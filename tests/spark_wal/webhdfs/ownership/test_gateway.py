@@ -8,9 +8,9 @@ from bookkeeper.gateways.lease import LeaseEntry, LeaseLostError, NamespaceOwned
 from journal_manager import JournalFencedError, JournalUnavailableError
 from spark_wal.webhdfs.contents.blob_store import MemoryBlobs
 from spark_wal.webhdfs.errors import QuotaExceededError, RetriableError, StandbyError
-from spark_wal.webhdfs.files import file_system
+from spark_wal.webhdfs.ownership import file_system
 from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace, Gateway, GatewayConfig, GatewayRole
-from tests.spark_wal.webhdfs.files.test_file_system import put
+from tests.spark_wal.webhdfs.ownership.test_file_system import put
 from tests.spark_wal.webhdfs.virtual import HeldLog, LoopClock, Snapshots, Switch, in_virtual_time
 
 

@@ -7,7 +7,6 @@ import pytest
 from journal_manager import JournalFencedError, Op, TxId
 from spark_wal.webhdfs.contents.blob_store import MemoryBlobs
 from spark_wal.webhdfs.errors import NoSuchFileError, PathExistsError
-from spark_wal.webhdfs.files import file_system
 from spark_wal.webhdfs.files.inodes import BlobRef
 from spark_wal.webhdfs.files.records import (
     DeletePath,
@@ -19,6 +18,7 @@ from spark_wal.webhdfs.files.records import (
     RenameMode,
     encode_record,
 )
+from spark_wal.webhdfs.ownership import file_system
 from spark_wal.webhdfs.ownership.namespace_owner import NotOwnerError, OwnerConfig
 from tests.spark_wal.webhdfs.virtual import HeldLog, Snapshots, Switch, in_virtual_time, owner_on, turns
 

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from bookkeeper.gateways.tokens import Principal, TokenBook, new_token, signing_key_line, token_line
-from spark_wal.webhdfs.access.oauth2 import FORM_MAX, grant
+from spark_wal.webhdfs.http.oauth2 import FORM_MAX, grant
 
 TOKEN = new_token()
 BOOK = TokenBook.parse(signing_key_line("k") + token_line("alice", TOKEN), "tokens")

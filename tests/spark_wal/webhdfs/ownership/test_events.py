@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 
-from spark_wal.webhdfs.files.events import PENDING_MAX, TreeEvent, TreeEventFeed, event_of
 from spark_wal.webhdfs.files.namespace import AppliedRecord
 from spark_wal.webhdfs.files.records import (
     DeletePath,
@@ -14,6 +13,7 @@ from spark_wal.webhdfs.files.records import (
     SetAttributes,
     SetQuota,
 )
+from spark_wal.webhdfs.ownership.events import PENDING_MAX, TreeEvent, TreeEventFeed, event_of
 
 FILE = NewFile((b"abc",), 0o644, "a", 1, 1, 5)
 

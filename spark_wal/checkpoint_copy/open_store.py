@@ -1,0 +1,39 @@
+"""Stores that hold checkpoints, by address.
+
+file:///DIR, or a path                a directory here
+webhdfs://, swebhdfs:// HOST:PORT/P   a gateway of ours, or HDFS by WebHDFS
+s3a://, s3://, gs://, hdfs://, ...    what pyarrow knows (the package pyarrow)
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from bookkeeper.errors import ConfigError
+from spark_wal.checkpoint_copy.stores import CheckpointStore
+from spark_wal.spark_access import GatewayAccess
+
+
+def open_store(uri: str, access: GatewayAccess) -> CheckpointStore:
+    """The store at an address; ``access`` is for gateways.
+
+    Raises:
+        ConfigError: not such an address, or a package is missing.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme in ("", "file"):
+        from spark_wal.checkpoint_copy.local_store import LocalStore
+
+        return LocalStore(uri)
+    if parts.scheme in ("webhdfs", "swebhdfs"):
+        from spark_wal.checkpoint_copy.gateway_store import GatewayStore
+
+        return GatewayStore(uri, access)
+    try:
+        from spark_wal.checkpoint_copy.arrow_store import ArrowStore
+    except ModuleNotFoundError as missing:
+        raise ConfigError(
+            f"{parts.scheme}:// needs the Python package {missing.name!r}, which is not installed: "
+            "pip install 'bookkeeper-py[copy]'"
+        ) from None
+    return ArrowStore(uri)

@@ -1,0 +1,86 @@
+"""What a namespace stands on, by its address: journal, snapshots, blobs and lease.
+
+mem:NAME            this process; nothing outlives it
+file:///DIRECTORY   one directory on this machine, locked by one gateway at a time
+anything else       a BookKeeper cluster's metadata URI: journal and blobs are ledgers, the lease lies in the
+                    metadata store, and several gateways may stand by
+"""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+from bookkeeper.errors import ConfigError, DirectoryLockedError
+from bookkeeper.gateways.lease import SoleOwner
+from bookkeeper.gateways.process_location import NOWHERE, OwnLocation
+from bookkeeper.seams import Lock, Seams, Worker
+from spark_wal.webhdfs.contents.blob_store import FileBlobs, MemoryBlobs
+from spark_wal.webhdfs.ownership.backing import Backing, open_journal
+from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace
+
+
+async def open_backing(
+    uri: str, seams: Seams, *, namespace: str, owner: str, address: str, here: OwnLocation = NOWHERE
+) -> Backing:
+    """The backing at ``uri``. ``owner`` is unique to this process; ``address`` is where it answers, ``here`` where it
+    runs.
+
+    Raises:
+        ConfigError: not such an address. DirectoryLockedError: another gateway uses the directory.
+        BookKeeperError: the cluster cannot be reached.
+    """
+    scheme = urlsplit(uri).scheme
+    if scheme == "mem":
+        return _in_memory(uri, namespace, owner)
+    if scheme == "file":
+        return await _in_directory(uri, seams, namespace, owner)
+    if scheme:
+        from spark_wal.webhdfs.ownership.cluster_backing import open_cluster_backing
+
+        return await open_cluster_backing(uri, seams, namespace=namespace, owner=owner, address=address, here=here)
+    raise ConfigError(f"expected the URI of a cluster, file:///DIRECTORY or mem:NAME, got {uri!r}")
+
+
+def _in_memory(uri: str, namespace: str, owner: str) -> Backing:
+    journal = f"{uri}/{namespace}"
+    blobs = MemoryBlobs()
+
+    async def open_namespace() -> ClaimedNamespace:
+        return await open_journal(journal, blobs, owner)
+
+    async def close() -> None:
+        await blobs.close()
+
+    return Backing(open_namespace, SoleOwner(), close)
+
+
+async def _in_directory(uri: str, seams: Seams, namespace: str, owner: str) -> Backing:
+    parts = urlsplit(uri)
+    if parts.netloc or parts.query or not parts.path.startswith("/"):
+        raise ConfigError(f"expected file:///DIRECTORY, got {uri!r}")
+    directory = f"{unquote(parts.path).rstrip('/')}/{namespace}"
+    worker = seams.workers.worker("blobs")
+    lock = await worker.call(lambda: _lock(seams, directory))
+    blobs = FileBlobs(f"{directory}/blobs", seams.disk, worker, seams.rng)
+    await blobs.open()
+
+    async def open_namespace() -> ClaimedNamespace:
+        return await open_journal(f"file://{directory}/journal", blobs, owner)
+
+    async def close() -> None:
+        _release(lock, worker)
+
+    return Backing(open_namespace, SoleOwner(), close)
+
+
+def _lock(seams: Seams, directory: str) -> Lock:
+    seams.disk.make_directories(directory)
+    try:
+        return seams.disk.lock(f"{directory}/lock")
+    except BlockingIOError as error:
+        raise DirectoryLockedError(f"another gateway uses {directory}") from error
+
+
+def _release(lock: Lock, worker: Worker) -> None:
+    worker.close()
+    lock.release()
