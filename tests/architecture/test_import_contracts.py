@@ -1,0 +1,106 @@
+"""Every import contract bites: an import that it forbids is planted in a copy of the code, and the linter tells of it.
+
+All plants go into one copy. Of each contract it is asked whether it names its own plant, whatever others say of it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CONFIGURATION: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+CONTRACTS: list[str] = [contract["name"] for contract in CONFIGURATION["contracts"]]
+
+PLANTS: dict[str, tuple[str, str]] = {
+    "The floors of bookkeeper: imports go down": ("bookkeeper.ids", "bookkeeper.client.entry"),
+    "The protocol is pure: no I/O, no clock, no dice": ("bookkeeper.ledger.quorum", "pathlib"),
+    "A bookie's disk knows no network": ("bookkeeper.storage.results", "bookkeeper.wire.status"),
+    "Only the bindings touch the system: time, chance, files, sockets, threads": ("bookkeeper.bookie.config", "time"),
+    "The packages, top to bottom": ("bookkeeper.errors", "journal_manager.txid"),
+    "The ZooKeeper client stays in its two files": ("bookkeeper.meta.stores.tree", "kazoo"),
+    "PySpark is spoken to, never imported, outside of programs": ("spark_wal.spark_access", "pyspark"),
+    "The HTTP library stays in its two files": ("spark_wal.webhdfs.http.operations", "aiohttp"),
+    "Other stores of files are spoken to in one file": ("spark_wal.checkpoint_copy.copier", "pyarrow"),
+    "The metrics library stays in its file": ("bookkeeper.metrics", "prometheus_client"),
+    "The library for options stays in its file": ("bookkeeper.client.config", "cattrs"),
+    "The floors of journal_manager: imports go down": ("journal_manager.txid", "journal_manager.ops"),
+    "A journal framework that does not know its backends": (
+        "journal_manager.registry",
+        "journal_manager.backends.memory",
+    ),
+    "A journal's rules are pure: no I/O, no clock, no dice, no cluster": ("journal_manager.chain", "time"),
+    "Journal backends do not know each other": ("journal_manager.backends.file", "journal_manager.backends.memory"),
+    "The files of a journal are for the file backend": (
+        "journal_manager.backends.bookkeeper.snapshots",
+        "journal_manager.backends.file_snapshots",
+    ),
+    "The floors of spark_wal: imports go down": ("spark_wal.hadoop_tokens", "spark_wal.spark_access"),
+    "The floors of the WebHDFS gateway: imports go down": (
+        "spark_wal.webhdfs.contents.uploads",
+        "spark_wal.webhdfs.ownership.events",
+    ),
+    "The floors of the gateway's owner: imports go down": (
+        "spark_wal.webhdfs.ownership.backing",
+        "spark_wal.webhdfs.ownership.cluster_backing",
+    ),
+    "The gateway's tree is pure: no I/O, no clock, no dice, no library of HTTP": (
+        "spark_wal.webhdfs.files.namespace",
+        "asyncio",
+    ),
+    "Stores of checkpoints do not know each other": (
+        "spark_wal.checkpoint_copy.local_store",
+        "spark_wal.checkpoint_copy.gateway_store",
+    ),
+    "The cryptography library stays in three files: revocation lists, Java's key stores, throw-away certificates": (
+        "bookkeeper.auth.certificate",
+        "cryptography",
+    ),
+}
+"""Contract -> the module that gets an import, and what it imports."""
+
+RUN = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the linter says of the copy with all plants, in lines of any length."""
+    copy = tmp_path_factory.mktemp("planted")
+    for package in CONFIGURATION["root_packages"]:
+        shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__", "*.so", "*.pyi"))
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for module, imported in PLANTS.values():
+        place = copy / f"{module.replace('.', '/')}.py"
+        place.write_text(f"{place.read_text()}\nimport {imported}\n")
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, "--no-cache", "--config", "pyproject.toml"],
+        cwd=copy,
+        env=os.environ | {"PYTHONPATH": str(copy), "COLUMNS": "500"},
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done.stdout.partition("\nBroken contracts\n")[2]
+
+
+def test_every_contract_has_a_plant() -> None:
+    assert sorted(PLANTS) == sorted(CONTRACTS)
+
+
+@pytest.mark.parametrize("contract", CONTRACTS)
+def test_the_contract_tells_of_the_import_that_it_forbids(contract: str, report: str) -> None:
+    module, imported = PLANTS[contract]
+    told = re.search(rf"^{re.escape(contract)}\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)", report, re.DOTALL | re.MULTILINE)
+    assert told is not None, f"not broken: {contract}"
+    assert f"{module} -> {imported}" in told[1]
