@@ -1,16 +1,35 @@
-"""A bookie's disk: journal, entry logs, index. :class:`~bookkeeper.storage.engine.Engine` is the one door.
+"""A bookie's disk. :class:`~bookkeeper.storage.engine.Engine` is its one door; calls go down this stack.
 
-Read in this order
-    engine          what is promised, and how work is handed to the disk's threads
-    config, shapes  what can be set; what the engine hands out
-    journal_format, durable  the bytes of the journal; how files come to be and are replaced
-    journal, group_commit, inline_sync, write_behind
-                    how groups become durable
-    entry_log, entry_index, index_segment, reading
-                    where an entry is
-    manifest, checkpoint, housekeeping, log_book
-                    what is covered by what, and what may go
-    start, salvage  from a directory to a disk that serves
+    engine                          decides whether an add, a read or a fence is admitted; wires all that is below
+    |
+    +-- checkpoint/checkpointer     the manifest; when a checkpoint is made and what it covers
+    |     +-- checkpoint/disk_space       the reserve; whether the disk is read-only
+    |     +-- entry_log/write_behind      how far entry logs are synced between checkpoints
+    |     `-- checkpoint/checkpoint       the work of one checkpoint, on its thread
+    |
+    +-- reads/cached_reads          runs of reads that need not wait for the disk
+    |     `-- reads/entry_reader          all other reads; index pages and open index segments
+    |
+    +-- journal/group_commit        hands groups to the workers, calls those who waited; spare journal files
+    |     +-- journal/group_sequence      the machine: order, numbers and states of the groups in memory
+    |     |     `-- journal/pending_group       one group: its records, and who waits for it
+    |     +-- journal/group_writer        the open journal file
+    |     `-- journal/group_copier        the way of durable groups into the entry log
+    |           `-- entry_log/entry_log_file      the open entry log
+    |
+    +-- entry_log/entry_logs        every entry log: its end, its ledgers, its descriptor
+    +-- ledger_table                every ledger here, the deleted ones, what no checkpoint has written yet
+    |     `-- index/entry_index           where the entries of a ledger are
+    `-- unknowns                    limbo, index damage, doubt: what this disk cannot answer for
+
+Each line owns what it names: nothing else changes it, others ask or tell it. The parts share ``workers`` (the four
+threads), ``config`` and the counters of ``results``, of which each is counted in one place. Three things go up, all
+wired in ``engine``: group commit reports to a ``CommitObserver``, which the engine is; the space and the checkpointer
+set the engine's state; a failed sync anywhere ends group commit.
+
+Before there is an engine, ``start/replay`` reads the directory and makes what the engine begins with. The bytes of
+files are in ``journal/journal_format``, ``entry_log/entry_log_file``, ``index/index_segment``,
+``checkpoint/manifest``, ``ledger_descriptor``; how files come to be and are replaced, in ``durable_file``.
 
 Nothing is imported here: a configuration needs ``config`` only.
 """

@@ -70,7 +70,7 @@ class LedgerDescriptor:
     index: LedgerIndex = field(default_factory=LedgerIndex, compare=False)
 
     def check_key(self, key: bytes) -> None:
-        """B4.
+        """Compare ``key`` with the ledger's key; any key fits as long as none is known.
 
         Raises:
             UnauthorizedError: the ledger has another key.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from bookkeeper.errors import BookieFailedError, DiskFullError, InvariantError
+from bookkeeper.errors import BookieFailedError, DiskFullError, InvariantError, in_words
 from bookkeeper.seams import Disk
 from bookkeeper.storage.checkpoint.checkpoint import CheckpointResult, CheckpointScope, run_checkpoint
 from bookkeeper.storage.checkpoint.disk_space import DiskSpace
@@ -98,7 +98,7 @@ class Checkpointer:
     def checkpoint(self, callback: Done, *, collect: bool = False) -> None:
         """See :meth:`Engine.checkpoint`. One at a time; those asked for meanwhile become the next one (K14)."""
         if self.commit.failure is not None:
-            return callback(BookieFailedError(f"the disk has failed: {self.commit.failure}"))
+            return callback(BookieFailedError(f"the disk has failed: {in_words(self.commit.failure)}"))
         self._waiting.append(callback)
         self._collect |= collect
         return self._begin_next()
@@ -194,12 +194,12 @@ class Checkpointer:
             self.manifest = replace(self.manifest, next_segment=scope.segment_id + 1)
 
     def _failed(self, error: BaseException, callbacks: list[Done]) -> None:
-        """K16: the mark stays, and so does the journal. A failed sync is final (K23)."""
+        """The mark stays where it was, and so does the journal behind it. A failed sync is final."""
         told = error
         transient = isinstance(error, OSError) and error.errno in TRANSIENT
         if transient and isinstance(error, OSError) and error.errno in NO_SPACE:
-            self.set_state(EngineState.READ_ONLY, f"checkpoint: {error}")
-            told = DiskFullError(f"checkpoint: {error}")
+            self.set_state(EngineState.READ_ONLY, f"a checkpoint found no space: {in_words(error)}")
+            told = DiskFullError(f"a checkpoint found no space: {in_words(error)}")
         final = isinstance(error, (SyncFailedError, InvariantError)) or (isinstance(error, OSError) and not transient)
         if final:
             self.commit.fail(error)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bookkeeper.errors import in_words
 from bookkeeper.seams import Disk
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable_file import NO_SPACE, SyncFailedError, create_file, remove_files
@@ -44,12 +45,12 @@ class DiskSpace:
         if not self._config.reserve_bytes or self._has_reserve:
             return self.judge()
         if self._disk.space(self._config.ledger_dir).free <= 2 * self._config.reserve_bytes:
-            return self._set_state(EngineState.READ_ONLY, "too little space for the reserve")
+            return self._set_state(EngineState.READ_ONLY, "there is too little space for the reserve")
         try:
             self._make()
             self._has_reserve = True
         except OSError as error:
-            self._set_state(EngineState.READ_ONLY, f"no reserve: {error}")
+            self._set_state(EngineState.READ_ONLY, f"the reserve could not be made: {in_words(error)}")
         return None
 
     def judge(self) -> None:
@@ -57,11 +58,11 @@ class DiskSpace:
         try:
             free = self._disk.space(self._config.ledger_dir).free
         except OSError as error:
-            return self._set_state(EngineState.READ_ONLY, f"the free space cannot be told: {error}")
+            return self._set_state(EngineState.READ_ONLY, f"the free space cannot be told: {in_words(error)}")
         reserve = self._config.reserve_bytes
         if not reserve or (self._has_reserve and free >= reserve):
             return self._set_state(EngineState.WRITABLE, "there is space")
-        self._set_state(EngineState.READ_ONLY, f"{free} bytes are free")
+        self._set_state(EngineState.READ_ONLY, f"{free} bytes are free, the reserve has {reserve}")
         if not self._has_reserve and free > 2 * reserve and not self._making:
             self._making = True
             self._workers.get("checkpoint").submit(self._make, self._made)
@@ -75,7 +76,7 @@ class DiskSpace:
         """
         if error.errno not in NO_SPACE:
             return False
-        self._set_state(EngineState.READ_ONLY, str(error))
+        self._set_state(EngineState.READ_ONLY, f"a write found no space: {in_words(error)}")
         had, self._has_reserve = self._has_reserve, False
         return had and give_up_reserve(self._config, self._disk)
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from bookkeeper.errors import BookieFailedError, DiskFullError
+from bookkeeper.errors import BookieFailedError, DiskFullError, in_words
 from bookkeeper.seams import Buffer
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable_file import BLOCK, NO_SPACE, TRANSIENT, SyncFailedError
@@ -395,7 +395,7 @@ class GroupCommit:
         if self.groups.block(error):
             self._observer.pressure_changed(False)
         kind = DiskFullError if error.errno in NO_SPACE else BookieFailedError
-        self._answer(self.groups.everyone(), kind(f"the journal cannot be written for now: {error}"))
+        self._answer(self.groups.everyone(), kind(f"the journal cannot be written for now: {in_words(error)}"))
 
     def fail(self, error: BaseException) -> None:
         """Nothing is acknowledged any more (K23)."""
@@ -455,4 +455,4 @@ class GroupCommit:
 
 
 def _failed(error: BaseException) -> BookieFailedError:
-    return BookieFailedError(f"the disk has failed: {error}")
+    return BookieFailedError(f"the disk has failed: {in_words(error)}")

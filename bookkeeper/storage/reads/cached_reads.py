@@ -1,7 +1,7 @@
 """Runs of plain reads of entries that are at hand: looked up, read without waiting, verified (B7), made into replies.
 
-Whatever is not at hand, not here, damaged, or larger than was thought ends a run and says nothing: ``EntryReader.read``
-tells.
+A run ends before the first entry that is not at hand, not here, damaged, or larger than was thought. Nothing is said
+about that entry: whoever reads it with ``EntryReader.read`` is told.
 """
 
 from __future__ import annotations
