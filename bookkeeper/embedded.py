@@ -4,7 +4,7 @@ A metadata store (SQLite) and N bookies live under one directory, in the caller'
 to choose, nothing that others could reach. For notebooks, tests and small machines. The bookies are the production
 ones; a copy on each of N directories of one disk protects against bugs and damaged files, not against that disk.
 
-    DIR/embedded.lock      one process at a time (B11)
+    DIR/embedded.lock      one process at a time
     DIR/metadata.sqlite
     DIR/b1, DIR/b2, ...    one bookie each; their names are theirs for ever
 

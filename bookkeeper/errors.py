@@ -63,7 +63,7 @@ class BookKeeperError(Exception):
     """The same call may succeed later without anyone changing anything."""
 
     outcome: Outcome = Outcome.REJECTED
-    """Usually the class's own; an append that was sent is told UNKNOWN with whatever ended its writer (W7)."""
+    """Usually the class's own; an append that was sent is told UNKNOWN with whatever ended its writer."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -118,7 +118,7 @@ class NoSuchEntryError(LedgerError):
 
 
 class DataMissingError(LedgerError):
-    """An entry that must exist is on none of its bookies (L7): acknowledged data is gone. Not an end of ledger."""
+    """An entry that must exist is on none of its bookies: acknowledged data is gone. Not an end of ledger."""
 
     code = -2
 
@@ -130,7 +130,7 @@ class UnauthorizedError(LedgerError):
 
 
 class PartialAppendError(LedgerError):
-    """A run of appends ended partly done (W17): everything up to ``confirmed`` is durable, the rest is unknown."""
+    """A run of appends ended partly done: everything up to ``confirmed`` is durable, the rest is unknown."""
 
     outcome = Outcome.UNKNOWN
 
@@ -151,7 +151,7 @@ class AddTimeoutError(LedgerError):
 
 
 class RecoveryInconclusiveError(LedgerError):
-    """Recovery could neither prove an entry present nor absent (R6). The ledger stays in recovery; try again later."""
+    """Recovery could neither prove an entry present nor absent. The ledger stays in recovery; try again later."""
 
     code = -10
     retryable = True
@@ -275,7 +275,7 @@ class NotEmptyError(MetadataError):
 
 
 class MetadataUnavailableError(MetadataError):
-    """The store cannot be reached now; a write may or may not have been done (M8)."""
+    """The store cannot be reached now; a write may or may not have been done."""
 
     code = -9
     retryable = True
@@ -283,7 +283,7 @@ class MetadataUnavailableError(MetadataError):
 
 
 class SessionExpiredError(MetadataError):
-    """Our session with the store has ended: ephemeral values are gone, and this process may believe nothing (Z1)."""
+    """Our session with the store has ended: ephemeral values are gone, and this process may believe nothing."""
 
     outcome = Outcome.UNKNOWN
 
@@ -295,7 +295,7 @@ class MetadataFormatError(MetadataError):
 
 
 class MetadataRolledBackError(MetadataError):
-    """The store shows an older state than was seen before (M10): restored from a backup, or lost data."""
+    """The store shows an older state than was seen before: restored from a backup, or lost data."""
 
 
 class MetadataForbiddenError(MetadataError):
@@ -387,7 +387,7 @@ class InvariantError(BookKeeperError):
 
 
 def check(condition: bool, rule: str, detail: object = "") -> None:
-    """Stop if an invariant that guards data does not hold. Runs always, also under ``-O`` (P8).
+    """Stop if an invariant that guards data does not hold. Runs always, also under ``-O``.
 
     Raises:
         InvariantError: names the rule.

@@ -1,4 +1,4 @@
-"""Log lines that somebody outside can cause, or that repeat: seldom, with the number of those left out (X38)."""
+"""Log lines that somebody outside can cause, or that repeat: seldom, with the number of those left out."""
 
 from __future__ import annotations
 

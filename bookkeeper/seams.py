@@ -29,7 +29,7 @@ P = TypeVar("P", bound="asyncio.BaseProtocol")
 
 
 class Clock(Protocol):
-    """Time as an argument. Decisions use ``monotonic`` only (F6)."""
+    """Time as an argument. Decisions use ``monotonic`` only."""
 
     def monotonic(self) -> float:
         """Seconds since some moment; never steps, goes on while the machine sleeps."""
@@ -85,7 +85,7 @@ class Tls(Protocol):
         """Our own certificate (DER), as it is used for new connections."""
 
     def refresh(self) -> bool:
-        """Read the files again if they have changed; True if they had. Connections that stand are not touched (X6).
+        """Read the files again if they have changed; True if they had. Connections that stand are not touched.
 
         Raises:
             ConfigError: the new files are not good; the old ones are used on.
@@ -149,7 +149,7 @@ class File(Protocol):
     """Opened with O_DIRECT|O_DSYNC: a write is durable when it returns; offsets, sizes and buffers are 4096-aligned."""
 
     def pwrite(self, data: Buffer, offset: int) -> None:
-        """Write all of ``data`` (short writes are continued, K25) or raise."""
+        """Write all of ``data`` (short writes are continued) or raise."""
 
     def pread(self, size: int, offset: int) -> bytes:
         """Up to ``size`` bytes; fewer only at the end of the file."""
@@ -168,16 +168,16 @@ class File(Protocol):
         only; never fails."""
 
     def sync(self) -> None:
-        """fdatasync: every byte written so far is durable when this returns. A failure is final (K23)."""
+        """fdatasync: every byte written so far is durable when this returns. A failure is final."""
 
     def size(self) -> int: ...
     def truncate(self, size: int) -> None: ...
     def close(self) -> None:
-        """Close, reporting errors (K6). Idempotent."""
+        """Close, reporting errors. Idempotent."""
 
 
 class Lock(Protocol):
-    """An exclusive lock on a directory, held for the life of the process (B11)."""
+    """An exclusive lock on a directory, held for the life of the process."""
 
     def release(self) -> None: ...
 
@@ -198,7 +198,7 @@ class Disk(Protocol):
         """Names in a directory, sorted."""
 
     def make_directories(self, path: str) -> None:
-        """Create missing directories top-down, syncing each parent (K4)."""
+        """Create missing directories top-down, syncing each parent."""
 
     def rename(self, source: str, target: str) -> None: ...
     def unlink(self, path: str) -> None: ...

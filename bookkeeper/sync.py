@@ -11,7 +11,7 @@
 
 One loop in one daemon thread serves all clients of the process; any thread may use any object here. There is no
 second implementation: every call runs a method of :mod:`bookkeeper.client` over there and waits for it. A call that
-is interrupted (Ctrl-C) is cancelled there, which does not take an append back (W7).
+is interrupted (Ctrl-C) is cancelled there, which does not take an append back.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Background:
         self._thread: threading.Thread | None = None
 
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The running loop. A forked child gets its own: threads do not survive a fork (P9)."""
+        """The running loop. A forked child gets its own: threads do not survive a fork."""
         with self._lock:
             if self._loop is None or self._pid != os.getpid():
                 self._loop = _new_loop()
@@ -261,7 +261,7 @@ class WriteHandle:
         """Append one entry; return its id once it is durable.
 
         Raises:
-            TimeoutError: not within ``timeout_s``; the outcome is unknown (W7).
+            TimeoutError: not within ``timeout_s``; the outcome is unknown.
             Others: as the async one.
         """
         return _run(self._handle.append(payload), timeout_s)
@@ -280,7 +280,7 @@ class WriteHandle:
         return _run(self._handle.flush())
 
     def force(self, timeout_s: float | None = None) -> EntryId:
-        """Make durable, on every bookie, what was acknowledged so far (W11); return the last add confirmed.
+        """Make durable, on every bookie, what was acknowledged so far; return the last add confirmed.
 
         Raises: as the async one, and TimeoutError.
         """
@@ -326,7 +326,7 @@ class AdvancedHandle(WriteHandle):
         A thread that appends above a gap waits until another fills it: use append_at_nowait() to do both in one.
 
         Raises:
-            TimeoutError: not within ``timeout_s``; the outcome is unknown (W7).
+            TimeoutError: not within ``timeout_s``; the outcome is unknown.
             Others: as the async one.
         """
         return _run(self._advanced.append_at(entry_id, payload), timeout_s)
@@ -371,7 +371,7 @@ class ReadHandle:
         return _run(self._handle.read_entry(entry_id))
 
     def read_unconfirmed(self, entry_id: int) -> bytes:
-        """One entry that may lie past the last add confirmed (L4)."""
+        """One entry that may lie past the last add confirmed."""
         return _run(self._handle.read_unconfirmed(entry_id))
 
     def read_batch(self, first: int, *, count_max: int = 0, bytes_max: int = 0) -> list[LedgerEntry]:

@@ -68,7 +68,7 @@ class EditLog:
         config: EditLogConfig | None = None,
         **options: object,
     ) -> EditLog:
-        """Become the writer of the journal at ``uri``: claim the next epoch, fence, recover (C8).
+        """Become the writer of the journal at ``uri``: claim the next epoch, fence, recover.
 
         Nothing is written yet: the first edit begins the first segment. Raises as ``Backend.open_writer``.
         """

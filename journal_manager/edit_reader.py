@@ -1,4 +1,4 @@
-"""Edits out of segments: in order, each once, or an error that says what is missing (C4)."""
+"""Edits out of segments: in order, each once, or an error that says what is missing."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class JournalError(Exception):
 
 
 class JournalFencedError(JournalError):
-    """Another writer has claimed the journal: this one must stop, for good (C5).
+    """Another writer has claimed the journal: this one must stop, for good.
 
     Edits that were not acknowledged may still be in the journal, if the new writer's recovery found them.
     """
@@ -82,7 +82,7 @@ class JournalCorruptionError(JournalError):
 
 
 class JournalGapError(JournalCorruptionError):
-    """``wanted`` is in no segment although later edits, or a purge, say that it was written (C7)."""
+    """``wanted`` is in no segment although later edits, or a purge, say that it was written."""
 
     def __init__(self, message: str, *, wanted: TxId, next_available: TxId | None) -> None:
         super().__init__(message, first_missing=wanted)

@@ -201,7 +201,7 @@ def webhdfs(
             await stop.wait()
 
     if config.access.tls is not None or token_file is not None:
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # keys and tokens stay out of core files (X60)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # keys and tokens stay out of core files
     _raise_descriptors(connections_max)
     try:
         with contextlib.suppress(KeyboardInterrupt):

@@ -50,7 +50,7 @@ _FILES: Final = (
 _PLAIN_PATH: Final = re.compile(r"[\w/.+@=~-]+")
 
 REDACTED: Final = "(?i)secret|password|passwd|token|credential|access[.]?key|account[.]?key"
-"""What Spark hides in its UI and event log: its own pattern, and OAuth2's credential besides (X56)."""
+"""What Spark hides in its UI and event log: its own pattern, and OAuth2's credential besides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +235,7 @@ def _xml(settings: Mapping[str, str]) -> bytes:
 
 
 def _require_protected(token: Secret | None, address: Address, tls: bool) -> None:
-    """X28: a token that crosses a network in clear is everybody's."""
+    """A token that crosses a network in clear is everybody's."""
     from spark_wal.webhdfs.access.access_control import is_loopback
 
     if token is not None and not tls and not is_loopback(address.host):
@@ -243,7 +243,7 @@ def _require_protected(token: Secret | None, address: Address, tls: bool) -> Non
 
 
 def _require_ours(directory: Path) -> None:
-    """X43: whoever may write there may exchange whom Spark trusts, and the classes it loads.
+    """Whoever may write there may exchange whom Spark trusts, and the classes it loads.
 
     Raises:
         ConfigError: it is somebody else's, or others may write there.

@@ -1,6 +1,6 @@
 """``bk ledger append``: creates a ledger, writes, closes it and prints its id. A ledger is never reopened for writing.
 
-``--deferred`` appends without waiting for the disk and forces once, in the end (W11); ``--with-ids`` takes the entry
+``--deferred`` appends without waiting for the disk and forces once, in the end; ``--with-ids`` takes the entry
 ids from the lines.
 """
 

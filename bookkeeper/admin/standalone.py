@@ -1,7 +1,7 @@
 """A cluster on one machine: bookies and gateway as children of one process, metadata in SQLite.
 
 The children are forked from a parent that has imported everything and started nothing: no loop, no
-thread, no connection (P9). That saves each of them the start of an interpreter. They end with their
+thread, no connection. That saves each of them the start of an interpreter. They end with their
 parent, and the parent ends when it is told to.
 
 A child that ends by itself is reported and started again, after a pause that doubles from one time to the next (1 to

@@ -1,6 +1,6 @@
 """Who is on the other end of a connection: providers of authentication, both sides.
 
-A provider is chosen by its explicitly configured name and never looked for elsewhere (X46): ``none``, ``tls`` (the
+A provider is chosen by its explicitly configured name and never looked for elsewhere: ``none``, ``tls`` (the
 certificate of the TLS handshake), or ``MODULE:ATTRIBUTE`` for one of your own.
 
 Read in this order

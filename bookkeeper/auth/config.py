@@ -25,11 +25,11 @@ class AuthConfig:
     (:mod:`bookkeeper.auth.provider`). Default: ``tls`` on a bookie that asks for client certificates, else ``none``."""
 
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """What a provider of your own is told; shown nowhere. Secrets belong into files that these options name (X58)."""
+    """What a provider of your own is told; shown nowhere. Secrets belong into files that these options name."""
 
     required: bool = False
     """On a client with a provider of its own: a bookie that asks nobody who he is (it answers as
-    ``AuthDisabledPlugin``) is not spoken to (X10a). Without it such a bookie is used, as by Apache's clients, and a
+    ``AuthDisabledPlugin``) is not spoken to. Without it such a bookie is used, as by Apache's clients, and a
     warning says so once. A bookie does not have it: its provider always asks."""
 
     def __post_init__(self) -> None:

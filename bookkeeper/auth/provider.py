@@ -5,9 +5,9 @@ A provider of your own is named ``MODULE:ATTRIBUTE`` in the configuration; the a
 an exchange: the client speaks first, then tokens go to and fro in AUTH messages until the server says that it knows
 who is there. Tokens are bytes that nobody else looks at.
 
-An exchange may wait (it is awaited), but not for long: the whole of it has 10 s (X10). What it raises other than
+An exchange may wait (it is awaited), but not for long: the whole of it has 10 s. What it raises other than
 :exc:`~bookkeeper.errors.AuthenticationError` counts as the same refusal, and is logged on the server's side only:
-a client never learns why it was refused (X11).
+a client never learns why it was refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DISABLED: Final = "AuthDisabledPlugin"
 """The plugin a server without authentication answers as: whoever asked is served."""
 
 TOKEN_MAX: Final = 64 * 1024
-"""Bytes of an AUTH message, at most (X10)."""
+"""Bytes of an AUTH message, at most."""
 
 
 @dataclass(frozen=True, slots=True)

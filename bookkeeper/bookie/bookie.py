@@ -1,13 +1,13 @@
 """Request to reply: who may add, what a fence means, what is answered when.
 
 One :class:`Bookie` per process, on the loop's thread. It knows no sockets and no bytes of the wire; the disk is the
-engine's. Each request gets exactly one reply (B13), some at once, some when the disk has done its part:
+engine's. Each request gets exactly one reply, some at once, some when the disk has done its part:
 
-* an add, an explicit LAC and a force: when it is durable (B1);
+* an add, an explicit LAC and a force: when it is durable;
 * a deferred add: when it is stored and can be read; a crash may take it away again. Only a force that is answered
-  later makes a promise about it (W11). The journal writes it soon all the same;
-* anything with a fence, also a negative: when the fence is durable (R3);
-* a negative only if the engine is sure (B5); every doubt is UNKNOWN_STATE or IO_ERROR (Q2).
+  later makes a promise about it. The journal writes it soon all the same;
+* anything with a fence, also a negative: when the fence is durable;
+* a negative only if the engine is sure; every doubt is UNKNOWN_STATE or IO_ERROR.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Bookie:
         self.read_only = read_only
         """By order; what the disk says comes on top."""
         self.stale_adds: StaleAdds | None = None
-        """Of a bookie with ledgers older than its disk: whom regular adds have to ask first (W10a)."""
+        """Of a bookie with ledgers older than its disk: whom regular adds have to ask first."""
         self.long_polls = 0
         """Readers waiting now."""
         self._call_later = call_later
@@ -84,8 +84,8 @@ class Bookie:
     # -- adds, in runs ------------------------------------------------------------------------------------
 
     def add_run(self, run: Run, adds: Adds) -> Status:
-        """Take a run of plain adds. OK: answer it when :meth:`Engine.when_durable` says so, or, if it is deferred, now
-        (W11), and call :meth:`Engine.start_writing` after the last one of a chunk. Else answer this now.
+        """Take a run of plain adds. OK: answer it when :meth:`Engine.when_durable` says so, or, if it is deferred, now,
+        and call :meth:`Engine.start_writing` after the last one of a chunk. Else answer this now.
 
         If there is a :attr:`stale_adds`, it has been asked about the ledger."""
         if self.read_only:
@@ -99,7 +99,7 @@ class Bookie:
     # -- everything else ----------------------------------------------------------------------------------
 
     def handle(self, header: wire.RequestHeader, request: wire.Request, reply: Reply) -> None:
-        """Do what ``request`` asks; ``reply`` is called exactly once, now or later (B13)."""
+        """Do what ``request`` asks; ``reply`` is called exactly once, now or later."""
         try:
             match request:
                 case wire.AddEntry():
@@ -184,7 +184,7 @@ class Bookie:
     def _fenced(
         self, request: wire.ReadEntry | wire.BatchRead, key: bytes | None, reply: Reply, go_on: Callable[[], None]
     ) -> None:
-        """Fence, and go on when the fence is durable: until then there is no reply of any kind (R3)."""
+        """Fence, and go on when the fence is durable: until then there is no reply of any kind."""
         if key is None:
             reply(wire.failure(request, Status.UNAUTHORIZED))
             return
@@ -218,7 +218,7 @@ class Bookie:
         self.engine.read(ledger_id, entry_id, got)
 
     def _long_poll(self, request: wire.ReadEntry, reply: Reply) -> None:
-        """Answer when the LAC is above ``previous_lac``, the ledger gets fenced, or time is up (L9)."""
+        """Answer when the LAC is above ``previous_lac``, the ledger gets fenced, or time is up."""
         assert request.previous_lac is not None
         if request.piggyback and request.entry_id != NO_ENTRY:
             reply(wire.failure(request, Status.BAD_REQUEST))

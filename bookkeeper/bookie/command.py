@@ -1,6 +1,6 @@
 """``bk bookie``: one bookie in the foreground, until SIGTERM or SIGINT.
 
-Exit codes: 0 stopped cleanly; 74 the disk failed (K23); 75 the metadata store does not answer; 78 the configuration or
+Exit codes: 0 stopped cleanly; 74 the disk failed; 75 the metadata store does not answer; 78 the configuration or
 the directory is not right; 1 anything else.
 """
 

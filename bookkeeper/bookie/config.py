@@ -56,7 +56,7 @@ class BookieConfig:
     listen: str = "127.0.0.1:0"
     """HOST:PORT. Port 0 chooses a free one with the first start; it is kept in ``directory`` from then on.
     An address other than loopback needs ``[tls]`` with client certificates (or ``[auth]``), and, where the metadata
-    are in ZooKeeper, an identity there (:mod:`bookkeeper.meta.stores.credentials`); or ``insecure`` (X1)."""
+    are in ZooKeeper, an identity there (:mod:`bookkeeper.meta.stores.credentials`); or ``insecure``."""
 
     advertise: str | None = None
     """HOST:PORT under which clients reach this bookie; default: where it listens."""
@@ -74,22 +74,22 @@ class BookieConfig:
     """Serve beyond loopback without authentication and encryption: whoever reaches the port may read and write."""
 
     read_only: bool = False
-    """Take no new entries by order; reads, fences and recovery go on (B10)."""
+    """Take no new entries by order; reads, fences and recovery go on."""
 
     frame_max: int = FRAME_MAX
-    """Bytes of the largest request, and of the largest reply (X30)."""
+    """Bytes of the largest request, and of the largest reply."""
 
     in_progress_bytes: int = 64 * MIB
     """Bytes of requests accepted and not yet answered. Above it sockets are not read, then requests are refused."""
 
     reserved_bytes: int = 16 * MIB
-    """On top of that for fences, recovery and high priority (X33)."""
+    """On top of that for fences, recovery and high priority."""
 
     receive_bytes: int = 64 * MIB
     """Bytes of large frames that have arrived in part, of all connections together; more of them wait."""
 
     connections_max: int = 10_000
-    """Connections at a time; one more is closed (X34)."""
+    """Connections at a time; one more is closed."""
 
     connections_per_host_max: int = 1_000
     """Connections at a time from one address."""
@@ -98,7 +98,7 @@ class BookieConfig:
     """Seconds a peer may take for the rest of a frame, or to take replies, before it loses its connection."""
 
     long_polls_max: int = 10_000
-    """Readers waiting at a time; one more is answered at once (X35)."""
+    """Readers waiting at a time; one more is answered at once."""
 
     long_poll_max_s: float = 60.0
     """The longest a reader waits, whatever it asked for."""
@@ -108,7 +108,7 @@ class BookieConfig:
 
     http_listen: str | None = "127.0.0.1:0"
     """HOST:PORT of /healthz, /livez, /readyz and /metrics; none with an empty string. Loopback unless
-    ``insecure`` (X47)."""
+    ``insecure``."""
 
     space_check_s: float = 5.0
     """Seconds between two looks at the free space."""
@@ -117,13 +117,13 @@ class BookieConfig:
     """Seconds between two passes that look for deleted ledgers."""
 
     garbage_grace_s: float = 600.0
-    """A ledger is dropped only if two passes at least this far apart found it deleted (G1)."""
+    """A ledger is dropped only if two passes at least this far apart found it deleted."""
 
     garbage_shrink_max: float = 0.5
-    """A listing that lost more than this share since the last pass is not believed (G1)."""
+    """A listing that lost more than this share since the last pass is not believed."""
 
     completion_bytes_per_s: int = 20 * MIB
-    """Bytes a second of what this bookie copies from others after it has lost data of its own (B9); 0: nothing is
+    """Bytes a second of what this bookie copies from others after it has lost data of its own; 0: nothing is
     copied, an operator or a repair must do it."""
 
     metadata_session_s: float = service_uri.SESSION_S
@@ -180,7 +180,7 @@ class BookieConfig:
         return self.auth.provider
 
     def _require_secure(self, name: str, value: str) -> None:
-        """X1: beyond loopback only encrypted and authenticated, and with metadata that are not everybody's."""
+        """Beyond loopback only encrypted and authenticated, and with metadata that are not everybody's."""
         open_to_all = f"{value} would be open to everyone who reaches it, without authentication and encryption"
         require(
             name == "listen",

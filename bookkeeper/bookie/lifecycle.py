@@ -4,8 +4,8 @@ Start: listen (closing whoever comes too early) -> who am I -> cookie -> what is
 which ledgers are there -> boot number -> open the disk -> serve -> register. A client that finds the registration finds
 a bookie that serves.
 
-Running: the registration follows the disk (writable, read-only; V8); deleted ledgers are collected (G1); how far the
-disk is becomes known outside it (K32); a disk that failed ends the bookie (K23):
+Running: the registration follows the disk (writable, read-only); deleted ledgers are collected; how far the
+disk is becomes known outside it; a disk that failed ends the bookie:
 :meth:`BookieServer.run_until_failure` returns why.
 
 Stop: unregister -> accept nothing -> wait for what is in progress -> close the disk cleanly -> close connections.
@@ -161,8 +161,8 @@ class BookieServer:
         """Serve and be registered, or raise and have left nothing behind but files.
 
         Raises:
-            DirectoryLockedError: another process has the directory (B11).
-            CookieError: the directory is another bookie's, or the bookie's disk is gone (K21).
+            DirectoryLockedError: another process has the directory.
+            CookieError: the directory is another bookie's, or the bookie's disk is gone.
             KeyExistsError: another bookie is registered under this id.
             StorageError, MetadataError, OSError
         """
@@ -179,7 +179,7 @@ class BookieServer:
             raise
 
     async def _undo_first_start(self) -> None:
-        """A bookie whose first start failed before it served leaves nothing behind that says it is there (K21)."""
+        """A bookie whose first start failed before it served leaves nothing behind that says it is there."""
         if not self._chose_identity or self._connections is not None:
             return
         disk, directory = self._seams.disk, self.config.directory
@@ -215,7 +215,7 @@ class BookieServer:
         self._publisher = ProgressPublisher(self._metadata, self.bookie_id, self._seams.rng)
         await self._publisher.look()
         served_before = await self._last_start() > 0
-        self.boot = await self._next_boot()  # first: from now on nobody names it for what it held before (A2b)
+        self.boot = await self._next_boot()  # first: from now on nobody names it for what it held before
         self._disk_identity = await self._settle_disk_identity(served_before)
         self._engine = await self._open_engine()
         self._start_http()  # the last thing that may be refused: nobody was served before
@@ -322,7 +322,7 @@ class BookieServer:
         )
 
     async def _settle_disk_identity(self, served_before: bool) -> DiskIdentity | None:
-        """On empty storage, or if what was seen then is gone, look at the ledgers there are (W10a); else that."""
+        """On empty storage, or if what was seen then is gone, look at the ledgers there are; else that."""
         disk, directory = self._seams.disk, self.config.directory
         seen, which = self._known_disk.highest if self._known_disk is not None else NO_LEDGER, "an empty disk"
         if disk.exists(os.path.join(directory, OPENED)):
@@ -348,8 +348,8 @@ class BookieServer:
         return disk_identity
 
     async def _doubt_rebuilt(self, engine: Engine) -> None:
-        """An index that was built anew from the logs may have forgotten that a ledger is deleted (M6): once its logs
-        are gone nothing else here says so. Adds to ledgers that may be older wait for metadata (W10a).
+        """An index that was built anew from the logs may have forgotten that a ledger is deleted: once its logs
+        are gone nothing else here says so. Adds to ledgers that may be older wait for metadata.
 
         Durable before the start counts as one that had the disk open: whoever comes after one that ended before this
         finds a whole index, and cannot tell how it was made.
@@ -465,7 +465,7 @@ class BookieServer:
         return engine
 
     def _superseded(self, reason: str) -> None:
-        """Two processes must not be one bookie (B11)."""
+        """Two processes must not be one bookie."""
         if self._failure is not None and not self._failure.done():
             self._failure.set_result(reason)
 
@@ -525,7 +525,7 @@ class BookieServer:
     # -- running ------------------------------------------------------------------------------------------
 
     def reload(self) -> None:
-        """Look for changed certificates now (X6)."""
+        """Look for changed certificates now."""
         if self._security is not None:
             self._security.refresh()
 
@@ -569,14 +569,14 @@ class BookieServer:
                 log.warning("bookie %s has no contact with the metadata service: %s", self.bookie_id, state.value)
 
     def _wants_read_only(self) -> bool:
-        """By order, by the disk's state, or while limbo concerns every ledger: all count as fenced here then (B3, B9),
+        """By order, by the disk's state, or while limbo concerns every ledger: all count as fenced here then,
         and a new one that got this bookie into its ensemble would end with its first append."""
         engine = self.engine
         return self.config.read_only or not engine.takes_new_ledgers or engine.state is not EngineState.WRITABLE
 
     def _pressed(self) -> None:
         """Too much waits for the journal. Not on a full disk: there it may wait for good, nothing more joins it, and
-        reads go on (K26)."""
+        reads go on."""
         self._admission.set_pressure(self.engine.state is EngineState.WRITABLE)
 
     def _on_state(self, state: EngineState, reason: str) -> None:
@@ -599,7 +599,7 @@ class BookieServer:
         )
 
     async def _follow_state(self) -> None:
-        """The registration says what the disk allows, also after many changes in a row (V8)."""
+        """The registration says what the disk allows, also after many changes in a row."""
         assert self._registration is not None
         while True:
             await self._state_changed.wait()

@@ -16,7 +16,7 @@ from bookkeeper.meta import Metadata
 from bookkeeper.seams import Seams
 
 EXIT_DISK: Final = 74
-"""The disk failed (K23)."""
+"""The disk failed."""
 EXIT_METADATA: Final = 75
 """The metadata store does not answer."""
 EXIT_CONFIG: Final = 78
@@ -24,7 +24,7 @@ EXIT_CONFIG: Final = 78
 
 
 REMINDER_S: Final = 3600.0
-"""Seconds between two warnings that a bookie is insecure (X1)."""
+"""Seconds between two warnings that a bookie is insecure."""
 
 
 def _remind(loop: asyncio.AbstractEventLoop, text: str) -> None:

@@ -104,7 +104,7 @@ class BookKeeper:
         )
         self._handles: dict[WriteHandle | ReadHandle, None] = {}
         self._ended: BookKeeperError | None = None
-        """Why nothing is believed any more (M10)."""
+        """Why nothing is believed any more."""
         self._tasks = Tasks("client")
         self._metadata_watch = RollbackWatch(metadata.store, metadata.present, self._give_up, self._look_again)
 
@@ -172,7 +172,7 @@ class BookKeeper:
             when_short: ``"name_absent"``: with fewer bookies up than the ensemble needs, known but absent ones are
                 named, as long as an ack quorum of at least two is up. No quorum is lowered.
             deferred_sync: bookies answer appends before they are durable: an append then returns an id that is
-                **written, not yet durable**, and the last add confirmed moves with ``force()`` only (W11). What was
+                **written, not yet durable**, and the last add confirmed moves with ``force()`` only. What was
                 not forced may be lost when machines lose power. A bookie that fails ends the writer, for there is no
                 ensemble change in this mode.
             advanced: the application chooses the entry ids: returns an AdvancedHandle, for ``append_at()``.
@@ -234,7 +234,7 @@ class BookKeeper:
         return handle
 
     async def delete_ledger(self, ledger_id: int, *, force: bool = False) -> None:
-        """Delete a ledger for ever (M6). One that is not closed is recovered and closed first, which fences its writer.
+        """Delete a ledger for ever. One that is not closed is recovered and closed first, which fences its writer.
         Its bookies reclaim the space later.
 
         Args:
@@ -302,7 +302,7 @@ class BookKeeper:
     # -- inside -------------------------------------------------------------------------------------------
 
     def _give_up(self, error: BookKeeperError) -> None:
-        """The metadata are older than they were, or the cluster is elsewhere: every handle ends with that (M10)."""
+        """The metadata are older than they were, or the cluster is elsewhere: every handle ends with that."""
         self._ended = error
         for handle in list(self._handles):
             handle.give_up(error)

@@ -32,25 +32,25 @@ class ClientConfig:
     """Reads, fences, explicit LACs: how long one bookie may take for one request."""
 
     add_timeout_ms: int = 15_000
-    """V1: an append that finds no ack quorum within this ends with AddTimeoutError and ends the handle (W6)."""
+    """An append that finds no ack quorum within this ends with AddTimeoutError and ends the handle."""
 
     force_timeout_ms: int = 15_000
-    """W11: how long a force() may take until every bookie of the ensemble has answered it."""
+    """How long a force() may take until every bookie of the ensemble has answered it."""
 
     open_timeout_ms: int = 120_000
     """How long open_ledger may take in all, a recovery with its attempts included."""
 
     bookie_stall_ms: int = 500
-    """W15: a bookie without progress for this long, while others make some, has failed for this ledger."""
+    """A bookie without progress for this long, while others make some, has failed for this ledger."""
 
     bookie_trail_bytes_max: int = 32 * MIB
-    """W15: a bookie this far behind the confirmed end has failed for this ledger."""
+    """A bookie this far behind the confirmed end has failed for this ledger."""
 
     pending_bytes_max: int = 64 * MIB
-    """W12: payload bytes of one handle that are sent and not yet confirmed; beyond, append waits."""
+    """Payload bytes of one handle that are sent and not yet confirmed; beyond, append waits."""
 
     pending_entries_max: int = 200_000
-    """W12: the same in entries."""
+    """The same in entries."""
 
     entry_size_max: int = 5 * MIB - 4 * KIB
     """Larger payloads are refused at once: a bookie's frame limit is 5 MiB with its headers."""
@@ -68,18 +68,18 @@ class ClientConfig:
     """Batch reads in flight when a ledger is read from front to back."""
 
     explicit_lac_delay_ms: int = 0
-    """W16: how long a last add confirmed may wait for an append that carries it, before a silent writer sends it by
+    """How long a last add confirmed may wait for an append that carries it, before a silent writer sends it by
     itself. 0: until the next turn of the loop. An application whose ledgers nobody tails saves half of the bookies'
     work for single appends by waiting."""
 
     long_poll_ms: int = 3_000
-    """How long a bookie may hold a long poll. Below the 5 s read time limit of every client (L9)."""
+    """How long a bookie may hold a long poll. Below the 5 s read time limit of every client."""
 
     metadata_poll_ms: int = 2_000
-    """L8: how often a tailing reader looks at the ledger's metadata, watches or not."""
+    """How often a tailing reader looks at the ledger's metadata, watches or not."""
 
     bookies_poll_ms: int = 30_000
-    """How often the list of bookies is read again, watches or not (Z5)."""
+    """How often the list of bookies is read again, watches or not."""
 
     metadata_timeout_ms: int = 10_000
     """How long a change of metadata is tried while the store is away; then a clear error."""
@@ -89,7 +89,7 @@ class ClientConfig:
     ZooKeeper's servers grant 2 to 20 of their ticks (4 to 40 s), whatever was asked for. No part of ``embedded:``."""
 
     quarantine_ms: int = 30_000
-    """W13: how long a bookie that failed is chosen last for new ensembles. A preference, never a refusal."""
+    """How long a bookie that failed is chosen last for new ensembles. A preference, never a refusal."""
 
     reconnect_delay_min_ms: int = 20
     """First pause before a lost bookie is tried again; doubles up to reconnect_delay_max_ms."""
@@ -106,7 +106,7 @@ class ClientConfig:
     """Frames from bookies above this end the connection."""
 
     tls: TlsConfig | None = None
-    """With it connections to bookies are encrypted, always: there is no way back to clear text (X2)."""
+    """With it connections to bookies are encrypted, always: there is no way back to clear text."""
 
     auth: AuthConfig = field(default_factory=AuthConfig)
     """Who we say we are, beyond the certificate in ``tls``."""

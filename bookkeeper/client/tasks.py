@@ -1,4 +1,4 @@
-"""Tasks with an owner: whoever starts one also ends it, and no failure of one is lost (P4, P7)."""
+"""Tasks with an owner: whoever starts one also ends it, and no failure of one is lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 
 
 class Tasks:
-    """The tasks of one object, in the order in which they were started (P6)."""
+    """The tasks of one object, in the order in which they were started."""
 
     def __init__(self, name: str, on_error: Callable[[BaseException], None] | None = None) -> None:
         self._name = name

@@ -8,7 +8,7 @@
 The journal fences *writes* of an owner that was replaced. Reads have no such guard: a paused gateway that
 wakes up would answer from a tree that someone else has changed since. So it answers only while ``is_held``.
 
-Why at no moment two gateways hold it (S11, linearizable reads)
+Why at no moment two gateways hold it (linearizable reads)
     Every write of the lease replaces the version before it, so all of them stand in one order. Let A hold the lease
     by a write a, and let B take it by a later write b. A's newest write is older than b: after b none of A's
     succeeds. A holds it until one lease after it *sent* that write. B had seen the version that b replaced, which is
@@ -26,7 +26,7 @@ Why at no moment two gateways hold it (S11, linearizable reads)
     In the last case those before the dead one are waited for as well unless it held the lease itself, and it says so
     in what it writes (``alone``).
 
-Who waits for whom (S12)
+Who waits for whom
     A gateway that starts, or stands by, leaves an owner alone that renews. It takes the lease when that was not renewed
     for VACANT_AFTER of its lengths: that is longer than the wait above, which is over by then. One that listens on the
     very address of the owner waits for one lease (DRIFT) only: the owner does not listen there any more. What is slow
@@ -399,7 +399,7 @@ class StoreLease:
             return
 
     async def _was_us(self) -> bool:
-        """Whether what stands there is our own, by a renewal whose reply was lost (M8); then its version is ours."""
+        """Whether what stands there is our own, by a renewal whose reply was lost; then its version is ours."""
         try:
             found = await self._read()
         except NoSuchKeyError:

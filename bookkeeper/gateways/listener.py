@@ -2,7 +2,7 @@
 
 asyncio's own servers make a protocol, and begin the TLS handshake, for whoever is accepted, and tell nobody: neither
 could be limited. Here sockets are accepted by hand and given to the loop one by one (``connect_accepted_socket``, the
-same on asyncio and uvloop), each with the TLS context that holds at that moment (X6).
+same on asyncio and uvloop), each with the TLS context that holds at that moment.
 """
 
 from __future__ import annotations

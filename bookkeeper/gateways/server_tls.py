@@ -1,9 +1,9 @@
 """The gateway's certificates: read at the start, looked at again while it runs.
 
-The files are read as a bookie's are (:class:`bookkeeper.real.FileTls`: X3, X4, X43). Each handshake takes the newest
+The files are read as a bookie's are (:class:`bookkeeper.real.FileTls`). Each handshake takes the newest
 set that could be read whole, all of it: to exchange the context inside a handshake (which OpenSSL lets a server do when
-it is told a host's name) would leave it with the first set's rules. Connections that stand keep theirs (X6), unless
-their certificate was revoked meanwhile (X15).
+it is told a host's name) would leave it with the first set's rules. Connections that stand keep theirs, unless
+their certificate was revoked meanwhile.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ServerTlsFiles:
     certificate: str
     """The gateway's certificate, followed by its chain."""
     key: str
-    """Its private key, without a password, for its owner's eyes only (X43)."""
+    """Its private key, without a password, for its owner's eyes only."""
     client_ca: str | None = None
     """Who vouches for clients; None: they are not asked for a certificate. Revocation lists in it are heeded."""
     crl: str | None = None

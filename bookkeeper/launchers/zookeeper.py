@@ -110,7 +110,7 @@ class ZooKeeperServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                umask=0o077,  # it keeps ledgers' passwords (X43)
+                umask=0o077,  # it keeps ledgers' passwords
             )
         self._wait_until_serving(timeout_s)
         return self

@@ -1,7 +1,7 @@
-"""Going on from an older state of the metadata, because nothing newer is left (M10): what ``bk metadata
+"""Going on from an older state of the metadata, because nothing newer is left: what ``bk metadata
 accept-rollback`` changes in the store.
 
-    ids       the generator goes on above every id that was found to be in use, or where none can have been (M6)
+    ids       the generator goes on above every id that was found to be in use, or where none can have been
     open      one transaction enters the loss into the record of where the contents come from (lineage.py)
 
 The second makes the first known: whoever was connected ends, and bookies that have seen more start again. Killed in

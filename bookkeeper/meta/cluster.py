@@ -45,7 +45,7 @@ class Metadata:
         self.disks = Disks(store, paths)
         self.under_replication = UnderReplication(store, paths)
         self.present = RollbackCheck(store, paths)
-        """Whether these metadata are still those that this process began with, or later ones (M10)."""
+        """Whether these metadata are still those that this process began with, or later ones."""
         self.ledgers = Ledgers(store, paths, layout, seams.rng, self.present)
         self.repairs: dict[LedgerId, str] = {}
         """Ledgers that this client is repairing, and as whom: a session has many repairs, and a lock only a session."""
@@ -108,7 +108,7 @@ class Metadata:
         return self.present.lineage
 
     async def check_not_rolled_back(self, mark: bytes) -> None:
-        """Compare what the store shows with what :meth:`seen` gave in an earlier life, also across a move (M10).
+        """Compare what the store shows with what :meth:`seen` gave in an earlier life, also across a move.
 
         Raises:
             MetadataRolledBackError: the store shows less, or is the place from which the cluster has moved.

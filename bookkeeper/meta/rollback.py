@@ -1,6 +1,6 @@
-"""Noticing, while a process runs, that the metadata are in an older state than it has seen (M10).
+"""Noticing, while a process runs, that the metadata are in an older state than it has seen.
 
-The store remembers the highest transaction that it has shown (Z14), and its own sessions compare with that. Two things
+The store remembers the highest transaction that it has shown, and its own sessions compare with that. Two things
 escape this: transactions that were made since the restoration may have come past what a process saw, and ZooKeeper's
 numbers begin a new epoch with every leader. So besides
 

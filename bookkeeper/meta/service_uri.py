@@ -98,7 +98,7 @@ def _parse_zookeeper(uri: str, layout: str | None, rest: str) -> ServiceUri:
 
 
 def _shown(uri: str) -> str:
-    """An address that is none, for messages: what stands before an ``@`` may be a password (X58)."""
+    """An address that is none, for messages: what stands before an ``@`` may be a password."""
     before, at, after = uri.rpartition("@")
     if not at:
         return repr(uri)

@@ -2,7 +2,7 @@
 
     look      refuse if anyone is registered, here or there, and if there is something there already
     copy      every value that is not ephemeral, below the root and below our own state
-    ids       the generator there goes on behind every id that was ever issued here (M6)
+    ids       the generator there goes on behind every id that was ever issued here
     close     say here that the cluster has moved: whoever connects from now on is sent away
     verify    after a sync on both sides, list and read everything again and compare byte for byte
     open      one transaction: the cluster's id appears there, and whence it came (lineage.py)
@@ -11,7 +11,7 @@ Killed at any moment and run again with ``resume`` it ends the same: values that
 Until *open* there is no cluster at the target, and until *close* the source is as it was.
 
 Two runs may meet: one was paused, or somebody copies elsewhere. Never may both places be open, or ids would be issued
-twice (M6). So the target is written to and opened only by the run that claimed it last (the version of ``copying``,
+twice. So the target is written to and opened only by the run that claimed it last (the version of ``copying``,
 which every such transaction checks), and the source is opened again, after a comparison that failed, only by the run
 that has just claimed the target once more, so that nobody else can open it, and whose mark closes the source (the
 value of ``moved``).
@@ -289,7 +289,7 @@ class StoreCopy:
         if len(parts) > 2 and not parts[1].isdecimal():
             report.kinds[parts[1]] = report.kinds.get(parts[1], 0) + 1
 
-    # -- ids (M6) ------------------------------------------------------------------------------------------
+    # -- ids ------------------------------------------------------------------------------------------
 
     async def _ids(self, rests: list[str]) -> str:
         source, target = self._source, self._target
@@ -436,7 +436,7 @@ async def probe(store: MetadataStore, parent: str) -> int:
 
 
 async def settle(store: MetadataStore, operations: Sequence[Operation], *, again: bool = False) -> None:
-    """A transaction that was done when this returns (M8).
+    """A transaction that was done when this returns.
 
     Its creations tell whether it was: it is sent again if they are not there. With ``again`` it may be sent again, or
     be left, without harm.

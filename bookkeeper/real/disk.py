@@ -1,7 +1,7 @@
-"""The system's file system, by descriptors and offsets (P1): no buffered file objects, no mapped files.
+"""The system's file system, by descriptors and offsets: no buffered file objects, no mapped files.
 
 Errors are OSError with the path in it. Nothing here hides or retries an error of a sync: a failed sync is
-final (K23).
+final.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PosixFile:
         view = memoryview(data).cast("B")
         try:
             written = self._pwrite(view, offset)
-            while written < len(view):  # a short write is continued; an error then says so (K25)
+            while written < len(view):  # a short write is continued; an error then says so
                 if written == 0:
                     raise OSError(errno.EIO, os.strerror(errno.EIO))
                 view, offset = view[written:], offset + written
@@ -153,7 +153,7 @@ class PosixFile:
                 raise _named(error, self.path) from error
 
     def _pread_direct(self, size: int, offset: int) -> bytes:
-        """Through an aligned buffer of our own, past the page cache (K24)."""
+        """Through an aligned buffer of our own, past the page cache."""
         start = offset - offset % DIRECT_BLOCK
         length = -(-(offset + size - start) // DIRECT_BLOCK) * DIRECT_BLOCK
         if size <= 0:
@@ -186,7 +186,7 @@ class PosixLock:
 
 
 class PosixDisk:
-    """The file system of this machine. New files are 0600, new directories 0700 (X43)."""
+    """The file system of this machine. New files are 0600, new directories 0700."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Files that nobody but their owner may touch: keys, tokens, passwords (X43)."""
+"""Files that nobody but their owner may touch: keys, tokens, passwords."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_secret(path: str) -> Secret:
     """The only line of a private file, such as a token.
 
     Raises:
-        ConfigError: others may read the file (X43), it is empty, or it has several lines. OSError: it cannot be read.
+        ConfigError: others may read the file, it is empty, or it has several lines. OSError: it cannot be read.
     """
     lines = read_private(path).decode("utf-8", "replace").split()
     if len(lines) != 1:
@@ -31,7 +31,7 @@ def read_private(path: str) -> bytes:
     """The bytes of a file that only its owner may read.
 
     Raises:
-        ConfigError: others may read it (X43), or it is too large. OSError: it cannot be read.
+        ConfigError: others may read it, or it is too large. OSError: it cannot be read.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
@@ -58,7 +58,7 @@ def append_private(path: str, text: str) -> None:
 
 
 def make_private(path: str) -> None:
-    """Nobody but its owner may touch a file or directory of ours from now on; nothing if it is not there (X43).
+    """Nobody but its owner may touch a file or directory of ours from now on; nothing if it is not there.
 
     It is not opened: closing a file lets go of the locks that the process holds on it elsewhere.
     """
@@ -73,7 +73,7 @@ def make_private(path: str) -> None:
 
 
 def make_private_file(path: str) -> None:
-    """An empty file that only its owner may touch, if there is none yet. Nobody ever sees it otherwise (X43).
+    """An empty file that only its owner may touch, if there is none yet. Nobody ever sees it otherwise.
 
     Raises:
         OSError: it cannot be made.

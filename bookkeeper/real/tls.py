@@ -21,7 +21,7 @@ class FileTls:
     """See :class:`bookkeeper.seams.Tls`.
 
     Raises:
-        ConfigError: a file cannot be read or used, or others may read the private key (X43).
+        ConfigError: a file cannot be read or used, or others may read the private key.
     """
 
     def __init__(self, files: TlsFiles) -> None:
@@ -72,7 +72,7 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
     if files.server:
         context.options |= ssl.OP_NO_TICKET | ssl.OP_CIPHER_SERVER_PREFERENCE
-        context.num_tickets = 0  # X3: a resumed session would outlive a revoked certificate
+        context.num_tickets = 0  # a resumed session would outlive a revoked certificate
         if files.ca is not None:
             context.verify_mode = ssl.CERT_OPTIONAL if files.anonymous else ssl.CERT_REQUIRED
     else:
@@ -88,7 +88,7 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
     if files.crl is not None:
         _load_revocations(context, files.crl)
     if files.cert is not None:
-        read_private(files.key or files.cert)  # X43: as with ssh, a key that others may read is no secret
+        read_private(files.key or files.cert)  # as with ssh, a key that others may read is no secret
         context.load_cert_chain(files.cert, files.key, password=_no_password)
     return context
 

@@ -1,4 +1,4 @@
-"""Threads for blocking work: one per worker, results handed back to the loop (P2)."""
+"""Threads for blocking work: one per worker, results handed back to the loop."""
 
 from __future__ import annotations
 

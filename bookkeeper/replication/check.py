@@ -1,6 +1,6 @@
 """Is a ledger whole? Asks every bookie that metadata name which entries it holds, and compares.
 
-A4  A bookie that does not answer, or does not tell, leaves it open: unknown, never missing.
+* A bookie that does not answer, or does not tell, leaves it open: unknown, never missing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class IncompleteCopy:
     missing: int
     """Entries that its bookie says it does not hold."""
     unknown: BookKeeperError | None = None
-    """Why nothing is known (A4); then ``missing`` is 0."""
+    """Why nothing is known; then ``missing`` is 0."""
 
     def __str__(self) -> str:
         if self.unknown is not None:

@@ -3,13 +3,13 @@
 Works while the bookies are up and when they are gone for good. A pass reads the metadata of every ledger and repairs
 those that name a drained bookie, a few at a time; passes go on until one finds nothing, or gets nowhere.
 
-    A3  The last fragment of a ledger that is not closed is its writer's to move: a read-only or dead bookie refuses
-        its next append, and the writer changes the ensemble by itself. With ``recover_open`` a ledger whose last
-        fragment has not moved for a grace period is recovered, which ends its writer.
-    A7  A mark in the list of under-replicated ledgers goes only after the ledger was found whole.
-    A8  Everything is in the metadata: a drain that was cut short is simply begun again. No ledger holds up another;
-        what cannot be moved is reported with its reason.
-    A9  Every pass looks at everything anew.
+    * The last fragment of a ledger that is not closed is its writer's to move: a read-only or dead bookie refuses
+      its next append, and the writer changes the ensemble by itself. With ``recover_open`` a ledger whose last
+      fragment has not moved for a grace period is recovered, which ends its writer.
+    * A mark in the list of under-replicated ledgers goes only after the ledger was found whole.
+    * Everything is in the metadata: a drain that was cut short is simply begun again. No ledger holds up another;
+      what cannot be moved is reported with its reason.
+    * Every pass looks at everything anew.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class DrainConfig:
     recover_open: bool = False
     """Recover ledgers that are not closed and whose writers do not move on."""
     grace_ms: int = 30_000
-    """How long such a ledger is left alone first (A3)."""
+    """How long such a ledger is left alone first."""
     while_writable: bool = False
     """Also while a drained bookie takes new entries: then new fragments may go on appearing there."""
     owner: str = "bookkeeper-py"
@@ -275,7 +275,7 @@ class _Drain:
                 await self._stick_what_is_left()
                 break
             idle = len(report.moved) + len(report.recovered) == before
-            # with nothing stuck others were faster (OVERTAKEN): whom they chose only another pass can tell (A9)
+            # with nothing stuck others were faster (OVERTAKEN): whom they chose only another pass can tell
             if idle and report.stuck and not await self._wait_for_grace():
                 break
         touched = {moved.ledger_id for moved in report.moved}
@@ -329,7 +329,7 @@ class _Drain:
     # -- one ledger ---------------------------------------------------------------------------------------
 
     async def _one(self, ledger_id: LedgerId) -> None:
-        """Move one ledger; whatever happens, the others go on (A8)."""
+        """Move one ledger; whatever happens, the others go on."""
         try:
             async with repair_lock(self._services.metadata, ledger_id, self._config.owner) as holder:
                 if holder is not None:
@@ -356,7 +356,7 @@ class _Drain:
                     return
 
     async def _decide(self, record: LedgerRecord) -> None:
-        """Recover a ledger that is not closed, if that is wanted and its grace is over (A3)."""
+        """Recover a ledger that is not closed, if that is wanted and its grace is over."""
         last = record.metadata.last_fragment
         if record.metadata.is_closed or not set(last.ensemble) & set(self._names):
             return

@@ -1,10 +1,10 @@
 """Forgetting bookies that hold nothing: their cookies go, and they are no longer known to the cluster.
 
-    A11  A bookie is forgotten only when no ledger's metadata name it and it is not registered; that it is not is found
-         in the very write that removes the cookie. A bookie of ours is registered only while it has one, and one that
-         was started while the ledgers were looked at is not forgotten: it may have been given some. Nor is one that a
-         new ledger has named since, though it was absent (``when_short``): who names it does so in a transaction that
-         counts this, and that fails once the cookie is gone.
+    * A bookie is forgotten only when no ledger's metadata name it and it is not registered; that it is not is found
+      in the very write that removes the cookie. A bookie of ours is registered only while it has one, and one that
+      was started while the ledgers were looked at is not forgotten: it may have been given some. Nor is one that a
+      new ledger has named since, though it was absent (``when_short``): who names it does so in a transaction that
+      counts this, and that fails once the cookie is gone.
 
 A writer whose list of bookies is old may still choose it in the moment between: such a ledger has nothing there, and
 lacks a copy as with any bookie that is dead. The directory keeps its cookie: a bookie that is started on it again
@@ -47,7 +47,7 @@ class ForgottenBookies:
 async def forget(
     client: BookKeeper, bookies: Sequence[str], on_progress: Callable[[int], None] = lambda ledgers: None
 ) -> ForgottenBookies:
-    """Remove the cookies of drained bookies (A11). Either all of them may be forgotten, or none is.
+    """Remove the cookies of drained bookies. Either all of them may be forgotten, or none is.
 
     Args:
         on_progress: told how many ledgers were looked at.
@@ -107,7 +107,7 @@ async def _starts_of(client: BookKeeper, bookie: BookieId) -> Version | None:
 
 
 async def _forget_disk(client: BookKeeper, bookie: BookieId, version: Version | None) -> None:
-    """What was known of its disk goes, too (K32), unless somebody has joined under the id at once."""
+    """What was known of its disk goes, too, unless somebody has joined under the id at once."""
     if version is not None:
         with contextlib.suppress(NoSuchKeyError, MetadataConflictError):
             await client.services.metadata.disks.forget(bookie, version)

@@ -1,4 +1,4 @@
-"""Completing a bookie's own copies from the other bookies: what ends its suspects (B9).
+"""Completing a bookie's own copies from the other bookies: what ends its suspects.
 
 The bookie says which entries it cannot read; they are read from the other bookies of their fragments, digest checked,
 sent to it as recovery adds, and read back from it (:mod:`~bookkeeper.replication.repair`, with the bookie in place as

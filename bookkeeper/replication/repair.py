@@ -90,7 +90,7 @@ def digest_of(metadata: LedgerMetadata) -> DigestScheme:
 async def held_by(services: ClientServices, tasks: Tasks, bookie: BookieId, record: LedgerRecord) -> HeldEntries:
     """Which entries of a ledger a bookie holds.
 
-    Raises: BookKeeperError: it does not tell, which proves nothing (A4).
+    Raises: BookKeeperError: it does not tell, which proves nothing.
     """
     request, what = ListEntries(record.ledger_id), f"entries of ledger {record.ledger_id} on {bookie}"
     reply = await _asked(services, tasks, bookie, request, Use.LAC)
@@ -108,7 +108,7 @@ async def bring(shop: RepairContext, record: LedgerRecord, copy: Copy, target: B
     """Bring ``copy`` to ``target`` and swap it in; with ``target`` already in place, complete it there.
 
     Never raises for what was foreseen: see :class:`RepairResult`. The last fragment of a ledger that is not closed
-    FAILED with LedgerFencedError (A3).
+    FAILED with LedgerFencedError.
     """
     return await _RepairShell(shop, record, copy, target).run()
 
@@ -144,7 +144,7 @@ class _RepairShell:
         self._source.last_resort = frozenset([copy.bookie])
         entries = metadata.last_entry + 1
         self._incarnation: Incarnation | None = None
-        """The target's, when the copy was begun (A2b)."""
+        """The target's, when the copy was begun."""
         self._machine = FragmentCopy(
             metadata,
             copy,
@@ -329,8 +329,8 @@ class _RepairShell:
     # -- the swap -----------------------------------------------------------------------------------------
 
     async def _swap(self, swap: fragment_machine.SwapBookie) -> None:
-        """By compare-and-set (A2), in the life of the ledger that was copied (A2a) and in that of the target to which
-        it was copied (A2b); whatever comes of it, what is stored then decides (M8)."""
+        """By compare-and-set, in the life of the ledger that was copied and in that of the target to which
+        it was copied; whatever comes of it, what is stored then decides."""
         assert self._planned.value is swap.over, "the machine plans over what it was told last"
         try:
             try:

@@ -2,9 +2,9 @@
 
     <root>/underreplication/locks/urL0000000005   ephemeral: who repairs this ledger now
 
-    A10 One repair of a ledger at a time in a client; the lock is let go of by the repair that took it.
+    * One repair of a ledger at a time in a client; the lock is let go of by the repair that took it.
 
-A lock guards nothing (A2, Z2). It saves two repairers the same work, and it keeps Java bookies, which drop surplus
+A lock guards nothing. It saves two repairers the same work, and it keeps Java bookies, which drop surplus
 copies of a ledger under this lock, from dropping the copy that is just being written.
 """
 
@@ -36,7 +36,7 @@ def lock_path(root: str, ledger_id: LedgerId) -> str:
 async def repair_lock(metadata: Metadata, ledger_id: LedgerId, owner: str) -> AsyncIterator[str | None]:
     """Hold the lock of a ledger's repair; gives None, or, if someone else holds it, who.
 
-    The lock belongs to this repair, not to the session that other repairs of the same client share (A10): a second
+    The lock belongs to this repair, not to the session that other repairs of the same client share: a second
     one is refused here as by anybody else's lock, and whoever ends lets go of a lock of its own only.
 
     Raises: MetadataError.

@@ -59,7 +59,7 @@ async def replicate_fragment(
         MetadataConflictError: somebody else holds the lock of this ledger's repair; nothing was done.
         MetadataError: the lock was lost on the way (the session has expired); the metadata are as they were.
         IllegalOperationError: no such fragment, ``bookie`` is not in it, or ``target`` is.
-        LedgerFencedError: the last fragment of a ledger that is not closed: recover it first (A3).
+        LedgerFencedError: the last fragment of a ledger that is not closed: recover it first.
         NotEnoughBookiesError: nobody is there to take its place.
         DataMissingError, BookieError, DigestMismatchError: an entry could not be read, or not be written; the metadata
             are as they were.
@@ -95,7 +95,7 @@ async def replicate_unlocked(
     on_copied: Callable[[int, int], None] = lambda entries, size: None,
     locked: bool = False,
 ) -> RepairResult:
-    """The same without taking the lock: where all bookies are of this package, for they drop no surplus copies (A2);
+    """The same without taking the lock: where all bookies are of this package, for they drop no surplus copies;
     or ``locked``: the caller holds it."""
     services = client.services
     shop = RepairContext(

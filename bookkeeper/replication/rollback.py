@@ -1,6 +1,6 @@
-"""The way out of metadata that were put back to an older state (M10): what do the bookies hold, and go on.
+"""The way out of metadata that were put back to an older state: what do the bookies hold, and go on.
 
-Bookies are asked which ledgers they hold and which they have dropped; none of these ids is given out again (M6), and
+Bookies are asked which ledgers they hold and which they have dropped; none of these ids is given out again, and
 ledgers that metadata do not know are kept for a time. Those that do not answer are named: whoever goes on without them
 says so.
 """

@@ -1,8 +1,8 @@
 """Marks of under-replicated ledgers after a repair: removed when the ledger is whole, kept with a reason otherwise.
 
-    A7  Verified as it is stored now; if metadata or mark have changed meanwhile the mark stays.
+    * Verified as it is stored now; if metadata or mark have changed meanwhile the mark stays.
 
-What a verified ledger still lacks on a bookie that is up (one that was away while its writer went on, W14) is
+What a verified ledger still lacks on a bookie that is up (one that was away while its writer went on) is
 completed where it is, so that the mark can go.
 """
 
@@ -37,7 +37,7 @@ async def tidy_marks(
     shop: RepairContext, bookies: Collection[BookieId], ledgers: Collection[LedgerId], owner: str
 ) -> list[TidiedMark]:
     """Look at the marks that name one of ``bookies``, and at those of ``ledgers``. One that cannot be dealt with does
-    not hold up the others (A8).
+    not hold up the others.
 
     Raises: MetadataError: the marks cannot be listed.
     """
@@ -59,7 +59,7 @@ async def tidy_marks(
 
 
 async def tidy_mark(shop: RepairContext, mark: UnderReplicationMark) -> TidiedMark:
-    """Verify the ledger, complete what can be completed, remove the mark if the ledger is whole (A7).
+    """Verify the ledger, complete what can be completed, remove the mark if the ledger is whole.
 
     Raises: BookKeeperError: nothing can be said now; the mark stays.
     """

@@ -111,7 +111,7 @@ class FileReader(JournalReader):
     def _chunk(self, file: OpenFile, segment: SegmentInfo, offset: int) -> list[tuple[Batch, int]]:
         """Some batches with the offsets of their ends; none at the end, or where something is not whole.
 
-        Of a segment in progress only what every later recovery keeps (J6): it is synced here, and the epoch is
+        Of a segment in progress only what every later recovery keeps: it is synced here, and the epoch is
         looked at after it was read, as the writer does.
         """
         data = file.pread(_CHUNK, offset)

@@ -2,7 +2,7 @@
 
     magic "JSNAP" u8 format | u64 at | u64 size | 32 bytes SHA-256 of the content | content
 
-Written under another name, synced, renamed (K2): a snapshot is there whole, or not at all.
+Written under another name, synced, renamed: a snapshot is there whole, or not at all.
 """
 
 from __future__ import annotations

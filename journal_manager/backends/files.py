@@ -113,7 +113,7 @@ def _make_private(lock: str) -> None:
 
 
 class SystemFiles:
-    """The operating system's. New files are 0600, new directories 0700 (X43)."""
+    """The operating system's. New files are 0600, new directories 0700."""
 
     def open(self, path: str, *, create: bool = False, write: bool = True) -> OpenFile:
         flags = os.O_RDWR if write else os.O_RDONLY

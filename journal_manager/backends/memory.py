@@ -220,7 +220,7 @@ class MemoryWriter(MemoryReader, JournalWriter):
 
 
 def recover(place: MemoryJournal, token: FencingToken) -> RecoveryReport:
-    """Finalize what an earlier writer left in progress, or drop it if nothing is in it (C8)."""
+    """Finalize what an earlier writer left in progress, or drop it if nothing is in it."""
     segment = place.chain.open_segment
     finalized: tuple[SegmentInfo, ...] = ()
     removed: tuple[SegmentInfo, ...] = ()

@@ -74,7 +74,7 @@ class GatewayStore:
         if any(not entry["pathSuffix"] for entry in entries):
             raise CheckpointStoreError(f"{self.uri} is a file, not a directory")
         for name in (entry["pathSuffix"] for entry in entries):
-            if name in (".", "..") or "/" in name or "\0" in name:  # X42: it is about to be the name of a copy
+            if name in (".", "..") or "/" in name or "\0" in name:  # it is about to be the name of a copy
                 raise CheckpointStoreError(f"{self.uri} lists the name {name!r}, which leads out of its directory")
         return entries
 

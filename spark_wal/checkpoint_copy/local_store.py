@@ -113,7 +113,7 @@ class LocalStore:
         os.makedirs(directory, exist_ok=True)
 
     def _inside(self, path: str) -> str:
-        """X42: names that come from elsewhere do not lead out of the directory."""
+        """Names that come from elsewhere do not lead out of the directory."""
         if path.startswith("/") or "\0" in path or ".." in path.split("/"):
             raise CheckpointStoreError(f"{self.uri}: the name {path!r} leads out of it")
         return os.path.join(self._root, path)

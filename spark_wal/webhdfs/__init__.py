@@ -11,8 +11,8 @@ Rooms, each below the next, which imports it
     service       one gateway, from its options to its end
 ``errors`` has the failures that a client can be told.
 
-Promises (numbers as in docs/rules.md): S1 a name is created once; S2 a file is visible complete or not
-at all; S3 what was acknowledged is listed, for everyone; S4 a rename is atomic and durable before the
-reply; S9 damage is an error, never "no such file". Reads are linearizable: a gateway that cannot be sure
-to be the owner still answers nothing from memory, and no reply shows what is not durable.
+Promises: a name is created once; a file is visible complete or not at all; what was acknowledged is listed, for
+everyone; a rename is atomic and durable before the reply; damage is an error, never "no such file". Reads are
+linearizable: a gateway that cannot be sure to be the owner still answers nothing from memory, and no reply shows what
+is not durable.
 """

@@ -20,7 +20,7 @@ from spark_wal.webhdfs.ownership.gateway import Gateway, GatewayConfig, GatewayR
 from spark_wal.webhdfs.ownership.open_backing import open_backing
 
 DEFAULT_LISTEN: Final = Address("127.0.0.1", 9870)
-"""Hadoop's port for WebHDFS, on this machine only: nobody is asked who they are (X1)."""
+"""Hadoop's port for WebHDFS, on this machine only: nobody is asked who they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,8 @@ PACKAGES = ("bookkeeper", "journal_manager", "spark_wal", "examples", "benchmark
 PAGES = ("*.md", "docs/**/*.md", "changes/*.md", "tests/**/*.toml", "tests/simulation/seeds.txt")
 
 NUMBER = re.compile(r"(?<![\w.%\\&#/-])[A-Z]\d{1,2}[a-z]?(?![\w/-]|\.\d)")
+IMPURE = frozenset(["asyncio", "click", "logging", "os", "pathlib", "socket", "ssl", "threading"])
+
 OTHERS = frozenset(["V2", "V3", "S3"])
 """What looks like a rule's number and is a name: the wire's dialects, a store of files."""
 
@@ -56,16 +58,34 @@ def cited() -> dict[str, list[str]]:
 def _texts() -> Iterator[tuple[Path, int, str]]:
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
-            if path.stem.endswith("_pb2"):
-                continue
-            with path.open("rb") as source:
-                for token in tokenize.tokenize(source.readline):
-                    if tokenize.tok_name[token.type] in ("COMMENT", "STRING", "FSTRING_MIDDLE"):
-                        yield path, token.start[0], token.string
+            if not path.stem.endswith("_pb2"):
+                yield from ((path, line, text) for line, text in texts_of(path))
     for pattern in PAGES:
         for path in sorted(ROOT.glob(pattern)):
             for at, line in enumerate(path.read_text().splitlines(), 1):
                 yield path, at, line
+
+
+def texts_of(path: Path) -> Iterator[tuple[int, str]]:
+    """The comments and strings of a module, by line."""
+    if not NUMBER.search(path.read_text()):
+        return
+    with path.open("rb") as source:
+        for token in tokenize.tokenize(source.readline):
+            if tokenize.tok_name[token.type] in ("COMMENT", "STRING", "FSTRING_MIDDLE"):
+                yield token.start[0], token.string
+
+
+def is_pure(path: Path) -> bool:
+    """A machine, a codec or data: waits for nothing, logs nothing, and touches neither the system nor a console."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.AsyncFunctionDef | ast.Await):
+            return False
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        if IMPURE & {name.partition(".")[0] for name in names}:
+            return False
+    return True
 
 
 def _marks(path: Path) -> Iterator[tuple[str, str]]:

@@ -46,7 +46,7 @@ class GarbageCollector:
         self._passed_at: float | None = None
         """When the time that ledgers are kept after an accepted loss was last noted."""
         self.kept = 0
-        """Ledgers that metadata do not know, kept after an accepted loss (M10)."""
+        """Ledgers that metadata do not know, kept after an accepted loss."""
         self._unfinished = False
         """Ledgers were dropped, and the disk could not yet free what they took."""
 
@@ -56,7 +56,7 @@ class GarbageCollector:
         return None if self._last_good is None else self._seams.clock.monotonic() - self._last_good
 
     async def run(self) -> None:
-        """Pass after pass; no error ends it (G5)."""
+        """Pass after pass; no error ends it."""
         while True:
             await asyncio.sleep(self._config.garbage_interval_s)
             try:
@@ -66,7 +66,7 @@ class GarbageCollector:
                 log.exception("this garbage pass proved nothing")
 
     async def one_pass(self) -> set[LedgerId]:
-        """Drop the ledgers that are provably gone (G1); the ids of those dropped.
+        """Drop the ledgers that are provably gone; the ids of those dropped.
 
         Raises:
             MetadataError: the pass proved nothing; nothing was dropped.
@@ -119,7 +119,7 @@ class GarbageCollector:
 
     @property
     def refused(self) -> str | None:
-        """Why nothing is collected any more, until the next start: the metadata are not believed (M10)."""
+        """Why nothing is collected any more, until the next start: the metadata are not believed."""
         alarm = self._metadata.present.alarm
         return None if alarm is None else str(alarm)
 
@@ -127,7 +127,7 @@ class GarbageCollector:
         """Raises: MetadataError: nothing was dropped."""
         deleted = self._metadata.ledgers.deleted
         for ledger in sorted(dead):
-            await deleted.add(ledger)  # M6: whoever deleted it may leave no marks
+            await deleted.add(ledger)  # whoever deleted it may leave no marks
         never_again = await deleted.near(sorted(dead))
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

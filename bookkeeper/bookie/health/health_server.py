@@ -98,7 +98,7 @@ class _Port(socketserver.ThreadingMixIn, socketserver.TCPServer):
         super().process_request(request, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever says nothing in time, or goes away, is not worth a traceback (X38)."""
+        """Whoever says nothing in time, or goes away, is not worth a traceback."""
         log.debug("a connection to the pages ended", exc_info=True)
 
     def shutdown_request(self, request: Any) -> None:

@@ -1,4 +1,4 @@
-"""Whose directory this is: the bookie's id and port, chosen once, and its cookie (K21).
+"""Whose directory this is: the bookie's id and port, chosen once, and its cookie.
 
 The cookie is in every directory (``VERSION``) and in the metadata. It is made in three steps, each durable before the
 next, so that a crash between any two is finished by the next start:
@@ -54,7 +54,7 @@ def read_identity(disk: Disk, directory: str) -> BookieIdentity | None:
 
 
 def write_identity(disk: Disk, directory: str, identity: BookieIdentity) -> None:
-    """Keep it for ever (K2)."""
+    """Keep it for ever."""
     text = json.dumps({"bookie_id": identity.bookie_id, "port": identity.port})
     replace_file(disk, os.path.join(directory, IDENTITY), text.encode() + b"\n")
 

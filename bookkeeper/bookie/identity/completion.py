@@ -1,4 +1,4 @@
-"""Bringing back what a disk has lost, from the other bookies: what a bookie does itself to end its suspects (B9).
+"""Bringing back what a disk has lost, from the other bookies: what a bookie does itself to end its suspects.
 
 A *suspect* is a ledger of which this bookie may have lost something: it is in limbo
 (:mod:`~bookkeeper.bookie.identity.suspect_ledgers`), or older than the disk
@@ -124,16 +124,16 @@ class Completion:
         return tuple(said)
 
     async def is_whole(self, ledger_id: LedgerId) -> bool:
-        """The ledger is closed, and everything that its metadata say is here has been read and verified (B7), after it
+        """The ledger is closed, and everything that its metadata say is here has been read and verified, after it
         was brought here where that was possible; or it is deleted and its data collected.
 
         Raises:
-            MetadataError: the store cannot say, or shows an older state than was seen (M10).
+            MetadataError: the store cannot say, or shows an older state than was seen.
         """
         async with self._turn:
             whole = await self._look(ledger_id)
         if whole:
-            await self._metadata.present.check_fresh()  # an older state knows less of the ledger, or nothing (M10)
+            await self._metadata.present.check_fresh()  # an older state knows less of the ledger, or nothing
             self._not_closed.discard(ledger_id)
             self._reasons.pop(ledger_id, None)
         return whole

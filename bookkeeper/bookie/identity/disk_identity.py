@@ -1,4 +1,4 @@
-"""What a bookie that starts on empty storage remembers of that moment (W10a, B9).
+"""What a bookie that starts on empty storage remembers of that moment.
 
 Empty storage is that of a new bookie, or of one whose disk and cookie an operator took away: then acknowledged
 entries and fences of this id are gone, and nobody else knows. So before such a bookie serves, or is even known to
@@ -10,7 +10,7 @@ others, it looks at every ledger there is, and keeps in ``birth.json``
 
 The file is durable before the storage is opened for the first time: a crash in between begins anew. What it says
 cannot be had from anywhere else, so a bookie that finds it missing, damaged or older than it was (the greatest
-``highest`` and the number of starts are known outside the disk, K32) looks at all ledgers once more.
+``highest`` and the number of starts are known outside the disk) looks at all ledgers once more.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def read_disk_identity(disk: Disk, directory: str, bookie: BookieId) -> DiskIden
 
 
 def write_disk_identity(disk: Disk, directory: str, disk_identity: DiskIdentity, bookie: BookieId) -> None:
-    """Durable when this returns (K2)."""
+    """Durable when this returns."""
     found = {
         "bookie": bookie,
         "highest": disk_identity.highest,
@@ -106,7 +106,7 @@ async def survey(metadata: Metadata, bookie: BookieId, *, served_before: bool = 
     Raises:
         MetadataError: the store cannot say.
     """
-    listed = [ledger async for ledger in metadata.ledgers.list()]  # after a sync (Z6)
+    listed = [ledger async for ledger in metadata.ledgers.list()]  # after a sync
     if not listed and not served_before:
         return DiskIdentity()
     log.info("bookie %s is new here: it looks at the metadata of %d ledgers, once", bookie, len(listed))
@@ -115,7 +115,7 @@ async def survey(metadata: Metadata, bookie: BookieId, *, served_before: bool = 
 
 
 async def newest(metadata: Metadata, highest: LedgerId) -> LedgerId:
-    """An id not below ``highest``, and above all that were ever generated: also of ledgers that are deleted (M6).
+    """An id not below ``highest``, and above all that were ever generated: also of ledgers that are deleted.
 
     Raises:
         MetadataError: the store cannot say.

@@ -1,4 +1,4 @@
-"""A bookie tells the metadata store how far its disk is, and learns at its start how far it was (K32).
+"""A bookie tells the metadata store how far its disk is, and learns at its start how far it was.
 
     look      what is known of this disk (before anything in it is believed)
     claim     from now on no earlier life writes the record, however late its last write arrives
@@ -39,7 +39,7 @@ from bookkeeper.storage.results import PublishedProgress
 log = logging.getLogger(__name__)
 
 PUBLISH_S: Final = 5.0
-"""Seconds between two looks at how far the disk is; half of what K32 allows, for the store's sake."""
+"""Seconds between two looks at how far the disk is; half of the time that may be unknown, for the store's sake."""
 
 GAP_S: Final = 1.0
 """Least time between two writes, however fast journal files fill up."""
@@ -98,7 +98,7 @@ class ProgressPublisher:
                 raise SupersededError(f"start {before.starting} of bookie {self._bookie} has begun, this is {boot}")
             if before is None:
                 wanted = DiskRecord(directory_id=here or fresh, starting=boot)
-            elif unused and before.boot:  # of a disk that is gone: what was on it is the newcomer's doubt (W10a)
+            elif unused and before.boot:  # of a disk that is gone: what was on it is the newcomer's doubt
                 wanted = DiskRecord(directory_id=fresh, starting=boot)
             else:
                 wanted = replace(before, starting=boot)

@@ -1,4 +1,4 @@
-"""What this bookie has seen of the metadata store, kept on its disk: an older state is noticed at the next start (M10).
+"""What this bookie has seen of the metadata store, kept on its disk: an older state is noticed at the next start.
 
 metadata-transaction   the highest transaction of the store that the bookie has seen
 metadata-beacon        the number that the bookie counted up in the store last, and the copy of the metadata to
@@ -70,7 +70,7 @@ class SeenMetadata:
 
     def remember(self) -> None:
         """Keep what was seen and counted, for the next start. On a full disk the older note stays: the garbage pass
-        that calls this may be what makes room again (K26)."""
+        that calls this may be what makes room again."""
         counted = f"{self.counter.count} {self._metadata.lineage.id}".rstrip().encode() + b"\n"
         try:
             replace_file(self._disk, os.path.join(self._directory, SEEN_TRANSACTION), self._metadata.seen())

@@ -1,7 +1,7 @@
-"""What a bookie whose disk knows less than its name may answer (W10a, B5).
+"""What a bookie whose disk knows less than its name may answer.
 
 Fences that were on a lost disk are gone, and metadata say instead what they said: a recovery changes the state before
-it fences (R1). So for a regular add to a ledger that may be older than the disk
+it fences. So for a regular add to a ledger that may be older than the disk
 (:mod:`~bookkeeper.bookie.identity.disk_identity`) the metadata are read first, once in a life: the ledger must be
 OPEN, and this bookie in its last fragment. Whoever writes to it otherwise has been fenced, and is told so. Adds that
 wait for one read stay in order; what waits is charged to admission like everything in progress. Recovery adds are
@@ -129,7 +129,7 @@ class StaleAdds:
                 found = (await self._metadata.ledgers.read(ledger_id, fresh=True)).value
         except NoSuchLedgerError:
             return Status.FENCED
-        except Exception as error:  # whatever it is, somebody waits for an answer (B13)
+        except Exception as error:  # whatever it is, somebody waits for an answer
             told = "whether ledger %d is open cannot be told, its adds are refused: %s"
             self._log.warning(told, ledger_id, repr(error))
             return Status.IO_ERROR

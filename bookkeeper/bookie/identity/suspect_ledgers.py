@@ -1,4 +1,4 @@
-"""The way out of limbo (B9): which ledgers the loss may concern, and when each is whole again.
+"""The way out of limbo: which ledgers the loss may concern, and when each is whole again.
 
 After a start that may have lost acknowledged data every ledger, also one never seen, is in limbo: regular adds are
 refused as fenced, negatives are unknown. What was lost can only be of ledgers that existed then. So
@@ -6,15 +6,15 @@ refused as fenced, negatives are unknown. What was lost can only be of ledgers t
 1. All ledgers are listed once, after a sync. Those whose metadata name this bookie, or cannot be read, and those that
    lie here without being listed, are *suspects*; all others are out of limbo, and so is every ledger that is created
    from then on: the bookie may be writable again. (A fence can be lost of a ledger that names this bookie no longer:
-   regular adds to those that were listed are checked as W10a says, :mod:`~bookkeeper.bookie.identity.stale_adds`.)
+   regular adds to those that were listed are checked by :mod:`~bookkeeper.bookie.identity.stale_adds`.)
 2. A suspect is out when it is closed and everything that its metadata say is here has been read and verified, or when
-   its deletion was proved and its data collected (G1). Somebody else closes it (a recovery); what is missing of it
+   its deletion was proved and its data collected. Somebody else closes it (a recovery); what is missing of it
    then is copied from the other bookies (:mod:`~bookkeeper.bookie.identity.completion`).
 3. When no suspect is left the limbo is over, durably. A restart before that begins with the first step.
 
 Why that is safe: an acknowledgement or an entry that was lost here concerns a ledger whose metadata named this bookie
 at the time, and name it still: fragments in which something was acknowledged stay, and a recovery's changes enter
-metadata with the close only (R9).
+metadata with the close only.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class SuspectLedgers:
     ) -> None:
         """
         Args:
-            cover: told, before limbo is narrowed, up to which ledger a fence may be lost (W10a).
+            cover: told, before limbo is narrowed, up to which ledger a fence may be lost.
         """
         self._engine = engine
         self._metadata = metadata
@@ -74,7 +74,7 @@ class SuspectLedgers:
         """The ledgers that are still in limbo afterwards.
 
         Raises:
-            MetadataError: the store cannot say, or shows an older state than was seen (M10).
+            MetadataError: the store cannot say, or shows an older state than was seen.
         """
         if self._suspects is None:
             self._suspects = await self._all_suspects()
@@ -94,7 +94,7 @@ class SuspectLedgers:
 
     async def _all_suspects(self) -> set[LedgerId]:
         local = set(self._engine.ledgers())
-        await self._metadata.store.sync(self._metadata.paths.root)  # Z6: of the past it would miss the newest ledgers
+        await self._metadata.store.sync(self._metadata.paths.root)  # a stale listing would miss the newest ledgers
         listed = {ledger async for ledger in self._metadata.ledgers.list()}
         suspects = (local - listed) | await naming(self._metadata, self._bookie, listed)
         await self._metadata.present.check_fresh()  # at last: what was shown before is not older

@@ -1,7 +1,7 @@
 """A new ledger: what was asked for is checked, an ensemble chosen, and the ledger entered into metadata.
 
 No bookie is asked: bookies learn of a ledger with its first entry. The id is taken by creating the ledger's metadata
-exclusively (M5), so that an id is never given out twice (M6).
+exclusively, so that an id is never given out twice.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class LedgerSpec:
     write_quorum: int = 3
     ack_quorum: int = 2
     password: bytes = field(default=b"", repr=False)
-    """Shown nowhere (X59)."""
+    """Shown nowhere."""
     digest: str = "crc32c"
     custom_metadata: Mapping[str, bytes] | None = None
     ledger_id: int | None = None
@@ -93,7 +93,7 @@ class LedgerSpec:
             require(fits, f"ledger_id is a whole number of 0 to 2**63 - 1, not {self.ledger_id!r}")
 
     def spec(self) -> QuorumSpec:
-        """Q5."""
+        """Ensemble, write and ack quorum, as a size that a ledger can have."""
         try:
             return QuorumSpec(ensemble_size=self.ensemble, write_quorum=self.write_quorum, ack_quorum=self.ack_quorum)
         except ValueError as error:
@@ -113,7 +113,7 @@ class LedgerSpec:
             raise ConfigError(f"when_short={self.when_short!r}; there are {known}") from None
 
     def check_with(self, config: ClientConfig) -> None:
-        """W11: can this client ask for deferred sync, if it is to?"""
+        """Can this client ask for deferred sync, if it is to?"""
         if self.deferred_sync:
             require(config.protocol == "v3", 'protocol="v3" for deferred_sync: v2 cannot ask a bookie for it')
             every = self.policy() is WhenShort.FAIL

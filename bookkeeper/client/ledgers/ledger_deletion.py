@@ -1,4 +1,4 @@
-"""Deleting a ledger for ever: its writer is stopped first (M6).
+"""Deleting a ledger for ever: its writer is stopped first.
 
 Bookies drop the data of a deleted ledger much later, and know nothing of the deletion until then: they would go on
 acknowledging a running writer. So a ledger that is not closed is recovered first, which fences it; only then do its
@@ -49,7 +49,7 @@ async def delete(services: ClientServices, ledger_id: LedgerId, *, force: bool =
             await _close(services, record, force)
         try:
             return await ledgers.delete(ledger_id, record.versioned.version)
-        except MetadataConflictError:  # repaired, or deleted and made anew, since it was read (M9)
+        except MetadataConflictError:  # repaired, or deleted and made anew, since it was read
             pass
 
 

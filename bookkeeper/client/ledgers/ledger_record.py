@@ -1,4 +1,4 @@
-"""A ledger's metadata as one handle last saw it, with the version that a change must name (M1)."""
+"""A ledger's metadata as one handle last saw it, with the version that a change must name."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class LedgerRecord:
         return self.versioned.value
 
     async def refresh(self, *, fresh: bool = True) -> LedgerMetadata:
-        """Read it again, after a sync if ``fresh`` (Z6).
+        """Read it again, after a sync if ``fresh``.
 
         Raises:
             NoSuchLedgerError: it was deleted; also if there is another one by now, made anew under its id.
-            MetadataRolledBackError: ``fresh``, and it is older than what was seen before (M10), or it is gone with
+            MetadataRolledBackError: ``fresh``, and it is older than what was seen before, or it is gone with
                 what the store had seen.
             MetadataUnavailableError.
         """
@@ -59,12 +59,12 @@ class LedgerRecord:
         only_if: Sequence[Check] = (),
     ) -> LedgerMetadata:
         """Replace ``over``, from which ``metadata`` was made. ``same_creation``: not in a ledger that was made anew
-        under this id meanwhile and has come to the same version (A2a); in ZooKeeper that costs two more requests.
+        under this id meanwhile and has come to the same version; in ZooKeeper that costs two more requests.
         ``only_if``: all of this holds in the moment of the write.
 
         Raises:
             MetadataConflictError, NoSuchLedgerError, MetadataUnavailableError (outcome unknown).
-            MetadataRolledBackError: it is gone with what the store had seen before (M10).
+            MetadataRolledBackError: it is gone with what the store had seen before.
         """
         created_txn = over.created_txn if same_creation else 0
         try:

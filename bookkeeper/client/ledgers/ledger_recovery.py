@@ -38,7 +38,7 @@ async def recover(services: ClientServices, record: LedgerRecord, digest: Digest
     """Fence the ledger, find its end, close it; the metadata that is stored then.
 
     Inconclusive attempts are repeated ``recovery_attempts`` times (V2). After each, metadata are read again: another
-    client may have closed the ledger meanwhile, with bookies that it reaches (R15), or have changed its fragments.
+    client may have closed the ledger meanwhile, with bookies that it reaches, or have changed its fragments.
 
     Raises:
         RecoveryInconclusiveError: too few of its bookies answer; the ledger stays in recovery, nothing is lost.
@@ -212,7 +212,7 @@ class _RecoveryShell:
         self._perform(self._machine.on_stand_ins(chosen, self._loop.time()))
 
     async def _begin(self) -> None:
-        """OPEN -> IN_RECOVERY, or find it so (R1). A write of unknown outcome is looked at again (M8)."""
+        """OPEN -> IN_RECOVERY, or find it so. A write of unknown outcome is looked at again."""
         try:
             while True:
                 stored = self._record.versioned
@@ -229,7 +229,7 @@ class _RecoveryShell:
         self._perform(self._machine.on_begun(stored.value, self._loop.time()))
 
     async def _close(self, end: recovery_machine.CloseRecovered) -> None:
-        """By compare-and-set at the version this recovery began with (R10)."""
+        """By compare-and-set at the version this recovery began with."""
         begun = self._begun
         try:
             new = begun.value.close_recovered(end.last_entry, end.length, end.fragments)

@@ -2,10 +2,10 @@
 
 * A writable bookie has an ephemeral value ``available/<id>``, a read-only one ``available/readonly/<id>``. Changing
   over creates the new one first, so for a moment both exist: such a bookie counts as writable.
-* **V5, Z7** After a session is lost the registration is made again by itself, in its present mode. A value that
+* After a session is lost the registration is made again by itself, in its present mode. A value that
   belongs to another session is waited out, never deleted; whether it is ours is decided by its owner.
-* **A11** A bookie with a cookie is registered only while it has one: one that was forgotten does not come back.
-* **Z5** Who watches the bookies is also called on a timer.
+* A bookie with a cookie is registered only while it has one: one that was forgotten does not come back.
+* Who watches the bookies is also called on a timer.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Registration:
                     await self._withdraw(path)
         except (SessionExpiredError, ClientClosedError):
             pass
-        except MetadataRolledBackError as error:  # nothing is written there any more (M10)
+        except MetadataRolledBackError as error:  # nothing is written there any more
             _log.info("%s goes with the session: %s", self._places[self._read_only], error)
         except (MetadataUnavailableError, TimeoutError):
             _log.warning(
@@ -169,7 +169,7 @@ class Registration:
                 return
 
     async def _claim(self, path: str) -> bool:
-        """Create the value, or find it to be ours (Z7); False: the session has ended.
+        """Create the value, or find it to be ours; False: the session has ended.
 
         What was published in this session is only looked at: a write that can but fail would go through the service's
         log, before the writes of those who have just found this bookie.
@@ -196,7 +196,7 @@ class Registration:
                 continue
 
     async def _create(self, path: str) -> None:
-        """Raises: CookieError: the bookie was forgotten; found in the very write that would register it (A11)."""
+        """Raises: CookieError: the bookie was forgotten; found in the very write that would register it."""
         if self._cookie is None:
             await self._store.create(path, self._info, ephemeral=True, parents=True)
             return
@@ -215,7 +215,7 @@ class Registration:
                 await self._store.create(parent_of(path), parents=True)
 
     async def _is_known(self) -> bool:
-        """It has a cookie, or needs none (A11). Asked after :meth:`_is_ours`, which has synced."""
+        """It has a cookie, or needs none. Asked after :meth:`_is_ours`, which has synced."""
         return self._cookie is None or await self._store.exists(self._cookie) is not None
 
     async def _is_ours(self, path: str) -> bool:
@@ -277,7 +277,7 @@ class Bookies:
         foreign_wait_s: float = FOREIGN_WAIT_S,
         with_cookie: bool = False,
     ) -> Registration:
-        """Publish a bookie and keep it published; ``with_cookie``: only while it has a cookie (A11).
+        """Publish a bookie and keep it published; ``with_cookie``: only while it has a cookie.
 
         Raises:
             CookieError: ``with_cookie``, and it has none.
@@ -359,7 +359,7 @@ class Bookies:
                 await self._store.create(path, parents=True)
 
     async def forget(self, bookie: BookieId, cookie: Version, named: Version) -> None:
-        """Remove the cookie of this version, in one write that fails if the bookie is registered (A11): there is no way
+        """Remove the cookie of this version, in one write that fails if the bookie is registered: there is no way
         to ask for an absence, so the write creates its registrations and removes them again. It fails, too, if a ledger
         that was created since :meth:`times_named` said ``named`` names the bookie.
 
@@ -397,7 +397,7 @@ class Bookies:
                 await store.sync(path)
 
     def watch(self, callback: Callable[[], None]) -> Watch:
-        """Call back (on the loop) when a bookie may have come, gone or changed its mode; also on a slow timer (Z5)."""
+        """Call back (on the loop) when a bookie may have come, gone or changed its mode; also on a slow timer."""
         return _BookiesWatch(self._store, (self._paths.available, self._paths.read_only), callback)
 
     async def _names(self, path: str) -> list[BookieId]:

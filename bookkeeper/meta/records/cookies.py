@@ -106,7 +106,7 @@ def _uncounted(text: str) -> tuple[str, ...]:
 
 
 class Cookies:
-    """The cookies of one cluster. Every change is compare-and-set, a lost reply is settled (M8)."""
+    """The cookies of one cluster. Every change is compare-and-set, a lost reply is settled."""
 
     def __init__(self, store: MetadataStore, paths: Paths) -> None:
         self._store = store
@@ -136,7 +136,7 @@ class Cookies:
         await settled_delete(self._store, self._paths.cookie(bookie), expected)
 
     async def known(self) -> list[BookieId]:
-        """Every bookie that ever joined and was not forgotten, sorted; read after a sync (Z6)."""
+        """Every bookie that ever joined and was not forgotten, sorted; read after a sync."""
         await self._store.sync(self._paths.cookies)
         try:
             return [BookieId(name) for name in await self._store.children(self._paths.cookies)]

@@ -1,4 +1,4 @@
-"""Which ledger ids were given out and deleted: none is ever given out again (M6), whoever chose it.
+"""Which ledger ids were given out and deleted: none is ever given out again, whoever chose it.
 
 Bookies hold the data of a deleted ledger until they collect it, and refuse its id from then on. So deleting a ledger
 leaves a mark, in the very transaction that removes its metadata; our own state beside the root::
@@ -79,7 +79,7 @@ class DeletedIds:
         return f"{self.place(ledger_id)}/{ledger_id % IDS:04x}"
 
     async def has(self, ledger_id: LedgerId, *, fresh: bool = False) -> bool:
-        """Is it marked? ``fresh``: by anybody, up to now (Z6)."""
+        """Is it marked? ``fresh``: by anybody, up to now."""
         place, rest = self.place(ledger_id), ledger_id % IDS
         if fresh:
             await self._store.sync(place)
@@ -106,7 +106,7 @@ class DeletedIds:
                 continue
 
     async def delete(self, path: str, ledger_id: LedgerId, expected: Version | None) -> None:
-        """Delete a ledger's metadata and mark its id, in one transaction; know that it is done (M8).
+        """Delete a ledger's metadata and mark its id, in one transaction; know that it is done.
 
         Raises:
             MetadataConflictError, NoSuchKeyError: as the store's ``delete``.

@@ -1,4 +1,4 @@
-"""What the disk of a bookie had at least, kept where the disk cannot take it along (K32).
+"""What the disk of a bookie had at least, kept where the disk cannot take it along.
 
 Under ``disks/<bookie id>`` of our own state beside the root, as JSON. A disk that is put back from an older copy
 looks healthy; compared with this it does not. ``bk metadata copy`` takes it along, forgetting a bookie removes it.
@@ -33,7 +33,7 @@ class DiskRecord:
     file_id: int = 0
     """No journal file had a greater id."""
     highest: int = -1
-    """Ledgers up to this one may be older than the disk, or than a loss on it (W10a)."""
+    """Ledgers up to this one may be older than the disk, or than a loss on it."""
 
     def encode(self) -> bytes:
         """Ids of directories as text: they have all 64 bits."""
@@ -51,7 +51,7 @@ class DiskRecord:
 
 
 class Disks:
-    """The records of one cluster. Every change is compare-and-set, a lost reply is settled (M1, M8)."""
+    """The records of one cluster. Every change is compare-and-set, a lost reply is settled."""
 
     def __init__(self, store: MetadataStore, paths: Paths) -> None:
         self._store = store
@@ -62,7 +62,7 @@ class Disks:
         return self._paths.own(DISKS, bookie)
 
     async def read(self, bookie: BookieId) -> Versioned[DiskRecord] | None:
-        """As of now (Z6); None if there is none. Raises: MetadataFormatError."""
+        """As of now; None if there is none. Raises: MetadataFormatError."""
         path = self.path(bookie)
         await self._store.sync(path)
         try:

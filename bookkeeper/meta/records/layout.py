@@ -60,9 +60,9 @@ class Layout(Enum):
         return [f"{root}/{'/'.join(parts[:depth])}" for depth in range(len(parts), 0, -1)]
 
     async def walk(self, store: MetadataStore, root: str) -> AsyncIterator[LedgerId]:
-        """Every ledger below ``root``, ascending. A directory that goes meanwhile was empty; an error ends it (Z10).
+        """Every ledger below ``root``, ascending. A directory that goes meanwhile was empty; an error ends it.
 
-        Names that no ledger can have are passed over (X29).
+        Names that no ledger can have are passed over.
         """
         top = await store.children(root)
         if self is Layout.FLAT:

@@ -1,4 +1,4 @@
-"""New ledger ids, from the generators Java clients use too: an id is never issued twice in a cluster (M6).
+"""New ledger ids, from the generators Java clients use too: an id is never issued twice in a cluster.
 
 * Short: the number in the name of an ephemeral sequential value under ``idgen`` (flat: under the root itself).
 * Long: high-order bits from the greatest ``idgen-long/HOB-%010d``, low ones as above below it. Long ids come once
@@ -73,7 +73,7 @@ class LedgerIds:
     async def _long_began(self) -> bool:
         """Do long ids come already? Asked once; who begins with them is noticed by a watch.
 
-        A short id that is taken a moment too late is as good: no long one equals it (M6).
+        A short id that is taken a moment too late is as good: no long one equals it.
         """
         if self._watch is None:
             self._watch = self._store.watch(self._paths.long_id_generator, self._doubt)

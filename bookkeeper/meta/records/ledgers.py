@@ -1,9 +1,9 @@
 """The metadata of ledgers: create, read, compare-and-set, delete, list, watch.
 
-* **M1** A write names the version that its author read.
-* **M5** A creation carries a random token, so "exists" after a lost reply is told from a clash.
-* **M8** A write whose reply was lost is read again and compared before anything else happens.
-* **M6** An id is issued once: by the generator Java uses too (ledger_ids.py), or by the caller; also after its ledger
+* A write names the version that its author read.
+* A creation carries a random token, so "exists" after a lost reply is told from a clash.
+* A write whose reply was lost is read again and compared before anything else happens.
+* An id is issued once: by the generator Java uses too (ledger_ids.py), or by the caller; also after its ledger
   was deleted, which leaves a mark (deleted.py).
 """
 
@@ -92,15 +92,15 @@ class Ledgers:
     async def create(
         self, metadata: LedgerMetadata, ledger_id: LedgerId | None = None, *, absent: Sequence[BookieId] = ()
     ) -> tuple[LedgerId, Versioned[LedgerMetadata]]:
-        """Record a new ledger under a new id, or under the caller's. A creator token is drawn for it (M5).
+        """Record a new ledger under a new id, or under the caller's. A creator token is drawn for it.
 
         Args:
             absent: bookies of its ensemble that are not registered. They are known to the cluster in the very
-                transaction that names them, and whoever is about to forget them notices (A11).
+                transaction that names them, and whoever is about to forget them notices.
 
         Raises:
             BookieUnavailableError: one of ``absent`` was forgotten meanwhile; nothing was recorded.
-            LedgerExistsError: the caller's id is taken, or was that of a ledger which is deleted (M6).
+            LedgerExistsError: the caller's id is taken, or was that of a ledger which is deleted.
             MetadataUnavailableError: unknown whether it was recorded; nobody else knows of it.
         """
         metadata = replace(metadata, creator_token=self._rng.randrange(1, 2**63 - 1))
@@ -171,7 +171,7 @@ class Ledgers:
             pass
 
     async def read(self, ledger_id: LedgerId, *, fresh: bool = False) -> Versioned[LedgerMetadata]:
-        """The present metadata; ``fresh`` syncs first (Z6).
+        """The present metadata; ``fresh`` syncs first.
 
         Raises:
             NoSuchLedgerError, MetadataFormatError.
@@ -186,9 +186,9 @@ class Ledgers:
         return Versioned(decode(found.value), found.version, found.created_ms, found.transaction, found.created_txn)
 
     async def check_gone(self, ledger_id: LedgerId) -> None:
-        """Before a ledger that was there is believed deleted: are these metadata the present ones (M10)?
+        """Before a ledger that was there is believed deleted: are these metadata the present ones?
 
-        A mark of its deletion is proof enough (M6). Without one it may have been deleted by a client that leaves none,
+        A mark of its deletion is proof enough. Without one it may have been deleted by a client that leaves none,
         or have been made after the state that the store was put back to. The second shows in what the store and this
         process have seen, or in the generator of ids: when it gives out no greater one than before, it lost some. That
         costs an id, which nobody uses.
@@ -222,7 +222,7 @@ class Ledgers:
         created_txn: int = 0,
         only_if: Sequence[Check] = (),
     ) -> Versioned[LedgerMetadata]:
-        """Replace the metadata that was read as version ``expected`` (M1, M8), and created by write ``born``, if given:
+        """Replace the metadata that was read as version ``expected``, and created by write ``born``, if given:
         a ledger made anew under the same id is another one, whose versions begin again. ``only_if``: all of this holds
         in the moment of the write.
 
@@ -244,7 +244,7 @@ class Ledgers:
         return Versioned(metadata, version, created_txn=created_txn)
 
     async def delete(self, ledger_id: LedgerId, expected: Version | None = None) -> None:
-        """Delete it and parents left empty, and mark its id (M6); a ledger that is not there counts as deleted.
+        """Delete it and parents left empty, and mark its id; a ledger that is not there counts as deleted.
 
         Parents that cannot be deleted, for whatever reason, stay: the ledger is gone all the same.
 
@@ -262,7 +262,7 @@ class Ledgers:
                 return
 
     async def list(self) -> AsyncIterator[LedgerId]:
-        """Every ledger, in ascending order, as of a sync at the start; a page that fails ends it by an error (Z10)."""
+        """Every ledger, in ascending order, as of a sync at the start; a page that fails ends it by an error."""
         await self._store.sync(self._root)
         async for ledger_id in self._layout.walk(self._store, self._root):
             yield ledger_id

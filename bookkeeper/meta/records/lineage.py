@@ -9,7 +9,7 @@ All of it is our own state beside the root, and written by copying.py:
 ``moved``      a copy from this store has ended; the cluster's life goes on there, not here
 =============  ============================================================================================
 
-**M10** A bookie remembers the highest transaction it saw. In another store numbers begin anew; so it remembers the
+A bookie remembers the highest transaction it saw. In another store numbers begin anew; so it remembers the
 copy that they belong to as well, and after a move the store must have been copied *after* what the bookie saw.
 """
 
@@ -85,7 +85,7 @@ class Lineage:
         """The transaction this store must show, by what was written down; 0 if it began after that.
 
         Raises:
-            MetadataRolledBackError: the store lacks what was seen (M10).
+            MetadataRolledBackError: the store lacks what was seen.
             ValueError: not such a mark.
         """
         transaction, *rest = mark.split()

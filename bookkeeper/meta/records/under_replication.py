@@ -7,8 +7,8 @@
 A ledger in this list has a *mark*: it names the bookies that lack entries, and says since when. Writers set marks,
 repair removes them. A mark is a hint: repair looks for itself which entries are missing where.
 
-    A7  A mark goes only after the ledger was verified as it is stored now, and only in the version that was seen
-        before that: what is marked meanwhile stays marked.
+    * A mark goes only after the ledger was verified as it is stored now, and only in the version that was seen
+      before that: what is marked meanwhile stays marked.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class UnderReplication:
         return UnderReplicationMark(ledger_id, tuple(marked_bookies(found.value)), found.version)
 
     async def remove(self, mark: UnderReplicationMark) -> bool:
-        """Remove a mark, unless it was written again since it was read (A7). Returns whether it is removed."""
+        """Remove a mark, unless it was written again since it was read. Returns whether it is removed."""
         path = mark_path(self._root, mark.ledger_id)
         try:
             await settled_delete(self._store, path, mark.version)

@@ -1,4 +1,4 @@
-"""Who may read and change a cluster's nodes in ZooKeeper, and which nodes are not as they ought to be (X26).
+"""Who may read and change a cluster's nodes in ZooKeeper, and which nodes are not as they ought to be.
 
 Ledger metadata hold the ledgers' passwords, and whoever may change a node can end, empty or hide a ledger. So with an
 identity every node is the creator's, plus what the configured readers may read. Nodes that were made before, by a
@@ -65,7 +65,7 @@ class AccessStore(MetadataStore, Protocol):
 
 
 async def warn_if_open(store: MetadataStore, paths: Paths) -> None:
-    """One look at the start: a root that everybody may change makes the credentials useless (X26)."""
+    """One look at the start: a root that everybody may change makes the credentials useless."""
     if not getattr(store, "identified", False):
         return
     listed = cast(AccessStore, store)

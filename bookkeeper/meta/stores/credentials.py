@@ -1,7 +1,7 @@
 """Who we are to ZooKeeper, who else may read what we write, and how the way there is protected.
 
 The settings come from a file that ``BK_ZOOKEEPER`` names, user and password also from ``BK_ZOOKEEPER_USER`` and
-``BK_ZOOKEEPER_PASSWORD``: never from an address or a command line, which others on the machine can read (X58)::
+``BK_ZOOKEEPER_PASSWORD``: never from an address or a command line, which others on the machine can read::
 
     user = "bookkeeper"
     password_file = "/run/secrets/zookeeper"     # or password = "..."
@@ -15,9 +15,9 @@ The settings come from a file that ``BK_ZOOKEEPER`` names, user and password als
     key = "/etc/zookeeper/client.key"
     check_host = true
 
-* **X26** With an identity every node we create is open to its creator only, and to ``readers`` for reading: the list
+* With an identity every node we create is open to its creator only, and to ``readers`` for reading: the list
   that Apache BookKeeper writes with ``zkEnableSecurity=true``.
-* **X28** Digest credentials go to other machines only over TLS.
+* Digest credentials go to other machines only over TLS.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Credentials:
 
     @property
     def identified(self) -> bool:
-        """Are we somebody to ZooKeeper? Then what we create is ours (X26)."""
+        """Are we somebody to ZooKeeper? Then what we create is ours."""
         return self.user is not None or (self.tls is not None and self.tls.certificate is not None)
 
     @property
@@ -74,7 +74,7 @@ class Credentials:
         return f"the certificate {self.tls.certificate}" if self.identified and self.tls else "nobody"
 
     def check_way(self, hosts: str) -> None:
-        """Refuse to send digest credentials in clear to another machine (X28). Raises: ConfigError."""
+        """Refuse to send digest credentials in clear to another machine. Raises: ConfigError."""
         if self.user is None or self.scheme != "digest" or self.tls is not None or self.send_in_clear:
             return
         for host in hosts.split(","):

@@ -6,7 +6,7 @@ chance: an operation takes effect one turn of the loop after it was called, watc
 What can go wrong is asked for: :meth:`MemoryCluster.expire` ends a session, :meth:`~MemoryCluster.suspend` and
 :meth:`~MemoryCluster.resume` cut one off, :meth:`~MemoryCluster.begin_outage` everybody; an :class:`Interference`
 delays requests and replies or loses them; :meth:`~MemoryStore.lag` shows one session the past until it syncs;
-:meth:`~MemoryCluster.snapshot` and :meth:`~MemoryCluster.restore` bring back an old state (F10).
+:meth:`~MemoryCluster.snapshot` and :meth:`~MemoryCluster.restore` bring back an old state.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class MemoryCluster:
             return MemorySnapshot(dict(self._tree.nodes), self.transaction)
 
     def restore(self, backup: MemorySnapshot) -> None:
-        """Lose everything since the backup (F10). Sessions that are in touch look at it soon, as those of SQLite do:
+        """Lose everything since the backup. Sessions that are in touch look at it soon, as those of SQLite do:
         before others' writes have come past what they have seen."""
         with self._lock:
             self._tree.load(backup.nodes)
@@ -319,7 +319,7 @@ class MemoryStore:
 
     def lag(self) -> None:
         """From now on reads show the service as it was at this session's last sync or write: what a server of a
-        replicated service may do that is behind the others (Z6)."""
+        replicated service may do that is behind the others."""
         past = MemoryTree()
         snapshot = self._cluster.snapshot()
         past.load(snapshot.nodes)
@@ -377,7 +377,7 @@ class MemoryStore:
         self._doubt()
 
     def _doubt(self) -> None:
-        """Z5: whatever is watched may have changed."""
+        """Whatever is watched may have changed."""
         self._values.fire_all()
         self._families.fire_all()
 

@@ -223,7 +223,7 @@ class SqliteStore:
         self._doubt()
 
     def _doubt(self) -> None:
-        """Z5: whatever is watched may have changed."""
+        """Whatever is watched may have changed."""
         self._watched.fire_all()
 
     # -- one way to the file -------------------------------------------------------------------------------

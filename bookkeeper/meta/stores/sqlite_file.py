@@ -68,7 +68,7 @@ class FileChanges:
 
 def _keep_private(path: str) -> None:
     """Ledgers' passwords are in it: nobody but its owner reads it, or what SQLite keeps beside it, which takes the mode
-    of the file (X43). One of an earlier version, readable to others, is made private. What cannot be done, SQLite says
+    of the file. One of an earlier version, readable to others, is made private. What cannot be done, SQLite says
     better."""
     with contextlib.suppress(OSError):
         make_private_file(path)
@@ -147,7 +147,7 @@ class SqliteFile:
     # -- jobs ----------------------------------------------------------------------------------------------
 
     def read(self, job: Callable[[SqliteFile], T]) -> T:
-        """One look, as of one moment. Raises: MetadataRolledBackError: it shows less than was seen before (M10)."""
+        """One look, as of one moment. Raises: MetadataRolledBackError: it shows less than was seen before."""
         with self._translated():
             self._check_files()
             self._db.execute("BEGIN")
@@ -163,7 +163,7 @@ class SqliteFile:
         Raises:
             SessionExpiredError: ``session`` is not ours any more, its lease has run out, or somebody ended it.
             MetadataUnavailableError: the lock was not to be had, or the disk failed.
-            MetadataRolledBackError: the file shows less than was seen before (M10).
+            MetadataRolledBackError: the file shows less than was seen before.
         """
         self._check_files()
         with self._locked():
@@ -298,7 +298,7 @@ class SqliteFile:
 
     def _check_files(self) -> None:
         """The names still lead to the files that are open here. Whoever puts a copy back replaces the first or, having
-        removed it, the log: while we have it open nobody else does (M10).
+        removed it, the log: while we have it open nobody else does.
 
         Raises: MetadataRolledBackError.
         """

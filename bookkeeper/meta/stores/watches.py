@@ -1,4 +1,4 @@
-"""Subscriptions: callbacks that are only ever enqueued onto their loop, once per change at most (Z3)."""
+"""Subscriptions: callbacks that are only ever enqueued onto their loop, once per change at most."""
 
 from __future__ import annotations
 

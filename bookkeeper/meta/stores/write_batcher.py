@@ -7,7 +7,7 @@ batch. Nobody can tell the difference:
 * A batch that was carried out is its operations one after the other, in the order in which they were asked for.
 * A batch that the service refused changed nothing; its operations are then sent one by one, in that order, and each
   gets its own answer. So the answer to one is never that to another.
-* **Z4, M8** A batch of unknown outcome is an unknown outcome of each of its operations; nothing is sent again.
+* A batch of unknown outcome is an unknown outcome of each of its operations; nothing is sent again.
 * An operation whose caller has gone is not sent from then on: what that caller reads next it reads after all of its
   writes that will ever be done.
 

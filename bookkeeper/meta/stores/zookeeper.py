@@ -2,14 +2,14 @@
 
 How the rules are kept
 
-* **Z1** SUSPENDED is told at once and acted on as a loss; after LOST the client makes a new session by itself.
-* **Z3** Listeners, watches and completions run on the client's threads and only enqueue onto the loop.
-* **Z4** Reads wait for a reconnection and are repeated. A write goes through :meth:`ZooKeeperStore._write`: sent once,
+* SUSPENDED is told at once and acted on as a loss; after LOST the client makes a new session by itself.
+* Listeners, watches and completions run on the client's threads and only enqueue onto the loop.
+* Reads wait for a reconnection and are repeated. A write goes through :meth:`ZooKeeperStore._write`: sent once,
   and if its reply does not come, MetadataUnavailableError says so; nothing in the client repeats it.
-* **Z5** A watch that fired, or was dropped with a connection, is set again, and its callback comes *after* that: no
+* A watch that fired, or was dropped with a connection, is set again, and its callback comes *after* that: no
   change between a caller's read and the new watch is missed.
-* **Z13** A client that stopped (authentication refused) is not restarted: every call says why.
-* **M10, Z14** The highest transaction seen is remembered across sessions; if a new session shows less, writes stop. No
+* A client that stopped (authentication refused) is not restarted: every call says why.
+* The highest transaction seen is remembered across sessions; if a new session shows less, writes stop. No
   write of a new session is sent before that was looked at. Servers that were put back to an older state do not tell:
   they end the connection of whoever has seen more, again and again. So while there is no contact a client that has seen
   nothing looks at what they show.
@@ -62,7 +62,7 @@ from bookkeeper.seams import Seams, Worker
 
 SESSION_TIMEOUT_S: Final = 10.0
 """Asked for, unless told otherwise; an operation waits for its answer as long as a session lasts, and never longer than
-this (Z9)."""
+this."""
 
 PATIENCE_S: Final = 2.0
 """Without contact for so long at the start, the servers' ports are tried: if none listens, waiting is no use."""
@@ -126,7 +126,7 @@ class ZooKeeperStore:
         self._hosts = hosts
         self._who = who.name
         self.identified = who.identified
-        """With credentials: what this session creates is its own (X26)."""
+        """With credentials: what this session creates is its own."""
         self._worker = worker
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
@@ -161,8 +161,8 @@ class ZooKeeperStore:
 
         Raises:
             MetadataUnavailableError: no server answered within ``connect_timeout_s``, or none listens.
-            MetadataForbiddenError: the credentials were refused, or the session has no identity in spite of them (X25).
-            ConfigError: digest credentials would go out in clear text (X28).
+            MetadataForbiddenError: the credentials were refused, or the session has no identity in spite of them.
+            ConfigError: digest credentials would go out in clear text.
         """
         who = credentials or Credentials()
         client = new_client(f"{hosts}{chroot}", who, session_timeout_s)
@@ -199,7 +199,7 @@ class ZooKeeperStore:
             raise self._broken or MetadataUnavailableError(f"no ZooKeeper server answers at {self._hosts}")
 
     async def _check_identity(self) -> None:
-        """Raise unless ZooKeeper knows who we are (X25).
+        """Raise unless ZooKeeper knows who we are.
 
         Asks for a node that only its creator may use, in a transaction that can never succeed: a session without
         identity is told so, any other that the transaction failed.
@@ -333,7 +333,7 @@ class ZooKeeperStore:
     # -- single writes go together (lane.py) ---------------------------------------------------------------
 
     async def _put(self, operation: Operation) -> Any:
-        """One write, with others of this turn (Z4: the conditions under which it may be sent are checked here)."""
+        """One write, with others of this turn (the conditions under which it may be sent are checked here)."""
         session = self._may_write(operation)
         await self._contact(_name(operation), self._loop.time() + self._timeout_s)
         self._check_session(operation, session)
@@ -369,7 +369,7 @@ class ZooKeeperStore:
         return [AclEntry(entry.id.scheme, entry.id.id, rights(entry.perms)) for entry in acl]
 
     async def take(self, path: str) -> None:
-        """Give a value the access list that it would have had if this session had created it (X26).
+        """Give a value the access list that it would have had if this session had created it.
 
         Raises:
             NoSuchKeyError, MetadataForbiddenError.
@@ -408,7 +408,7 @@ class ZooKeeperStore:
         self._client.stop()
         self._client.close()
 
-    # -- the session, from the client's threads (Z3) -------------------------------------------------------
+    # -- the session, from the client's threads -------------------------------------------------------
 
     def _hop(self, job: Callable[..., None], *arguments: object) -> None:
         try:
@@ -452,7 +452,7 @@ class ZooKeeperStore:
                     self._arm(kind, path)
 
     async def _verify(self, session: int, transaction: int) -> None:
-        """Compare a new session with what was seen before it, for as long as it takes: its writes wait (M10)."""
+        """Compare a new session with what was seen before it, for as long as it takes: its writes wait."""
         while session == self.session_id and not self._closed:
             try:
                 await self.check_not_rolled_back(transaction)
@@ -469,7 +469,7 @@ class ZooKeeperStore:
                 await asyncio.sleep(0.02)
 
     async def _look_aside(self) -> None:
-        """While there is no contact: do the servers show less than was seen, and send us away for that (M10)?"""
+        """While there is no contact: do the servers show less than was seen, and send us away for that?"""
         try:
             while not await self._sessions.connected(ASIDE_S) and self._broken is None and not self._closed:
                 newest = await self._worker.call(self._newest_to_a_stranger)
@@ -500,7 +500,7 @@ class ZooKeeperStore:
             client.stop()
             client.close()
 
-    # -- watches (Z5) --------------------------------------------------------------------------------------
+    # -- watches --------------------------------------------------------------------------------------
 
     def _subscribe(self, kind: str, path: str, callback: Callable[[], None]) -> Watch:
         subscription = self._watched[kind].add(check_path(path), callback)
@@ -548,7 +548,7 @@ class ZooKeeperStore:
     # -- one way to the service ----------------------------------------------------------------------------
 
     async def _read(self, what: str, send: Callable[[], Any]) -> Any:
-        """Ask until there is an answer or the time is up (Z4)."""
+        """Ask until there is an answer or the time is up."""
         deadline = self._loop.time() + self._timeout_s
         while True:
             await self._contact(what, deadline)
@@ -560,7 +560,7 @@ class ZooKeeperStore:
                 await asyncio.sleep(0.02)
 
     async def _write(self, what: str, send: Callable[[], Any]) -> Any:
-        """Send once (Z4, M8).
+        """Send once.
 
         Raises:
             MetadataUnavailableError: it was sent and no answer came: it may have been done, or be done soon.
@@ -573,7 +573,7 @@ class ZooKeeperStore:
         return await self._ask(what, send, deadline)
 
     async def _verified_contact(self, what: str, deadline: float) -> None:
-        """Wait for contact in a session that was compared with those before it (M10). Raises: as ``_contact``."""
+        """Wait for contact in a session that was compared with those before it. Raises: as ``_contact``."""
         await self._contact(what, deadline)
         while (verifying := self._verifying) is not None and not verifying.done():
             if not (await asyncio.wait([verifying], timeout=max(0.0, deadline - self._loop.time())))[0]:

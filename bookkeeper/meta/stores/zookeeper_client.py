@@ -1,8 +1,8 @@
 """Making the ZooKeeper client: identity, encryption, access lists; and what its errors and log lines become.
 
-* **X58** The client writes requests into its log at level DEBUG, credentials and ledger passwords among them; such
+* The client writes requests into its log at level DEBUG, credentials and ledger passwords among them; such
   records never leave it. Warnings that repeat while a server is away come once in a while, with their number.
-* **X25, X26** With credentials the access list of every new node is the creator's own, which the service refuses to
+* With credentials the access list of every new node is the creator's own, which the service refuses to
   a session that it does not know: nothing is ever created open because an authentication failed.
 """
 
@@ -77,7 +77,7 @@ _log.addFilter(RepeatedLogFilter())
 
 
 def new_client(hosts: str, credentials: Credentials, session_timeout_s: float) -> Any:
-    """A client that is not started. Raises: ConfigError (X28)."""
+    """A client that is not started. Raises: ConfigError."""
     credentials.check_way(hosts)
     options: dict[str, Any] = {}
     if credentials.user is not None and credentials.password is not None:

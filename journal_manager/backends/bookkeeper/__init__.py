@@ -3,11 +3,11 @@
 The journal's record (:class:`journal_manager.chain.Chain`) lies beside the cluster's own metadata, under
 ``<root>-py/journals/NAME``; every step of a writer is one compare-and-set of it.
 
-* C1 A ledger is in the record before its first entry is written.
-* C2, C3 The next ledger is made after the last one was closed, by its writer or by recovery.
-* C5 Claim, then recovery: the compare-and-set stops a former owner from extending the chain, fencing of the open
+* A ledger is in the record before its first entry is written.
+* The next ledger is made after the last one was closed, by its writer or by recovery.
+* Claim, then recovery: the compare-and-set stops a former owner from extending the chain, fencing of the open
   ledger stops its appends.
-* C6, C9 What leaves the record, or never got into it, is deleted afterwards; a crash leaves at most ledgers that
+* What leaves the record, or never got into it, is deleted afterwards; a crash leaves at most ledgers that
   carry the journal's name in their custom metadata.
 
 Read in this order: ``error_translation``, ``journal_record``, ``reader``, ``writer``, ``snapshots``, ``backend``.

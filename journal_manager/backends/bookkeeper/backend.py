@@ -156,7 +156,7 @@ class BookKeeperBackend(Backend):
 
 
 async def _format(record: JournalRecord, client: BookKeeper, password: bytes, namespace: NamespaceInfo) -> None:
-    """Fence whoever writes, then empty the record, then delete the ledgers (C6)."""
+    """Fence whoever writes, then empty the record, then delete the ledgers."""
     with worded(f"formatting journal {record.name}"):
         await record.create_if_absent(namespace)
     claimed = await OwnedRecord.claim(record, "format", claim_nonce(client), None)

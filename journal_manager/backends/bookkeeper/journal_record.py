@@ -25,7 +25,7 @@ class JournalRecord:
         self.path = metadata.own("journals", quote(name, safe=""))
 
     async def read(self) -> tuple[Chain, Version]:
-        """The record as everybody left it (Z6).
+        """The record as everybody left it.
 
         Raises:
             JournalNotFormattedError: there is none.
@@ -47,7 +47,7 @@ class JournalRecord:
             pass
 
     async def write(self, chain: Chain, expected: Version) -> Version:
-        """Replace version ``expected``; a lost reply is settled by reading again (M8).
+        """Replace version ``expected``; a lost reply is settled by reading again.
 
         Raises:
             MetadataConflictError: someone else did.

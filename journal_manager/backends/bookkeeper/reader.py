@@ -37,7 +37,7 @@ class SharedClient:
 
 
 class LedgerJournalReader(JournalReader):
-    """Reads. Opens ledgers without recovery only (C8)."""
+    """Reads. Opens ledgers without recovery only."""
 
     def __init__(self, connection: SharedClient, record: JournalRecord, password: bytes) -> None:
         self._connection, self._record, self._password = connection, record, password
@@ -82,7 +82,7 @@ class LedgerJournalReader(JournalReader):
         return handle
 
     async def _last_entry(self, handle: ReadHandle, segment: SegmentInfo) -> int:
-        """The last entry that is confirmed now, hence kept by every recovery (J6)."""
+        """The last entry that is confirmed now, hence kept by every recovery."""
         return await handle.read_last_add_confirmed()
 
     async def _entry_of(self, handle: ReadHandle, txid: TxId, last: int) -> int:

@@ -108,7 +108,7 @@ class OwnedRecord:
 
 
 async def recover(owner: OwnedRecord, client: BookKeeper, password: bytes) -> RecoveryReport:
-    """Close what an earlier writer left open (C2): fence its ledger, read its end, fix it in the record.
+    """Close what an earlier writer left open: fence its ledger, read its end, fix it in the record.
 
     Raises:
         JournalFencedError: another claim came in between. JournalUnavailableError: not enough bookies to tell.
@@ -149,7 +149,7 @@ async def _recovered_end(owner: OwnedRecord, client: BookKeeper, password: bytes
 
 
 async def delete_quietly(client: BookKeeper, ledger: str) -> None:
-    """Delete a ledger that nothing refers to; if it fails it is an orphan, and a tool finds it by its tag (C6)."""
+    """Delete a ledger that nothing refers to; if it fails it is an orphan, and a tool finds it by its tag."""
     try:
         await client.delete_ledger(int(ledger))
     except NoSuchLedgerError:
@@ -268,7 +268,7 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
             handle = await self._new_ledger(ledger_tags(self._record.name, first, self.token))
         info = replace(info, location=str(handle.id))
         try:
-            await self._owner.step(lambda chain: chain.begin(self.token, info))  # C1
+            await self._owner.step(lambda chain: chain.begin(self.token, info))  # before its first entry
         except JournalFencedError:
             await handle.abandon()
             await self._delete_unless_in_the_chain(info.location)
@@ -280,8 +280,10 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
         return self._segment
 
     async def _delete_unless_in_the_chain(self, ledger: str) -> None:
-        """C9. (The step may have been done, its reply lost, and the record replaced since: then it is the next
-        owner's to drop.)"""
+        """Delete a ledger that lost the race.
+
+        The step may have been done, its reply lost, and the record replaced since: then it is the next owner's to drop.
+        """
         try:
             chain, _ = await self._record.read()
         except BookKeeperError:
@@ -321,7 +323,7 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
 
         await self._owner.step(shorten)
         for segment in gone:
-            await delete_quietly(self._client, segment.location)  # C6: the record first
+            await delete_quietly(self._client, segment.location)  # the record first
         return gone
 
     async def ensure_owner(self) -> None:

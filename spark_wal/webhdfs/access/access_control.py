@@ -36,7 +36,7 @@ INSECURE_WARNING_S: Final = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessConfig:
-    """How the listener is protected. The defaults are for loopback, and only for it (X1)."""
+    """How the listener is protected. The defaults are for loopback, and only for it."""
 
     tls: ServerTlsFiles | None = None
     token_file: str | None = None
@@ -44,7 +44,7 @@ class AccessConfig:
     insecure: bool = False
     """Serve beyond loopback without encryption, or without authentication: whoever reaches the port may do anything."""
     reload_s: float = RELOAD_S
-    """Seconds between two looks at the files (X6); a token that is not known makes it look at once."""
+    """Seconds between two looks at the files; a token that is not known makes it look at once."""
 
     def __post_init__(self) -> None:
         require(self.reload_s > 0, "the interval of looking for changed files is positive")
@@ -56,7 +56,7 @@ class AccessConfig:
         """Whether this may be served there.
 
         Raises:
-            ConfigError: it may not; the settings that are missing are named (X1).
+            ConfigError: it may not; the settings that are missing are named.
         """
         if self.insecure or is_loopback(listen.host):
             return
@@ -77,7 +77,7 @@ class AccessControl:
     """The rules of :class:`AccessConfig` at work.
 
     Raises:
-        ConfigError: a file cannot be read or used, or others may read it (X43).
+        ConfigError: a file cannot be read or used, or others may read it.
     """
 
     def __init__(self, config: AccessConfig, clock: Clock, rng: Rng) -> None:
@@ -142,7 +142,7 @@ class AccessControl:
         return self._book is not before
 
     async def watch(self) -> None:
-        """Look every now and then, until cancelled; say it every hour if this is insecure (X1)."""
+        """Look every now and then, until cancelled; say it every hour if this is insecure."""
         loop = asyncio.get_running_loop()
         warn_at = loop.time()
         while True:

@@ -20,7 +20,7 @@ READ_SIZE: Final = 256 * 1024
 
 
 class BlobMissingError(Exception):
-    """A blob that must be there is not, or is shorter than what refers to it (S9): never "no such file"."""
+    """A blob that must be there is not, or is shorter than what refers to it: never "no such file"."""
 
 
 @dataclass(frozen=True, slots=True)

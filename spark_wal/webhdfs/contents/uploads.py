@@ -34,7 +34,7 @@ class UploadLimits:
     budget: int = 256 * MIB
     """What all uploads together may hold in memory."""
     file_bytes_max: int = 64 << 30
-    """The largest file that is taken (X30)."""
+    """The largest file that is taken."""
 
     def __post_init__(self) -> None:
         require(self.file_bytes_max > 0, "a file may have a byte or more")
@@ -142,7 +142,7 @@ class Upload:
         self._uploads.hold(self, -held)
 
     async def abandon(self) -> None:
-        """Leave nothing behind (S2); no harm after ``take``."""
+        """Leave nothing behind; no harm after ``take``."""
         if self._taken:
             return
         async with self._lock:
@@ -163,7 +163,7 @@ class Upload:
         """Under the lock: memory to a blob, which takes the rest of the upload as well.
 
         Until the blob has the bytes (and they are durable, of a finished upload) they stay in memory, and ``pieces``
-        says so: a record must never name a blob that may not come to its end (S2, S9).
+        says so: a record must never name a blob that may not come to its end.
         """
         assert self._writer is None, "nothing is in memory beside a blob"
         writer = await self._uploads.create_blob()

@@ -1,4 +1,4 @@
-"""The HTTP library's connections, watched: who is slow loses theirs (X34), and nothing they sent is logged (X58).
+"""The HTTP library's connections, watched: who is slow loses theirs, and nothing they sent is logged.
 
 aiohttp limits what a head may hold, and ends idle connections; how long anything may take is looked at here. What a
 connection owes is told from outside: by the bytes that came, by the requests that were taken up and answered, and by

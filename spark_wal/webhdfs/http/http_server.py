@@ -2,7 +2,7 @@
 
 Besides ``/webhdfs/v1`` there are ``/events`` (a line of JSON for each durable change, as it happens; ``?prefix=/a``
 for a part of the tree), ``/health`` and ``/metrics``, and, where there are tokens, ``/oauth2/token``. Where anybody is
-asked who they are, everybody is, but for ``/health``, which then says no more than the role (X48).
+asked who they are, everybody is, but for ``/health``, which then says no more than the role.
 
 A change that a browser asks for on behalf of somebody else's page (``Origin``) is refused, and so is a host name that
 is none of ours where nobody is asked who they are: a page cannot use a gateway on its reader's machine.
@@ -129,7 +129,7 @@ class HttpServer:
         return self.address
 
     def _drop_revoked(self) -> None:
-        """Connections that stand, and whose certificate is on a list now, end (X15)."""
+        """Connections that stand, and whose certificate is on a list now, end."""
         if self._certificates is not None and self._connections is not None:
             dropped = self._connections.drop(self._certificates.revocations.name)
             if dropped:
@@ -202,7 +202,7 @@ class HttpServer:
             return self._access.authenticator.principal(shown, now_ms)
 
     def _is_still_good(self, request: web.BaseRequest) -> bool:
-        """Whether what was shown with a request that goes on for long would be taken again (X15)."""
+        """Whether what was shown with a request that goes on for long would be taken again."""
         if self._access is None or self._access.authenticator.is_open:
             return True
         try:
@@ -212,7 +212,7 @@ class HttpServer:
         return True
 
     async def _unauthenticated(self, request: web.BaseRequest, reason: str) -> web.Response:
-        """401, a little later, and the connection ends (X11). The reason phrase is what Hadoop's client shows."""
+        """401, a little later, and the connection ends. The reason phrase is what Hadoop's client shows."""
         assert self._access is not None
         address = request.remote or "?"
         delay_s = self._access.failures.delay_s(address)

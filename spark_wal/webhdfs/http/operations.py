@@ -69,7 +69,7 @@ class Request:
     body: AsyncIterator[bytes]
     scheme: str = "http"
     principal: Principal | None = None
-    """Who it was proven to be; None: nobody is asked here, and ``user.name`` is believed (X54)."""
+    """Who it was proven to be; None: nobody is asked here, and ``user.name`` is believed."""
 
     @property
     def user(self) -> str:
@@ -116,7 +116,7 @@ async def perform(gateway: Gateway, request: Request) -> Reply:
 
 
 def _authorize(request: Request) -> None:
-    """Every path that the request names lies where its principal may do this (X57)."""
+    """Every path that the request names lies where its principal may do this."""
     if request.principal is None:
         return
     name = operation_name(request)
@@ -256,7 +256,7 @@ async def _append(gateway: Gateway, request: Request) -> Reply:
 
 
 async def _receive(request: Request, owner: NamespaceOwner, upload: Upload, check: Callable[[int], None]) -> None:
-    """The body into the upload; if it breaks off, nothing is left (S2). What a quota will not take is not received."""
+    """The body into the upload; if it breaks off, nothing is left. What a quota will not take is not received."""
     look_at = LOOK_EVERY
     try:
         async for data in request.body:
@@ -377,7 +377,7 @@ async def _server_defaults(gateway: Gateway, request: Request) -> Reply:
 
 async def _fs_status(gateway: Gateway, request: Request) -> Reply:
     """How much the bookies could still hold is not known here: the root's quota, or as good as endless. A principal
-    with roots of its own hears of its path, and not how much others have (X57)."""
+    with roots of its own hears of its path, and not how much others have."""
     limited = request.principal is not None and not request.principal.holds("/")
     summary = await file_system.summary(await gateway.owner(), request.path if limited else "/")
     capacity = summary.length + ENDLESS if summary.quota is None else summary.quota

@@ -1,7 +1,7 @@
 """The operations of a file system, on the owner's session: what a client can ask, without HTTP.
 
 What a reply says is fixed before the first pause, then the reply waits until that is durable (S3). Every change,
-of Spark's temporary files too, is durable before it is answered (S4).
+of Spark's temporary files too, is durable before it is answered.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class FileContents:
     blobs: BlobStore
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Raises PlainIOError: bytes that must be there are not (S9)."""
+        """Raises PlainIOError: bytes that must be there are not."""
         for piece in self.pieces:
             if isinstance(piece, bytes):
                 yield piece
@@ -241,7 +241,7 @@ def check_create(owner: NamespaceOwner, path: str, options: CreateOptions) -> No
 
 
 async def finish_create(owner: NamespaceOwner, path: str, upload: Upload, options: CreateOptions) -> None:
-    """The last byte is here: the file appears, whole (S2), and is durable on return (S4).
+    """The last byte is here: the file appears, whole, and is durable on return.
 
     Raises:
         Refusal: it does not appear; nothing is left behind.
@@ -262,7 +262,7 @@ def _check_there(owner: NamespaceOwner, path: str, options: CreateOptions) -> No
 
 async def _store(owner: NamespaceOwner, upload: Upload, record: Callable[[], Record]) -> None:
     """The bytes enter the tree with a record. Whatever ends this before the tree has them leaves nothing of them
-    behind, neither in memory nor as a blob (S2); what the tree has is not touched, durable or not."""
+    behind, neither in memory nor as a blob; what the tree has is not touched, durable or not."""
     try:
         await upload.finish()
         await owner.room()
@@ -320,7 +320,7 @@ async def finish_append(owner: NamespaceOwner, file: TrackedFile, upload: Upload
 
 
 async def rename(owner: NamespaceOwner, source: str, target: str, mode: RenameMode) -> bool:
-    """Atomic and durable on return (S4).
+    """Atomic and durable on return.
 
     Returns:
         False where HDFS's bare rename says false; the other modes refuse instead.

@@ -11,7 +11,7 @@ A request that comes while nobody is known to be the owner is parked for a while
 where it could wait; then it is refused in a way that the client may retry. Where another gateway is the owner, the
 client is told so, and asks that one: but only once that gateway was seen to renew its lease *after* the request came.
 A client that comes here because the owner just died would otherwise be sent back and forth, ten times within
-milliseconds, and then give up (S12).
+milliseconds, and then give up.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ class NamespaceOwner:
         """Bring the tree to what the journal says.
 
         Raises:
-            RecordFormatError: journal and program do not fit, or a record is damaged (S9).
+            RecordFormatError: journal and program do not fit, or a record is damaged.
             JournalError: edits are missing or damaged, or the place cannot be asked.
         """
         loaded = await self._snapshots.load()
