@@ -72,7 +72,7 @@ from bookkeeper.meta import Metadata, Registration, ServiceInfo
 from bookkeeper.meta.records.bookies import FOREIGN_WAIT_S
 from bookkeeper.meta.records.cookies import Cookie
 from bookkeeper.meta.records.disks import DiskRecord
-from bookkeeper.meta.rollback import RollbackWatch
+from bookkeeper.meta.records.rollback import RollbackWatch
 from bookkeeper.meta.store import SessionState, Watch, settled_create, update
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Lock, Seams

@@ -43,7 +43,7 @@ from bookkeeper.errors import (
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import DigestScheme, DigestType, LedgerMetadata
 from bookkeeper.meta import Metadata
-from bookkeeper.meta.rollback import RollbackWatch
+from bookkeeper.meta.records.rollback import RollbackWatch
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Seams
 

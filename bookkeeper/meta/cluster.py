@@ -24,8 +24,8 @@ from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.ledgers import Ledgers
 from bookkeeper.meta.records.lineage import Lineage
 from bookkeeper.meta.records.paths import DEFAULT_ROOT, Paths
+from bookkeeper.meta.records.rollback import RollbackCheck
 from bookkeeper.meta.records.under_replication import UnderReplication
-from bookkeeper.meta.rollback import RollbackCheck
 from bookkeeper.meta.store import Create, MetadataStore, parent_of, settled_create
 from bookkeeper.meta.stores import access_list
 from bookkeeper.seams import Seams

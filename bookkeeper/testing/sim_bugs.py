@@ -47,7 +47,7 @@ from bookkeeper.ledger.recovery_writing import WritePhase
 from bookkeeper.ledger.writer import ChangeEnsemble, LedgerWriter
 from bookkeeper.ledger.writer_ensemble import WriterEnsemble
 from bookkeeper.meta.records.deleted_ids import DeletedIds
-from bookkeeper.meta.rollback import RollbackCheck, RollbackCounter
+from bookkeeper.meta.records.rollback import RollbackCheck, RollbackCounter
 from bookkeeper.meta.stores.memory import MemoryStore
 from bookkeeper.replication.fragment import FragmentCopy
 from bookkeeper.seams import File

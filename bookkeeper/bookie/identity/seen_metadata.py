@@ -14,7 +14,7 @@ from typing import Final
 from bookkeeper.errors import CookieError, MetadataRolledBackError, in_words
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import Metadata
-from bookkeeper.meta.rollback import RollbackCounter
+from bookkeeper.meta.records.rollback import RollbackCounter
 from bookkeeper.seams import Disk
 from bookkeeper.storage.durable_file import NO_SPACE, replace_file
 

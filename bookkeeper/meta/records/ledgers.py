@@ -33,7 +33,7 @@ from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.ledger_format import decode, encode
 from bookkeeper.meta.records.ledger_ids import LedgerIds
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.rollback import RollbackCheck
+from bookkeeper.meta.records.rollback import RollbackCheck
 from bookkeeper.meta.store import (
     LOST_MAX,
     Check,

@@ -10,7 +10,7 @@ import pytest
 from bookkeeper.errors import ClusterMovedError, MetadataError, MetadataRolledBackError
 from bookkeeper.meta import Metadata, init_cluster_in
 from bookkeeper.meta.records.lineage import COPIED, MOVED, Lineage, StoreMove
-from bookkeeper.meta.rollback import RollbackCounter, RollbackWatch
+from bookkeeper.meta.records.rollback import RollbackCounter, RollbackWatch
 from bookkeeper.meta.stores.memory import MemoryCluster, MemoryStore
 from bookkeeper.testing import World
 from tests.bookkeeper.meta.services import seams
