@@ -1,6 +1,6 @@
 """The way of one writer's adds to one bookie: a stream on a connection, or what waits for the connection.
 
-Nothing is kept per entry. A lane reports replies and, once, its failure; never inside a call made to it.
+Nothing is kept per entry. A channel reports replies and, once, its failure, but never inside a call made to it.
 """
 
 from __future__ import annotations
@@ -68,16 +68,16 @@ class AddChannel:
             self._queued.append(frames)
 
     def ask(self, request: Request, timeout_s: float, answered: Callback) -> None:
-        """Send a request on the connection of the adds, behind them; forgotten if the lane is left before that."""
+        """Send a request on the connection of the adds, behind them; forgotten if the channel is left before that."""
         if self._stream is not None:
             self._stream.connection.request_nowait(request, timeout_s, answered)
         elif not self.closed:
             self._questions.append((request, timeout_s, answered))
 
     def drop(self) -> None:
-        """Report nothing any more, whatever was sent. A later lane to this bookie gets another connection.
+        """Report nothing any more, whatever was sent. A later channel to this bookie gets another connection.
 
-        A connection that does not take what was written is ended, which frees its buffers (W8).
+        A connection that does not take what was written is ended, which frees its buffers.
         """
         if (connection := self.leave()) is not None:
             if connection.unsent:

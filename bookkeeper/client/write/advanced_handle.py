@@ -26,7 +26,7 @@ class AdvancedHandle(WriteHandle):
     """The only writer of a ledger made with ``create_ledger(advanced=True)``: its caller chooses the entry ids.
 
     Ids may come in any order; each is used once, and in the end they are 0, 1, 2, ... without a gap. An entry is
-    confirmed when all lower ones are (W2): one that lies above a gap waits, here, until the gap is filled, and is
+    confirmed when all lower ones are: one that lies above a gap waits, here, until the gap is filled, and is
     sent then. So ``length`` counts in the order of ids, and what lies above a gap is certainly not in the ledger.
 
     Closing with a gap: the ledger ends below it, and appends above it fail with LedgerClosedError; they were never
@@ -51,7 +51,7 @@ class AdvancedHandle(WriteHandle):
 
     @property
     def pending_bytes(self) -> int:
-        """Payload bytes appended and not yet confirmed, those above a gap included (W12)."""
+        """Payload bytes appended and not yet confirmed, those above a gap included."""
         return super().pending_bytes + self._order.held_bytes
 
     @property
@@ -60,13 +60,13 @@ class AdvancedHandle(WriteHandle):
         return self._order.lowest_missing
 
     async def append_at(self, entry_id: int, payload: Buffer) -> EntryId:
-        """Append as entry ``entry_id``; return that id once it and all lower ones are durable on the ack quorum (W1).
+        """Append as entry ``entry_id``; return that id once it and all lower ones are durable on the ack quorum.
 
-        Waits for room while ``pending_bytes_max`` or ``pending_entries_max`` are reached (W12), entries that wait
+        Waits for room while ``pending_bytes_max`` or ``pending_entries_max`` are reached, entries that wait
         above a gap included. The lowest id that is missing never waits for those above it, so whoever fills the
         gap always gets on.
 
-        Cancelling the caller does not take the entry back once it was admitted (W7); while it waits for room it does.
+        Cancelling the caller does not take the entry back once it was admitted; while it waits for room it does.
 
         Raises:
             DuplicateEntryError: this id was appended before, by whomever; nothing was sent.
@@ -91,7 +91,7 @@ class AdvancedHandle(WriteHandle):
         """Append as entry ``entry_id`` without waiting: the future resolves like append_at(), in id order.
 
         Raises:
-            TooManyRequestsError: there is no room for this id now (W12); nothing was sent. Await room(entry_id).
+            TooManyRequestsError: there is no room for this id now; nothing was sent. Await room(entry_id).
             DuplicateEntryError, ValueError, EntryTooLargeError: nothing was sent.
             LedgerClosedError, LedgerFencedError, ...: what ended this handle; nothing was sent.
         """
@@ -109,7 +109,7 @@ class AdvancedHandle(WriteHandle):
         return entry.future
 
     async def room(self, entry_id: int | None = None) -> None:
-        """Wait until ``entry_id`` could be appended without waiting (W12); None: an id above a gap.
+        """Wait until ``entry_id`` could be appended without waiting; None: an id above a gap.
 
         Raises: what ended this handle.
         """

@@ -1,6 +1,6 @@
-"""Who waits for which entries of one writer: futures, in entry order, resolved from one place (P5).
+"""Who waits for which entries of one writer: futures, in entry order, resolved from one place.
 
-A cancelled future is stepped over: its entry was sent and its outcome is unknown to nobody but its caller (W7).
+A cancelled future is stepped over: its entry was sent and its outcome is unknown to nobody but its caller.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Each:
                 try:
                     future.set_result(entry)
                 except asyncio.InvalidStateError:
-                    pass  # cancelled (W7); asking each of them first would cost more
+                    pass  # cancelled; asking each of them first would cost more
                 entry += 1
             self.first = stop
         return stop == self.end
@@ -118,14 +118,14 @@ class AppendFutures:
             waiting.popleft()
 
     def fail(self, from_entry: int, error: BookKeeperError) -> None:
-        """Entries from ``from_entry`` on end as unknown, all of them: nothing is confirmed after this (W6)."""
+        """Entries from ``from_entry`` on end as unknown, all of them: nothing is confirmed after this."""
         waiting = self._waiting
         while waiting:
             waiting.popleft().fail(from_entry, error)
 
 
 def partial(first: int, first_unknown: int, error: BookKeeperError) -> PartialAppendError:
-    """W17: entries ``first .. first_unknown - 1`` of a call are durable, the others unknown."""
+    """Entries ``first .. first_unknown - 1`` of a call are durable, the others unknown."""
     known = tuple(range(first, first_unknown))
     text = f"{len(known)} of the entries are confirmed, from entry {first_unknown} on the outcome is unknown: {error}"
     failure = PartialAppendError(text, confirmed=known, first_unknown=first_unknown)
@@ -145,7 +145,7 @@ def fresh(error: BookKeeperError) -> BookKeeperError:
 
 
 def sent(error: BookKeeperError) -> BookKeeperError:
-    """The same for the caller of an entry that was sent: what became of it is unknown, whatever ended the writer (W7).
+    """The same for the caller of an entry that was sent: what became of it is unknown, whatever ended the writer.
     A ledger that was closed by a recovery may have kept it."""
     copy = fresh(error)
     copy.outcome = Outcome.UNKNOWN

@@ -1,7 +1,7 @@
 """Finding stand-ins for failed bookies and recording them: the shell of an ensemble change, and of a close.
 
-Both are compare-and-sets that start again from what is stored whenever they lose (W5). A write whose outcome is
-unknown is followed by reading until it is known (M8): the writer holds its confirms for so long (W4), and its own
+Both are compare-and-sets that start again from what is stored whenever they lose. A write whose outcome is
+unknown is followed by reading until it is known: the writer holds its confirms for so long, and its own
 deadline ends that, not this file.
 """
 
@@ -65,7 +65,7 @@ async def change_ensemble(
 async def close_ledger(
     services: ClientServices, record: LedgerRecord, last_entry: int, length: int, timeout_s: float
 ) -> LedgerMetadata:
-    """Close at ``last_entry``, by compare-and-set from OPEN (R13); what is stored then.
+    """Close at ``last_entry``, by compare-and-set from OPEN; what is stored then.
 
     Raises:
         LedgerFencedError, LedgerClosedError, NoSuchLedgerError: it is not ours to close.
@@ -94,7 +94,7 @@ async def close_ledger(
 
 
 async def _until_known(record: LedgerRecord) -> ChangeFailure | None:
-    """After a set of which nobody knows whether it was done: read until the store tells (M8).
+    """After a set of which nobody knows whether it was done: read until the store tells.
 
     One that lost is such a set, too: when its reply was lost, and somebody wrote over it before it was looked for, what
     is seen is a conflict.
@@ -113,7 +113,7 @@ async def _until_known(record: LedgerRecord) -> ChangeFailure | None:
 def choose_stand_ins(
     services: ClientServices, metadata: LedgerMetadata, failed: Collection[BookieId], avoided: Collection[BookieId] = ()
 ) -> Mapping[BookieId, BookieId]:
-    """Writable bookies outside the ensemble, those in quarantine last (W13)."""
+    """Writable bookies outside the ensemble, those in quarantine last."""
     watcher = services.watcher
     candidates = watcher.candidates()
     doubtful = [bookie for bookie in candidates if watcher.is_quarantined(bookie) or bookie in avoided]

@@ -1,4 +1,4 @@
-"""What a writer knows to be missing on which bookie (W14).
+"""What a writer knows to be missing on which bookie.
 
 A bookie that was away while a ledger grew lacks what was confirmed without it. When it is back, or replaced, and once
 more at close, the ledger is entered into the cluster's list of under-replicated ledgers

@@ -1,4 +1,4 @@
-"""The frames of adds that may still have to be sent again (W8).
+"""The frames of adds that may still have to be sent again.
 
 Each run is encoded once; the same bytes go to every bookie, now and after an ensemble change. They are immutable
 and stay until the writer releases them.

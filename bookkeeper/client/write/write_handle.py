@@ -2,7 +2,7 @@
 
 No task, lock, clock reading or log line per entry: appends of one turn of the loop become one run of the machine
 (or several, RUN_BYTES each), one encoding serves all bookies, replies come back as runs, and futures are resolved in
-entry order from one place (P5). What a run leads to is performed by :mod:`bookkeeper.client.write.writer_shell` and
+entry order from one place. What a run leads to is performed by :mod:`bookkeeper.client.write.writer_shell` and
 decided by :mod:`bookkeeper.ledger.writer`.
 """
 
@@ -13,7 +13,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from bookkeeper.client.ledgers.ledger_record import LedgerRecord
 from bookkeeper.client.loop_affinity import require_loop
@@ -26,28 +26,19 @@ from bookkeeper.errors import (
     EntryTooLargeError,
     IllegalOperationError,
     LedgerClosedError,
+    LedgerFencedError,
     TooManyRequestsError,
 )
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import DigestScheme, LedgerMetadata
+from bookkeeper.ledger.append_runs import RUN_BYTES, RUN_ENTRIES, LoneAppends, cut
 from bookkeeper.seams import Buffer
 
 _log = logging.getLogger(__name__)
 
-RUN_BYTES: Final = 96 * 1024
-"""Appends of one turn are cut into runs of about this many payload bytes: larger buffers come from the system and
-go back to it each time, which costs more than a longer run saves."""
-
-RUN_ENTRIES: Final = 2048
-"""The same for tiny entries."""
-
-ALONE: Final = 16
-"""After so many appends in a row that were alone in their turn, with none before them pending, the next one is sent at
-once instead of at the end of its turn: whoever waits for each append has no other to send along."""
-
 
 class _WaitingAppend(NamedTuple):
-    """An append that waits for room (W12); without payloads: someone who only waits for room."""
+    """An append that waits for room; without payloads: someone who only waits for room."""
 
     payloads: Sequence[bytes]
     future: asyncio.Future[Any]
@@ -85,13 +76,12 @@ class WriteHandle:
         self._futures: list[asyncio.Future[Any]] = []
         self._queued_bytes = 0
         self._scheduled = False
-        self._alone = 0
-        """Runs of one append in a row that found nothing pending."""
+        self._lone = LoneAppends()
         self._held: deque[_WaitingAppend] = deque()
         self._full = False
-        """New appends have to wait: enough is pending, or others wait already (W12)."""
+        """New appends have to wait: enough is pending, or others wait already."""
         self._let_go: BookKeeperError | None = None
-        self._shell.open_lanes()
+        self._shell.open_channels()
 
     def __repr__(self) -> str:
         return f"<WriteHandle of ledger {self._id}: {self._writer!r}>"
@@ -110,9 +100,9 @@ class WriteHandle:
 
     @property
     def last_add_confirmed(self) -> EntryId:
-        """Highest id that is confirmed, and with it all below (W3); -1 at first.
+        """Highest id that is confirmed, and with it all below; -1 at first.
 
-        With ``deferred_sync`` it moves with force() only (W11).
+        With ``deferred_sync`` it moves with force() only.
         """
         return self._writer.last_add_confirmed
 
@@ -123,28 +113,28 @@ class WriteHandle:
 
     @property
     def pending_bytes(self) -> int:
-        """Payload bytes appended and not yet confirmed (W12)."""
+        """Payload bytes appended and not yet confirmed."""
         return self._writer.pending_bytes + self._queued_bytes
 
     @property
     def closed(self) -> bool:
-        """True once nothing can be appended any more, for whatever reason."""
+        """True once nothing can be appended any more, whatever the reason."""
         return self._error() is not None
 
     @property
     def failed_bookies(self) -> tuple[str, ...]:
-        """Members of the ensemble that get nothing now: they failed and no stand-in was found yet."""
+        """Members of the ensemble that are sent nothing now: they failed, and no stand-in was found yet."""
         return self._writer.failed_bookies
 
     # -- appending ----------------------------------------------------------------------------------------
 
     async def append(self, payload: Buffer) -> EntryId:
-        """Append one entry; return its id once it is durable on the ack quorum (W1).
+        """Append one entry; return its id once it is durable on the ack quorum.
 
         With ``deferred_sync`` the id says that the entry is **written there, not yet durable**: force() makes it so,
-        and until then machines that lose power may lose it (W11).
+        and until then machines that lose power may lose it.
 
-        Waits while ``pending_bytes_max`` is reached (W12). Cancelling the caller does not take the entry back (W7).
+        Waits while ``pending_bytes_max`` is reached. Cancelling the caller does not take the entry back.
 
         Raises:
             LedgerFencedError: another client recovers this ledger. Outcome unknown, and so with the next ones.
@@ -161,7 +151,7 @@ class WriteHandle:
         return await self._submit(payload)
 
     def append_nowait(self, payload: Buffer) -> asyncio.Future[EntryId]:
-        """Append without waiting: the future resolves like append(). Futures resolve in id order (P5).
+        """Append without waiting: the future resolves like append(). Futures resolve in id order.
 
         Raises:
             TooManyRequestsError: ``pending_bytes_max`` is reached; nothing was sent. Await room() first.
@@ -183,7 +173,7 @@ class WriteHandle:
         Waits for room like append(); the whole run counts as one append, so it may exceed the bound by itself.
 
         Raises:
-            PartialAppendError: a part is confirmed, the rest unknown (W17): see its ``confirmed``, ``first_unknown``.
+            PartialAppendError: a part is confirmed, the rest unknown: see its ``confirmed``, ``first_unknown``.
             LedgerFencedError, ...: as append, when none of them is confirmed.
         """
         self._require_here()
@@ -199,7 +189,7 @@ class WriteHandle:
         return await future
 
     async def room(self) -> None:
-        """Wait until another append would not have to wait (W12)."""
+        """Wait until another append would not have to wait."""
         self._require_here()
         while self._full:
             await self._hold((), single=True)
@@ -227,7 +217,7 @@ class WriteHandle:
         """Make durable what was acknowledged so far; return the last add confirmed, which then covers all of that.
 
         With ``deferred_sync`` this is what moves the last add confirmed: it completes when *every* bookie of the
-        ensemble has synced everything up to the highest id that was acknowledged when this was called (W11). On
+        ensemble has synced everything up to the highest id that was acknowledged when this was called. On
         other ledgers everything acknowledged is durable on an ack quorum already; this waits for all its bookies.
 
         Raises:
@@ -246,7 +236,7 @@ class WriteHandle:
     # -- the end ------------------------------------------------------------------------------------------
 
     async def close(self, *, force: bool = True) -> None:
-        """Close the ledger at the last add confirmed. Appends that are pending fail first (R13): flush() before.
+        """Close the ledger at the last add confirmed. Appends that are pending fail first: flush() before.
 
         One shared future: every call waits for the same close, and none succeeds before it.
 
@@ -308,13 +298,14 @@ class WriteHandle:
         except BookKeeperError as failure:
             if error is None and pending is None:
                 raise
-            _log.warning("ledger %d was not closed: %s", self._id, failure)
+            fenced = isinstance(failure, LedgerFencedError)  # a recovery closes it
+            _log.log(logging.INFO if fenced else logging.WARNING, "ledger %d was not closed: %s", self._id, failure)
         if pending is not None:
             raise pending
 
     def give_up(self, error: BookKeeperError) -> None:
-        """The client believes its metadata no more (M10): nothing is acknowledged from now on, and the ledger is left
-        as it is. For the client."""
+        """The client does not trust its metadata any more: nothing is acknowledged from now on, and the ledger is
+        left as it is. For the client."""
         self._flush_queue()
         self._refuse_held(error)
         self._shell.give_up(error)
@@ -326,7 +317,7 @@ class WriteHandle:
     # -- inside -------------------------------------------------------------------------------------------
 
     def _checked(self, payload: Buffer) -> bytes:
-        """The payload as bytes that nobody can change any more (W8)."""
+        """The payload as bytes that nobody can change any more."""
         if type(payload) is not bytes:
             if not isinstance(payload, bytes | bytearray | memoryview):
                 raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
@@ -360,7 +351,7 @@ class WriteHandle:
         if self._queued_bytes >= RUN_BYTES or len(self._queue) >= RUN_ENTRIES:
             self._flush_queue()
         elif not self._scheduled:
-            if self._alone >= ALONE and not self._writer.pending_entries:
+            if self._lone.at_once and not self._writer.pending_entries:
                 self._flush_queue()
             else:
                 self._scheduled = True
@@ -384,14 +375,8 @@ class WriteHandle:
         self._raise_if_ended()
         first = self._writer.next_entry
         self._append_futures.expect_run(first, len(payloads), future)
-        start = size = 0
-        for index, payload in enumerate(payloads):
-            size += len(payload)
-            if size >= RUN_BYTES or index - start + 1 >= RUN_ENTRIES:
-                self._shell.add(payloads[start : index + 1])
-                start, size = index + 1, 0
-        if start < len(payloads):
-            self._shell.add(payloads[start:])
+        for start, end in cut(map(len, payloads)):
+            self._shell.add(payloads[start:end])
         self._full = self._full or self._writer.must_wait
 
     def _on_turn(self) -> None:
@@ -405,14 +390,13 @@ class WriteHandle:
         queue, self._queue = self._queue, []
         futures, self._futures = self._futures, []
         self._queued_bytes = 0
-        self._alone = self._alone + 1 if len(queue) == 1 and not self._writer.pending_entries else 0
+        self._lone.on_run(len(queue), self._writer.pending_entries)
         if (error := self._error()) is not None:
             for future in futures:
                 if not future.done():
                     future.set_exception(fresh(error))
             return
-        self._append_futures.expect_each(self._writer.next_entry, futures)
-        self._shell.add(queue)
+        self._shell.add(queue, futures)
         self._full = self._full or self._writer.must_wait
 
     async def _hold(self, payloads: Sequence[bytes], *, single: bool) -> Any:

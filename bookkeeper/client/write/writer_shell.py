@@ -1,6 +1,7 @@
 """Performs what a ``LedgerWriter`` asks for, and reports to it what happened.
 
-One ``match`` over the effects, one handler per report. No quorum, no order and no state of the protocol in here.
+There is one ``match`` over the effects and one handler per report. Quorums, order and the protocol's state are decided
+in :mod:`bookkeeper.ledger.writer`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 from bookkeeper import codec
 from bookkeeper.client.bookies.back_pressure import BackPressure
@@ -32,7 +33,7 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
     TooManyRequestsError,
 )
-from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.ids import BookieId
 from bookkeeper.ledger import DigestScheme, LedgerMetadata
 from bookkeeper.ledger import writer as writer_machine
 from bookkeeper.ledger.writer import LedgerWriter
@@ -44,8 +45,8 @@ from bookkeeper.wire import ForceLedger as ForceRequest
 _log = logging.getLogger(__name__)
 
 LAC_TURNS: Final = 5
-"""Turns of the loop (microseconds, when it is idle) before an explicit last add confirmed goes out: a caller that
-appends again from inside a task or ``wait_for`` needs some to be woken, and its entry carries the news for nothing."""
+"""Turns of the loop (microseconds, when it is idle) before an explicit last add confirmed goes out. A caller that
+appends again from inside a task or ``wait_for`` needs some turns to be woken; its entry then carries the news."""
 
 FORCE_AGAIN_S: Final = 0.1
 """Pause after which a bookie that had no room for the force of a close is asked again."""
@@ -55,7 +56,7 @@ RELAPSE_S: Final = 30.0
 
 
 class WriterShell:
-    """The writer of one ledger with its lanes, packets and timer. :class:`WriteHandle` stands in front of it."""
+    """The writer of one ledger with its channels, packets and timer. :class:`WriteHandle` stands in front of it."""
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class WriterShell:
         self.is_idle: Callable[[], bool] = lambda: True
         """Is nothing waiting in front of this shell to be added?"""
         self.on_progress: Callable[[], None] = lambda: None
-        """Called when entries were confirmed or failed: there may be room again (W12)."""
+        """Called when entries were confirmed or failed: there may be room again."""
         self.on_close_ended: Callable[[], None] = lambda: None
         """Called when a close has come to its end, one way or the other."""
         self._loop = asyncio.get_running_loop()
@@ -85,7 +86,7 @@ class WriterShell:
         self._unencoded: Sequence[Buffer] = ()
         self._deferred = deferred_sync
         self._forcing: dict[int, list[asyncio.Future[None]]] = {}
-        """Number of a force -> who waits for it."""
+        """Number of a force -> the futures of its callers."""
         self._stream_id = services.streams.next()
         self._dialect = Dialect.V2 if services.config.protocol == "v2" else Dialect.V3
         self._channels: dict[BookieId, AddChannel] = {}
@@ -109,22 +110,25 @@ class WriterShell:
 
     # -- commands -----------------------------------------------------------------------------------------
 
-    def open_lanes(self) -> None:
+    def open_channels(self) -> None:
         """Connect to the ensemble ahead of the first append."""
         for position, bookie in enumerate(self.record.metadata.last_fragment.ensemble):
             self._channel(bookie, position)
 
-    def add(self, payloads: Sequence[Buffer]) -> EntryId:
-        """Give the machine a run. Raises what ended the handle."""
+    def add(self, payloads: Sequence[Buffer], futures: Sequence[asyncio.Future[Any]] = ()) -> None:
+        """Give the machine a run; it chooses the ids, which ``futures`` wait for, one each.
+
+        Raises what ended the handle.
+        """
         writer = self.writer
         alone = len(payloads) == 1 and not writer.pending_bytes
         first, effects = writer.add(list(map(len, payloads)), self._loop.time())
+        self._append_futures.expect_each(first, futures)
         self._unencoded = payloads
         self._perform(effects, alone=alone)
-        return first
 
     async def force(self) -> None:
-        """Make durable what is acknowledged now (W11). Raises: see ``WriteHandle.force``."""
+        """Make durable what is acknowledged now. Raises: see ``WriteHandle.force``."""
         number, effects = self.writer.force(self._loop.time())
         future: asyncio.Future[None] = self._loop.create_future()
         self._forcing.setdefault(number, []).append(future)
@@ -132,7 +136,7 @@ class WriterShell:
         await future
 
     async def close(self, *, force: bool) -> None:
-        """Close the ledger (R13); the same future for every caller. Raises: see ``WriteHandle.close``."""
+        """Close the ledger; the same future for every caller. Raises: see ``WriteHandle.close``."""
         if self.closing is None or (self.closing.done() and self._may_try_again(force)):
             effects = self.writer.close(self._loop.time(), force=force)
             self.closing = self._loop.create_future()
@@ -153,7 +157,7 @@ class WriterShell:
                 await self.end(ClientClosedError("the ledger handle is closed"))
 
     def _on_close_ended(self, closing: asyncio.Future[None]) -> None:
-        """Whether or not somebody still waits for it: nothing of this handle stays in the client."""
+        """Also if nobody waits for it any more: nothing of this handle stays in the client."""
         closing.exception()  # somebody else may have asked
         self.stop(ClientClosedError("the ledger handle is closed"))
         self.on_close_ended()
@@ -167,9 +171,9 @@ class WriterShell:
         return isinstance(error, BookKeeperError) and (error.retryable or not force) and self.writer.may_close
 
     async def end(self, error: BookKeeperError) -> None:
-        """Stop everything; whoever still waits gets ``error``. Does nothing to the ledger. Idempotent.
+        """Stop everything; callers that still wait get ``error``. Does nothing to the ledger. Idempotent.
 
-        A close that is under way ends, too, with an outcome that is unknown.
+        A close that is under way ends, too; its outcome is unknown.
         """
         self.stop(error)
         await self._tasks.close()
@@ -182,7 +186,7 @@ class WriterShell:
             )
 
     def stop(self, error: BookKeeperError) -> None:
-        """The part of ``end`` that needs no waiting. A change or close that is under way goes on."""
+        """The part of ``end`` that does not wait. An ensemble change or close that is under way goes on."""
         if self._ended:
             return
         self._ended = True
@@ -304,7 +308,7 @@ class WriterShell:
         def answered(reply: Reply | BookKeeperError) -> None:
             now = self._loop.time()
             error = failure_of(reply, f"force of ledger {self.record.ledger_id} on {bookie}")
-            if isinstance(error, TooManyRequestsError) and self.closing is not None:  # it cannot be closed again (R13)
+            if isinstance(error, TooManyRequestsError) and self.closing is not None:  # the close cannot be repeated
                 if not self.closing.done():
                     self._loop.call_later(FORCE_AGAIN_S, ask)
             elif error is None:
@@ -357,7 +361,7 @@ class WriterShell:
             pass  # the next one, or an add, carries it
 
     def _watch(self, bookie: BookieId) -> None:
-        """W10b: forget what was sent to this bookie, and look for it to come back."""
+        """Forget what was sent to this bookie, and watch for it to come back."""
         if (channel := self._channels.pop(bookie, None)) is not None:
             channel.drop()
         self._unwatch(bookie)
@@ -433,8 +437,10 @@ class WriterShell:
         if isinstance(result, writer_machine.ChangeFailure):
             news = (change.failed, result) != self._told
             self._told = (change.failed, result)  # it is tried every second: say it once
-            level = logging.WARNING if news else logging.DEBUG
-            _log.log(level, "ledger %d: %s failed and stays: %s", ledger, ", ".join(change.failed), result.value)
+            is_over = result not in (writer_machine.ChangeFailure.NO_SPARE, writer_machine.ChangeFailure.STORE_AWAY)
+            level = logging.DEBUG if not news else logging.INFO if is_over else logging.WARNING
+            failed = ", ".join(change.failed)
+            _log.log(level, "ledger %d: %s failed and is not replaced: %s", ledger, failed, result.value)
             self._report(self.writer.on_change_failed(result, now))
             return
         self._told = None
@@ -499,18 +505,18 @@ class WriterShell:
             _log.warning("ledger %d could not be entered into the list for re-replication: %s", ledger, error)
 
     def _report(self, effects: Iterable[writer_machine.Effect]) -> None:
-        """Perform what an event led to; if that ended the writer, stop what belongs to it (W6)."""
+        """Perform what an event led to; if that ended the writer, stop what belongs to it."""
         self._perform(effects)
         if self.writer.error is not None and self.closing is None:
             self.stop(self.writer.error)
 
     def give_up(self, error: BookKeeperError) -> None:
-        """Nothing is taken or confirmed from now on (W6): what ``error`` says concerns the whole client."""
+        """Nothing is taken or confirmed from now on: what ``error`` says concerns the whole client."""
         self._perform(self.writer.on_broken(error))
         self.stop(error)
 
     def look_again(self) -> None:
-        """The metadata may have changed while the session with their store was in doubt (Z1, M10)."""
+        """Read the metadata: they may have changed while the session with their store was in doubt."""
         if not self._ended and self.closing is None:
             self._tasks.start(self._look(), "look at the metadata")
 
@@ -523,7 +529,7 @@ class WriterShell:
             pass  # there is another look after the next doubt
 
     def _on_broken(self, error: BaseException) -> None:
-        """A task ended with an error nobody expected: this handle stops, and says why (P7)."""
+        """A task ended with an error that nobody expected: this handle stops, and says why."""
         if isinstance(error, MetadataRolledBackError):
             _log.critical("the writers and readers of this process stop: %s", error)
             self.services.metadata.present.alarm = error  # it concerns everybody who shares these metadata

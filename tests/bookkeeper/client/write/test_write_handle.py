@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from bookkeeper.client.write.write_handle import ALONE
 from bookkeeper.errors import (
     ClientClosedError,
     EntryTooLargeError,
@@ -16,6 +15,7 @@ from bookkeeper.errors import (
     TooManyRequestsError,
 )
 from bookkeeper.ids import EntryId
+from bookkeeper.ledger.append_runs import ALONE
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster, payload_of
 
 
