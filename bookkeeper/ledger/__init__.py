@@ -6,7 +6,9 @@ Machines, each with its effects in a module of its own that is not imported here
 :class:`~bookkeeper.ledger.writer_ensemble.WriterEnsemble`, a :class:`~bookkeeper.ledger.sync_policy.SyncPolicy` and
 :class:`~bookkeeper.ledger.force_rounds.ForceRounds`, with
 :class:`~bookkeeper.ledger.advanced_order.AdvancedOrder` in front of it,
-:class:`~bookkeeper.ledger.recovery.LedgerRecovery`, :class:`~bookkeeper.ledger.reader.EntryReader`, and
+:class:`~bookkeeper.ledger.recovery.LedgerRecovery`, :class:`~bookkeeper.ledger.reader.FragmentReader` (with
+:mod:`~bookkeeper.ledger.read_plan`, :mod:`~bookkeeper.ledger.hedged_reads`, :mod:`~bookkeeper.ledger.batch_support` and
+:mod:`~bookkeeper.ledger.replica_order` in front of it), and
 :class:`~bookkeeper.ledger.last_add_confirmed.LacByCoverage` and ``LongPoll``.
 """
 

@@ -1,6 +1,6 @@
 """Reading a run of entries: which bookie next, when to try two, when to give up.
 
-``EntryReader`` reads ``first .. first + count - 1`` of one fragment (only one entry where E > Qw), each entry from
+``FragmentReader`` reads ``first .. first + count - 1`` of one fragment (only one entry where E > Qw), each entry from
 one bookie of its write set at a time.
 
 Rules
@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
 
 from bookkeeper.errors import (
     BookieUnavailableError,
@@ -118,7 +119,7 @@ class _Step(Enum):
 class FragmentReader:
     """Reads one run of one fragment. ``order``: the ensemble, nearest or least loaded first (a preference).
 
-    Ends with ``Found`` of the last entry, or with ``FailRead``.
+    Ends with ``EntriesFound`` of the last entry, or with ``FailRead``.
     """
 
     def __init__(
@@ -130,7 +131,9 @@ class FragmentReader:
         order: Sequence[BookieId] = (),
         unconfirmed: bool = False,
         config: ReadConfig | None = None,
+        bytes_max: float = inf,
     ) -> None:
+        """``bytes_max``: the run may end early, at one entry or more, once it has so many bytes."""
         assert count == 1 or not metadata.spec.is_striped, "striped entries are read one by one"
         self.config = config or ReadConfig()
         self._metadata = metadata
@@ -139,6 +142,7 @@ class FragmentReader:
         self.first = EntryId(first)
         """The entry that is wanted now."""
         self.end = first + count
+        self._bytes_left = bytes_max
         self._step = _Step.IDLE
         self._rounds = 0
         self._looked = False
@@ -177,14 +181,21 @@ class FragmentReader:
                 return self._ask(bookie, now)
         return []
 
-    def on_entries(self, bookie: BookieId, first: int, count: int, now: float) -> list[Effect]:
-        """``bookie`` gave ``count`` entries from ``first`` on (at least one, all checked: L5)."""
+    @property
+    def done(self) -> bool:
+        """The read has ended, one way or the other."""
+        return self._step is _Step.DONE
+
+    def on_entries(self, bookie: BookieId, first: int, count: int, now: float, size: int = 0) -> list[Effect]:
+        """``bookie`` gave ``count`` entries from ``first`` on (at least one, all checked: L5), of ``size`` bytes, which
+        need only be told if there are fewer entries than were asked for."""
         if self._step is not _Step.ASKING or first != self.first or bookie not in self._asked:
             return []  # another bookie was faster
         count = min(count, self.end - first)
         effects: list[Effect] = [EntriesFound(bookie, self.first, count)]
         self.first = EntryId(first + count)
-        if self.first == self.end:
+        self._bytes_left -= size
+        if self.first == self.end or self._bytes_left <= 0:
             self._step = _Step.DONE
             return effects
         self._forget_answers()
@@ -274,3 +285,16 @@ class FragmentReader:
             return []
         self._due = None
         return self._ask_next(now)
+
+    def validate_state(self) -> None:
+        """What must hold between any two calls. For tests."""
+        assert self.first <= self.end
+        assert (self.first < self.end and self._bytes_left > 0) or self.done, "everything is here, and it goes on"
+        assert not self._negative & self._unknown.keys(), "one answer is a no and an unknown"
+        assert not self._asked & (self._negative | self._unknown.keys()), "asked, and has answered"
+        members = set(self._write_set)
+        assert self._asked | self._negative | self._unknown.keys() <= members, "an answer of somebody else"
+        assert (self._step is _Step.ASKING) <= bool(self._asked), "nobody is asked, and nothing will happen"
+        assert (self._step is _Step.REFRESHING) <= (not self._asked), "metadata are read while a bookie may answer"
+        assert self._rounds <= self.config.rounds_max or self._step is _Step.IDLE, "more rounds than are allowed"
+        assert self._looked or not self._looked_after_no

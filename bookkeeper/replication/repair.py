@@ -259,7 +259,8 @@ class _RepairShell:
 
     async def _read(self, entries: Sequence[int]) -> list[fragment_machine.Effect]:
         first, most = entries[0], 2 * self._shop.config.run_bytes
-        if isinstance(entries, range) and self._source.reads_batches(self._record.metadata.fragment_of(first).ensemble):
+        ensemble = self._record.metadata.fragment_of(first).ensemble
+        if isinstance(entries, range) and self._source.batches.asks_any(ensemble):
             found = await self._source.read(first, len(entries), whole=True, bytes_max=most)
         else:
             found = []
@@ -290,7 +291,7 @@ class _RepairShell:
     async def _verify(self, target: BookieId, entries: Sequence[int]) -> list[fragment_machine.Effect]:
         at = 0
         while at < len(entries):
-            batch = isinstance(entries, range) and len(entries) - at > 1 and self._source.reads_batches([target])
+            batch = isinstance(entries, range) and len(entries) - at > 1 and self._source.batches.asks_batches(target)
             at += await (
                 self._verify_batch(target, entries[at:]) if batch else self._verify_singles(target, entries[at:])
             )
@@ -303,12 +304,12 @@ class _RepairShell:
         request = BatchRead(ledger_id, first, 0, len(entries), self._services.config.batch_read_bytes)
         reply = await _asked(self._services, self._tasks, target, request, Use.BATCH)
         if (error := failure_of(reply, what)) is not None:
-            if self._source.doubts_batches(target, error):
+            if self._source.batches.on_failed(target, error):
                 return await self._verify_singles(target, entries[:1])
             raise error
         if not isinstance(reply, BatchReply):
             raise MalformedFrameError(f"{what}: a {type(reply).__name__}")
-        self._source.on_batch_answered(target)
+        self._source.batches.on_answered(target)
         digest, body = self._digest, reply.body
         found = codec.split_entries(body, 0, len(body), ledger_id, first, digest.digest_type, digest.mac_key)
         if not found.payloads:

@@ -113,6 +113,7 @@ class FlowControl:
             return False
         assert self.replies is ReplyFlow.FLOWING, "a request is taken from a connection that is not read"
         self.replies = ReplyFlow.AWAITING_ANSWERS if self.waiting else ReplyFlow.AWAITING_FLUSH
+        self.partial_since = None
         return True
 
     def on_flushed(self) -> bool:
@@ -152,7 +153,10 @@ class FlowControl:
         """The present chunk is done; ``crowded``: who brings more should wait. True: pause, and wait for room."""
         if self.admission is not AdmissionFlow.CHARGED:
             return False
-        self.admission = AdmissionFlow.QUEUED if crowded else AdmissionFlow.IDLE
+        self.admission = AdmissionFlow.IDLE
+        if crowded:
+            self.admission = AdmissionFlow.QUEUED
+            self.partial_since = None
         return crowded
 
     def on_room(self) -> bool:
@@ -169,6 +173,7 @@ class FlowControl:
         if self.stalled_since is not None:
             return False
         self.stalled_since = now
+        self.partial_since = None
         return True
 
     def on_taking(self) -> bool:
@@ -198,7 +203,7 @@ class FlowControl:
         return None
 
     def validate_state(self) -> None:
-        """What must hold between any two chunks. For tests."""
+        """What must hold between any two calls. For tests."""
         assert self.waiting >= 0, "a request was answered twice"
         assert self.typical >= TYPICAL_REPLY_MIN
         assert self.waiting or self.replies is not ReplyFlow.AWAITING_ANSWERS, "nothing will end the wait for answers"

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
-from typing import Final, assert_never
+from typing import assert_never
 
 from bookkeeper import codec
 from bookkeeper.client.bookies.bookie_pool import Use
@@ -19,8 +19,6 @@ from bookkeeper.client.ledgers.ledger_record import LedgerRecord
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import (
-    BadRequestError,
-    BookieUnavailableError,
     BookKeeperError,
     ClientClosedError,
     DigestMismatchError,
@@ -30,14 +28,13 @@ from bookkeeper.errors import (
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger import HEADER, DigestScheme, LedgerMetadata
 from bookkeeper.ledger import reader as reader_machine
+from bookkeeper.ledger.batch_support import BatchSupport
 from bookkeeper.ledger.reader import FragmentReader
+from bookkeeper.ledger.replica_order import ReplicaOrder
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import BatchRead, BatchReply, ReadEntry, ReadReply, Reply
 
 _log = logging.getLogger(__name__)
-
-STRIKES: Final = 2
-"""Batch reads that cost the connection, and none that was answered: this bookie does not know them."""
 
 
 class EntrySource:
@@ -60,12 +57,9 @@ class EntrySource:
         self.last_resort: frozenset[BookieId] = frozenset()
         """Bookies that are asked when nobody else has an entry."""
         self.read_config = services.config.reader()
-        self.no_batches: set[BookieId] = set()
-        """Bookies that refused a batch read: asked for single entries from then on."""
-        self._strikes: dict[BookieId, int] = {}
-        """Bookie -> batch reads that ended with its connection; a bookie that answered one has none, for good."""
+        self.batches = BatchSupport()
+        self._order = ReplicaOrder()
         self._length_told = False
-        self._turn = 0
         self._looking: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
         """The last reading of the metadata that began."""
         self._next_look: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
@@ -92,28 +86,6 @@ class EntrySource:
         run = RunRead(self, first, count, unconfirmed, whole, bytes_max=bytes_max)
         run.start()
         return run.done
-
-    def reads_batches(self, ensemble: Sequence[BookieId]) -> bool:
-        """May anybody of ``ensemble`` answer a batch read? If not, the caller keeps single reads in flight."""
-        return not self.no_batches.issuperset(ensemble)
-
-    def on_batch_answered(self, bookie: BookieId) -> None:
-        """This one knows them: a lost connection is no doubt of it."""
-        self._strikes[bookie] = -1
-
-    def doubts_batches(self, bookie: BookieId, error: BookKeeperError) -> bool:
-        """A batch read failed: is it to be asked for a single entry instead? Bookies older than batch reads close the
-        connection, those that have them switched off say so."""
-        if isinstance(error, BadRequestError):
-            self.no_batches.add(bookie)
-            return True
-        strikes = self._strikes.get(bookie, 0)
-        if not isinstance(error, BookieUnavailableError) or strikes < 0:
-            return False
-        self._strikes[bookie] = strikes + 1
-        if strikes + 1 == STRIKES:
-            self.no_batches.add(bookie)
-        return True
 
     def is_end(self, entry_id: int) -> bool:
         """Is this the last entry of a ledger that is known to be closed?"""
@@ -157,20 +129,17 @@ class EntrySource:
             return error
 
     def order(self, ensemble: Sequence[BookieId]) -> Sequence[BookieId]:
-        """The ensemble, best first: runs take turns, those in doubt or out of reach now come last."""
-        watcher, pool = self.services.watcher, self.services.pool
-        self._turn = (self._turn + 1) % len(ensemble)
-        ensemble = (*ensemble[self._turn :], *ensemble[: self._turn])
-        if not watcher.has_quarantined and not pool.has_pauses and not self.last_resort:
-            return ensemble
-        last = self.last_resort
-        return sorted(ensemble, key=lambda b: (b in last, watcher.is_quarantined(b), pool.pause_left(b) > 0))
+        """The ensemble, best first: bookies take turns; those in doubt or out of reach now come last."""
+        watcher, pool, last = self.services.watcher, self.services.pool, self.last_resort
+        if not watcher.has_quarantined and not pool.has_pauses and not last:
+            return self._order.next(ensemble)
+        return self._order.next(ensemble, lambda b: (b in last, watcher.is_quarantined(b), pool.pause_left(b) > 0))
 
 
 class RunRead:
     """One run on its way."""
 
-    __slots__ = ("_bytes_left", "_found", "_got", "_loop", "_machine", "_source", "_timer", "_whole", "done")
+    __slots__ = ("_found", "_got", "_loop", "_machine", "_source", "_timer", "_whole", "done")
 
     def __init__(
         self,
@@ -184,7 +153,6 @@ class RunRead:
     ) -> None:
         metadata = source.record.metadata
         self._source = source
-        self._bytes_left = bytes_max
         self._whole = whole
         self._machine = FragmentReader(
             metadata,
@@ -193,6 +161,7 @@ class RunRead:
             order=order or source.order(metadata.fragment_of(first).ensemble),
             unconfirmed=unconfirmed,
             config=source.read_config,
+            bytes_max=bytes_max,
         )
         self._loop = asyncio.get_running_loop()
         self._got: dict[tuple[BookieId, int], list[bytes]] = {}
@@ -242,12 +211,9 @@ class RunRead:
                     assert_never(effect)
 
     def _on_found(self, found: reader_machine.EntriesFound) -> None:
-        got = self._got.pop((found.bookie, found.first))[: found.count]
-        self._found += got
-        if self._machine.first != self._machine.end:
-            self._bytes_left -= sum(map(len, got))
-            if self._bytes_left > 0:
-                return
+        self._found += self._got.pop((found.bookie, found.first))[: found.count]
+        if not self._machine.done:
+            return
         self._end()
         if not self.done.done():
             self.done.set_result(self._found)
@@ -264,7 +230,7 @@ class RunRead:
 
     def _ask(self, wanted: reader_machine.AskBookie, *, batch: bool = True) -> None:
         source = self._source
-        if batch and wanted.count > 1 and wanted.bookie not in source.no_batches:
+        if batch and wanted.count > 1 and source.batches.asks_batches(wanted.bookie):
             request = BatchRead(
                 source.record.ledger_id, wanted.first, 0, wanted.count, source.services.config.batch_read_bytes
             )
@@ -309,12 +275,12 @@ class RunRead:
         what = f"entries from {wanted.first} of ledger {source.record.ledger_id} on {wanted.bookie}"
         error = failure_of(reply, what)
         if error is not None:
-            if source.doubts_batches(wanted.bookie, error):
+            if source.batches.on_failed(wanted.bookie, error):
                 self._ask(wanted, batch=False)
             else:
                 self._on_failed(wanted, error)
             return
-        source.on_batch_answered(wanted.bookie)
+        source.batches.on_answered(wanted.bookie)
         if not isinstance(reply, BatchReply):
             self._on_failed(wanted, MalformedFrameError(f"{what}: a {type(reply).__name__}"))
             return
@@ -340,7 +306,8 @@ class RunRead:
 
     def _on_payloads(self, wanted: reader_machine.AskBookie, payloads: list[bytes]) -> None:
         self._got[wanted.bookie, wanted.first] = payloads
-        self._perform(self._machine.on_entries(wanted.bookie, wanted.first, len(payloads), self._loop.time()))
+        size = sum(map(len, payloads)) if len(payloads) < wanted.count else 0  # the last ones need no count
+        self._perform(self._machine.on_entries(wanted.bookie, wanted.first, len(payloads), self._loop.time(), size))
         self._got.pop((wanted.bookie, wanted.first), None)
 
     def _on_failed(self, wanted: reader_machine.AskBookie, error: BookKeeperError) -> None:

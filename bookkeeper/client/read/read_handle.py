@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Final
 
 from bookkeeper.client.entry import LedgerEntry
 from bookkeeper.client.ledgers.ledger_record import LedgerRecord
@@ -25,12 +24,7 @@ from bookkeeper.client.write.append_futures import fresh
 from bookkeeper.errors import BookKeeperError, ClientClosedError, IllegalOperationError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import DigestScheme, Entry, LedgerMetadata
-
-RUN_ENTRIES_MAX: Final = 8192
-"""The longest run that is asked for at once."""
-
-ENTRY_BYTES_GUESS: Final = 1024
-"""Size of an entry of a ledger of which nothing is known yet."""
+from bookkeeper.ledger.read_plan import RunLength
 
 
 class ReadHandle:
@@ -54,9 +48,7 @@ class ReadHandle:
         self._loop = asyncio.get_running_loop()
         self._let_go = False
         self._ended: BookKeeperError | None = None
-        metadata = record.metadata
-        entries = metadata.last_entry + 1
-        self._entry_bytes = max(1, metadata.length // entries) if entries else ENTRY_BYTES_GUESS
+        self._lengths = RunLength(record.metadata, services.config.batch_read_bytes)
 
     async def start(self) -> None:
         """Learn how far may be read, and follow the ledger if it is open. Raises: UnauthorizedError, BookieError."""
@@ -133,8 +125,7 @@ class ReadHandle:
                 if (left := count - len(payloads)) > 0:  # they are larger than was thought: the rest is next
                     rest = start + len(payloads)
                     running.appendleft((rest, left, self._source.read(rest, left, bytes_max=most)))
-                some = payloads[:: max(1, len(payloads) // 16)]
-                self._entry_bytes = max(1, sum(map(len, some)) // len(some))
+                self._lengths.on_payloads(payloads)
                 yield EntryId(start), payloads
         finally:
             for *_, future in running:
@@ -163,7 +154,7 @@ class ReadHandle:
             raise IllegalOperationError(f"a limit is 0 (none) or more: count_max={count_max}, bytes_max={bytes_max}")
         self._require_confirmed(first, first)
         limit = bytes_max or self._services.config.batch_read_bytes
-        count = max(1, limit // self._entry_bytes)
+        count = self._lengths.fitting(limit)
         last = min(self.last_add_confirmed, first + min(count, count_max or count) - 1)
         found: list[LedgerEntry] = []
         async with aclosing(self.read_batches(first, last)) as batches:
@@ -176,13 +167,10 @@ class ReadHandle:
         return found
 
     def _run_length(self, first: int, last: int) -> int:
-        """How many entries to ask for at once: one fragment's, and about as many as fit into a batch."""
+        """How many entries to ask for at once."""
         metadata = self.metadata
-        if metadata.spec.is_striped or not self._source.reads_batches(metadata.fragment_of(first).ensemble):
-            return 1
-        ends = [f.first_entry - 1 for f in metadata.fragments if f.first_entry > first]
-        fit = self._services.config.batch_read_bytes // (self._entry_bytes + 64)
-        return min(last, *ends[:1], first + max(1, min(fit, RUN_ENTRIES_MAX)) - 1) - first + 1
+        batches = self._source.batches.asks_any(metadata.fragment_of(first).ensemble)
+        return self._lengths.of(metadata, first, last, batches=batches)
 
     def _require_confirmed(self, first: int, last: int) -> None:
         self._require_held()

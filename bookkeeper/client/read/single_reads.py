@@ -1,19 +1,17 @@
-"""Reads of single entries that are asked for in one turn of the loop: neighbours are fetched together.
+"""Reads of single entries that are asked for in one turn of the loop.
 
-Many readers that each want "the next entry" ask for neighbours at the same moment. One batch read costs about as
-much as a single one, so a stretch of neighbours becomes one run. If a run fails, each of its entries is read by
-itself, so that everybody gets the answer to their own question.
+``ledger.read_plan`` says which of them are fetched together and who is asked for the rest; ``ledger.hedged_reads`` says
+when a second bookie is asked too. This module performs both. A run of neighbours that fails is read again entry by
+entry, so that every caller gets the answer to its own question.
 
-Entries without neighbours are asked for at once, in plain reads: those of one turn are shared out among the bookies,
-and what goes to one of them is encoded, sent, and checked when it comes back, together. A good entry in time is all
-there is to most reads; whatever else comes, or nothing, makes a run of it that goes on from there.
+The entries of one share are encoded, sent, and checked when they come back, together. Most reads end with a good entry
+in time; whatever else comes, or nothing, makes a run of the entry that goes on from there.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
 
 from bookkeeper import codec
 from bookkeeper.client.read.entry_source import EntrySource, RunRead
@@ -21,14 +19,11 @@ from bookkeeper.codec import NO_LAC, ReadReplies
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger import HEADER
-from bookkeeper.ledger.metadata import Fragment
+from bookkeeper.ledger.hedged_reads import HedgedReads
+from bookkeeper.ledger.read_plan import ReadShare, plan_reads
 from bookkeeper.net.replies.deliveries import read_reply
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import Reply
-
-TOGETHER: Final = 8
-"""So many entries of one turn are asked for at one bookie before another gets a share: a bookie that has them in memory
-answers eight in little more time than one."""
 
 _Waiting = list["asyncio.Future[bytes]"]
 
@@ -41,9 +36,7 @@ class SingleReads:
         self._run_length = run_length
         self._wanted: dict[int, _Waiting] = {}
         self._loop = asyncio.get_running_loop()
-        self._asked: dict[_PendingReads, None] = {}
-        """Without all their answers, and not for long: the first of them were asked for first."""
-        self._timer: asyncio.TimerHandle | None = None
+        self._hedged: HedgedReads[_PendingReads] = HedgedReads(source.read_config.hedge_ms)
 
     def read(self, entry_id: int) -> asyncio.Future[bytes]:
         """The payload of an entry. Fails as :meth:`EntrySource.read`."""
@@ -58,87 +51,43 @@ class SingleReads:
 
     def _on_turn(self) -> None:
         wanted, self._wanted = self._wanted, {}
-        ids = alone = sorted(wanted)
-        if not wanted.keys().isdisjoint([entry + 1 for entry in ids]):
-            alone = []
-            for first, count in self._runs(ids):
-                if count == 1:
-                    alone.append(first)
-                else:
-                    waiting = [wanted[entry] for entry in range(first, first + count)]
-                    self._source.read(first, count).add_done_callback(_Handover(self._source, first, waiting))
-        fragments = self._source.record.metadata.fragments
-        if len(fragments) == 1:
-            self._share_out(fragments[0], alone, wanted)
-        else:
-            for fragment, some in self._by_fragment(alone).items():
-                self._share_out(fragment, some, wanted)
-
-    def _runs(self, ids: list[int]) -> Iterator[tuple[int, int]]:
-        """Stretches of neighbours, no longer than a run may be."""
-        index = 0
-        while index < len(ids):
-            end = index + 1
-            while end < len(ids) and ids[end] == ids[end - 1] + 1:
-                end += 1
-            count = 1 if end == index + 1 else min(end - index, self._run_length(ids[index], ids[end - 1]))
-            yield ids[index], count
-            index += count
-
-    # -- entries without neighbours -----------------------------------------------------------------------
-
-    def _by_fragment(self, ids: list[int]) -> dict[Fragment, list[int]]:
-        found: dict[Fragment, list[int]] = {}
-        for entry_id in ids:
-            found.setdefault(self._source.record.metadata.fragment_of(entry_id), []).append(entry_id)
-        return found
-
-    def _share_out(self, fragment: Fragment, ids: list[int], wanted: dict[int, _Waiting]) -> None:
-        """Each bookie gets its share; few of them stay together."""
-        metadata, ensemble = self._source.record.metadata, fragment.ensemble
-        parts = min(len(ensemble), -(-len(ids) // TOGETHER))
-        for part in range(parts):
-            order = self._source.order(ensemble)
-            some = ids[len(ids) * part // parts : len(ids) * (part + 1) // parts]
-            if not metadata.spec.is_striped:
-                self._ask(order, order[0], some, wanted)
-                continue
-            shares: dict[BookieId, list[int]] = {}
-            for entry_id in some:
-                write_set = metadata.write_set(entry_id)
-                shares.setdefault(next(one for one in order if one in write_set), []).append(entry_id)
-            for bookie, share in shares.items():
-                self._ask(order, bookie, share, wanted)
-
-    def _ask(self, order: Sequence[BookieId], bookie: BookieId, ids: list[int], wanted: dict[int, _Waiting]) -> None:
-        """Ask the bookie for these entries, over the connection to it, if there is one now; else each is a run."""
         source = self._source
+        plan = plan_reads(wanted, source.record.metadata, source.order, self._run_length)
+        for first, count in plan.runs:
+            waiting = [wanted[entry] for entry in range(first, first + count)]
+            source.read(first, count).add_done_callback(_Handover(source, first, waiting))
+        for share in plan.shares:
+            self._ask(share, wanted)
+
+    def _ask(self, share: ReadShare, wanted: dict[int, _Waiting]) -> None:
+        """Ask over the connection to the share's bookie, if there is one now; otherwise each entry is a run."""
+        source, bookie, ids = self._source, share.bookie, share.entry_ids
         connection = source.services.pool.ready(bookie)
         if connection is None:
             for entry_id in ids:
                 source.read(entry_id).add_done_callback(_Handover(source, entry_id, [wanted[entry_id]]))
             return
         now = self._loop.time()
-        asked = _PendingReads(self, source, order, bookie, now, {entry_id: wanted[entry_id] for entry_id in ids})
-        self._asked[asked] = None
-        if self._timer is None:
-            self._timer = self._loop.call_at(now + source.read_config.hedge_ms / 1000, self._on_time)
+        asked = _PendingReads(self, source, share.order, bookie, now, {entry_id: wanted[entry_id] for entry_id in ids})
+        if self._hedged.on_asked(asked, now):
+            self._set_timer()
         deadline = now + source.services.config.request_timeout_ms / 1000
         connection.reads_nowait(source.record.ledger_id, ids, deadline, asked)
 
+    def _set_timer(self) -> None:
+        if self._hedged.wake_at is not None:
+            self._loop.call_at(self._hedged.wake_at, self._on_time)
+
     def _on_time(self) -> None:
-        """One timer for all of them: whatever takes too long becomes a run, which asks the next bookie, too."""
-        self._timer = None
-        hedge_s, now = self._source.read_config.hedge_ms / 1000, self._loop.time()
-        for asked in list(self._asked):
-            if asked.asked_at + hedge_s > now:
-                self._timer = self._loop.call_at(asked.asked_at + hedge_s, self._on_time)
-                return
+        """Whatever takes too long becomes a run, which asks the next bookie, too."""
+        late = self._hedged.on_tick(self._loop.time())
+        self._set_timer()
+        for asked in late:
             asked.go_on()
 
     def ended(self, asked: _PendingReads) -> None:
         """Everything is answered, or a run by now."""
-        self._asked.pop(asked, None)
+        self._hedged.on_ended(asked)
 
 
 class _PendingReads:

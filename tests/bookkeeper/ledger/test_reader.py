@@ -28,13 +28,15 @@ from bookkeeper.ledger.reader import (
     WakeAt,
 )
 from tests.bookkeeper.ledger.test_metadata import CLOSED, bookies
+from tests.bookkeeper.validated import validated
 
 B1, B2, B3 = bookies("b1 b2 b3")
+Reader = validated(FragmentReader)
 LOST = BookieUnavailableError("gone")
 
 
 def reading(first: int = 0, count: int = 1, *, unconfirmed: bool = False) -> FragmentReader:
-    reader = FragmentReader(CLOSED, first, count, unconfirmed=unconfirmed, config=ReadConfig(rounds_max=1))
+    reader = Reader(CLOSED, first, count, unconfirmed=unconfirmed, config=ReadConfig(rounds_max=1))
     reader.start(0.0)
     return reader
 
@@ -45,7 +47,7 @@ def failure(effects: list[Effect]) -> BookKeeperError:
 
 
 def test_the_preferred_bookie_is_asked_for_the_whole_run() -> None:
-    reader = FragmentReader(CLOSED, 0, 4, order=(B3, B1))
+    reader = Reader(CLOSED, 0, 4, order=(B3, B1))
     assert reader.start(0.0) == [AskBookie(B3, EntryId(0), 4), WakeAt(0.5)]
     assert reader.on_entries(B3, 0, 4, 0.0) == [EntriesFound(B3, EntryId(0), 4)]
 
@@ -134,7 +136,7 @@ def test_a_slow_bookie_gets_company_and_the_first_answer_wins() -> None:
 
 
 def test_unknown_answers_are_asked_again_as_often_as_configured() -> None:
-    reader = FragmentReader(CLOSED, 0, config=ReadConfig(rounds_max=2))
+    reader = Reader(CLOSED, 0, config=ReadConfig(rounds_max=2))
     reader.start(0.0)
     for bookie in (B1, B2):
         reader.on_failed(bookie, 0, LOST, 0.0)
@@ -166,7 +168,7 @@ def test_when_nobody_answers_those_are_asked_who_are_named_by_now() -> None:
 @pytest.mark.rule("L1", "L7")
 @pytest.mark.parametrize("away", [MetadataUnavailableError(), SessionExpiredError()])
 def test_a_store_that_is_away_too_keeps_nobody_from_asking_the_bookies_again(away: BookKeeperError) -> None:
-    reader = FragmentReader(CLOSED, 0, config=ReadConfig(rounds_max=2))
+    reader = Reader(CLOSED, 0, config=ReadConfig(rounds_max=2))
     reader.start(0.0)
     for bookie in (B1, B2, B3):
         reader.on_failed(bookie, 0, LOST, 0.0)
@@ -177,7 +179,7 @@ def test_a_store_that_is_away_too_keeps_nobody_from_asking_the_bookies_again(awa
 @pytest.mark.rule("L7")
 def test_a_no_before_and_a_no_after_a_look_are_no_full_round() -> None:
     """Missing data is an alarm: it takes a no from everybody, a look at metadata, and a no from everybody again."""
-    reader = FragmentReader(CLOSED, 0, config=ReadConfig(rounds_max=2))
+    reader = Reader(CLOSED, 0, config=ReadConfig(rounds_max=2))
     reader.start(0.0)
     for bookie in (B1, B2):
         reader.on_failed(bookie, 0, NoSuchEntryError(), 0.0)
@@ -185,3 +187,14 @@ def test_a_no_before_and_a_no_after_a_look_are_no_full_round() -> None:
     assert reader.on_metadata(CLOSED, 0.0)[0] == AskBookie(B3, EntryId(0), 1)
     assert reader.on_failed(B3, 0, NoSuchEntryError(), 0.0) == [RefreshMetadata()]
     assert reader.on_metadata(CLOSED, 0.0)[0] == AskBookie(B1, EntryId(0), 1)
+
+
+def test_a_run_may_end_early_once_it_has_so_many_bytes() -> None:
+    reader = Reader(CLOSED, 0, 6, config=ReadConfig(rounds_max=1), bytes_max=100)
+    reader.start(0.0)
+    found, asked, _ = reader.on_entries(B1, 0, 2, 0.0, 99)
+    assert (found, asked) == (EntriesFound(B1, EntryId(0), 2), AskBookie(B1, EntryId(2), 4))
+    assert not reader.done
+    assert reader.on_entries(B1, 2, 1, 0.0, 1) == [EntriesFound(B1, EntryId(2), 1)]
+    assert (reader.done, reader.first) == (True, 3)
+    assert reader.on_entries(B1, 3, 1, 0.0, 1) == []

@@ -15,21 +15,23 @@ from bookkeeper.bookie.connections.flow_control import (
     ReplyFlow,
     Slowness,
 )
+from tests.bookkeeper.validated import validated
+
+Flow = validated(FlowControl)
 
 
 @pytest.mark.rule("X32")
 def test_requests_are_taken_while_little_is_owed() -> None:
-    flow = FlowControl()
+    flow = Flow()
     assert not flow.owes_too_much(UNSENT_HIGH)
     flow.on_request_waits()
     assert not flow.owes_too_much(UNSENT_HIGH - TYPICAL_REPLY)
     assert not flow.held
-    flow.validate_state()
 
 
 @pytest.mark.rule("X32")
 def test_too_many_that_wait_for_the_disk_hold_the_connection_until_few_enough_are_left() -> None:
-    flow = FlowControl()
+    flow = Flow()
     count = UNSENT_HIGH // TYPICAL_REPLY + 1
     for _ in range(count):
         flow.on_request_waits()
@@ -39,31 +41,28 @@ def test_too_many_that_wait_for_the_disk_hold_the_connection_until_few_enough_ar
     assert not flow.on_answered(TYPICAL_REPLY, TYPICAL_REPLY), "as many bytes are unsent now"
     assert flow.on_answered(TYPICAL_REPLY, 0), "they are sent"
     assert (flow.replies, flow.waiting, flow.held) == (ReplyFlow.FLOWING, count - 2, False)
-    flow.validate_state()
 
 
 @pytest.mark.rule("X32")
 def test_the_last_answer_lets_the_connection_go_whatever_is_unsent() -> None:
-    flow = FlowControl()
+    flow = Flow()
     flow.on_request_waits()
     assert flow.owes_too_much(UNSENT_HIGH)
     assert flow.on_answered(10, 2 * UNSENT_HIGH), "the client holds it from now on, if it does not take them"
-    flow.validate_state()
 
 
 @pytest.mark.rule("X32")
 def test_replies_that_only_have_to_leave_hold_it_for_a_turn_of_the_loop() -> None:
-    flow = FlowControl()
+    flow = Flow()
     assert flow.owes_too_much(UNSENT_HIGH + 1)
     assert flow.replies is ReplyFlow.AWAITING_FLUSH
     assert flow.on_flushed()
     assert not flow.on_flushed()
     assert not flow.held
-    flow.validate_state()
 
 
 def test_the_assumed_size_of_a_reply_follows_larger_ones_at_once_and_smaller_ones_slowly() -> None:
-    flow = FlowControl()
+    flow = Flow()
     flow.on_answered_at_once(1_000_000)
     assert flow.typical == 1_000_000
     flow.on_answered_at_once(10)
@@ -75,7 +74,7 @@ def test_the_assumed_size_of_a_reply_follows_larger_ones_at_once_and_smaller_one
 
 @pytest.mark.rule("X32", "X33")
 def test_only_a_chunk_with_requests_that_have_no_reserve_waits_for_room() -> None:
-    flow = FlowControl()
+    flow = Flow()
     assert not flow.on_chunk_end(crowded=True), "fences and recovery are always read"
     flow.on_charged()
     assert not flow.on_chunk_end(crowded=False)
@@ -88,12 +87,11 @@ def test_only_a_chunk_with_requests_that_have_no_reserve_waits_for_room() -> Non
     assert flow.on_room()
     assert not flow.on_room()
     assert not flow.held
-    flow.validate_state()
 
 
 @pytest.mark.rule("X32", "X34")
 def test_a_client_that_takes_no_replies_is_held_and_too_slow_after_a_while() -> None:
-    flow = FlowControl()
+    flow = Flow()
     assert flow.on_stalled(10.0)
     assert not flow.on_stalled(11.0), "it is held for it once, since the first time"
     assert flow.slowness(10.0, 10.0) is None
@@ -101,12 +99,11 @@ def test_a_client_that_takes_no_replies_is_held_and_too_slow_after_a_while() -> 
     assert flow.on_taking()
     assert not flow.on_taking()
     assert flow.slowness(99.0, 99.0) is None
-    flow.validate_state()
 
 
 @pytest.mark.rule("X34")
 def test_the_time_for_the_rest_of_a_frame_begins_anew_with_what_is_used_and_ends_when_nothing_is_read() -> None:
-    flow = FlowControl()
+    flow = Flow()
     flow.on_partial(10.0, progress=False)
     flow.on_partial(11.0, progress=False)
     assert flow.slowness(10.5, 0.0) is Slowness.FRAME, "more bytes of one frame are no progress"
@@ -117,11 +114,10 @@ def test_the_time_for_the_rest_of_a_frame_begins_anew_with_what_is_used_and_ends
     assert flow.owes_too_much(UNSENT_HIGH + 1)
     flow.on_partial(13.0, progress=True)
     assert flow.slowness(99.0, 0.0) is None, "it is not read"
-    flow.validate_state()
 
 
 def test_each_part_holds_by_itself() -> None:
-    flow = FlowControl()
+    flow = Flow()
     flow.on_charged()
     assert flow.owes_too_much(UNSENT_HIGH + 1)
     assert flow.on_stalled(1.0)
@@ -129,7 +125,6 @@ def test_each_part_holds_by_itself() -> None:
     for release in (flow.on_taking, flow.on_room, flow.on_flushed):
         assert flow.held
         assert release()
-        flow.validate_state()
     assert not flow.held
     assert repr(flow) == "<flowing, idle, taking, 0 waiting>"
 
@@ -138,14 +133,12 @@ def test_each_part_holds_by_itself() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_in_any_order_pauses_and_resumes_pair_and_what_holds_ends(seed: int) -> None:
     """A shell that pauses and resumes by count, as a connection does."""
-    rng, flow = Random(seed), FlowControl()
+    rng, flow = Random(seed), Flow()
     pauses, now, unsent = 0, 0.0, 0
 
     def paused(step: bool) -> None:
         nonlocal pauses
-        if step:
-            pauses += 1
-            flow.on_whole()
+        pauses += step
 
     def resumed(step: bool) -> None:
         nonlocal pauses
@@ -179,7 +172,6 @@ def test_in_any_order_pauses_and_resumes_pair_and_what_holds_ends(seed: int) -> 
                 resumed(flow.on_room())
             case _:
                 resumed(flow.on_flushed())
-        flow.validate_state()
         assert flow.held == (pauses > 0)
         assert 0 <= pauses <= 3
     while flow.waiting:

@@ -9,8 +9,8 @@ from typing import Literal
 import pytest
 
 from bookkeeper import wire
-from bookkeeper.client.read.single_reads import TOGETHER
 from bookkeeper.errors import DataMissingError
+from bookkeeper.ledger.read_plan import TOGETHER
 from bookkeeper.wire import Status
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster, written
 

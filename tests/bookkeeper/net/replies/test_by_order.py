@@ -22,15 +22,16 @@ from bookkeeper.net.replies.deliveries import (
 )
 from bookkeeper.wire import Dialect, Operation, Status
 from tests.bookkeeper.net.replies.waiters import KEY, LEDGER, Sink, Stream, Waiter, entries, header, no_entry, read
+from tests.bookkeeper.validated import validated
+
+Checked = validated(OrderMatcher)
 
 V2 = Dialect.V2
 
 
 def answer(matcher: OrderMatcher, entry: int) -> list[Delivery]:
     """One reply to a read of ``entry``."""
-    deliveries = matcher.on_reply(header(V2, Operation.READ), no_entry(entry))
-    matcher.validate_state()
-    return deliveries
+    return matcher.on_reply(header(V2, Operation.READ), no_entry(entry))
 
 
 def waiters(deliveries: list[Delivery]) -> list[object]:
@@ -39,7 +40,7 @@ def waiters(deliveries: list[Delivery]) -> list[object]:
 
 @pytest.mark.rule("B13")
 def test_replies_of_one_name_answer_in_the_order_of_the_requests() -> None:
-    matcher, one, two, other = OrderMatcher(), Waiter(1), Waiter(2), Waiter("other")
+    matcher, one, two, other = Checked(), Waiter(1), Waiter(2), Waiter("other")
     for entry, waiter in ((1, one), (5, other), (1, two)):
         assert matcher.send(read(entry), 5.0, waiter)
     assert waiters(answer(matcher, 1)) == [one]
@@ -51,24 +52,22 @@ def test_replies_of_one_name_answer_in_the_order_of_the_requests() -> None:
 
 @pytest.mark.rule("B13")
 def test_what_was_given_up_keeps_its_place_for_the_late_reply() -> None:
-    matcher, late, next_ = OrderMatcher(), Waiter("late"), Waiter("next")
+    matcher, late, next_ = Checked(), Waiter("late"), Waiter("next")
     matcher.send(read(1), 1.0, late)
     matcher.send(read(1), 9.0, next_)
     assert matcher.next_deadline() == 1.0
     assert matcher.on_time(1.0) == [RequestGivenUp(late)]
     assert (matcher.outstanding, matcher.next_deadline()) == (1, 9.0)
-    matcher.validate_state()
     assert answer(matcher, 1) == []
     assert waiters(answer(matcher, 1)) == [next_]
 
 
 @pytest.mark.rule("R3")
 def test_a_fence_and_a_plain_read_of_one_entry_are_never_in_flight_together() -> None:
-    matcher, plain, fence, again = OrderMatcher(), Waiter("plain"), Waiter("fence"), Waiter("again")
+    matcher, plain, fence, again = Checked(), Waiter("plain"), Waiter("fence"), Waiter("again")
     assert matcher.send(read(1), 5.0, plain)
     assert matcher.send(read(1, fence=True), 5.0, fence) == b""
     assert matcher.send(read(1), 5.0, again) == b"", "it would pass the fence"
-    matcher.validate_state()
     sent, answered = answer(matcher, 1)
     assert isinstance(sent, SendFrame) and sent.frame == wire.encode_request(read(1, fence=True), V2)
     assert isinstance(answered, RequestAnswered) and answered.waiter is plain
@@ -80,27 +79,24 @@ def test_a_fence_and_a_plain_read_of_one_entry_are_never_in_flight_together() ->
 
 @pytest.mark.rule("R3")
 def test_what_was_given_up_while_it_was_held_is_never_sent() -> None:
-    matcher, fence = OrderMatcher(), Waiter("fence")
+    matcher, fence = Checked(), Waiter("fence")
     matcher.send(read(1), 5.0, Waiter())
     matcher.send(read(1, fence=True), 1.0, fence)
     matcher.send(read(1, fence=True), 1.0, fence)
     assert matcher.on_time(2.0) == [RequestGivenUp(fence)] * 2
-    matcher.validate_state()
     assert [type(delivery) for delivery in answer(matcher, 1)] == [RequestAnswered]
     assert matcher.outstanding == 0
 
 
 @pytest.mark.rule("R3")
 def test_of_reads_sent_together_one_waits_behind_a_fence_and_the_others_pass() -> None:
-    matcher, fence, sink = OrderMatcher(), Waiter("fence"), Sink()
+    matcher, fence, sink = Checked(), Waiter("fence"), Sink()
     matcher.send(read(3, fence=True), 5.0, fence)
     frames = matcher.send_reads(LEDGER, [2, 3, 4], 5.0, sink)
     assert bytes(frames) == wire.encode_request(read(2), V2) + wire.encode_request(read(4), V2)
     assert matcher.outstanding == 4
-    matcher.validate_state()
     cut, data = entries(V2, (0, 2), (0, 4))
     assert matcher.on_read_replies(cut, data) == [ReadsFound(sink, data, cut, [0, 1], [2, 4])]
-    matcher.validate_state()
     sent, answered = answer(matcher, 3)
     assert isinstance(sent, SendFrame) and sent.frame == wire.encode_request(read(3), V2)
     assert isinstance(answered, RequestAnswered) and answered.waiter is fence
@@ -109,30 +105,28 @@ def test_of_reads_sent_together_one_waits_behind_a_fence_and_the_others_pass() -
 
 
 def test_reads_with_a_held_one_among_them_are_given_up_once() -> None:
-    matcher, sink = OrderMatcher(), Sink()
+    matcher, sink = Checked(), Sink()
     matcher.send(read(3, fence=True), 9.0, Waiter())
     matcher.send_reads(LEDGER, [2, 3], 1.0, sink)
     assert matcher.on_time(1.0) == [ReadsGivenUp(sink)]
-    matcher.validate_state()
     assert [type(delivery) for delivery in answer(matcher, 3)] == [RequestAnswered], "the held one is not sent"
     assert answer(matcher, 2) == []
     assert matcher.outstanding == 0
 
 
 def test_adds_of_a_recovery_take_their_replies_out_of_a_writers_run() -> None:
-    matcher, stream, waiter = OrderMatcher(), Stream(1, LEDGER), Waiter()
+    matcher, stream, waiter = Checked(), Stream(1, LEDGER), Waiter()
     matcher.streams.open(stream)
     for entry in (4, 5):
         matcher.send(wire.AddEntry(LEDGER, EntryId(entry), KEY, b"x" * 32), 5.0, waiter)
     streams, others = matcher.on_add_replies([ReplyRun(-1, LEDGER, 4, 6, 0), ReplyRun(-1, LedgerId(99), 0, 1, 0)])
     assert streams == [(stream, [(6, 4, Status.OK)])]
     assert others == [RequestAnswered(waiter, wire.AddReply(Status.OK, LEDGER, EntryId(e))) for e in (4, 5)]
-    matcher.validate_state()
     assert matcher.outstanding == 0
 
 
 def test_a_batch_read_is_matched_by_an_id_of_its_own() -> None:
-    matcher, waiters_ = OrderMatcher(), [Waiter(1), Waiter(2)]
+    matcher, waiters_ = Checked(), [Waiter(1), Waiter(2)]
     for waiter in waiters_:
         matcher.send(wire.BatchRead(LEDGER, EntryId(0), 0, 10, 0), 5.0, waiter)
     replies = [wire.BatchReply(Status.OK, LEDGER, EntryId(0), i, b"") for i in (2, 1)]
@@ -142,7 +136,7 @@ def test_a_batch_read_is_matched_by_an_id_of_its_own() -> None:
 
 @pytest.mark.rule("V1")
 def test_a_loss_gives_everything_up_once_streams_first() -> None:
-    matcher, sink, waiter, fence, stream = OrderMatcher(), Sink(), Waiter(), Waiter("fence"), Stream(1, LEDGER)
+    matcher, sink, waiter, fence, stream = Checked(), Sink(), Waiter(), Waiter("fence"), Stream(1, LEDGER)
     matcher.send(read(1), 5.0, waiter)
     matcher.send(read(1, fence=True), 5.0, fence)
     matcher.send_reads(LEDGER, [1, 2], 5.0, sink)
@@ -154,14 +148,13 @@ def test_a_loss_gives_everything_up_once_streams_first() -> None:
     )
     assert matcher.on_lost() == []
     assert (matcher.outstanding, matcher.next_deadline()) == (0, None)
-    matcher.validate_state()
 
 
 @pytest.mark.rule("B13", "R3")
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_happens_everybody_hears_once(seed: int) -> None:
     """Plain and fencing reads of few entries, replies in the bookie's order, late ones and some of nobody."""
-    rng, matcher = Random(seed), OrderMatcher()
+    rng, matcher = Random(seed), Checked()
     heard: dict[object, int] = {}
     wanted: dict[object, int] = {}
     on_the_way: list[int] = []
@@ -213,7 +206,5 @@ def test_whatever_happens_everybody_hears_once(seed: int) -> None:
             case _:
                 now += rng.random() / 2
                 hear(matcher.on_time(now))
-        matcher.validate_state()
     hear(matcher.on_lost())
-    matcher.validate_state()
     assert heard == wanted

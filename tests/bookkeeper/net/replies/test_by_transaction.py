@@ -20,6 +20,9 @@ from bookkeeper.net.replies.deliveries import (
 )
 from bookkeeper.wire import Dialect, Operation, Status
 from tests.bookkeeper.net.replies.waiters import LEDGER, Sink, Stream, Waiter, entries, header, no_entry, read
+from tests.bookkeeper.validated import validated
+
+Checked = validated(TransactionMatcher)
 
 V3 = Dialect.V3
 
@@ -32,7 +35,7 @@ def txn_of(frame: bytes) -> int:
 
 @pytest.mark.rule("B13")
 def test_a_reply_belongs_to_the_request_with_its_transaction_id_and_operation() -> None:
-    matcher, one, other = TransactionMatcher(), Waiter(1), Waiter(2)
+    matcher, one, other = Checked(), Waiter(1), Waiter(2)
     first = txn_of(matcher.send(read(1), 5.0, one))
     second = txn_of(matcher.send(read(1), 5.0, other))
     assert matcher.outstanding == 2
@@ -42,11 +45,10 @@ def test_a_reply_belongs_to_the_request_with_its_transaction_id_and_operation() 
     assert matcher.on_reply(header(V3, Operation.READ, second), answer) == [], "a second reply belongs to nobody"
     assert matcher.on_reply(header(V3, Operation.READ, first), answer) == [RequestAnswered(one, answer)]
     assert matcher.outstanding == 0
-    matcher.validate_state()
 
 
 def test_reads_sent_together_are_delivered_together_whatever_is_between() -> None:
-    matcher, sink, single = TransactionMatcher(), Sink(), Waiter()
+    matcher, sink, single = Checked(), Sink(), Waiter()
     frames = matcher.send_reads(LEDGER, [4, 6, 8], 5.0, sink)
     assert len(codec.split_reads(bytearray(frames), 0, len(frames), 1 << 20, False).ends) == 3
     matcher.send(read(9), 5.0, single)
@@ -54,63 +56,56 @@ def test_reads_sent_together_are_delivered_together_whatever_is_between() -> Non
     found, answered = matcher.on_read_replies(cut, data)
     assert found == ReadsFound(sink, data, cut, [0, 2], [8, 4])
     assert isinstance(answered, RequestAnswered) and answered.waiter is single
-    matcher.validate_state()
     assert matcher.outstanding == 1
     assert matcher.on_reply(header(V3, Operation.READ, 2), no_entry(6)) == [ReadAnswered(sink, 6, no_entry(6))]
     assert matcher.outstanding == 0
-    matcher.validate_state()
 
 
 def test_an_entry_that_answers_no_read_is_dropped() -> None:
-    matcher = TransactionMatcher()
+    matcher = Checked()
     matcher.send(wire.ForceLedger(LEDGER), 5.0, Waiter())
     assert matcher.on_read_replies(*entries(V3, (1, 4))) == []
     assert matcher.outstanding == 1
-    matcher.validate_state()
 
 
 def test_what_reaches_its_time_limit_is_given_up_and_its_late_reply_dropped() -> None:
-    matcher, sink, waiter, patient = TransactionMatcher(), Sink(), Waiter(), Waiter()
+    matcher, sink, waiter, patient = Checked(), Sink(), Waiter(), Waiter()
     matcher.send(read(1), 1.0, waiter)
     matcher.send_reads(LEDGER, [2, 3], 2.0, sink)
     matcher.send(read(4), 9.0, patient)
     assert matcher.next_deadline() == 1.0
     assert matcher.on_time(0.9) == []
     assert matcher.on_time(1.0) == [RequestGivenUp(waiter)]
-    matcher.validate_state()
     matcher.on_read_replies(*entries(V3, (2, 2)))
     assert matcher.on_time(2.5) == [ReadsGivenUp(sink)]
     assert matcher.next_deadline() == 9.0
     assert matcher.on_read_replies(*entries(V3, (1, 1), (3, 3))) == []
     assert matcher.outstanding == 1
-    matcher.validate_state()
 
 
 @pytest.mark.rule("V1")
 def test_a_loss_gives_everything_up_once_streams_first() -> None:
-    matcher, sink, waiter, stream = TransactionMatcher(), Sink(), Waiter(), Stream(1, LEDGER)
+    matcher, sink, waiter, stream = Checked(), Sink(), Waiter(), Stream(1, LEDGER)
     matcher.send(read(1), 5.0, waiter)
     matcher.send_reads(LEDGER, [2, 3], 5.0, sink)
     matcher.streams.open(stream)
     assert matcher.on_lost() == [StreamLost(stream), RequestGivenUp(waiter), ReadsGivenUp(sink)]
     assert matcher.on_lost() == []
     assert (matcher.outstanding, matcher.next_deadline()) == (0, None)
-    matcher.validate_state()
 
 
 def test_replies_to_a_stream_pass_whatever_waits() -> None:
-    matcher, stream = TransactionMatcher(), Stream(1, LEDGER)
+    matcher, stream = Checked(), Stream(1, LEDGER)
     matcher.streams.open(stream)
     matcher.send(read(1), 5.0, Waiter())
     assert matcher.on_add_replies([ReplyRun(1, LEDGER, 0, 1000, 0)]) == ([(stream, [(0, 1000, Status.OK)])], [])
-    matcher.validate_state()
 
 
 @pytest.mark.rule("B13")
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_happens_everybody_hears_once(seed: int) -> None:
     """Requests and reads in any order, replies that are duplicated, late or of nobody."""
-    rng, matcher = Random(seed), TransactionMatcher()
+    rng, matcher = Random(seed), Checked()
     heard: dict[object, int] = {}
     wanted: dict[object, int] = {}
     now = 0.0
@@ -148,7 +143,5 @@ def test_whatever_happens_everybody_hears_once(seed: int) -> None:
             case _:
                 now += rng.random()
                 hear(matcher.on_time(now))
-        matcher.validate_state()
     hear(matcher.on_lost())
-    matcher.validate_state()
     assert heard == wanted

@@ -11,6 +11,9 @@ from bookkeeper.net.replies.deliveries import StreamAnswered, StreamLost
 from bookkeeper.net.replies.stream_table import StreamTable
 from bookkeeper.wire import Dialect, Operation, Status
 from tests.bookkeeper.net.replies.waiters import LEDGER, Stream, header
+from tests.bookkeeper.validated import validated
+
+Checked = validated(StreamTable)
 
 
 def run(stream: Stream, dialect: Dialect, first: int, count: int, status: Status = Status.OK) -> ReplyRun:
@@ -19,7 +22,7 @@ def run(stream: Stream, dialect: Dialect, first: int, count: int, status: Status
 
 @pytest.mark.parametrize("dialect", Dialect)
 def test_runs_of_one_stream_that_follow_each_other_are_delivered_together(dialect: Dialect) -> None:
-    table, a, b, gone = StreamTable(dialect), Stream(1, 7), Stream(2, 8), Stream(3, 9)
+    table, a, b, gone = Checked(dialect), Stream(1, 7), Stream(2, 8), Stream(3, 9)
     table.open(a)
     table.open(b)
     some = [
@@ -34,15 +37,13 @@ def test_runs_of_one_stream_that_follow_each_other_are_delivered_together(dialec
         (b, [(0, 2, Status.OK)]),
         (a, [(4, 2, Status.OK)]),
     ]
-    table.validate_state()
     table.close(a)
     assert table.on_runs(some) == [(b, [(0, 2, Status.OK)])]
-    table.validate_state()
 
 
 @pytest.mark.parametrize(("dialect", "second"), [(Dialect.V3, Stream(1, 8)), (Dialect.V2, Stream(2, 7))])
 def test_two_streams_of_one_name_are_refused(dialect: Dialect, second: Stream) -> None:
-    table, first = StreamTable(dialect), Stream(1, 7)
+    table, first = Checked(dialect), Stream(1, 7)
     table.open(first)
     with pytest.raises(ValueError, match="already"):
         table.open(second)
@@ -52,7 +53,7 @@ def test_two_streams_of_one_name_are_refused(dialect: Dialect, second: Stream) -
 
 @pytest.mark.rule("B13")
 def test_only_a_reply_that_names_its_entry_says_that_it_is_stored() -> None:
-    table, stream = StreamTable(Dialect.V3), Stream(3, LEDGER)
+    table, stream = Checked(Dialect.V3), Stream(3, LEDGER)
     table.open(stream)
     add = header(Dialect.V3, Operation.ADD, (3 << 40) + 5)
 
@@ -67,7 +68,7 @@ def test_only_a_reply_that_names_its_entry_says_that_it_is_stored() -> None:
 
 
 def test_on_v2_a_single_reply_names_its_stream_by_its_ledger() -> None:
-    table, stream = StreamTable(Dialect.V2), Stream(3, LEDGER)
+    table, stream = Checked(Dialect.V2), Stream(3, LEDGER)
     table.open(stream)
     add = header(Dialect.V2, Operation.ADD)
     assert table.on_single(add, wire.AddReply(Status.OK, LEDGER, EntryId(5))) == [
@@ -78,7 +79,7 @@ def test_on_v2_a_single_reply_names_its_stream_by_its_ledger() -> None:
 
 @pytest.mark.rule("V1")
 def test_a_loss_is_told_to_every_stream_once() -> None:
-    table, streams = StreamTable(Dialect.V3), [Stream(1, 7), Stream(2, 7)]
+    table, streams = Checked(Dialect.V3), [Stream(1, 7), Stream(2, 7)]
     for stream in streams:
         table.open(stream)
     assert table.on_lost() == [StreamLost(stream) for stream in streams]

@@ -1,0 +1,153 @@
+"""How reads are cut and combined: the length of a run, what is fetched together, who is asked for the rest.
+
+Many readers that each want "the next entry" ask for neighbours at the same moment. One batch read costs about as much
+as a single one, so a stretch of neighbours becomes one run. Entries without neighbours are shared out among the
+bookies, and one bookie's share is asked for together.
+
+    wanted in one turn    3 4 5      7      30 31                     RunLength says: at most 8192, one fragment's,
+                          ─────      │      ─────                     about batch_bytes
+                          run of 3   │      run of 2
+                                     ▼
+                              a share of one bookie
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from bookkeeper.ids import BookieId
+from bookkeeper.ledger.metadata import Fragment, LedgerMetadata
+
+RUN_ENTRIES_MAX: Final = 8192
+"""The longest run that is asked for at once."""
+
+ENTRY_BYTES_GUESS: Final = 1024
+"""The assumed size of an entry of a ledger of which nothing is known yet."""
+
+ENTRY_OVERHEAD: Final = 64
+"""Bytes that an entry takes in a reply besides its payload, about."""
+
+SAMPLE: Final = 16
+"""About so many entries of a run tell how large the next ones are."""
+
+TOGETHER: Final = 8
+"""So many entries of one turn are asked for at one bookie before another gets a share: a bookie that has them in memory
+answers eight in little more time than one."""
+
+
+class RunLength:
+    """How many entries one run asks for: learned from the sizes of the entries that came."""
+
+    __slots__ = ("_batch_bytes", "entry_bytes")
+
+    def __init__(self, metadata: LedgerMetadata, batch_bytes: int) -> None:
+        self._batch_bytes = batch_bytes
+        entries = metadata.last_entry + 1
+        self.entry_bytes = max(1, metadata.length // entries) if entries else ENTRY_BYTES_GUESS
+        """The assumed payload bytes of an entry."""
+
+    def on_payloads(self, payloads: Sequence[bytes]) -> None:
+        """Entries came: the next ones are assumed to be as large."""
+        some = payloads[:: max(1, len(payloads) // SAMPLE)]
+        self.entry_bytes = max(1, sum(map(len, some)) // len(some))
+
+    def of(self, metadata: LedgerMetadata, first: int, last: int, *, batches: bool) -> int:
+        """Entries of the run that begins with ``first`` when ``first .. last`` are wanted: all in one fragment, and
+        about as many as fit into a batch. ``batches``: may anybody be asked for more than one?"""
+        if metadata.spec.is_striped or not batches:
+            return 1
+        ends = [fragment.first_entry - 1 for fragment in metadata.fragments if fragment.first_entry > first]
+        fit = self._batch_bytes // (self.entry_bytes + ENTRY_OVERHEAD)
+        return min(last, *ends[:1], first + max(1, min(fit, RUN_ENTRIES_MAX)) - 1) - first + 1
+
+    def fitting(self, size: int) -> int:
+        """About how many entries ``size`` bytes hold; at least one."""
+        return max(1, size // self.entry_bytes)
+
+    def validate_state(self) -> None:
+        """What must hold between any two calls. For tests."""
+        assert self.entry_bytes >= 1
+
+
+class ReadShare(NamedTuple):
+    """Entries without neighbours, asked for together at ``bookie``; ``order``: the ensemble, in case it fails."""
+
+    bookie: BookieId
+    order: Sequence[BookieId]
+    entry_ids: list[int]
+
+
+class ReadPlan(NamedTuple):
+    """What becomes of the single reads of one turn."""
+
+    runs: list[tuple[int, int]]
+    """(first entry, count) of neighbours; count > 1."""
+    shares: list[ReadShare]
+
+
+def plan_reads(
+    wanted: Mapping[int, object],
+    metadata: LedgerMetadata,
+    order: Callable[[Sequence[BookieId]], Sequence[BookieId]],
+    run_length: Callable[[int, int], int],
+) -> ReadPlan:
+    """The plan for the entries that are the keys of ``wanted``. ``order`` says whose turn it is in an ensemble;
+    ``run_length(first, last)`` how many entries make one run."""
+    ids = alone = sorted(wanted)
+    runs: list[tuple[int, int]] = []
+    if not wanted.keys().isdisjoint([entry + 1 for entry in ids]):
+        alone = []
+        for first, count in _stretches(ids, run_length):
+            if count == 1:
+                alone.append(first)
+            else:
+                runs.append((first, count))
+    shares: list[ReadShare] = []
+    for fragment, some in _by_fragment(metadata, alone):
+        shares += _share_out(metadata, fragment, some, order)
+    return ReadPlan(runs, shares)
+
+
+def _stretches(ids: list[int], run_length: Callable[[int, int], int]) -> Iterator[tuple[int, int]]:
+    """Stretches of neighbours, no longer than a run may be."""
+    index = 0
+    while index < len(ids):
+        end = index + 1
+        while end < len(ids) and ids[end] == ids[end - 1] + 1:
+            end += 1
+        count = 1 if end == index + 1 else min(end - index, run_length(ids[index], ids[end - 1]))
+        yield ids[index], count
+        index += count
+
+
+def _by_fragment(metadata: LedgerMetadata, ids: list[int]) -> list[tuple[Fragment, list[int]]]:
+    if len(metadata.fragments) == 1:
+        return [(metadata.fragments[0], ids)]
+    found: dict[Fragment, list[int]] = {}
+    for entry_id in ids:
+        found.setdefault(metadata.fragment_of(entry_id), []).append(entry_id)
+    return list(found.items())
+
+
+def _share_out(
+    metadata: LedgerMetadata,
+    fragment: Fragment,
+    ids: list[int],
+    next_order: Callable[[Sequence[BookieId]], Sequence[BookieId]],
+) -> Iterator[ReadShare]:
+    """Each bookie gets its share; few of them stay together."""
+    ensemble = fragment.ensemble
+    parts = min(len(ensemble), -(-len(ids) // TOGETHER))
+    for part in range(parts):
+        order = next_order(ensemble)
+        some = ids[len(ids) * part // parts : len(ids) * (part + 1) // parts]
+        if not metadata.spec.is_striped:
+            yield ReadShare(order[0], order, some)
+            continue
+        shares: dict[BookieId, list[int]] = {}
+        for entry_id in some:
+            write_set = metadata.write_set(entry_id)
+            shares.setdefault(next(one for one in order if one in write_set), []).append(entry_id)
+        for bookie, share in shares.items():
+            yield ReadShare(bookie, order, share)
