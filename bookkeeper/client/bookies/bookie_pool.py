@@ -1,12 +1,12 @@
 """Connections to bookies, made when needed and shared by all handles of one client.
 
-One per (bookie, dialect, purpose): adds, single reads and fences share ``Use.MAIN``; batch reads have their v2
-channel and explicit LACs their v3 one, which is the main one unless the client speaks v2. Replies of protocol v2
-carry ledger and entry only: there the adds of a recovery have a connection of their own, lest they and those of a
-writer of the same ledger take each other's replies.
+There is one connection per (bookie, dialect, purpose). Adds, single reads and fences share ``Use.MAIN``. Batch reads
+use a v2 connection. Explicit LACs use a v3 connection, which is the main one unless the client speaks v2. Replies of
+protocol v2 carry only a ledger and an entry; so in v2 the adds of a recovery have a connection of their own, where they
+cannot take the replies of a writer of the same ledger.
 
-A bookie that could not be reached is left alone for a while that grows (``reconnect_delay_*``): asking for it
-meanwhile fails at once with what went wrong, so that a read goes on to the next copy without waiting.
+A bookie that could not be reached is left alone for a time that grows (``reconnect_delay_*``). Meanwhile a request for
+a connection fails at once with the last error, so that a read goes on to the next copy without waiting.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from bookkeeper.wire import Dialect
 log = logging.getLogger(__name__)
 
 GOODBYE_S: Final = 1.0
-"""Seconds that closing waits for connections to end in good order: encrypted ones exchange last words."""
+"""Seconds that closing waits for connections to end in good order: encrypted ones say goodbye to each other."""
 
 
 class Use(Enum):
@@ -88,16 +88,16 @@ class BookiePool:
         self._pauses: dict[BookieId, _Pause] = {}
         self._addresses: dict[BookieId, Address] = {}
         self._explained: set[BookieId] = set()
-        """Those whose refusal of us is in the log already."""
+        """Bookies whose refusal is in the log already."""
         self._users: dict[BookieConnection, int] = {}
         self._retired: list[BookieConnection] = []
         self._open: dict[BookieConnection, None] = {}
-        """All that have not ended yet, also those that nobody gets any more."""
+        """All connections that have not ended yet, retired ones included."""
         self._all_ended: asyncio.Future[None] | None = None
         self._tasks = Tasks("connections to bookies", on_error=lambda error: None)  # every waiter gets it itself
 
     def ready(self, bookie: BookieId, use: Use = Use.MAIN) -> BookieConnection | None:
-        """The connection if it stands now."""
+        """The connection, if there is one now."""
         connection = self._standing(use).get(bookie)
         return connection if connection is not None and not connection.closed else None
 
@@ -229,7 +229,7 @@ class BookiePool:
         return connection
 
     def begin(self) -> None:
-        """Read keys and trust, if there are any.
+        """Read keys and certificates, if there are any.
 
         Raises:
             ConfigError: a file or a provider that cannot be used, by name.
@@ -242,7 +242,7 @@ class BookiePool:
         return self._security
 
     async def _address(self, bookie: BookieId) -> Address:
-        """Where the bookie listens now; where it did when last seen, if the store does not say."""
+        """The bookie's address now; the last known one if the metadata store does not answer."""
         known = self._addresses.get(bookie)
         try:
             async with asyncio.timeout(self._config.connect_timeout_ms / 1000):
@@ -253,7 +253,7 @@ class BookiePool:
                 return known
             if isinstance(error, BookieError):
                 raise
-            raise BookieUnavailableError(f"where {bookie} listens is not known: {in_words(error)}") from error
+            raise BookieUnavailableError(f"the address of {bookie} cannot be read: {in_words(error)}") from error
 
     def _pause(self, bookie: BookieId, error: BookieError) -> BookieUnavailableError:
         pause = self._pauses.get(bookie)
@@ -277,10 +277,11 @@ class BookiePool:
         if (refusal := connection.refusal) is not None:
             self._explain(bookie, refusal)
         else:
-            self._explained.discard(bookie)  # it served us: what it refuses from now on is news
+            self._explained.discard(bookie)  # it served this client: a later refusal is news
 
     def _explain(self, bookie: BookieId, refusal: BookieError) -> None:
-        """An append knows only that a bookie failed. Why it does not serve us is for people to mend: tell them once."""
+        """Log once why a bookie does not serve this client: an append knows only that the bookie failed, and people
+        have to mend the reason."""
         if bookie not in self._explained:
             self._explained.add(bookie)
             log.warning("bookie %s: %s", bookie, refusal)

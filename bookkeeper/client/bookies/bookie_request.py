@@ -1,4 +1,4 @@
-"""One question to one bookie, and what its reply says."""
+"""One request to one bookie, and the meaning of its reply."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ask(
     use: Use = Use.MAIN,
     timeout_s: float | None = None,
 ) -> None:
-    """Send ``request``, over a connection that is made if there is none. A task only where one has to be made."""
+    """Send ``request``. If there is no connection to the bookie a task makes one first."""
     limit_s = timeout_s if timeout_s is not None else services.config.request_timeout_ms / 1000
     connection = services.pool.ready(bookie, use)
     if connection is not None:
@@ -38,7 +38,7 @@ def ask(
 
 
 def _answer_if_cancelled(task: asyncio.Task[None], bookie: BookieId, answered: Answered) -> None:
-    """Also of a task that was cancelled before its first step: somebody waits for the answer."""
+    """Answer also for a task that was cancelled before its first step: somebody waits for the answer."""
     if task.cancelled():
         answered(ClientClosedError(f"{bookie} was not asked: the handle is closed"))
 
@@ -51,7 +51,7 @@ async def _connect_and_ask(
     except BookKeeperError as error:
         answered(error)
         return
-    except Exception as error:  # nobody expected it, and it is logged as such; the asker must not wait for ever
+    except Exception as error:  # unexpected, and logged as such; the asker must not wait for ever
         answered(BookieUnavailableError(f"{bookie} was not asked: {error!r}"))
         raise
     connection.request_nowait(request, limit_s, answered)
@@ -60,7 +60,7 @@ async def _connect_and_ask(
 def failure_of(reply: Reply | BookKeeperError, what: str) -> BookKeeperError | None:
     """The error that a reply stands for; None if it is a success. ``what`` names the request and the bookie.
 
-    A success without the message that tells of what is none: it could be about anything, or nothing.
+    A success without its message counts as a failure: it does not say what it is about.
     """
     if isinstance(reply, BookKeeperError):
         return reply

@@ -1,8 +1,8 @@
-"""Who is there, and who is better left out for now.
+"""Which bookies are registered, and which are better avoided for now.
 
-Keeps the lists of writable and read-only bookies fresh: by a watch, and on a timer, because watches are lost.
-When the metadata store is away the last lists stand. Quarantine is a preference: a bookie that failed
-is offered last for some time, and never withheld.
+The lists of writable and read-only bookies are kept fresh by a watch, and by a timer, because watches can be lost.
+While the metadata store is away the last lists are used. Quarantine is a preference: a bookie that failed is offered
+last for some time, and is never withheld.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 RETRY_S: Final = 1.0
-"""Pause after the lists could not be read: who came meanwhile may be the stand-in that somebody waits for."""
+"""Seconds to wait after the lists could not be read: a writer may wait for a bookie that registered meanwhile."""
 
 
 class BookieDirectory(Protocol):
@@ -114,8 +114,10 @@ class BookieWatcher:
             for callback in list(self._listeners.values()):
                 try:
                     callback(appeared)
-                except Exception:  # one handle's trouble must not leave all others with an old list
-                    _log.exception("a ledger handle could not be told of %s", ", ".join(sorted(appeared)))
+                except Exception:  # an error in one handle must not keep the news from the others
+                    _log.exception(
+                        "a ledger handle failed when it was told of new bookies: %s", ", ".join(sorted(appeared))
+                    )
 
     async def _follow(self) -> None:
         period = self._config.bookies_poll_ms / 1000
@@ -130,7 +132,9 @@ class BookieWatcher:
                 await self.refresh()
                 away = False
             except MetadataError as error:
-                level = logging.DEBUG if away else logging.WARNING  # it is tried every second: say it once
-                _log.log(level, "the list of bookies cannot be read, the last one stands: %s", error)
+                level = logging.DEBUG if away else logging.WARNING  # retried every second, reported once
+                _log.log(
+                    level, "the list of bookies cannot be read; the last known list is used until it can: %s", error
+                )
                 away = True
                 await asyncio.sleep(RETRY_S)

@@ -1,4 +1,4 @@
-"""Watching for a bookie that failed to answer again, and asking what became of the ledger meanwhile."""
+"""Waiting until a failed bookie answers again, and then reading what has become of the ledger meanwhile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bookkeeper.net.connection import BookieConnection
 from bookkeeper.wire import ReadEntry
 
 PROBE_TIMEOUT_S = 1.0
-"""A bookie that accepts connections and answers nothing for so long is still away (a stopped process does that)."""
+"""A bookie that accepts connections and answers nothing for so many seconds is still away, like a stopped process."""
 
 
 def pauses(services: ClientServices) -> Iterator[float]:
@@ -31,8 +31,8 @@ async def watch_incarnation(
 ) -> tuple[BookieConnection, LedgerMetadata]:
     """Wait until ``bookie`` answers; then re-read the metadata, after a sync. ``news``: try at once.
 
-    ``delays`` go on where the last watch of this bookie stopped: one that answers questions and refuses adds must
-    not be asked again and again. The connection is one that answered before the metadata was read.
+    ``delays`` continue where the last watch of this bookie stopped, so that a bookie that answers requests and refuses
+    adds is not asked again and again. The connection returned has answered before the metadata was read.
 
     Raises:
         NoSuchLedgerError: the ledger is gone.

@@ -1,7 +1,7 @@
-"""Reading runs of entries: the shell around ``EntryReader``.
+"""Reading runs of entries: the shell around ``FragmentReader``.
 
-Runs are read in batches over a bookie's v2 channel, single entries over its main connection. Every entry's
-digest and ids are checked before the machine hears of it. A run is a future; nothing here is a task.
+Runs are read in batches over a bookie's v2 connection, single entries over its main connection. The digest and the ids
+of every entry are checked before the machine hears of it. A run is a future; nothing here is a task.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class EntrySource:
         self._order = ReplicaOrder()
         self._length_told = False
         self._looking: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
-        """The last reading of the metadata that began."""
+        """The latest reading of the metadata that has begun."""
         self._next_look: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
-        """The one that begins after it."""
+        """The reading that begins after it."""
         self.corrupt = services.metrics.counter("corrupt_copies", "Copies whose digest or ids were wrong")
 
     def read(
@@ -77,8 +77,8 @@ class EntrySource:
     ) -> asyncio.Future[list[bytes]]:
         """Payloads of ``first .. first + count - 1``, which lie in one fragment (one entry where E > Qw).
 
-        ``whole``: not the payloads but the entries as bookies keep them, header and digest included. ``bytes_max``: it
-        may end early, at one entry or more, once it has so many bytes: how large entries are is only guessed before.
+        ``whole``: not the payloads but the entries as bookies keep them, header and digest included. ``bytes_max``: the
+        run may end early, at one entry or more, once it has so many bytes: before, the entries' size is only assumed.
 
         Fails with: DataMissingError, NoSuchEntryError (``unconfirmed`` only), DigestMismatchError or another
         BookieError when no good copy was to be had now.
@@ -93,22 +93,22 @@ class EntrySource:
         return entry_id == metadata.last_entry and metadata.is_closed
 
     def on_end(self, length: int) -> None:
-        """The last entry says how long the ledger is; say so, once, if its metadata say something else."""
+        """The last entry tells the ledger's length. Warn once if the metadata tell another one."""
         stored = self.record.metadata.length
         if length != stored and not self._length_told:
             self._length_told = True
             _log.warning(
-                "ledger %d: its metadata give a length of %d bytes, its last entry one of %d. Its entries are not "
-                "concerned; what they sum up to tells which is right. A recovery by Apache's client may store another "
-                "entry's length, and its advanced appends count in the order in which they came",
+                "ledger %d: its metadata give a length of %d bytes, its last entry says %d. The entries are intact; "
+                "the sum of their sizes is right. Apache's client may have stored another entry's length when it "
+                "recovered the ledger, or may have counted advanced appends in the order in which they came",
                 self.record.ledger_id,
                 stored,
                 length,
             )
 
     def look_again(self) -> asyncio.Task[LedgerMetadata | BookKeeperError]:
-        """The metadata as stored from now on, or why it cannot be told. Whoever asks while a reading of it is under way
-        shares the next one: a thousand reads of which bookies know nothing are two questions to the store."""
+        """Read the metadata as stored from now on; the result may be an error. Callers that come while a reading is
+        under way share the next one: a thousand reads of missing entries cost two requests to the store."""
         if self._next_look is None:
             self._next_look = self.tasks.start(self._look(), "metadata of a missing entry")
         return self._next_look
@@ -200,7 +200,8 @@ class RunRead:
                 case reader_machine.ReportCorrupt():
                     self._source.corrupt.add()
                     ledger = self._source.record.ledger_id
-                    _log.error("ledger %d: the copy of entry %d on %s is bad", ledger, effect.entry_id, effect.bookie)
+                    text = "ledger %d: the copy of entry %d on %s is damaged; other copies are tried"
+                    _log.error(text, ledger, effect.entry_id, effect.bookie)
                 case reader_machine.RefreshMetadata():
                     self._source.look_again().add_done_callback(self._on_looked)
                 case reader_machine.FailRead():
@@ -314,7 +315,7 @@ class RunRead:
         self._perform(self._machine.on_failed(wanted.bookie, wanted.first, error, self._loop.time()))
 
     def _on_looked(self, task: asyncio.Task[LedgerMetadata | BookKeeperError]) -> None:
-        """Somebody waits for the read, also if its reader was closed meanwhile."""
+        """The caller of the read waits, also if the reader was closed meanwhile."""
         found: LedgerMetadata | BookKeeperError
         if task.cancelled():
             found = ClientClosedError(f"the reader of ledger {self._source.record.ledger_id} was closed")

@@ -1,7 +1,7 @@
-"""How far a reader may read: asking for it, waiting for it, and noticing the end of the ledger.
+"""A reader's last add confirmed: asking for it, waiting for it, and noticing the end of the ledger.
 
-The shell around ``KnownLac``, ``LacByCoverage`` and ``LongPoll``. While the ledger is open its metadata is watched,
-and read again on a timer besides: a recovery ends the ledger by metadata alone.
+This is the shell around ``KnownLac``, ``LacByCoverage`` and ``LongPoll``. While the ledger is open its metadata is
+watched, and also read on a timer: a recovery ends the ledger by a change of the metadata alone.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ from bookkeeper.wire import LacReply, ReadEntry, ReadLac, ReadReply, Reply
 _log = logging.getLogger(__name__)
 
 PAUSE_S = 0.05
-"""After a poll that failed: bookies that are down answer at once, and need not be asked a thousand times a second."""
+"""Seconds to wait after a poll that failed: it fails at once while a bookie is down, and must not be repeated a
+thousand times a second."""
 
 GRACE_S: Final = 0.5
-"""How much later than it was told to a bookie may answer a long poll before the next one is asked. A late answer is
-still heard."""
+"""Seconds after the end of a long poll in which the bookie may still answer before the next bookie is asked. A later
+answer is used, too."""
 
 EARLY: Final = Backoff(first_s=PAUSE_S, max_s=1.0)
-"""After polls that ended early without news: a bookie with too many of them answers at once."""
+"""Pauses after polls that ended early without news: a bookie that has too many long polls answers at once."""
 
 
 def is_over(loop: asyncio.AbstractEventLoop, until: float) -> bool:
-    """Has the time come? A loop wakes who waits for it a little early; and where time passes only while all wait,
-    a limit that is counted in whole milliseconds may be a rounding error away for ever."""
+    """Has the time come? A loop may wake a waiter a little early. Simulated time passes only while all wait:
+    there a limit in whole milliseconds could stay a rounding error away for ever."""
     return loop.time() >= until - 1e-6
 
 
@@ -70,13 +71,13 @@ class LacFollower:
             self._tasks.start(self._follow(), "follow the metadata")
 
     def stop(self) -> None:
-        """Nobody wants to know any more: waits end."""
+        """End all waits: the reader is closed."""
         self._stopped = True
         self._unwatch()
         self._wake()
 
     def give_up(self, error: BookKeeperError) -> None:
-        """Metadata are not believed any more: waits end with ``error``."""
+        """End all waits with ``error``: the metadata are no longer trusted."""
         self._gone = error
         self.stop()
 
@@ -91,7 +92,7 @@ class LacFollower:
             self._wake()
 
     def _wake(self) -> None:
-        """There is news: whoever waits for a poll looks again."""
+        """There is news: everybody who waits for a poll looks again."""
         for waiter in list(self._waiters):
             if not waiter.done():
                 waiter.set_result(None)
@@ -116,10 +117,11 @@ class LacFollower:
                 try:
                     await self.refresh()
                 except STORE_AWAY as error:
-                    _log.warning("ledger %d: its metadata cannot be read now: %s", self._record.ledger_id, error)
-        except BookKeeperError as error:  # deleted, or nothing that makes sense: nobody would tell of the end any more
+                    text = "ledger %d: its metadata cannot be read now, the next attempt follows: %s"
+                    _log.warning(text, self._record.ledger_id, error)
+        except BookKeeperError as error:  # deleted, or unreadable: the end of the ledger can no longer be noticed
             if not isinstance(error, NoSuchLedgerError):
-                _log.error("ledger %d cannot be followed any more: %s", self._record.ledger_id, error)
+                _log.error("ledger %d: its end can no longer be noticed: %s", self._record.ledger_id, error)
             self._gone = error
         finally:
             self._wake()

@@ -1,7 +1,7 @@
 """A ledger that this client reads, as applications hold it.
 
-How one run of entries is read is :mod:`bookkeeper.client.read.entry_source`'s business, how far one may read that of
-:mod:`bookkeeper.client.read.lac_follower`; here runs are put in a row and handed out in order.
+:mod:`bookkeeper.client.read.entry_source` reads one run of entries; :mod:`bookkeeper.client.read.lac_follower` knows
+how far the ledger may be read. This module keeps several runs in flight and hands them out in order.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ReadHandle:
 
     @property
     def last_add_confirmed(self) -> EntryId:
-        """How far may be read, as known here without asking; never falls."""
+        """The last entry that may be read, as known here without asking; never falls."""
         return self._follower.known.value
 
     @property
@@ -122,7 +122,7 @@ class ReadHandle:
                     first += count
                 start, count, future = running.popleft()
                 payloads = await future
-                if (left := count - len(payloads)) > 0:  # they are larger than was thought: the rest is next
+                if (left := count - len(payloads)) > 0:  # entries are larger than was assumed: the rest comes next
                     rest = start + len(payloads)
                     running.appendleft((rest, left, self._source.read(rest, left, bytes_max=most)))
                 self._lengths.on_payloads(payloads)
@@ -175,7 +175,7 @@ class ReadHandle:
     def _require_confirmed(self, first: int, last: int) -> None:
         self._require_held()
         if first > last + 1:
-            raise IllegalOperationError(f"entries {first}..{last} of ledger {self.id}: a range ends before it begins")
+            raise IllegalOperationError(f"entries {first}..{last} of ledger {self.id}: the range ends before it begins")
         if first < 0 or last > self.last_add_confirmed:
             raise IllegalOperationError(
                 f"entries {first}..{last} of ledger {self.id}: the last add confirmed is {self.last_add_confirmed}; "
@@ -183,7 +183,7 @@ class ReadHandle:
             )
 
     def give_up(self, error: BookKeeperError) -> None:
-        """The client believes its metadata no more: nothing more is read. For the client."""
+        """For the client, which no longer trusts its metadata: nothing more is read."""
         self._ended = error
         self._follower.give_up(error)
 

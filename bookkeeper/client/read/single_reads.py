@@ -29,7 +29,7 @@ _Waiting = list["asyncio.Future[bytes]"]
 
 
 class SingleReads:
-    """Collects the single reads of one turn. ``run_length(first, last)``: how many entries make one run."""
+    """Collects the single reads of one turn. ``run_length(first, last)`` says how many entries make one run."""
 
     def __init__(self, source: EntrySource, run_length: Callable[[int, int], int]) -> None:
         self._source = source
@@ -109,12 +109,12 @@ class _PendingReads:
         self._order = order
         self._waiting = waiting
         self._runs: dict[int, RunRead] = {}
-        """What has become of those that were not simply answered in time."""
+        """Entries that became runs because they were not simply answered in time."""
         self.bookie = bookie
         self.asked_at = asked_at
 
     def found(self, buffer: Buffer, replies: ReadReplies, picked: list[int], entry_ids: list[int]) -> None:
-        """Payloads whose digest and ids are right go to those who wait."""
+        """Hand out the payloads whose digest and ids are right."""
         source, digest = self._source, self._source.digest
         payloads, lac = codec.unseal_replies(
             buffer, replies, picked, source.record.ledger_id, entry_ids, digest.digest_type, digest.mac_key
@@ -135,19 +135,19 @@ class _PendingReads:
             self._reads.ended(self)
 
     def answered(self, entry_id: int, reply: Reply | BookieError) -> None:
-        """Bad copies, refusals, late answers: a run knows what to do."""
+        """Give bad copies, refusals and late answers to a run, which decides what to do."""
         run = self._runs.pop(entry_id, None) or self._run_of(entry_id)
         if not self._waiting:
             self._reads.ended(self)
         run.answered(self.bookie, reply)
 
     def lost(self, error: BookieError) -> None:
-        """The connection, or the time to answer."""
+        """The connection or the time to answer is over: the runs go on with other bookies."""
         for entry_id in [*self._waiting, *self._runs]:
             self.answered(entry_id, error)
 
     def go_on(self) -> None:
-        """Each entry that is not here yet becomes a run."""
+        """Make a run of each entry that has not come yet."""
         self._reads.ended(self)
         for entry_id in list(self._waiting):
             self._runs[entry_id] = self._run_of(entry_id)

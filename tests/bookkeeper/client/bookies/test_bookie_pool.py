@@ -134,7 +134,7 @@ async def test_a_bookie_that_cannot_be_reached_is_left_alone_for_a_while_that_gr
 async def test_while_the_store_is_away_the_last_known_address_is_used() -> None:
     house = House()
     house.store_away = True
-    with pytest.raises(BookieUnavailableError, match="where b1 listens is not known"):
+    with pytest.raises(BookieUnavailableError, match="the address of b1 cannot be read"):
         await house.pool.get(B1)
     house.pool.forgive(B1)
     house.store_away = False
