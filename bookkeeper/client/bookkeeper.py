@@ -16,6 +16,7 @@ from bookkeeper.client import openers
 from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookies.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.ledgers.ledger_creation import (
     LedgerOptions,
     LedgerSpec,
@@ -24,7 +25,6 @@ from bookkeeper.client.ledgers.ledger_creation import (
     takes_ledger_options,
 )
 from bookkeeper.client.ledgers.ledger_deletion import delete
-from bookkeeper.client.ledgers.ledger_record import LedgerRecord
 from bookkeeper.client.ledgers.ledger_recovery import recover
 from bookkeeper.client.loop_affinity import require_loop
 from bookkeeper.client.read.read_handle import ReadHandle

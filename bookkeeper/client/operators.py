@@ -21,8 +21,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from bookkeeper.client.bookie_request import ask, failure_of
 from bookkeeper.client.bookies.bookie_pool import Use
-from bookkeeper.client.bookies.bookie_request import ask, failure_of
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.services import ClientServices

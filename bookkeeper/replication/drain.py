@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.ledgers.ledger_recovery import recover
 from bookkeeper.client.operators import Operator
 from bookkeeper.errors import BookKeeperError, IllegalOperationError, NoSuchLedgerError, require

@@ -16,7 +16,7 @@ from bookkeeper.bookie.identity.completion import MissingEntries
 from bookkeeper.client import openers
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata

@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any, Final, assert_never
 
 from bookkeeper import codec
+from bookkeeper.client.bookie_request import ask, entry_of, failure_of
 from bookkeeper.client.bookies.bookie_pool import Use
-from bookkeeper.client.bookies.bookie_request import ask, entry_of, failure_of
-from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.read.entry_source import EntrySource
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.errors import IllegalOperationError, MetadataConflictError, NotEnoughBookiesError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.replication.copies import Copy, copies_of

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from bookkeeper.client.bookie_request import ask, failure_of
 from bookkeeper.client.bookies.bookie_pool import BookiePool, Use
-from bookkeeper.client.bookies.bookie_request import ask, failure_of
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks

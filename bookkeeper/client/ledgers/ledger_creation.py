@@ -13,7 +13,7 @@ from inspect import Parameter, signature
 from typing import Any, Final, Literal, TypedDict, TypeVar
 
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import ClientServices
 from bookkeeper.errors import BookieUnavailableError, ConfigError, NotEnoughBookiesError, require
 from bookkeeper.ids import BookieId, LedgerId

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.ledgers.ledger_recovery import recover
 from bookkeeper.client.services import ClientServices
 from bookkeeper.errors import (

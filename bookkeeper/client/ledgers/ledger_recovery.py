@@ -11,9 +11,9 @@ import logging
 from collections.abc import Iterable
 from typing import assert_never
 
+from bookkeeper.client.bookie_request import ask, entry_of, failure_of
 from bookkeeper.client.bookies.bookie_pool import Use
-from bookkeeper.client.bookies.bookie_request import ask, entry_of, failure_of
-from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.ensemble_change import RETRY_S, STORE_AWAY

@@ -12,9 +12,9 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
+from bookkeeper.client.bookie_request import ask, entry_of, failure_of
 from bookkeeper.client.bookies.bookie_pool import Use
-from bookkeeper.client.bookies.bookie_request import ask, entry_of, failure_of
-from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.append_futures import fresh

@@ -13,7 +13,7 @@ from contextlib import aclosing
 from types import TracebackType
 
 from bookkeeper.client.entry import LedgerEntry
-from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.loop_affinity import require_loop
 from bookkeeper.client.read.entry_source import EntrySource
 from bookkeeper.client.read.lac_follower import LacFollower, is_over

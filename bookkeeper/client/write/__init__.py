@@ -5,5 +5,6 @@ append_futures, packets         who waits for which entry; frames that may have 
 writer_shell                    effects performed, events reported
 add_channel                     the adds of one writer to one bookie
 ensemble_change                 stand-ins found, and the change recorded by compare-and-set
-under_replication               what a writer leaves for those who re-replicate
+missing_copies                  what a writer leaves for those who re-replicate
+incarnation_watch               a bookie that failed and answers again: is it the same incarnation?
 """

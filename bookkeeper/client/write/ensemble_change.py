@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import ClientServices
 from bookkeeper.errors import (
     LedgerClosedError,

@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, assert_never
 
 from bookkeeper import codec
+from bookkeeper.client.bookie_request import failure_of
 from bookkeeper.client.bookies.back_pressure import BackPressure
 from bookkeeper.client.bookies.bookie_pool import Use
-from bookkeeper.client.bookies.bookie_request import failure_of
-from bookkeeper.client.bookies.incarnation_watch import pauses, watch_incarnation
-from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.add_channel import AddChannel
 from bookkeeper.client.write.append_futures import AppendFutures, fresh
 from bookkeeper.client.write.ensemble_change import STORE_AWAY, change_ensemble, choose_stand_ins, close_ledger
+from bookkeeper.client.write.incarnation_watch import pauses, watch_incarnation
 from bookkeeper.client.write.missing_copies import MissingCopies
 from bookkeeper.client.write.packets import Packets
 from bookkeeper.errors import (

@@ -9,7 +9,7 @@ import pytest
 from bookkeeper import wire
 from bookkeeper.client.bookies.bookie_pool import Use
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.ledgers.ledger_recovery import recover
 from bookkeeper.errors import RecoveryInconclusiveError, RequestTimedOutError, UnauthorizedError
 from bookkeeper.ids import LedgerId

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bookkeeper.client.bookies.bookie_request import ask, entry_of, failure_of
+from bookkeeper.client.bookie_request import ask, entry_of, failure_of
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import (
     BookieUnavailableError,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 from bookkeeper.client.bookies.bookie_pool import Use
-from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import ClientServices
 from bookkeeper.errors import BookieError, MetadataUnavailableError, SessionExpiredError
 from bookkeeper.ids import NO_ENTRY, BookieId

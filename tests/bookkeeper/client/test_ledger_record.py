@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bookkeeper.client.ledgers.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.errors import MetadataConflictError, MetadataRolledBackError, NoSuchLedgerError
 from tests.bookkeeper.client.scripted import ScriptedCluster
 
