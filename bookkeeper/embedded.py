@@ -33,10 +33,10 @@ _log = logging.getLogger(__name__)
 
 MIB: Final = 1024 * 1024
 BOOKIES: Final = 3
-"""How many there are when the address does not say."""
+"""The number of bookies when the address does not say."""
 
 BOOKIES_MAX: Final = 16
-"""More of them in one process help nobody."""
+"""The largest number of bookies: more of them in one process bring nothing."""
 
 METADATA: Final = "metadata.sqlite"
 """The file that makes a directory a cluster."""
@@ -50,21 +50,21 @@ STORAGE: Final = {"journal_file_bytes": 16 * MIB, "journal_spares": 1, "reserve_
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedUri:
-    """A parsed address."""
+    """The parts of an ``embedded:`` address."""
 
     directory: str
     bookies: int = BOOKIES
 
     @classmethod
     def parse(cls, uri: str) -> EmbeddedUri:
-        """``embedded:///DIR?bookies=N``. Raises: ConfigError."""
+        """Take an address ``embedded:///DIR?bookies=N`` apart. Raises: ConfigError."""
         parts = urlsplit(uri)
         if parts.scheme != "embedded" or parts.netloc or not parts.path.startswith("/") or parts.fragment:
             raise ConfigError(f"expected embedded:///DIRECTORY?bookies=N (three slashes), got {uri!r}")
         bookies = BOOKIES
         for name, value in parse_qsl(parts.query, keep_blank_values=True):
             if name != "bookies" or not value.isdecimal() or not 1 <= int(value) <= BOOKIES_MAX:
-                raise ConfigError(f"{uri!r}: bookies=1..{BOOKIES_MAX} is all that can be set, got {name}={value}")
+                raise ConfigError(f"{uri!r}: the only option is bookies=1 to bookies={BOOKIES_MAX}, not {name}={value}")
             bookies = int(value)
         return cls(os.path.realpath(unquote(parts.path)), bookies)
 
@@ -83,7 +83,7 @@ class EmbeddedCluster:
     watchers: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def stop(self) -> None:
-        """Stop the bookies, clean; then the store."""
+        """Stop the bookies in good order, then the store."""
         for watcher in self.watchers:
             watcher.cancel()
         await asyncio.gather(*self.watchers, return_exceptions=True)
@@ -95,7 +95,7 @@ class EmbeddedCluster:
 
 
 class EmbeddedUser:
-    """One connection's share of a cluster: what a client holds and closes."""
+    """One connection's share of a cluster. A client holds it and closes it."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
@@ -108,16 +108,16 @@ class EmbeddedUser:
 
     @property
     def net(self) -> Net:
-        """How its bookies are reached."""
+        """The network on which the cluster's bookies are reached."""
         return self._cluster.net
 
     @property
     def servers(self) -> list[BookieServer]:
-        """Its bookies, for tools."""
+        """The cluster's bookies, for tools."""
         return self._cluster.servers
 
     async def close(self) -> None:
-        """The last one stops the cluster. Idempotent."""
+        """Give this share back; whoever gives back the last one stops the cluster. Idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -130,24 +130,24 @@ class EmbeddedUser:
 
 
 _running: Final[dict[str, EmbeddedCluster]] = {}
-"""Clusters of this process, by directory."""
+"""The clusters of this process, by directory."""
 
 _locks: Final[dict[asyncio.AbstractEventLoop, asyncio.Lock]] = {}
 
 
 def _opening(loop: asyncio.AbstractEventLoop) -> asyncio.Lock:
-    """One opens or closes at a time."""
+    """Let one caller at a time open or close a cluster."""
     for ended in [other for other in _locks if other.is_closed()]:
         del _locks[ended]
     return _locks.setdefault(loop, asyncio.Lock())
 
 
 def require_cluster(uri: str, seams: Seams) -> None:
-    """For those who do not want a cluster to be made.
+    """Check that the cluster exists, for callers that must not make one.
 
     Raises:
-        ConfigError: not such an address.
-        NoClusterError: :func:`open_embedded` would make one.
+        ConfigError: the address is no embedded one.
+        NoClusterError: the cluster does not exist; :func:`open_embedded` would make it.
     """
     directory = EmbeddedUri.parse(uri).directory
     if not seams.disk.exists(os.path.join(directory, METADATA)):
@@ -155,10 +155,10 @@ def require_cluster(uri: str, seams: Seams) -> None:
 
 
 async def open_embedded(uri: str, seams: Seams) -> EmbeddedUser:
-    """The cluster of an address, started if it does not run.
+    """Open the cluster at an address, and start it if it does not run.
 
     Raises:
-        ConfigError: not such an address.
+        ConfigError: the address cannot be used.
         DirectoryLockedError: another process, or another loop of this one, has the directory.
         CookieError, StorageError: a bookie cannot start on what it finds there.
     """

@@ -44,7 +44,7 @@ from typing import ClassVar, Final
 
 
 class Outcome(Enum):
-    """Did it happen?"""
+    """Whether the requested change was made."""
 
     REJECTED = "rejected"
     """It did not, and will not."""
@@ -54,49 +54,49 @@ class Outcome(Enum):
 
 
 class BookKeeperError(Exception):
-    """Root of the tree."""
+    """The base class of every error that this package raises on purpose."""
 
     code: ClassVar[int | None] = None
-    """Apache BookKeeper's number for it (BKException), for logs and tools. Unique."""
+    """The number of this error in Apache BookKeeper (``BKException``), for logs and tools. Each class has its own."""
 
     retryable: ClassVar[bool] = False
     """The same call may succeed later without anyone changing anything."""
 
     outcome: Outcome = Outcome.REJECTED
-    """Usually the class's own; an append that was sent is told UNKNOWN with whatever ended its writer."""
+    """Usually as the class says. An append that was already sent gets UNKNOWN, whatever error ended its writer."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if (code := cls.__dict__.get("code")) is not None:
-            assert code not in BY_CODE, f"{code} is {BY_CODE[code].__name__} already"
+            assert code not in BY_CODE, f"code {code} already belongs to {BY_CODE[code].__name__}"
             BY_CODE[code] = cls
 
 
 BY_CODE: dict[int, type[BookKeeperError]] = {}
-"""Apache BookKeeper's code -> our class."""
+"""The class for each code of Apache BookKeeper."""
 
 
 # -- the ledger itself says no ---------------------------------------------------------------------------
 
 
 class LedgerError(BookKeeperError):
-    """The ledger itself says no: asking another bookie would not help."""
+    """The ledger itself refuses: another bookie would refuse as well."""
 
 
 class NoSuchLedgerError(LedgerError):
-    """There is no such ledger: never created, or deleted."""
+    """The ledger does not exist: it was never created, or it was deleted."""
 
     code = -7
 
 
 class LedgerExistsError(LedgerError):
-    """A ledger with the id that was asked for exists already."""
+    """A ledger with the requested id exists already."""
 
     code = -20
 
 
 class LedgerClosedError(LedgerError):
-    """The ledger is closed, by its writer or by a recovery: nothing can be added any more."""
+    """The ledger is closed, by its writer or by a recovery. Nothing can be added to it any more."""
 
     code = -11
 
@@ -124,7 +124,7 @@ class DataMissingError(LedgerError):
 
 
 class UnauthorizedError(LedgerError):
-    """The password is not the ledger's."""
+    """The given password is not the password of the ledger."""
 
     code = -102
 
@@ -143,7 +143,7 @@ class PartialAppendError(LedgerError):
 
 
 class AddTimeoutError(LedgerError):
-    """An add found no ack quorum within its deadline."""
+    """Too few bookies confirmed an add before its deadline."""
 
     code = -21
     retryable = False
@@ -158,7 +158,7 @@ class RecoveryInconclusiveError(LedgerError):
 
 
 class DuplicateEntryError(LedgerError):
-    """An entry id that the caller chose is taken."""
+    """The entry id that the caller chose is already in use."""
 
     code = -22
 
@@ -168,7 +168,7 @@ class EntryTooLargeError(LedgerError):
 
 
 class IllegalOperationError(LedgerError):
-    """This handle does not do that: a read-only handle was asked to write, a closed one to work."""
+    """The handle cannot do this: it is read-only and was asked to write, or it is closed."""
 
     code = -100
 
@@ -177,7 +177,7 @@ class IllegalOperationError(LedgerError):
 
 
 class BookieError(BookKeeperError):
-    """One bookie says no, another may say yes."""
+    """One bookie cannot do what was asked; another bookie may."""
 
 
 class BookieUnavailableError(BookieError):
@@ -203,7 +203,7 @@ class BookieReadOnlyError(BookieError):
 
 
 class TooManyRequestsError(BookieError):
-    """The bookie has as much in progress as it allows."""
+    """The bookie has as many requests in progress as it allows."""
 
     code = -105
     retryable = True
@@ -229,7 +229,7 @@ class ProtocolVersionError(BookieError):
 
 
 class BadRequestError(BookieError):
-    """The bookie calls the request malformed."""
+    """The bookie rejects the request as malformed."""
 
     code = -14
 
@@ -251,19 +251,19 @@ class NotEnoughBookiesError(BookKeeperError):
 
 
 class MetadataError(BookKeeperError):
-    """The metadata store, or what it holds."""
+    """The metadata store cannot do what was asked, or what it holds is wrong."""
 
     code = -18
 
 
 class MetadataConflictError(MetadataError):
-    """A compare-and-set lost: someone else wrote in between. Re-read and decide again."""
+    """A compare-and-set lost: someone else changed the value in between. Read it again and decide again."""
 
     code = -17
 
 
 class NoSuchKeyError(MetadataError):
-    """No value under this path."""
+    """There is no value under this path."""
 
 
 class KeyExistsError(MetadataError):
@@ -283,31 +283,31 @@ class MetadataUnavailableError(MetadataError):
 
 
 class SessionExpiredError(MetadataError):
-    """Our session with the store has ended: ephemeral values are gone, and this process may believe nothing."""
+    """Our session with the store has ended, and its ephemeral values are gone. What was read before may be outdated."""
 
     outcome = Outcome.UNKNOWN
 
 
 class MetadataFormatError(MetadataError):
-    """A stored value that cannot be decoded, or breaks a rule of its kind."""
+    """A stored value cannot be decoded, or it breaks a rule of its kind."""
 
     code = -107
 
 
 class MetadataRolledBackError(MetadataError):
-    """The store shows an older state than was seen before: restored from a backup, or lost data."""
+    """The store shows an older state than before: it was restored from a backup, or it lost data."""
 
 
 class MetadataForbiddenError(MetadataError):
-    """The metadata store does not know us, or does not let us do this: our credentials, or a node's access list."""
+    """The metadata store does not accept our credentials, or a node's access list does not allow this step."""
 
 
 class NoClusterError(MetadataError):
-    """There is no cluster under this address; ``bk init`` makes one."""
+    """There is no cluster at this address; ``bk init`` makes one."""
 
 
 class ClusterExistsError(MetadataError):
-    """There is a cluster under this address already."""
+    """There is a cluster at this address already."""
 
 
 class ClusterMovedError(MetadataError):
@@ -315,11 +315,11 @@ class ClusterMovedError(MetadataError):
 
 
 class IdsUsedUpError(MetadataError):
-    """A cluster of Java's flat or legacy layout has issued every ledger id that such a layout has."""
+    """The cluster uses Java's flat or legacy layout and has issued every ledger id of that layout."""
 
 
 class SessionsLiveError(MetadataError):
-    """Somebody uses the cluster, and what was asked for needs it to be idle."""
+    """Somebody uses the cluster, and this step needs an idle cluster."""
 
 
 # -- bytes -----------------------------------------------------------------------------------------------
@@ -336,18 +336,18 @@ class DigestMismatchError(CorruptionError):
 
 
 class MalformedFrameError(BookKeeperError):
-    """Bytes from a peer that are no message of either protocol."""
+    """A peer sent bytes that are no message of either protocol."""
 
 
 # -- a bookie's own disk ---------------------------------------------------------------------------------
 
 
 class StorageError(BookKeeperError):
-    """A bookie's own disk."""
+    """A bookie's own disk or directories cannot be used."""
 
 
 class DiskFullError(StorageError):
-    """No space left for new entries; reads, fences and recovery adds go on."""
+    """The disk has no space for new entries. Reads, fences and recovery adds go on."""
 
 
 class DirectoryLockedError(StorageError):
@@ -359,7 +359,7 @@ class CookieError(StorageError):
 
 
 class UnsupportedFormatError(StorageError):
-    """A file of an older or newer version than this program reads."""
+    """A file was written by an older or newer version than this program reads."""
 
 
 # -- the rest --------------------------------------------------------------------------------------------
@@ -373,15 +373,15 @@ class ClientClosedError(BookKeeperError):
 
 
 class ConfigError(BookKeeperError):
-    """A setting that is unknown, or whose value breaks a rule."""
+    """A setting is unknown, or its value breaks a rule."""
 
 
 class AuthenticationError(BookKeeperError):
-    """Raised by providers of authentication: whoever is at the other end is not believed."""
+    """A provider of authentication does not accept the peer."""
 
 
 class InvariantError(BookKeeperError):
-    """A numbered invariant does not hold: this component must stop. Always a bug or damaged memory."""
+    """A numbered invariant does not hold, so this component must stop. The cause is a bug or damaged memory."""
 
     code = -999
 
@@ -411,11 +411,11 @@ _BIND: Final = re.compile(r"address \('([^']+)', (\d+)")
 
 
 _NUMBERED: Final = re.compile(r"\[Errno -?\d+\] ([^:;()\[\]]+)(?:: '([^']*)')?")
-"""How an error of the system reads inside another one's text: its words, and its file."""
+"""Finds an error of the system inside another error's text: its words, and its file."""
 
 
 _CONNECT: Final = re.compile(r"(?:\[Errno (\d+)\] )?Connect call failed \([^()]*\)")
-"""How asyncio says that nobody answered at an address; with several addresses, once for each."""
+"""Finds asyncio's words for "nobody answered at this address"; with several addresses they come once for each."""
 
 
 def _unnumbered(found: re.Match[str]) -> str:

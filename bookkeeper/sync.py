@@ -64,7 +64,7 @@ class _Background:
             return self._loop
 
     def is_here(self) -> bool:
-        """Is the caller running on that loop itself?"""
+        """Whether the caller runs on that loop itself."""
         return self._thread is not None and threading.current_thread() is self._thread
 
 
@@ -100,19 +100,21 @@ def _run(work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
 def _submit(work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
     if _background.is_here():
         work.close()
-        raise IllegalOperationError("a blocking call on the loop it would wait for: use bookkeeper's async client")
+        raise IllegalOperationError(
+            "a blocking call cannot run on the event loop that it waits for: use bookkeeper's async client there"
+        )
     return asyncio.run_coroutine_threadsafe(work, _background.loop())
 
 
 def _iterate(start: Callable[[], AsyncIterator[tuple[EntryId, Sequence[bytes]]]]) -> Iterator[LedgerEntry]:
-    """Entries of an asynchronous iterator of runs, one hop between the threads per run."""
+    """Yield the entries of an asynchronous iterator of runs, with one hop between the threads per run."""
     for first, payloads in _each(start):
         for index, payload in enumerate(payloads):
             yield LedgerEntry(EntryId(first + index), payload)
 
 
 def _each(start: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
-    """What an asynchronous iterator yields, one hop between the threads for each."""
+    """Yield what an asynchronous iterator yields, with one hop between the threads for each item."""
     iterator = _run(_call(start))
     try:
         while (item := _run(_next(iterator))) is not None:
@@ -159,15 +161,15 @@ class BookKeeper:
         return self._client
 
     def run(self, work: Callable[[AsyncBookKeeper], Coroutine[Any, Any, T]], timeout_s: float | None = None) -> T:
-        """Run what there is for the async client only, for instance ``bk.run(lambda bk: drain(bk, ["b1"]))``.
+        """Run an operation that only the async client has, for instance ``bk.run(lambda bk: drain(bk, ["b1"]))``.
 
-        Raises: what ``work`` raises; TimeoutError: not within ``timeout_s``; it was cancelled.
+        Raises: what ``work`` raises; TimeoutError: it took longer than ``timeout_s`` and was cancelled.
         """
 
-        async def there() -> T:
+        async def call_on_loop() -> T:
             return await work(self._client)
 
-        return _run(there(), timeout_s)
+        return _run(call_on_loop(), timeout_s)
 
     @overload
     def create_ledger(self, *, advanced: Literal[False] = False, **options: Unpack[LedgerOptions]) -> WriteHandle: ...
@@ -195,7 +197,7 @@ class BookKeeper:
         _run(self._client.delete_ledger(ledger_id, force=force))
 
     def list_ledgers(self) -> list[LedgerId]:
-        """Ids of all ledgers, ascending."""
+        """Return the ids of all ledgers, ascending."""
 
         async def collect() -> list[LedgerId]:
             return [ledger_id async for ledger_id in self._client.list_ledgers()]
@@ -203,11 +205,11 @@ class BookKeeper:
         return _run(collect())
 
     def metadata(self, ledger_id: int) -> LedgerMetadata:
-        """A ledger's metadata, read now. Raises: NoSuchLedgerError."""
+        """Read a ledger's metadata now. Raises NoSuchLedgerError."""
         return _run(self._client.metadata(ledger_id))
 
     def exists(self, ledger_id: int) -> bool:
-        """Is there such a ledger now?"""
+        """Whether such a ledger exists now."""
         return _run(self._client.exists(ledger_id))
 
     def close(self) -> None:
@@ -280,7 +282,7 @@ class WriteHandle:
         return _run(self._handle.flush())
 
     def force(self, timeout_s: float | None = None) -> EntryId:
-        """Make durable, on every bookie, what was acknowledged so far; return the last add confirmed.
+        """Make everything durable, on every bookie, that was acknowledged so far; return the last add confirmed.
 
         Raises: as the async one, and TimeoutError.
         """
@@ -289,12 +291,12 @@ class WriteHandle:
     def close(self, *, force: bool = True) -> None:
         """Close the ledger at the last add confirmed; pending appends fail first. Raises: as the async one.
 
-        With ``deferred_sync`` what was acknowledged is forced before; not with ``force=False``, as in the async one.
+        With ``deferred_sync`` it first forces what was acknowledged; with ``force=False`` it does not.
         """
         _run(self._handle.close(force=force))
 
     def abandon(self) -> None:
-        """Let go without closing: the ledger stays open for a recovery to close."""
+        """Let the ledger go without closing it: it stays open until a recovery closes it."""
         _run(self._handle.abandon())
 
     def __enter__(self) -> Self:
@@ -323,7 +325,7 @@ class AdvancedHandle(WriteHandle):
     def append_at(self, entry_id: int, payload: Buffer, timeout_s: float | None = None) -> EntryId:
         """Append as entry ``entry_id``; return it once it and all lower ones are durable.
 
-        A thread that appends above a gap waits until another fills it: use append_at_nowait() to do both in one.
+        A thread that appends above a gap waits until another thread fills it. Use append_at_nowait() to do both in one.
 
         Raises:
             TimeoutError: not within ``timeout_s``; the outcome is unknown.
@@ -363,19 +365,19 @@ class ReadHandle:
         return self._handle.closed
 
     def read(self, first: int, last: int) -> Iterator[LedgerEntry]:
-        """Entries first..last (both inclusive) in order. Raises: as the async one."""
+        """Read the entries first..last (both inclusive) in order. Raises: as the async one."""
         return _iterate(lambda: self._handle.read_batches(first, last))
 
     def read_entry(self, entry_id: int) -> bytes:
-        """The payload of one entry."""
+        """Read the payload of one entry."""
         return _run(self._handle.read_entry(entry_id))
 
     def read_unconfirmed(self, entry_id: int) -> bytes:
-        """One entry that may lie past the last add confirmed."""
+        """Read one entry that may lie past the last add confirmed."""
         return _run(self._handle.read_unconfirmed(entry_id))
 
     def read_batch(self, first: int, *, count_max: int = 0, bytes_max: int = 0) -> list[LedgerEntry]:
-        """Entries from ``first`` on, as many as the limits allow; at least one. Raises: as the async one."""
+        """Read entries from ``first`` on, as many as the limits allow, and at least one. Raises: as the async one."""
         return _run(self._handle.read_batch(first, count_max=count_max, bytes_max=bytes_max))
 
     def wait_last_add_confirmed(self, past: int, *, timeout_ms: int) -> EntryId:
@@ -389,15 +391,15 @@ class ReadHandle:
         return _run(self._handle.read_last_add_confirmed_and_entry(entry_id, timeout_ms=timeout_ms))
 
     def read_last_add_confirmed(self) -> EntryId:
-        """Ask how far may be read now."""
+        """Ask the bookies for the last add confirmed: how far may be read now."""
         return _run(self._handle.read_last_add_confirmed())
 
     def tail(self, first: int = 0) -> Iterator[LedgerEntry]:
-        """Entries from ``first`` on, as they are confirmed; ends when the ledger is closed and read to its end."""
+        """Read entries from ``first`` on, as they are confirmed. Ends when the ledger is closed and read to its end."""
         return _iterate(lambda: self._handle.tail_batches(first))
 
     def close(self) -> None:
-        """Stop watching. Does nothing to the ledger."""
+        """Stop watching the ledger. The ledger itself does not change."""
         _run(self._handle.close())
 
     def __enter__(self) -> ReadHandle:
@@ -410,7 +412,7 @@ class ReadHandle:
 
 
 class Operator:
-    """What operators ask of a cluster, for threads. See :class:`bookkeeper.client.operators.Operator`."""
+    """The operations that operators need, for threads. See :class:`bookkeeper.client.operators.Operator`."""
 
     def __init__(self, client: BookKeeper) -> None:
         self._client = client
@@ -418,31 +420,31 @@ class Operator:
 
     @property
     def client(self) -> BookKeeper:
-        """The client it asks with."""
+        """The client that this operator uses."""
         return self._client
 
     def writable_bookies(self) -> list[BookieId]:
-        """Bookies that take new ledgers, sorted."""
+        """Return the bookies that take new ledgers, sorted."""
         return _run(self._operator.writable_bookies())
 
     def read_only_bookies(self) -> list[BookieId]:
-        """Bookies that serve what they have and take nothing new, sorted."""
+        """Return the bookies that serve what they have and take nothing new, sorted."""
         return _run(self._operator.read_only_bookies())
 
     def all_bookies(self) -> list[BookieId]:
-        """Every bookie the cluster knows of, also those that are away, sorted."""
+        """Return every bookie that the cluster knows of, absent ones too, sorted."""
         return _run(self._operator.all_bookies())
 
     def bookie_info(self, bookie: str) -> BookieInfo:
-        """The disk of a bookie. Raises: as the async one."""
+        """Ask a bookie how full its disk is. Raises: as the async one."""
         return _run(self._operator.bookie_info(bookie))
 
     def entries_on(self, bookie: str, ledger_id: int) -> HeldEntries:
-        """Which entries of a ledger a bookie holds. Raises: as the async one."""
+        """Ask a bookie which entries of a ledger it holds. Raises: as the async one."""
         return _run(self._operator.entries_on(bookie, ledger_id))
 
     def metadata(self, ledger_id: int) -> LedgerMetadata:
-        """A ledger's metadata, read now. Raises: NoSuchLedgerError."""
+        """Read a ledger's metadata now. Raises NoSuchLedgerError."""
         return _run(self._operator.metadata(ledger_id))
 
     def open_ledger(self, ledger_id: int, *, recovery: bool = False) -> ReadHandle:
@@ -450,13 +452,13 @@ class Operator:
         return ReadHandle(_run(self._operator.open_ledger(ledger_id, recovery=recovery)))
 
     def recover_ledger(self, ledger_id: int) -> LedgerMetadata:
-        """Fence and close a ledger, without its password; its metadata then. Raises: as the async one."""
+        """Fence and close a ledger, without its password; return its metadata. Raises: as the async one."""
         return _run(self._operator.recover_ledger(ledger_id))
 
     def ledgers_on(self, bookie: str) -> Iterator[tuple[LedgerId, Sequence[Fragment]]]:
-        """Ledgers with fragments on a bookie, by metadata."""
+        """Find the ledgers that have fragments on a bookie, by their metadata."""
         return _each(lambda: self._operator.ledgers_on(bookie))
 
     def all_metadata(self) -> Iterator[tuple[LedgerId, LedgerMetadata | BookKeeperError]]:
-        """Every ledger with its metadata, or why they cannot be read."""
+        """Read the metadata of every ledger, or learn why they cannot be read."""
         return _each(self._operator.all_metadata)

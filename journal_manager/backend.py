@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceInfo:
-    """Which namespace a journal belongs to. Two journals of different namespaces are never mixed."""
+    """Which namespace a journal belongs to. Journals of different namespaces are never mixed."""
 
     namespace_id: int = 0
     cluster_id: str = ""
@@ -61,25 +61,26 @@ class NamespaceInfo:
         for field in ("namespace_id", "cluster_id", "pool_id"):
             if getattr(self, field) != getattr(stored, field):
                 raise NamespaceMismatchError(
-                    f"the journal's {field} is {getattr(stored, field)!r}, expected {getattr(self, field)!r}"
+                    f"this is the journal of another namespace: its {field} is {getattr(stored, field)}, "
+                    f"and {getattr(self, field)} is expected"
                 )
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
-    """What opening for write found and did."""
+    """What opening for writing found and did."""
 
     token: FencingToken
     finalized: tuple[SegmentInfo, ...]
-    """Segments an earlier writer had left in progress, now final."""
+    """Segments that an earlier writer had left in progress; they are final now."""
     removed_empty: tuple[SegmentInfo, ...]
-    """Segments an earlier writer had begun without an edit becoming durable; their ids are free again."""
+    """Segments that an earlier writer had begun without a durable edit; their ids are free again."""
     last_txid: TxId
     """The highest id ever durable in this journal; NOTHING (0) if there is none. The next edit is this + 1."""
 
 
 class JournalReader(Protocol):
-    """Looks, never touches. Several may be open beside a writer. Also an async context manager."""
+    """Reads, and never changes anything. Several may be open beside a writer. Also an async context manager."""
 
     async def segments(self) -> tuple[SegmentInfo, ...]:
         """All segments, in order of their ids; the last one may be in progress.
@@ -111,7 +112,7 @@ class JournalReader(Protocol):
 
 
 class SegmentWriter(Protocol):
-    """The segment that is being written."""
+    """Writes one segment."""
 
     @property
     def info(self) -> SegmentInfo: ...
@@ -125,14 +126,14 @@ class SegmentWriter(Protocol):
         """
 
     async def close(self) -> None:
-        """End of appends; everything that was awaited stays. The segment stays in progress. Idempotent."""
+        """End the appends. Awaited edits stay, and the segment stays in progress. Idempotent."""
 
     async def abort(self) -> None:
-        """Release without waiting; never raises; idempotent, also after close."""
+        """Release everything without waiting. Never raises. Idempotent, also after close."""
 
 
 class JournalWriter(JournalReader, Protocol):
-    """The one writer: exists only claimed, fenced and recovered."""
+    """The one writer of a journal. It exists only after claim, fencing and recovery."""
 
     @property
     def token(self) -> FencingToken: ...
@@ -175,19 +176,19 @@ class JournalWriter(JournalReader, Protocol):
         """
 
     async def ensure_owner(self) -> None:
-        """Ask the place whether the epoch is still ours.
+        """Ask the store whether the epoch is still ours.
 
         Raises:
-            JournalFencedError: it is not. JournalUnavailableError: cannot tell.
+            JournalFencedError: it is not. JournalUnavailableError: the store cannot tell.
         """
 
 
 Options = Mapping[str, object]
-"""Of the URI's query (text) and of keyword arguments (values); a backend refuses what it does not know."""
+"""Options from the URI's query (text) and from keyword arguments (values). A backend refuses what it does not know."""
 
 
 class Backend(Protocol):
-    """One kind of place. Found by its scheme among the entry points ``journal.backends``."""
+    """One kind of store for journals. It is found by its scheme among the entry points ``journal.backends``."""
 
     async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:
         """Make an empty journal.
@@ -200,7 +201,7 @@ class Backend(Protocol):
         """Whether ``format`` would destroy something. Raises if it cannot tell."""
 
     async def open_reader(self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options) -> JournalReader:
-        """Raises JournalNotFormattedError, NamespaceMismatchError, JournalUnavailableError."""
+        """Open for reading. Raises JournalNotFormattedError, NamespaceMismatchError, JournalUnavailableError."""
 
     async def open_writer(
         self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options, *, owner: str, create: bool = True

@@ -34,13 +34,13 @@ UNCLAIMED: Final = FencingToken(0, "")
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The record. Every method returns the next one and raises JournalFencedError for an overtaken token."""
+    """The record. Every method returns the next record, and raises JournalFencedError for an overtaken token."""
 
     namespace: NamespaceInfo
     token: FencingToken = UNCLAIMED
     segments: tuple[SegmentInfo, ...] = ()
     nonce: str = ""
-    """Of the last claim: makes the records of two claims of one epoch differ, whatever the owners' names."""
+    """A number of the last claim: it tells apart the records of two claims of one epoch, whatever the owners' names."""
 
     @property
     def last_txid(self) -> TxId:
@@ -50,15 +50,15 @@ class Chain:
 
     @property
     def open_segment(self) -> SegmentInfo | None:
-        """The one in progress."""
+        """The segment in progress, if there is one."""
         return self.segments[-1] if self.segments and self.segments[-1].in_progress else None
 
     def claim(self, owner: str, nonce: str = "") -> Chain:
-        """The next epoch is ``owner``'s."""
+        """Claim the next epoch for ``owner``."""
         return replace(self, token=FencingToken(self.token.epoch + 1, owner), nonce=nonce)
 
     def cleared(self, token: FencingToken, namespace: NamespaceInfo) -> Chain:
-        """Without any segment, and of another namespace."""
+        """Remove all segments, and take the identity of another namespace."""
         token.ensure_current(self.token)
         return replace(self, namespace=namespace, segments=())
 
@@ -70,7 +70,7 @@ class Chain:
         """
         token.ensure_current(self.token)
         if (opened := self.open_segment) is not None:
-            raise SegmentExistsError(f"segment {opened} is in progress")
+            raise SegmentExistsError(f"segment {opened} is in progress: finish it before a new one begins")
         ensure_joins(self.last_txid, segment.first)
         return replace(self, segments=(*self.segments, segment))._checked()
 
@@ -78,7 +78,7 @@ class Chain:
         """Fix the end of the segment that begins at ``first``. The same end again is no change.
 
         Raises:
-            SegmentNotFoundError; SegmentMismatchError: it ends elsewhere.
+            SegmentNotFoundError: no segment begins at ``first``. SegmentMismatchError: it has another end.
         """
         token.ensure_current(self.token)
         segment = self.find(first)
@@ -115,12 +115,12 @@ class Chain:
 
     def _checked(self) -> Chain:
         for one, two in zip(self.segments, self.segments[1:], strict=False):
-            check(one.last is not None, "C3", f"{one} is not final before {two}")
-            check(one.last == two.first - 1, "C7", f"{two} does not join {one}")
+            check(one.last is not None, "C3", f"segment {one} is not final, but segment {two} follows it")
+            check(one.last == two.first - 1, "C7", f"segment {two} does not begin where segment {one} ends")
         return self
 
     def encode(self) -> bytes:
-        """As JSON, for people and other versions."""
+        """Encode the record as JSON, for people and other versions."""
         value = {
             "format": FORMAT,
             "namespace": asdict(self.namespace),
@@ -140,12 +140,16 @@ class Chain:
         try:
             value = json.loads(data)
             if value["format"] > FORMAT:
-                raise UnsupportedLayoutError(f"record of format {value['format']}; this program reads up to {FORMAT}")
+                raise UnsupportedLayoutError(
+                    f"the journal's record has format {value['format']}, and this program reads formats up to {FORMAT}"
+                )
             segments = tuple(SegmentInfo(**segment) for segment in value["segments"])
             namespace, token = NamespaceInfo(**value["namespace"]), FencingToken(**value["token"])
             return cls(namespace, token, segments, value["nonce"])._checked()
         except (ValueError, KeyError, TypeError) as error:
-            raise JournalCorruptionError(f"not a journal's record: {data[:80]!r}") from error
+            raise JournalCorruptionError(
+                f"this is no journal's record: {data[:80].decode(errors='replace')}"
+            ) from error
 
 
 def ensure_joins(last: TxId, first: TxId) -> None:
@@ -161,7 +165,7 @@ def ensure_joins(last: TxId, first: TxId) -> None:
 
 
 def purgeable(segments: tuple[SegmentInfo, ...], min_txid: TxId) -> tuple[SegmentInfo, ...]:
-    """The prefix that may go: final, wholly below ``min_txid``, and not the newest segment."""
+    """The oldest segments that may be purged: final, wholly below ``min_txid``, and not the newest segment."""
     count = 0
     for segment in segments[:-1]:
         if segment.last is None or segment.last >= min_txid:

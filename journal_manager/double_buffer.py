@@ -1,4 +1,4 @@
-"""What is being filled and what is being synced (pure).
+"""The edits that are being collected and those that are being synced (pure).
 
     add(...)      filling + 1 group
     take()        filling --> syncing: a prefix that fits into one batch; nothing may be syncing
@@ -35,23 +35,23 @@ class DoubleBuffer(Generic[W]):
 
     def __init__(self, next_txid: TxId) -> None:
         self.next_txid = next_txid
-        """The id the next edit gets."""
+        """The id that the next edit gets."""
         self.durable_txid = TxId(next_txid - 1)
         """Every edit up to here is durable."""
         self.pending_bytes = 0
-        """Of frames in both halves."""
+        """The bytes of the frames in both halves."""
         self._filling: deque[EditGroup[W]] = deque()
         self._syncing: list[EditGroup[W]] = []
 
     def add(self, batch: Batch, waiter: W) -> None:
-        """Put a group behind the others; it must begin at ``next_txid``."""
+        """Add a group behind the others; it must begin at ``next_txid``."""
         check(batch.first == self.next_txid and batch.count > 0, "C7", (batch.first, self.next_txid))
         self._filling.append(EditGroup(batch, waiter))
         self.next_txid = TxId(batch.last + 1)
         self.pending_bytes += len(batch.frames)
 
     def take(self, max_bytes: int) -> Batch | None:
-        """Move groups of at most ``max_bytes`` (at least one group) over, joined; None if none wait."""
+        """Move groups of at most ``max_bytes`` (at least one group) to the other half, joined. None: no group waits."""
         check(not self._syncing, "C4", "a batch is being synced")
         size = 0
         while self._filling:
@@ -62,7 +62,7 @@ class DoubleBuffer(Generic[W]):
         return join([group.batch for group in self._syncing]) if self._syncing else None
 
     def synced(self) -> list[EditGroup[W]]:
-        """What was taken is durable now."""
+        """Note that what was taken is durable now."""
         done, self._syncing = self._syncing, []
         if done:
             self.durable_txid = done[-1].batch.last
@@ -70,7 +70,7 @@ class DoubleBuffer(Generic[W]):
         return done
 
     def drop(self) -> list[EditGroup[W]]:
-        """Forget everything that is not durable; returned in order."""
+        """Forget everything that is not durable, and return it in order."""
         dropped = [*self._syncing, *self._filling]
         self._syncing, self.pending_bytes = [], 0
         self._filling.clear()
@@ -78,5 +78,5 @@ class DoubleBuffer(Generic[W]):
 
     @property
     def idle(self) -> bool:
-        """Nothing waits and nothing is being synced."""
+        """Whether nothing waits and nothing is being synced."""
         return not self._syncing and not self._filling

@@ -42,16 +42,16 @@ Waiter = asyncio.Future[TxId]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditLogConfig:
-    """What an application may set."""
+    """The settings of an edit log."""
 
     layout_version: int = 1
     """The version of the edits' bodies, kept with each segment."""
     max_batch_bytes: int = 1 << 20
-    """The most that becomes durable at once; a longer group of edits is refused. The backend's own limit holds too."""
+    """The most bytes that become durable at once; a longer group is refused. The backend has its own limit, too."""
     max_pending_bytes: int = 64 << 20
-    """The most that may wait to become durable; beyond, JournalOverloadedError."""
+    """The most bytes that may wait to become durable; above this, JournalOverloadedError."""
     segment_bytes: int = 64 << 20
-    """Roll by itself before a segment grows beyond this."""
+    """The log rolls by itself before a segment grows beyond this."""
 
 
 class EditLog:
@@ -83,7 +83,7 @@ class EditLog:
         self._segment: SegmentWriter | None = None
         self._segment_bytes = 0
         self._step = asyncio.Lock()
-        """Held by whoever changes the journal: the task that syncs, roll, purge, close."""
+        """Held by the task that changes the journal: the one that syncs, rolls, purges or closes."""
         self._syncing: asyncio.Task[None] | None = None
         self._steps: list[asyncio.Future[Any]] = []
         self._progress = asyncio.Event()
@@ -96,7 +96,7 @@ class EditLog:
 
     @property
     def token(self) -> FencingToken:
-        """Whose epoch: hand it to side effects that must be fenced as well."""
+        """The token of this writer's epoch: hand it to side effects that must be fenced as well."""
         return self._writer.token
 
     @property
@@ -140,11 +140,17 @@ class EditLog:
         self._ensure_open()
         batch = encode_batch(self._buffer.next_txid, ops)
         if not batch.count:
-            raise ValueError("a group without edits")
+            raise ValueError("a group needs at least one edit")
         if len(batch.frames) > self._max_batch:
-            raise OpTooLargeError(f"{len(batch.frames)} bytes must be durable together; at most {self._max_batch}")
+            raise OpTooLargeError(
+                f"a group of {len(batch.frames)} bytes cannot become durable at once; at most {self._max_batch} "
+                "bytes can"
+            )
         if not self._room.is_set():
-            raise JournalOverloadedError(f"{self._buffer.pending_bytes} bytes wait to become durable")
+            raise JournalOverloadedError(
+                f"{self._buffer.pending_bytes} bytes wait to become durable already: wait with room() before "
+                "you log more"
+            )
         loop = asyncio.get_running_loop()
         waiter: Waiter = loop.create_future()
         self._buffer.add(batch, waiter)
@@ -166,7 +172,7 @@ class EditLog:
         """
         wanted = TxId(self._buffer.next_txid - 1) if upto is None else upto
         if wanted >= self._buffer.next_txid:
-            raise ValueError(f"edit {wanted} was not logged yet; the next one is {self._buffer.next_txid}")
+            raise ValueError(f"edit {wanted} was not logged yet; the next edit is {self._buffer.next_txid}")
         self._ensure_usable()
         while self._buffer.durable_txid < wanted:
             await self._progress.wait()
@@ -201,7 +207,7 @@ class EditLog:
         return await self._writer.segments()
 
     async def purge(self, below: TxId) -> tuple[SegmentInfo, ...]:
-        """Remove whole finalized segments that end below ``below`` (never the newest); returns them."""
+        """Remove whole final segments that end below ``below`` (never the newest); return them."""
         self._ensure_usable()
         return await self._step_of(lambda: self._writer.purge(below))
 
@@ -209,7 +215,7 @@ class EditLog:
         """Ask the journal whether this writer still has it.
 
         Raises:
-            JournalFencedError: not any more (the log has failed then). JournalUnavailableError: cannot tell.
+            JournalFencedError: not any more (the log has failed then). JournalUnavailableError: it cannot tell.
         """
         self._ensure_usable()
         try:
@@ -265,7 +271,7 @@ class EditLog:
     # -- the one who changes the journal ---------------------------------------------------------------
 
     async def _sync_all(self) -> None:
-        """Batch after batch until nothing waits."""
+        """Write batch after batch until nothing waits."""
         try:
             while not self._buffer.idle:
                 await self._perform(self._sync_batch)
@@ -275,7 +281,7 @@ class EditLog:
             self._syncing = None
 
     async def _step_of(self, step: Callable[[], Awaitable[T]]) -> T:
-        """A step that goes on to its end when the task that asked for it is cancelled."""
+        """Run a step that goes on to its end even when the task that asked for it is cancelled."""
         task = asyncio.ensure_future(self._perform(step))
         self._steps.append(task)
         task.add_done_callback(self._step_ended)
@@ -287,7 +293,7 @@ class EditLog:
             task.exception()  # it is in self._failure already, also if nobody awaits the task any more
 
     async def _perform(self, step: Callable[[], Awaitable[T]]) -> T:
-        """One step that changes the journal, alone. Any failure of it is final."""
+        """Run one step that changes the journal, and no other step beside it. Any failure of it is final."""
         async with self._step:
             self._ensure_usable()
             try:
@@ -339,10 +345,10 @@ class EditLog:
             raise self._failed()
 
     def _failed(self) -> JournalError:
-        """A new exception for each who asks: one instance in many futures would collect their tracebacks."""
+        """Make a new exception for each caller: one instance in many futures would collect their tracebacks."""
         if isinstance(self._failure, JournalFencedError):
             return fenced(self.token, self._failure.by)
-        error = JournalFailedError(f"the edit log failed: {self._failure!r}")
+        error = JournalFailedError(f"the edit log failed: {str(self._failure) or type(self._failure).__name__}")
         error.__cause__ = self._failure
         return error
 

@@ -1,4 +1,4 @@
-"""Edits out of segments: in order, each once, or an error that says what is missing."""
+"""Reads edits out of segments: in order, each once, or with an error that says what is missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from journal_manager.txid import TxId, is_txid
 async def read_ops(
     reader: JournalReader, start: TxId, end: TxId | None = None, *, in_progress: bool = True
 ) -> AsyncGenerator[Op, None]:
-    """The edits from ``start`` up to and including ``end`` (None: all that are durable now).
+    """Read the edits from ``start`` up to and including ``end`` (None: all that are durable now).
 
     Survives segments that are finalized, or purged behind the reader, while it runs.
 
@@ -25,7 +25,7 @@ async def read_ops(
         JournalCorruptionError: it is there and damaged.
     """
     if not is_txid(start):
-        raise ValueError(f"{start} is no transaction id")
+        raise ValueError(f"{start} is no transaction id: ids begin at 1")
     wanted, seen = start, None
     while end is None or wanted <= end:
         segments = await reader.segments()
@@ -61,7 +61,7 @@ async def _ops_of(reader: JournalReader, segments: Sequence[SegmentInfo], start:
                         yield op
         if segment.last is not None and wanted <= segment.last:
             raise JournalCorruptionError(
-                f"segment {segment} ({segment.location}) ends before edit {wanted}",
+                f"segment {segment} ({segment.location}) ends before edit {wanted}, which must be in it",
                 first_missing=wanted,
                 location=segment.location,
             )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class JournalError(Exception):
-    """Root of the tree."""
+    """The base class of every error that this package raises on purpose."""
 
     retryable: ClassVar[bool] = False
     """The same call may succeed later without anyone changing anything."""
@@ -48,9 +48,9 @@ class JournalFencedError(JournalError):
     def __init__(self, message: str, *, epoch: int, by: FencingToken | None = None) -> None:
         super().__init__(message)
         self.epoch = epoch
-        """The epoch that lost."""
+        """The epoch that lost the journal."""
         self.by = by
-        """Whose epoch it is now, as far as it is known."""
+        """The epoch and owner that have the journal now, as far as they are known."""
 
 
 class JournalFailedError(JournalError):
@@ -73,7 +73,7 @@ class JournalLockedError(JournalUnavailableError):
 
 
 class JournalCorruptionError(JournalError):
-    """Edits that must be there are not, or are not what they were. Never used for failures of transport."""
+    """Edits that must exist do not, or have changed. A failure of transport never raises it."""
 
     def __init__(self, message: str, *, first_missing: TxId | None = None, location: str | None = None) -> None:
         super().__init__(message)
@@ -82,7 +82,7 @@ class JournalCorruptionError(JournalError):
 
 
 class JournalGapError(JournalCorruptionError):
-    """``wanted`` is in no segment although later edits, or a purge, say that it was written."""
+    """The edit ``wanted`` is in no segment, although later edits, or a purge, show that it was written."""
 
     def __init__(self, message: str, *, wanted: TxId, next_available: TxId | None) -> None:
         super().__init__(message, first_missing=wanted)
@@ -91,7 +91,7 @@ class JournalGapError(JournalCorruptionError):
 
 
 class OpFormatError(JournalCorruptionError):
-    """Bytes that are no edit: cut short, of an impossible length, out of order."""
+    """The bytes are no edit: they are cut short, have an impossible length, or are out of order."""
 
 
 class OpChecksumError(OpFormatError):
@@ -99,11 +99,11 @@ class OpChecksumError(OpFormatError):
 
 
 class JournalNotFormattedError(JournalError):
-    """There is no journal under this address."""
+    """There is no journal at this address."""
 
 
 class JournalExistsError(JournalError):
-    """There is a journal under this address already, with edits in it."""
+    """There is a journal at this address already, with edits in it."""
 
 
 class NamespaceMismatchError(JournalError):
@@ -119,11 +119,11 @@ class SegmentExistsError(JournalError):
 
 
 class SegmentNotFoundError(JournalError):
-    """There is no such segment (any more)."""
+    """There is no such segment, or it does not exist any more."""
 
 
 class SegmentMismatchError(JournalError):
-    """The ends that were given are not the segment's."""
+    """The given ends are not those of the segment."""
 
 
 class OpTooLargeError(JournalError):
@@ -137,7 +137,7 @@ class JournalOverloadedError(JournalError):
 
 
 class JournalClosedError(JournalError):
-    """Used after close."""
+    """The object was used after it was closed."""
 
 
 class SnapshotNotFoundError(JournalError):
@@ -149,11 +149,11 @@ class UnknownSchemeError(JournalError):
 
 
 class JournalConfigError(JournalError):
-    """An address, option or value that is not understood."""
+    """An address, option or value cannot be used."""
 
 
 class JournalInvariantError(JournalError):
-    """A numbered rule does not hold: this component must stop. Always a bug or damaged memory."""
+    """A numbered rule does not hold, so this component must stop. The cause is a bug or damaged memory."""
 
 
 def check(condition: bool, rule: str, detail: object = "") -> None:

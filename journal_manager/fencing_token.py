@@ -1,4 +1,4 @@
-"""Whose epoch it is.
+"""The fencing token: which writer's epoch it is.
 
 An epoch is claimed by compare-and-set on the journal's own record and only rises. The store checks it on
 every step that changes the journal, and it is handed to the application, whose own side effects it can
@@ -17,10 +17,10 @@ class FencingToken:
     """The right to write, once given, until a higher epoch is claimed."""
 
     epoch: int
-    """1 for the first writer a journal ever had; never claimed twice."""
+    """1 for the first writer that a journal ever had; never claimed twice."""
 
     owner: str
-    """A name for people: who claimed it."""
+    """The name of the owner, for people."""
 
     def ensure_current(self, current: FencingToken) -> None:
         """Refuse a token that was overtaken.
@@ -33,6 +33,10 @@ class FencingToken:
 
 
 def fenced(token: FencingToken, by: FencingToken | None) -> JournalFencedError:
-    """The error a writer with ``token`` gets when ``by`` (unknown if None) has the journal."""
+    """Make the error of a writer with ``token`` when ``by`` (None: unknown) has the journal."""
     who = f"epoch {by.epoch} of {by.owner}" if by is not None else "a later writer"
-    return JournalFencedError(f"epoch {token.epoch} of {token.owner} was fenced by {who}", epoch=token.epoch, by=by)
+    return JournalFencedError(
+        f"{who} has taken the journal over from epoch {token.epoch} of {token.owner}, which may write no more",
+        epoch=token.epoch,
+        by=by,
+    )

@@ -1,4 +1,4 @@
-"""Opening a journal by its address: the functions of the front door."""
+"""The functions of the front door: open a journal by its address."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def open_reader(uri: str, *, namespace: NamespaceInfo | None = None, **opt
 
 
 async def open_snapshots(uri: str, **options: object) -> SnapshotStore:
-    """The snapshots kept beside the journal at ``uri``."""
+    """Open the snapshots that are kept beside the journal at ``uri``."""
     parsed = parse_uri(uri)
     return await backend_for(parsed).open_snapshots(parsed, options)
 

@@ -25,16 +25,16 @@ from journal_manager.txid import TxId, is_txid
 _HEADER: Final = struct.Struct(">BIQ")
 _CRC: Final = struct.Struct(">I")
 OVERHEAD: Final = _HEADER.size + _CRC.size
-"""Bytes a frame has besides the body."""
+"""The bytes of a frame besides the body."""
 
 MAX_OPCODE: Final = 127
 MAX_OP_BYTES: Final = 50 * 1024 * 1024
-"""A whole frame; a longer one is refused before anything is allocated for it."""
+"""The longest frame; a longer one is refused before anything is allocated for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One edit as it is read back."""
+    """One edit that was read back."""
 
     opcode: int
     txid: TxId
@@ -63,7 +63,7 @@ class Batch:
 
     @classmethod
     def of(cls, frames: bytes) -> Batch:
-        """The batch these bytes are. Only lengths are looked at: the bytes' own checksum was verified by whoever
+        """Make the batch of these bytes. Only lengths are checked: the bytes' own checksum was verified by whoever
         kept them, and ``ops`` verifies each frame.
 
         Raises:
@@ -73,10 +73,10 @@ class Batch:
         while offset < end:
             offset, count = _frame_end(frames, offset, end), count + 1
         if not count:
-            raise OpFormatError("a batch without edits")
+            raise OpFormatError("a batch needs at least one edit")
         first = TxId(_HEADER.unpack_from(frames)[2])
         if not is_txid(first):
-            raise OpFormatError(f"a batch that begins at {first}")
+            raise OpFormatError(f"a batch begins at {first}, which is no transaction id")
         return cls(first, count, frames)
 
 
@@ -88,9 +88,11 @@ def encode_op(opcode: int, txid: TxId, body: bytes) -> bytes:
         ValueError: opcode not in 0..127, or not a transaction id.
     """
     if not 0 <= opcode <= MAX_OPCODE or not is_txid(txid):
-        raise ValueError(f"opcode {opcode} (0..{MAX_OPCODE}) or txid {txid} out of range")
+        raise ValueError(
+            f"an edit's opcode is 0 to {MAX_OPCODE} and its txid at least 1; got opcode {opcode}, txid {txid}"
+        )
     if OVERHEAD + len(body) > MAX_OP_BYTES:
-        raise OpTooLargeError(f"an edit of {len(body)} bytes; at most {MAX_OP_BYTES - OVERHEAD}")
+        raise OpTooLargeError(f"the edit has {len(body)} bytes; an edit may have at most {MAX_OP_BYTES - OVERHEAD}")
     head = _HEADER.pack(opcode, 12 + len(body), txid) + body
     return head + _CRC.pack(zlib.crc32(head))
 
@@ -102,14 +104,14 @@ def encode_batch(first: TxId, ops: Iterable[tuple[int, bytes]]) -> Batch:
 
 
 def join(batches: Sequence[Batch]) -> Batch:
-    """Batches that follow each other, as one."""
+    """Join batches that follow each other to one."""
     if len(batches) == 1:
         return batches[0]
     return Batch(batches[0].first, sum(b.count for b in batches), b"".join(b.frames for b in batches))
 
 
 def decode_ops(frames: bytes) -> list[Op]:
-    """The edits in ``frames``, which must be whole frames with dense transaction ids.
+    """Decode the edits in ``frames``, which must be whole frames with dense transaction ids.
 
     Raises:
         OpChecksumError: a frame's checksum does not match.
@@ -120,19 +122,22 @@ def decode_ops(frames: bytes) -> list[Op]:
     while offset < end:
         op, offset = _decode_at(frames, offset, end)
         if ops and op.txid != ops[-1].txid + 1:
-            raise OpFormatError(f"txid {op.txid} follows {ops[-1].txid}", first_missing=TxId(ops[-1].txid + 1))
+            raise OpFormatError(
+                f"edit {op.txid} follows edit {ops[-1].txid}: the ids must be dense",
+                first_missing=TxId(ops[-1].txid + 1),
+            )
         ops.append(op)
     return ops
 
 
 def _frame_end(frames: bytes, offset: int, end: int) -> int:
     if end - offset < OVERHEAD:
-        raise OpFormatError(f"{end - offset} bytes left at offset {offset}: cut short")
+        raise OpFormatError(f"an edit at offset {offset} is cut short: {end - offset} bytes are left")
     total = int.from_bytes(frames[offset + 1 : offset + 5], "big") + 5
     if total < OVERHEAD or total > MAX_OP_BYTES:
-        raise OpFormatError(f"a frame of {total} bytes at offset {offset}")
+        raise OpFormatError(f"an edit at offset {offset} says that it has {total} bytes, which is impossible")
     if total > end - offset:
-        raise OpFormatError(f"a frame of {total} bytes at offset {offset}, {end - offset} are left: cut short")
+        raise OpFormatError(f"an edit at offset {offset} is cut short: it has {total} bytes, {end - offset} are left")
     return offset + total
 
 
@@ -141,7 +146,7 @@ def _decode_at(frames: bytes, offset: int, end: int) -> tuple[Op, int]:
     body_end = frame_end - _CRC.size
     opcode, _, txid = _HEADER.unpack_from(frames, offset)
     if zlib.crc32(memoryview(frames)[offset:body_end]) != _CRC.unpack_from(frames, body_end)[0]:
-        raise OpChecksumError(f"the checksum of the edit at offset {offset} (txid {txid}?) does not match")
+        raise OpChecksumError(f"the checksum of the edit at offset {offset} does not match (its txid may be {txid})")
     if opcode > MAX_OPCODE or not is_txid(txid):
-        raise OpFormatError(f"opcode {opcode}, txid {txid} at offset {offset}")
+        raise OpFormatError(f"the edit at offset {offset} has opcode {opcode} and txid {txid}, which is impossible")
     return Op(opcode, TxId(txid), frames[offset + _HEADER.size : body_end]), frame_end

@@ -1,6 +1,6 @@
-"""Scheme -> backend, by entry points of the group ``journal.backends``.
+"""Finds the backend of a scheme, by entry points of the group ``journal.backends``.
 
-Built-in backends are registered the same way as foreign ones, in ``pyproject.toml``. The framework never
+Built-in backends are registered like those of other packages, in ``pyproject.toml``. The framework never
 imports a backend.
 """
 
@@ -54,14 +54,14 @@ def parse_uri(text: str) -> JournalURI:
     try:
         query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError as error:
-        raise JournalConfigError(f"{text!r}: {error}") from error
+        raise JournalConfigError(f"{text!r} is no journal's address: {error}") from error
     if len(dict(query)) != len(query):
-        raise JournalConfigError(f"a key is given twice in {text!r}")
+        raise JournalConfigError(f"{text!r} gives a key twice")
     return JournalURI(parts.scheme, unquote(parts.netloc), unquote(parts.path), dict(query))
 
 
 def installed_backends() -> Mapping[str, EntryPoint]:
-    """What is installed: scheme -> entry point.
+    """The installed backends: scheme -> entry point.
 
     Raises:
         JournalConfigError: two packages claim one scheme.
@@ -69,12 +69,15 @@ def installed_backends() -> Mapping[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=ENTRY_POINT_GROUP):
         if found.setdefault(point.name, point).value != point.value:
-            raise JournalConfigError(f"{point.name}: is claimed by {found[point.name].value} and by {point.value}")
+            raise JournalConfigError(
+                f"two packages bring a backend for {point.name}: ({found[point.name].value} and {point.value}); "
+                "uninstall one of them"
+            )
     return found
 
 
 def backend_for(uri: JournalURI) -> Backend:
-    """The backend of the address's scheme.
+    """Make the backend of the address's scheme.
 
     Raises:
         UnknownSchemeError: none is installed; the error lists those that are.
@@ -83,12 +86,14 @@ def backend_for(uri: JournalURI) -> Backend:
     known = installed_backends()
     if uri.scheme not in known:
         raise UnknownSchemeError(
-            f"no journal backend for {uri.scheme}:; installed: {', '.join(sorted(known)) or 'none'}"
+            f"no backend is installed for {uri.scheme}: journals; installed are {', '.join(sorted(known)) or 'none'}"
         )
     try:
         backend: Backend = known[uri.scheme].load()()
     except Exception as error:
-        raise JournalConfigError(f"the backend of {uri.scheme}: ({known[uri.scheme].value}) cannot be made") from error
+        raise JournalConfigError(
+            f"the backend for {uri.scheme}: journals ({known[uri.scheme].value}) cannot be loaded"
+        ) from error
     return backend
 
 
@@ -102,7 +107,7 @@ def parse_options(kind: type[T], uri: JournalURI, options: Mapping[str, object])
     known = [f.name for f in dataclasses.fields(kind)]  # type: ignore[arg-type]
     if unknown := sorted((uri.query.keys() | options.keys()).difference(known)):
         raise JournalConfigError(
-            f"unknown option {unknown[0]!r} for {uri.scheme}:; known: {', '.join(known) or 'none'}"
+            f"{unknown[0]!r} is no option of {uri.scheme}: journals; the options are {', '.join(known) or 'none'}"
         )
     from_query = {key: _convert(key, text, hints[key]) for key, text in uri.query.items()}
     return kind(**{**from_query, **options})
@@ -122,5 +127,5 @@ def _convert(key: str, text: str, hint: Any) -> object:
         if str in allowed or text in allowed:
             return text
     except (KeyError, ValueError) as error:
-        raise JournalConfigError(f"option {key}: {text!r} is not a value of it") from error
-    raise JournalConfigError(f"option {key}: {text!r} is not a value of it in an address")
+        raise JournalConfigError(f"option {key}: {text!r} is no value of this option") from error
+    raise JournalConfigError(f"option {key}: it cannot be given in an address")

@@ -1,4 +1,4 @@
-"""Which snapshots and segments may go (pure).
+"""Decides which snapshots and segments may be removed (pure).
 
 The newest snapshots stay; edits after the oldest of them stay, since they turn it into the present state. Some
 older edits may stay besides, for readers that are behind.
@@ -20,27 +20,27 @@ class RetentionPolicy:
     """How much to keep."""
 
     snapshots: int = 2
-    """At least this many, the newest."""
+    """The newest snapshots stay, at least this many."""
     extra_txns: int = 0
-    """Edits before the oldest kept snapshot's."""
+    """Edits that stay before the oldest kept snapshot's."""
     extra_segments: int = 10_000
-    """But in no more segments than this."""
+    """Those edits stay in no more segments than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionPlan:
-    """What may go. First the snapshots, then the segments; either may fail without harm."""
+    """What may be removed: first the snapshots, then the segments. Either may fail without harm."""
 
     snapshots: tuple[TxId, ...]
-    """To delete."""
+    """The snapshots to delete."""
     purge_below: TxId
-    """For ``EditLog.purge``: whole final segments that end below this."""
+    """For ``EditLog.purge``: whole final segments that end below this may be removed."""
 
 
 def plan_retention(
     policy: RetentionPolicy, snapshots: Iterable[TxId], segments: Iterable[SegmentInfo]
 ) -> RetentionPlan:
-    """What may go, given the ids of the snapshots and the segments there are. Without a snapshot: nothing."""
+    """Decide what may be removed, given the ids of the snapshots and the segments. Without a snapshot: nothing."""
     by_age = sorted(set(snapshots))
     kept = by_age[-max(policy.snapshots, 1) :]
     if not kept:

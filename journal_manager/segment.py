@@ -30,7 +30,7 @@ class SegmentInfo:
     layout_version: int
     """The application's version of the edits' bodies; given at start, told to readers."""
     epoch: int
-    """Of the writer that started it."""
+    """The epoch of the writer that started it."""
     location: str
     """Where it is, for people and for the backend that made it."""
 
@@ -51,9 +51,9 @@ class SegmentInfo:
         if self.last == last:
             return self
         if self.last is not None:
-            raise SegmentMismatchError(f"segment {self} is final and cannot end at {last}")
+            raise SegmentMismatchError(f"segment {self} is final, and cannot end at edit {last}")
         if last < self.first:
-            raise SegmentMismatchError(f"segment {self} cannot end at {last}")
+            raise SegmentMismatchError(f"segment {self} begins after edit {last}, and cannot end there")
         return replace(self, last=last)
 
     def __str__(self) -> str:

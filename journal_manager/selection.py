@@ -1,4 +1,4 @@
-"""Many segments -> one run without gaps, or the gap, named (pure)."""
+"""Joins many segments to one run without gaps, or names the gap (pure)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from journal_manager.txid import TxId
 
 @dataclass(frozen=True, slots=True)
 class MissingEdits:
-    """``wanted`` is in no segment; the next edits there are begin at ``next_available`` (None: nothing follows)."""
+    """``wanted`` is in no segment; the next edits that exist begin at ``next_available`` (None: nothing follows)."""
 
     wanted: TxId
     next_available: TxId | None
 
     def error(self) -> JournalGapError:
-        rest = "nothing follows" if self.next_available is None else f"the next edit there is has {self.next_available}"
+        rest = (
+            "nothing follows" if self.next_available is None else f"the next edit that exists is {self.next_available}"
+        )
         return JournalGapError(
             f"edit {self.wanted} is missing; {rest}", wanted=self.wanted, next_available=self.next_available
         )
@@ -26,14 +28,14 @@ class MissingEdits:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to read, in order; then ``gap``, if one comes before the wanted end."""
+    """The segments to read, in order; then ``gap``, if one comes before the wanted end."""
 
     segments: tuple[SegmentInfo, ...]
     gap: MissingEdits | None = None
 
 
 def in_order(segments: Iterable[SegmentInfo]) -> tuple[SegmentInfo, ...]:
-    """By first id; of two with the same first id the final one."""
+    """Sort by first id; of two segments with the same first id keep the final one."""
     best: dict[TxId, SegmentInfo] = {}
     for segment in segments:
         if segment.first not in best or best[segment.first].in_progress:
@@ -44,10 +46,10 @@ def in_order(segments: Iterable[SegmentInfo]) -> tuple[SegmentInfo, ...]:
 def select(
     segments: Iterable[SegmentInfo], start: TxId, end: TxId | None = None, *, in_progress: bool = True
 ) -> Selection:
-    """The segments that together hold ``start`` up to ``end`` (None: as far as there is something).
+    """Select the segments that together hold ``start`` up to ``end`` (None: as far as edits exist).
 
-    Nothing there from ``start`` on, and no ``end``: nothing to read, no gap. A segment in progress holds as
-    much as anyone can want; how much it really holds is seen on reading.
+    Without edits from ``start`` on, and without ``end``, there is nothing to read, and no gap. A segment in progress
+    counts as holding all that is wanted; how much it really holds is seen on reading.
     """
     chosen: list[SegmentInfo] = []
     wanted = start

@@ -1,4 +1,4 @@
-"""State at a transaction id, kept somewhere, so that a replay is bounded.
+"""Snapshots: state at a transaction id, kept so that a replay is bounded.
 
 snapshot(N), then edits N+1..M, is the state after M. A snapshot may only be saved at an id that is durable.
 """
@@ -22,23 +22,23 @@ class SnapshotInfo:
 
 
 class SnapshotStore(Protocol):
-    """Keeps snapshots. A snapshot is there whole, or not at all. Also an async context manager."""
+    """Keeps snapshots. A snapshot exists whole, or not at all. Also an async context manager."""
 
     async def save(self, at: TxId, chunks: Iterable[bytes]) -> SnapshotInfo:
         """Keep the state after edit ``at``; durable when this returns. One at the same id is replaced."""
 
     async def list(self) -> tuple[SnapshotInfo, ...]:
-        """All of them, oldest first."""
+        """List all snapshots, oldest first."""
 
     async def load(self, at: TxId | None = None) -> tuple[SnapshotInfo, bytes] | None:
-        """The snapshot at ``at``, or the newest that is intact; None if there is none.
+        """Load the snapshot at ``at``, or the newest that is intact; None if there is none.
 
         Raises:
             SnapshotNotFoundError: none at ``at``. JournalCorruptionError: it, or every one, is damaged.
         """
 
     async def delete(self, at: TxId) -> None:
-        """Remove one; absent is fine."""
+        """Remove a snapshot. A missing one is no error."""
 
     async def close(self) -> None:
         """Release everything. Idempotent."""

@@ -15,5 +15,5 @@ MAX_TXID: Final = TxId(2**63 - 1)
 
 
 def is_txid(value: int) -> bool:
-    """Whether an edit may have this number."""
+    """Whether an edit may have this transaction id."""
     return FIRST_TXID <= value <= MAX_TXID

@@ -25,7 +25,7 @@ __all__ = ["CheckpointService", "GatewayAccess", "Secret", "checkpoint_service",
 
 
 def __getattr__(name: str) -> object:
-    """Filled when asked for: importing this package costs nothing and needs no HTTP library."""
+    """Import on first use: importing this package costs nothing and needs no HTTP library."""
     if name in __all__:
         from bookkeeper import real, secret
         from spark_wal import service, spark_access

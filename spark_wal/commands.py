@@ -1,4 +1,4 @@
-"""``bk gateway``: a WebHDFS gateway as a process of its own, tokens for it, and what Spark must be told."""
+"""``bk gateway``: run a WebHDFS gateway, make tokens for it, print the settings that Spark needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RELOAD: Final = "Seconds between two looks for changed certificates and tokens.
 
 
 DESCRIPTORS: Final = 512
-"""Besides connections: journal, bookies, the metadata store."""
+"""Descriptors besides those of connections: for journal, bookies and the metadata store."""
 
 
 def limit(name: str, default: float, told: str) -> Callable[[F], F]:
@@ -66,7 +66,7 @@ class QuotaType(click.ParamType[tuple[str, int | None]]):
 
 @click.group()
 def gateway() -> None:
-    """Serve the cluster in other protocols."""
+    """Serve files of the cluster in other protocols."""
 
 
 @gateway.command()
@@ -75,17 +75,25 @@ def gateway() -> None:
     envvar="BK_METADATA",
     required=True,
     metavar="URI",
-    help="The cluster (zk+hierarchical://..., sqlite:///...), or file:///DIR for a namespace without one.",
+    help="The cluster (zk+hierarchical://..., sqlite:///...), or file:///DIR for a namespace without a cluster.",
 )
-@click.option("--listen", type=AddressType(), default=LISTEN, show_default=True, help="Where to accept requests.")
+@click.option(
+    "--listen",
+    type=AddressType(),
+    default=LISTEN,
+    show_default=True,
+    help="The address at which requests are accepted.",
+)
 @click.option("--advertise", metavar="HOST:PORT", help="The address that clients use, if it is another one.")
 @click.option("--namespace", default="default", show_default=True, help="The tree of files to serve.")
 @click.option(
     "--quota", "quotas", type=QuotaType(), multiple=True, help="How many bytes may lie below a path. May be repeated."
 )
 @click.option("--tls-cert", type=FILE, help="PEM: the gateway's certificate and its chain. Switches TLS on.")
-@click.option("--tls-key", type=FILE, help="PEM: its private key, mode 0600.")
-@click.option("--client-ca", type=FILE, help="PEM: who vouches for clients; they must show a certificate.")
+@click.option("--tls-key", type=FILE, help="PEM: the gateway's private key, mode 0600.")
+@click.option(
+    "--client-ca", type=FILE, help="PEM: the authority that vouches for clients; every client must show a certificate."
+)
 @click.option(
     "--client-certificates",
     type=click.Choice(["required", "optional"]),
@@ -94,22 +102,32 @@ def gateway() -> None:
     help="optional: a client may show a token instead.",
 )
 @click.option("--tls-crl", type=FILE, help="PEM: lists of revoked certificates, if they are not in --client-ca.")
-@click.option("--token-file", type=FILE, help="Tokens, made by bk gateway token; every request then needs one.")
+@click.option(
+    "--token-file", type=FILE, help="The file of tokens, made by bk gateway token; every request then needs a token."
+)
 @click.option("--reload-s", type=click.FloatRange(min=0.1), default=300.0, show_default=True, help=_RELOAD)
 @limit("--connections-max", 10_000, "Connections at a time; one more is closed.")
-@limit("--connections-per-host-max", 1_000, "Of them, those from one address.")
+@limit("--connections-per-host-max", 1_000, "Connections at a time from one address.")
 @limit("--handshakes-max", 256, "TLS handshakes at a time.")
-@limit("--slow-client-s", 30.0, "Seconds for a request's head, for a chunk of its body, for taking replies.")
-@limit("--upload-idle-s", 3600.0, "Seconds for which nothing may come between two chunks of an upload.")
-@limit("--file-bytes-max", 64 << 30, "Bytes of the largest file.")
+@limit(
+    "--slow-client-s",
+    30.0,
+    "Seconds for a request's head, for a chunk of its body, and for the client to read a reply.",
+)
+@limit("--upload-idle-s", 3600.0, "Seconds that may pass between two chunks of an upload.")
+@limit("--file-bytes-max", 64 << 30, "The size of the largest file, in bytes.")
 @click.option(
     "--temporary-keep-s",
     type=click.FloatRange(min=0),
     default=24 * 3600.0,
     show_default=True,
-    help="Seconds for which a temporary file of Spark's stays that nobody touches; 0: for ever.",
+    help="Seconds after which a temporary file of Spark's is removed that nobody touches; 0: never.",
 )
-@click.option("--upload-log", type=FILE, help="Note down there what becomes of each upload; it outlives a kill -9.")
+@click.option(
+    "--upload-log",
+    type=FILE,
+    help="A file in which the gateway notes what becomes of each upload; it outlives a kill -9.",
+)
 @click.option("--take-over", is_flag=True, help="Take the namespace from the gateway that owns it, if one does.")
 @click.option("--insecure", is_flag=True, help="Listen beyond loopback without encryption or authentication.")
 def webhdfs(
@@ -136,14 +154,14 @@ def webhdfs(
     take_over: bool,
     insecure: bool,
 ) -> None:
-    """A WebHDFS gateway: Spark keeps its streaming checkpoints here (webhdfs://HOST:PORT/...).
+    """Run a WebHDFS gateway: Spark keeps its streaming checkpoints there (webhdfs://HOST:PORT/...).
 
-    A second gateway on the same namespace stands by, and takes it when the first one has gone; with --take-over it
-    takes it at once, and the first one stands by.
+    A second gateway on the same namespace stands by, and takes over when the first one has ended. With --take-over it
+    takes over at once, and the first one stands by.
 
-    With --tls-cert and --tls-key it is swebhdfs://HOST:PORT/..., and may listen beyond this machine if it asks clients
-    who they are: by --client-ca, by --token-file, or by both. SIGHUP makes it look for changed files at once. How
-    bookies are reached by TLS, the environment says (BK_TLS_CA, BK_TLS_CERT, BK_TLS_KEY).
+    With --tls-cert and --tls-key the address is swebhdfs://HOST:PORT/..., and the gateway may listen beyond this
+    machine if it asks clients who they are: by --client-ca, by --token-file, or by both. SIGHUP makes it look for
+    changed files at once. The environment (BK_TLS_CA, BK_TLS_CERT, BK_TLS_KEY) says how it reaches bookies by TLS.
     """
     from bookkeeper.gateways.connection_limits import ConnectionLimits
     from spark_wal.webhdfs.access.access_control import AccessConfig
@@ -197,7 +215,7 @@ def webhdfs(
 
         loop.add_signal_handler(signal.SIGHUP, look)  # by itself it would end a gateway that is starting
         async with service:
-            click.echo(f"{config.scheme}://{advertise or service.address}/ {service.told}")
+            click.echo(f"{config.scheme}://{advertise or service.address}/ {service.description}")
             await stop.wait()
 
     if config.access.tls is not None or token_file is not None:
@@ -211,15 +229,18 @@ def webhdfs(
 
 
 def _raise_descriptors(connections: int) -> None:
-    """As many descriptors as connections may want, if the system lets us; else it is said what will be the limit."""
+    """Allow this process as many descriptors as its connections may need; if the system refuses, warn of the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         if soft < wanted:
-            told = "this process may have %d descriptors: fewer than %d connections, and what else it needs, want"
-            logging.getLogger(__name__).warning(told, soft, connections)
+            text = (
+                "the system allows this process only %d descriptors, too few for the %d connections "
+                "of --connections-max: raise the limit (ulimit -n), or lower --connections-max"
+            )
+            logging.getLogger(__name__).warning(text, soft, connections)
 
 
 def _tls_files(
@@ -243,13 +264,20 @@ def _tls_files(
 
 @gateway.command()
 @click.argument("name")
-@click.option("--token-file", required=True, type=FILE, help="Made if it is not there; give it to every gateway.")
-@click.option("--root", "roots", multiple=True, metavar="/PATH", help="Good below this path only. May be repeated.")
+@click.option(
+    "--token-file",
+    required=True,
+    type=FILE,
+    help="The file of tokens; made if it does not exist. Give it to every gateway.",
+)
+@click.option(
+    "--root", "roots", multiple=True, metavar="/PATH", help="The token is good below this path only. May be repeated."
+)
 def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
-    """Make a token for NAME: it is printed once, and its hash is added to the file.
+    """Make a token for NAME, print it once, and add its hash to the file.
 
-    Gateways that run notice it by themselves. To revoke a token, remove its line. NAME is what files that are made
-    with it belong to, and the client id for OAuth2.
+    Running gateways notice it by themselves. To revoke a token, remove its line. NAME becomes the owner of files that
+    are made with it, and is the client id for OAuth2.
     """
     from bookkeeper.gateways.tokens import TokenBook, new_token, signing_key_line, token_line
 
@@ -268,12 +296,20 @@ def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
 
 @gateway.command("spark-conf")
 @click.argument("url", metavar="https://HOST:PORT")
-@click.option("--dir", "directory", required=True, type=click.Path(file_okay=False), help="Where its files go.")
-@click.option("--ca", type=FILE, help="PEM: who vouches for the gateway.  [default: the public authorities]")
-@click.option("--cert", type=FILE, help="PEM: our certificate, for a gateway that asks for one.")
-@click.option("--key", type=FILE, help="PEM: its private key.  [default: it is in --cert]")
+@click.option(
+    "--dir",
+    "directory",
+    required=True,
+    type=click.Path(file_okay=False),
+    help="The directory for the files that Spark needs.",
+)
+@click.option(
+    "--ca", type=FILE, help="PEM: the authority that vouches for the gateway.  [default: the public authorities]"
+)
+@click.option("--cert", type=FILE, help="PEM: the client's certificate, for a gateway that asks for one.")
+@click.option("--key", type=FILE, help="PEM: the client's private key.  [default: it is in --cert]")
 @click.option("--token-file", type=FILE, help="A private file that holds the token.")
-@click.option("--client-id", metavar="NAME", help="Whose token it is: Spark then uses OAuth2 (4.0 and later).")
+@click.option("--client-id", metavar="NAME", help="The name of the token: Spark then uses OAuth2 (4.0 and later).")
 @click.option("--spark", "spark_version", metavar="VERSION", help="[default: the PySpark that is installed]")
 def spark_conf(
     url: str,
@@ -285,7 +321,7 @@ def spark_conf(
     client_id: str | None,
     spark_version: str | None,
 ) -> None:
-    """Print what a Spark session needs to reach a gateway, for spark-defaults.conf; write the files it names."""
+    """Print what a Spark session needs to reach a gateway, for spark-defaults.conf; write the files for it."""
     from spark_wal.service import CheckpointService
     from spark_wal.spark_access import GatewayAccess
 

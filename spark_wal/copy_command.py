@@ -1,4 +1,4 @@
-"""``bk checkpoint``: what one can do to a checkpoint whose query is stopped."""
+"""``bk checkpoint``: commands for the checkpoint of a stopped query."""
 
 from __future__ import annotations
 
@@ -17,17 +17,23 @@ FILE: Final = click.Path(dir_okay=False)
 
 @click.group()
 def checkpoint() -> None:
-    """Checkpoints of stopped streaming queries."""
+    """Copy checkpoints of stopped streaming queries."""
 
 
 @checkpoint.command()
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-@click.option("--resume", is_flag=True, help="Go on with a copy that was not finished.")
-@click.option("--keep-addresses", is_flag=True, help="Copy files that name the old place, which then has to stay.")
-@click.option("--ca", type=FILE, help="PEM: who vouches for a gateway (swebhdfs).  [default: the public authorities]")
-@click.option("--cert", type=FILE, help="PEM: our certificate, for a gateway that asks for one.")
-@click.option("--key", type=FILE, help="PEM: its private key.  [default: it is in --cert]")
+@click.option("--resume", is_flag=True, help="Finish a copy that was interrupted.")
+@click.option(
+    "--keep-addresses", is_flag=True, help="Copy files that name the old place; the old place must then stay."
+)
+@click.option(
+    "--ca",
+    type=FILE,
+    help="PEM: the authority that vouches for a gateway (swebhdfs).  [default: the public authorities]",
+)
+@click.option("--cert", type=FILE, help="PEM: the client's certificate, for a gateway that asks for one.")
+@click.option("--key", type=FILE, help="PEM: the client's private key.  [default: it is in --cert]")
 @click.option("--token-file", type=FILE, help="A private file that holds the token for a gateway.")
 def copy(
     source: str,
@@ -48,11 +54,11 @@ def copy(
       s3a://BUCKET/P, hdfs://HOST/P, ...     what pyarrow knows (S3: credentials from the environment, options in
                                              the address: ?region=...&endpoint_override=...)
 
-    TO must be empty. Every byte is read back. Until all is there, TO's metadata is a note that Spark refuses to read,
-    so no query can start from half a checkpoint. FROM is only read; if it changes meanwhile (is the query still
-    running?) the copy ends unfinished. Afterwards start the query at one of the two places only.
+    TO must be empty. Every byte is read back. Until the copy is complete, TO's metadata is a note that Spark cannot
+    read, so no query can start from half a checkpoint. FROM is only read; if it changes meanwhile (because the query
+    still runs) the copy ends unfinished. Afterwards start the query at one of the two places only.
 
-    Not copied: the output of file sinks. Their _spark_metadata names full addresses, and a sink that is moved begins
+    The output of file sinks is not copied. Their _spark_metadata names full addresses, and a sink that is moved begins
     anew.
     """
     from spark_wal.checkpoint_copy.copier import CheckpointCopier, CopyRefusedError
@@ -68,9 +74,9 @@ def copy(
             copier.prepare()
             with _bar(copier.size) as progress:
                 copied = copier.run(progress)
-            told = f"{copied.files} files, {copied.size} bytes, sha256 {copied.digest[:16]}"
-            before = f", {copied.already} of them there already" if copied.already else ""
-            click.echo(f"copied and verified: {told}{before}")
+            summary = f"{copied.files} files, {copied.size} bytes, sha256 {copied.digest[:16]}"
+            before = f", {copied.already} of them were there already" if copied.already else ""
+            click.echo(f"copied and verified: {summary}{before}")
             click.echo(f"checkpointLocation={new.uri}")
     except (ConfigError, CopyRefusedError, CheckpointStoreError, OSError) as error:
         raise click.ClickException(in_words(error)) from error
@@ -78,7 +84,7 @@ def copy(
 
 @contextmanager
 def _bar(total: int) -> Iterator[Callable[[int], None]]:
-    """Bytes that are there and verified, on standard error when a person looks at it."""
+    """A bar of the copied and verified bytes, on standard error when a person looks at it."""
     if not sys.stderr.isatty():
         yield lambda size: None
         return

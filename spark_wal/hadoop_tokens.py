@@ -22,26 +22,26 @@ _TOKEN_MAX: Final = 4096
 
 
 class TokenFormatError(ValueError):
-    """Not a token of Hadoop's."""
+    """The bytes are no token of Hadoop's."""
 
 
 @dataclass(frozen=True, slots=True)
 class HadoopToken:
-    """One token."""
+    """One delegation token."""
 
     owner: str
     password: Secret
     service: str
-    """IP:PORT of the gateway: by name it is not found."""
+    """IP:PORT of the gateway: a client does not find the token by name."""
     kind: str = KIND_TLS
 
     def encode(self) -> bytes:
-        """As Hadoop's ``Token`` writes itself."""
+        """Encode it as Hadoop's ``Token`` writes itself."""
         fields = (_identifier(self.owner), self.password.reveal().encode(), self.kind.encode(), self.service.encode())
         return b"".join(_vint(len(field)) + field for field in fields)
 
     def url_string(self) -> Secret:
-        """For ``HADOOP_TOKEN`` and ``delegation=``."""
+        """The token in the form of ``HADOOP_TOKEN`` and ``delegation=``."""
         return Secret(base64.urlsafe_b64encode(self.encode()).decode().rstrip("="))
 
 
@@ -52,7 +52,7 @@ def password_of(text: str) -> str:
         TokenFormatError: it is no token.
     """
     if len(text) > _TOKEN_MAX:
-        raise TokenFormatError("too long")
+        raise TokenFormatError("the token is too long")
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         _, rest = _field(data)
@@ -60,14 +60,14 @@ def password_of(text: str) -> str:
         _, rest = _field(rest)
         _, rest = _field(rest)
         if rest:
-            raise TokenFormatError("bytes after the end")
+            raise TokenFormatError("bytes follow the end of the token")
         return password.decode("ascii")
     except ValueError as error:  # not base64, not ASCII
         raise TokenFormatError(str(error)) from None
 
 
 def token_file(tokens: Sequence[HadoopToken]) -> bytes:
-    """The file of a client's tokens (``hadoop.token.files``)."""
+    """The content of a client's file of tokens (``hadoop.token.files``)."""
     parts = [_MAGIC, _vint(len(tokens))]
     for token in tokens:
         alias = token.service.encode()
@@ -76,7 +76,7 @@ def token_file(tokens: Sequence[HadoopToken]) -> bytes:
 
 
 def _identifier(owner: str) -> bytes:
-    """Of HDFS's kind, so that a client can show it: whose, no renewer, no dates, no number."""
+    """An identifier of HDFS's kind, so that a client can show it: an owner, no renewer, no dates, no number."""
     name = owner.encode()
     return b"\x00" + _vint(len(name)) + name + _vint(0) + _vint(0) + _vint(0) * 4
 
@@ -90,17 +90,17 @@ def _vint(value: int) -> bytes:
 
 
 def _field(data: bytes) -> tuple[bytes, bytes]:
-    """Length and bytes; what follows."""
+    """Split off one field: its bytes, and what follows it."""
     if not data:
-        raise TokenFormatError("it ends early")
+        raise TokenFormatError("the token ends early")
     first = struct.unpack_from("b", data)[0]
     if first >= 0:
         length, start = first, 1
     else:
         size = -112 - first
         if not 1 <= size <= 2 or len(data) <= size:
-            raise TokenFormatError("a length that cannot be")
+            raise TokenFormatError("the token has a field of an impossible length")
         length, start = int.from_bytes(data[1 : 1 + size], "big"), 1 + size
     if len(data) < start + length:
-        raise TokenFormatError("it ends early")
+        raise TokenFormatError("the token ends early")
     return data[start : start + length], data[start + length :]

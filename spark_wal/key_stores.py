@@ -33,7 +33,7 @@ _Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKe
 
 
 def trust_store(ca: bytes, public: Sequence[bytes] = ()) -> bytes:
-    """A store of the authorities in ``ca`` (PEM), and of ``public`` ones (DER) as far as they can be read.
+    """Make a store of the authorities in ``ca`` (PEM) and of those ``public`` ones (DER) that can be read.
 
     Raises:
         ValueError: ``ca`` holds no certificate, or one that cannot be read.
@@ -44,7 +44,7 @@ def trust_store(ca: bytes, public: Sequence[bytes] = ()) -> bytes:
 
 
 def key_store(certificates: bytes, key: bytes, password: Secret) -> bytes:
-    """A store of one private key (PEM) and its certificates (PEM, the key's own first).
+    """Make a store of one private key (PEM) and its certificates (PEM, the key's own first).
 
     Raises:
         ValueError: they cannot be read or do not belong together, or the key has a password.
@@ -58,20 +58,24 @@ def _private(pem: bytes) -> _Key:
     try:
         key = load_pem_private_key(pem, None)
     except TypeError as error:  # what the library says of a key with a password
-        raise ValueError(f"{error} (openssl pkcs8 -topk8 -nocrypt makes one without)") from None
+        raise ValueError(
+            f"{error} (if the key has a password, openssl pkcs8 -topk8 -nocrypt makes one without)"
+        ) from None
     except UnsupportedAlgorithm as error:
         raise ValueError(str(error)) from error
     if not isinstance(key, _Key):
-        raise ValueError(f"a {type(key).__name__} is no key for TLS")
+        raise ValueError(f"a key of the kind {type(key).__name__} cannot be used for TLS")
     return key
 
 
 def _readable(certificates: Sequence[bytes]) -> Iterator[x509.Certificate]:
-    """Public authorities are not ours to mend: some are as old as to break today's rules, and are trusted still."""
+    """The public authorities that can be read. Some are so old that they break today's rules, and are trusted still."""
     for data in certificates:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CryptographyDeprecationWarning)
                 yield x509.load_der_x509_certificate(data)
         except ValueError as error:
-            logger.warning("a public authority of this system is left out of the trust store: %s", error)
+            logger.warning(
+                "a public authority of this system cannot be read, and is left out of the trust store: %s", error
+            )

@@ -26,10 +26,10 @@ from spark_wal.webhdfs.ownership.namespace_owner import OwnerConfig
 from spark_wal.webhdfs.service import DEFAULT_LISTEN, ServingConfig, WebHdfsService
 
 _SCHEMES: Final = ("http", "https", "webhdfs", "swebhdfs")
-"""Of a gateway that runs."""
+"""The schemes of a running gateway's URL."""
 
 _REACH_S: Final = 10.0
-"""Seconds a gateway may take to accept a connection."""
+"""Seconds that a gateway may take to accept a connection."""
 
 _MANAGER: Final = "org.apache.spark.sql.execution.streaming{}.FileSystemBasedCheckpointFileManager"
 
@@ -38,7 +38,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def spark_conf(location: str = "", *, spark_version: str | None = None, gateways: Sequence[str] = ()) -> dict[str, str]:
-    """The settings of a Spark session that matter for a checkpoint on a gateway; none of them is a jar.
+    """The settings of a Spark session that a checkpoint on a gateway needs; none of them is a jar.
 
     ``location`` is where the checkpoint will be (the settings are the same for every gateway address);
     ``spark_version`` defaults to the PySpark that is installed. ``gateways``: the addresses (HOST:PORT) of several that
@@ -47,8 +47,8 @@ def spark_conf(location: str = "", *, spark_version: str | None = None, gateways
     * The file manager that works on FileSystem: 3 to 4 requests a file instead of 9, and the safer one, since the
       gateway's rename is atomic and never overwrites.
     * Retries with a pause (200 ms, 300 times): without them a gateway that restarts ends the query.
-    * A host that has gone without a word is noticed in 5 s.
-    * Java keeps 5 idle connections to a host by default; many state partitions want more.
+    * A host that does not answer any more is noticed in 5 s.
+    * Java keeps 5 idle connections to a host by default; many state partitions need more.
     """
     if location and urlsplit(location).scheme not in ("webhdfs", "swebhdfs"):
         raise ConfigError(f"expected webhdfs://HOST:PORT/NAME, got {location!r}")
@@ -66,12 +66,15 @@ def spark_conf(location: str = "", *, spark_version: str | None = None, gateways
 
 
 def _named(location: str, gateways: Sequence[str]) -> dict[str, str]:
-    """One name for several gateways: Hadoop's client asks them in this order, and goes on to the next one when it is
-    told that the first stands by, or cannot reach it."""
+    """Settings that give several gateways one name. Hadoop's client asks them in this order, and goes on to the next
+    one when a gateway stands by or cannot be reached.
+    """
     parts = urlsplit(location)
     name = parts.netloc
     if not _NAME.fullmatch(name):
-        raise ConfigError(f"with gateways= the location names all of them, like webhdfs://NAME/PATH; got {location!r}")
+        raise ConfigError(
+            f"with gateways= the location must name all of them together, like webhdfs://NAME/PATH; got {location!r}"
+        )
     each = {f"g{number}": str(Address.parse(gateway)) for number, gateway in enumerate(gateways, 1)}
     protocol = "https" if parts.scheme == "swebhdfs" else "http"
     hadoop = "spark.hadoop.dfs"
@@ -90,7 +93,7 @@ def file_manager(spark_version: str | None = None) -> str:
 
 
 def _installed() -> str:
-    """Which Spark is meant when nobody says."""
+    """The version of the PySpark that is installed, for callers who give none."""
     try:
         return version("pyspark")
     except PackageNotFoundError:
@@ -114,10 +117,10 @@ class CheckpointService:
 
     @classmethod
     def at(cls, url: str, *, access: GatewayAccess | None = None) -> CheckpointService:
-        """The gateway at ``http://HOST:PORT`` (or ``https``, ``webhdfs``, ``swebhdfs``); it is not asked for.
+        """The gateway at ``http://HOST:PORT`` (or ``https``, ``webhdfs``, ``swebhdfs``); no request is sent to it.
 
         Raises:
-            ConfigError: not such an address.
+            ConfigError: the address cannot be used.
         """
         parts = urlsplit(url)
         if parts.scheme not in _SCHEMES or not parts.hostname:
@@ -126,11 +129,11 @@ class CheckpointService:
 
     @property
     def url(self) -> str:
-        """For browsers, curl and fsspec."""
+        """The gateway's URL for browsers, curl and fsspec."""
         return f"{'https' if self._tls else 'http'}://{self.address}"
 
     def location(self, name: str) -> str:
-        """What ``checkpointLocation`` is for a checkpoint called ``name`` (a path below the root)."""
+        """The ``checkpointLocation`` of a checkpoint called ``name`` (a path below the root)."""
         return f"{'swebhdfs' if self._tls else 'webhdfs'}://{self.address}/{name.strip('/')}"
 
     def spark_conf(self, directory: str | None = None, *, spark_version: str | None = None) -> dict[str, str]:
@@ -189,11 +192,11 @@ def checkpoint_service(
     is started here protects itself. ``temporary_keep_s``: how long one that is started here keeps a temporary file of
     Spark's that nobody touches; 0: for ever.
 
-    If another gateway owns the namespace on that cluster, that is an error which names it, and with ``take_over`` it is
-    taken from that one, which then stands by; both log it. The owner of a ``file:///DIR`` has it until it ends.
+    If another gateway owns the namespace on that cluster, an error names that gateway. With ``take_over`` the
+    namespace is taken from it, and it stands by; both log it. The owner of a ``file:///DIR`` has it until it ends.
 
     Raises:
-        ConfigError: not such an address, or settings that do not go together. ConnectionError: nobody listens at the
+        ConfigError: the address cannot be used, or settings do not go together. ConnectionError: nobody listens at the
             URL of a running gateway. NamespaceOwnedError: another gateway owns the namespace. BookKeeperError,
             JournalError, OSError: it cannot be started.
     """
@@ -201,11 +204,19 @@ def checkpoint_service(
     if parts.scheme in _SCHEMES:
         running = CheckpointService.at(uri, access=access)
         if protection is not None:
-            raise ConfigError(f"protection is for a gateway that is started here; the one at {uri} has its own")
+            raise ConfigError(
+                f"protection is for a gateway that is started here, and the one at {uri} runs already with its "
+                "own: leave it out"
+            )
         if temporary_keep_s != KEEP_S:
-            raise ConfigError(f"temporary_keep_s is for a gateway that is started here; the one at {uri} has its own")
+            raise ConfigError(
+                f"temporary_keep_s is for a gateway that is started here, and the one at {uri} runs already "
+                "with its own: leave it out"
+            )
         if take_over:
-            raise ConfigError(f"take_over is for a gateway that is started here; at {uri} one is running")
+            raise ConfigError(
+                f"take_over is for a gateway that is started here, and the one at {uri} runs already: leave it out"
+            )
         _require_listening(uri)
         try:
             yield running
@@ -234,7 +245,7 @@ def checkpoint_service(
 
 
 def _require_listening(uri: str) -> None:
-    """A query would find out minutes later, in the middle of a long trace.
+    """Check that the gateway accepts connections: a query would find out minutes later, in the middle of a long trace.
 
     Raises: ConnectionError, ConfigError.
     """
@@ -245,14 +256,14 @@ def _require_listening(uri: str) -> None:
         port = None
     if port is None:
         raise ConfigError(
-            f"expected http://HOST:PORT, got {uri!r}: a port is missing, {DEFAULT_LISTEN.port} for instance"
+            f"expected http://HOST:PORT, got {uri!r}: the port is missing, for instance {DEFAULT_LISTEN.port}"
         )
     try:
         socket.create_connection((parts.hostname, port), timeout=_REACH_S).close()
     except OSError as error:
         raise ConnectionError(
-            f"no gateway answers at {uri} ({in_words(error)}): start it (bk gateway webhdfs, or bk standalone), or "
-            "give the address of a cluster and a gateway is started here"
+            f"no gateway answers at {uri} ({in_words(error)}): start one (bk gateway webhdfs, or bk "
+            "standalone), or give a cluster's address, and a gateway is started here"
         ) from error
 
 

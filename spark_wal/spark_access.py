@@ -1,4 +1,4 @@
-"""What a Spark session must be told, and given in files, to reach a gateway by TLS and with a token.
+"""The settings and files that a Spark session needs to reach a gateway by TLS and with a token.
 
 Stock Hadoop wants Java key stores and an ``ssl-client.xml`` on the class path (Spark 3.5 takes nothing else). Secrets
 are in files for their owner's eyes; where a stock client takes them from nowhere but a setting, the docstring of
@@ -35,7 +35,7 @@ _BUNDLES: Final = (
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )
-"""Where systems keep the public authorities."""
+"""The files in which systems keep the public authorities."""
 
 _FILES: Final = (
     "gateway-ca.p12",
@@ -45,24 +45,24 @@ _FILES: Final = (
     "__spark_hadoop_conf__.xml",
     "gateway.token",
 )
-"""All that may be written here."""
+"""The names of all files that may be written here."""
 
 _PLAIN_PATH: Final = re.compile(r"[\w/.+@=~-]+")
 
 REDACTED: Final = "(?i)secret|password|passwd|token|credential|access[.]?key|account[.]?key"
-"""What Spark hides in its UI and event log: its own pattern, and OAuth2's credential besides."""
+"""The pattern of settings that Spark hides in its UI and event log: its own, and OAuth2's credential."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayAccess:
-    """How a client reaches a gateway that is protected. Paths are PEM files."""
+    """How a client reaches a protected gateway. Paths are PEM files."""
 
     ca: str | None = None
-    """Who vouches for the gateway; None: the public authorities."""
+    """The authority that vouches for the gateway. None: the public authorities."""
     certificate: str | None = None
-    """Our certificate and its chain, for a gateway that asks for one."""
+    """The client's certificate and its chain, for a gateway that asks for one."""
     key: str | None = None
-    """Its private key, without a password; default: it is in ``certificate``."""
+    """The client's private key, without a password. None: it is in ``certificate``."""
     token: Secret | None = None
     """What ``bk gateway token`` printed (:func:`spark_wal.read_secret` reads it from a file)."""
     client_id: str | None = None
@@ -70,25 +70,25 @@ class GatewayAccess:
     itself goes with every request, as Hadoop's delegation token."""
 
     def __post_init__(self) -> None:
-        require(self.key is None or self.certificate is not None, "a key only with a certificate")
-        require(self.client_id is None or self.token is not None, "client_id only with a token")
+        require(self.key is None or self.certificate is not None, "a key is given only together with a certificate")
+        require(self.client_id is None or self.token is not None, "client_id is given only together with a token")
 
 
 @dataclass(slots=True)
 class SparkAccess:
-    """Settings, and Java options for both kinds of process."""
+    """Settings, and the Java options of driver and executors."""
 
     conf: dict[str, str] = field(default_factory=dict)
     driver_options: list[str] = field(default_factory=list)
     executor_options: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
-    """What was written."""
+    """The files that were written."""
 
 
 def write_settings(
     access: GatewayAccess, address: Address, directory: Path, *, tls: bool, spark_version: tuple[int, int]
 ) -> SparkAccess:
-    """Write the files into ``directory`` (made, 0700), and say what Spark must be told.
+    """Write the files into ``directory`` (made with mode 0700), and return the settings that Spark needs.
 
     The driver uses them where they are. Executors get copies through ``spark.files``, so nothing has to lie on their
     machines; whoever may read what a Spark application ships may read the client's key. Secrets are in these
@@ -103,8 +103,8 @@ def write_settings(
     _require_protected(access.token, address, tls)
     if not _PLAIN_PATH.fullmatch(str(directory)):
         raise ConfigError(
-            "required: a directory whose path can stand in Java's options and in lists of files (letters, digits and "
-            f"/._+@=~-), not {str(directory)!r}"
+            "required: a directory whose path can stand in Java's options and in lists of files (letters, "
+            f"digits and /._+@=~-); got {str(directory)!r}"
         )
     told = SparkAccess()
     driver, shipped = directory / "driver", directory / "shipped"
@@ -113,13 +113,13 @@ def write_settings(
         _require_ours(made)
     if access.client_id is not None and spark_version < (4, 0):
         raise ConfigError(
-            "Spark 3.5 cannot use OAuth2 (its HTTP library is older than its Hadoop client wants): "
+            "Spark 3.5 cannot use OAuth2, because its HTTP library is older than its Hadoop client needs: "
             "leave client_id out, and the token goes with every request"
         )
     if tls:
         _write_stores(access, driver, shipped, told)
     elif access.ca or access.certificate:
-        raise ConfigError("ca and certificate are for a gateway by TLS: give its address as https://HOST:PORT")
+        raise ConfigError("ca and certificate are for a gateway with TLS: give its address as https://HOST:PORT")
     if access.client_id is not None:
         _write_oauth2(access, address, driver, shipped, tls, told)
     elif access.token is not None:
@@ -134,7 +134,7 @@ def write_settings(
 
 
 def _write_stores(access: GatewayAccess, driver: Path, shipped: Path, told: SparkAccess) -> None:
-    """The trust store, and the key store for mutual TLS, with an ``ssl-client.xml`` for each kind of process."""
+    """Write the trust store, and the key store for mutual TLS, with an ``ssl-client.xml`` for driver and executors."""
     stores: dict[str, str] = {}
     if access.ca is not None:
         _write(shipped / "gateway-ca.p12", _trust_store(access.ca), told)
@@ -157,7 +157,7 @@ def _write_stores(access: GatewayAccess, driver: Path, shipped: Path, told: Spar
 def _write_oauth2(
     access: GatewayAccess, address: Address, driver: Path, shipped: Path, tls: bool, told: SparkAccess
 ) -> None:
-    """Access tokens: fetched by a library that knows the JVM's own trust store only, so that gets the authority too."""
+    """Set up OAuth2. Its library knows the JVM's own trust store only, so that store gets the authority."""
     assert access.client_id is not None and access.token is not None
     url = f"{'https' if tls else 'http'}://{address}/oauth2/token"
     fields = {
@@ -177,12 +177,13 @@ def _write_oauth2(
 
 
 def _write_token(token: Secret, address: Address, driver: Path, tls: bool, told: SparkAccess) -> None:
-    """A token for each address that the gateway's name stands for: a client looks for its token by address."""
+    """Write a token for each address of the gateway's name: a client looks for its token by address."""
     try:
         found = socket.getaddrinfo(address.host, address.port, socket.AF_INET, socket.SOCK_STREAM)
     except OSError as error:
         raise ConfigError(
-            f"a token is bound to the gateway's address, and {address.host} has none: {in_words(error)}"
+            f"a token is bound to the gateway's address, and the name {address.host} has no address here: "
+            f"{in_words(error)}"
         ) from None
     kind = KIND_TLS if tls else KIND_PLAIN
     services = sorted({f"{place[0]}:{address.port}" for *_, place in found})
@@ -215,7 +216,7 @@ def _key_store(certificate: str, key: str, password: Secret) -> bytes:
 
 
 def _public() -> list[bytes]:
-    """The public authorities of this system (DER): a JVM with a trust store of ours still has to know them."""
+    """The public authorities of this system (DER): a JVM with our trust store still must know them."""
     paths = ssl.get_default_verify_paths()
     for path in (paths.cafile, *_BUNDLES):
         if path is not None and os.path.isfile(path):
@@ -226,7 +227,7 @@ def _public() -> list[bytes]:
 
 
 def _xml(settings: Mapping[str, str]) -> bytes:
-    """A file of Hadoop's settings."""
+    """Write a file of Hadoop's settings."""
     lines = [
         f"  <property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
         for name, value in settings.items()
@@ -235,30 +236,30 @@ def _xml(settings: Mapping[str, str]) -> bytes:
 
 
 def _require_protected(token: Secret | None, address: Address, tls: bool) -> None:
-    """A token that crosses a network in clear is everybody's."""
+    """Refuse to send a token across a network without TLS: anybody could read it there."""
     from spark_wal.webhdfs.access.access_control import is_loopback
 
     if token is not None and not tls and not is_loopback(address.host):
-        raise ConfigError(f"a token is not sent to another host in clear: give the address as https://{address}")
+        raise ConfigError(f"a token is not sent to another host without TLS: give the address as https://{address}")
 
 
 def _require_ours(directory: Path) -> None:
-    """Whoever may write there may exchange whom Spark trusts, and the classes it loads.
+    """Refuse a directory that others may write: they could change whom Spark trusts, and the classes that it loads.
 
     Raises:
-        ConfigError: it is somebody else's, or others may write there.
+        ConfigError: it belongs to somebody else, or others may write there.
     """
     found = directory.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise ConfigError(f"required: {directory} is a directory of ours")
+        raise ConfigError(f"required: the directory {directory} belongs to the user who runs this")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise ConfigError(
-            f"required: only its owner may write into {directory}, which is on Spark's class path: chmod 700"
+            f"required: only its owner may write into {directory}, which is on Spark's class path (chmod 700)"
         )
 
 
 def _remove_others(written: Sequence[Path], driver: Path, shipped: Path) -> None:
-    """What other settings had left there would still be believed, or shipped with a key in it."""
+    """Remove the files of earlier settings: they would still be believed, or shipped together with a key."""
     for directory in (driver, shipped):
         for name in _FILES:
             if directory / name not in written:

@@ -3,12 +3,13 @@
 Read in this order
     cli         the command itself: a table of its verbs; others by the entry-point group ``bookkeeper.commands``
     options     what several verbs share: ``--metadata``, ``--json``, running a coroutine
-    ledgers     bk ledger append|read|tail|show|list|entries|recover|delete
+    ledgers     bk ledger append|read|tail|show|list|entries|recover|delete;  append, line_input, interruption
     clusters    bk init, bk bookies
-    operations  bk bookies info|drain, bk ledger entries
-    servers     bk bookie, bk zookeeper, bk standalone
+    operations  bk bookies info|drain|forget, bk ledger entries
+    metadata    bk metadata copy|accept-rollback|audit-acls|show
+    servers     bk zookeeper, bk standalone;  standalone runs the processes
     bench       bk bench add|read
-    java        finding a Java runtime;  zookeeper  a development ZooKeeper from PySpark's jars
+    extras      which optional part of the distribution brings a missing package
 
 A verb of another package (the gateway's) joins through that group: nothing here imports upwards.
 """

@@ -1,6 +1,6 @@
 """``bk ledger append``: creates a ledger, writes, closes it and prints its id. A ledger is never reopened for writing.
 
-``--deferred`` appends without waiting for the disk and forces once, in the end; ``--with-ids`` takes the entry
+``--deferred`` appends without waiting for the disks and forces once, in the end; ``--with-ids`` takes the entry
 ids from the lines.
 """
 
@@ -41,7 +41,7 @@ _RUN = 512
 """Entries handed to the client at once: enough to be cheap, few enough to bound what waits in memory."""
 
 _IN_FLIGHT = 4
-"""Such runs on their way at a time."""
+"""The largest number of such runs in flight."""
 
 COUNT: Final = 1000
 _NUMBERED = re.compile(rb"(\d{1,18})(?:[ \t](.*))?", re.DOTALL)
@@ -49,7 +49,7 @@ _NUMBERED = re.compile(rb"(\d{1,18})(?:[ \t](.*))?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Job:
-    """What is to be written, and how."""
+    """The options of one append."""
 
     source: BinaryIO
     size: int | None
@@ -73,24 +73,32 @@ class _Job:
     "--size", type=click.IntRange(0), metavar="BYTES", help="Write entries of this many bytes instead of lines."
 )
 @click.option(
-    "--count", type=click.IntRange(1), default=COUNT, show_default=True, help="With --size: how many entries."
+    "--count", type=click.IntRange(1), default=COUNT, show_default=True, help="With --size: the number of entries."
 )
-@click.option("--with-ids", is_flag=True, help="Each line begins with its entry's id and a blank; in any order.")
+@click.option(
+    "--with-ids", is_flag=True, help="Each line begins with its entry's id and a blank; the lines come in any order."
+)
 @click.option(
     "--deferred",
     is_flag=True,
-    help="Do not wait for the disks with each entry; make all of them durable in the end, on every bookie.",
+    help="Do not wait for the disks with each entry; make all entries durable at the end, on every bookie.",
 )
 @click.option("--ensemble", type=click.IntRange(1), default=3, show_default=True, help="Bookies that share the ledger.")
 @click.option("--write-quorum", type=click.IntRange(1), default=3, show_default=True, help="Copies of each entry.")
-@click.option("--ack-quorum", type=click.IntRange(1), default=2, show_default=True, help="Copies that must be durable.")
+@click.option(
+    "--ack-quorum",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Copies that must be durable before an entry counts as written.",
+)
 @click.option("--digest", type=click.Choice(["crc32c", "crc32", "hmac", "dummy"]), default="crc32c", show_default=True)
 @click.option(
     "--when-short",
     type=click.Choice(["fail", "name_absent"]),
     default="fail",
     show_default=True,
-    help="With fewer bookies up than the ensemble needs: fail, or name absent ones while an ack quorum is up.",
+    help="With fewer bookies up than the ensemble needs: fail, or name absent bookies while an ack quorum is up.",
 )
 def append(
     metadata: str,
@@ -109,8 +117,8 @@ def append(
 ) -> None:
     """Create a ledger, write the lines of SOURCE (default: standard input) as entries, close it, print its id.
 
-    Lines become durable as they come. The id is also on standard error, at once. Ctrl-C ends the input: what came until
-    then is durable and the ledger is closed with it; pressed again it leaves the ledger open.
+    Lines become durable as they come. Standard error shows the ledger's id at once. Ctrl-C ends the input: the lines
+    that came until then are durable and the ledger is closed with them. A second Ctrl-C leaves the ledger open.
 
     \b
     Examples:
@@ -136,7 +144,7 @@ def append(
     async def work() -> tuple[int, int]:
         with Interruption() as asked:
             async with connected(metadata, makes=True) as bk:
-                return await (_numbered(bk, job, asked) if with_ids else _in_order(bk, job, asked))
+                return await (_append_with_ids(bk, job, asked) if with_ids else _append_in_order(bk, job, asked))
 
     ledger_id, last = finish(work(), changes=True)
     if as_json:
@@ -146,23 +154,27 @@ def append(
 
 
 def _refuse_together(size: int | None, with_ids: bool, deferred: bool, when_short: str) -> None:
-    """Raises: UsageError: options of which one would say nothing, or that exclude each other."""
+    """Refuse options that exclude each other, or that say nothing together. Raises UsageError."""
     ctx = click.get_current_context()
     given = {name for name in ("count", "source") if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
     if size is None and "count" in given:
-        raise click.UsageError("--count is for --size: lines are as many as there are", ctx)
+        raise click.UsageError("--count needs --size: without --size every line is one entry", ctx)
     if size is not None and "source" in given:
-        raise click.UsageError("give SOURCE or --size, not both: with --size entries are made up", ctx)
+        raise click.UsageError("give SOURCE or --size, not both: --size makes the entries up", ctx)
     if size is not None and with_ids:
         raise click.UsageError("give --with-ids or --size, not both: the ids stand in lines", ctx)
     if deferred and when_short != "fail":
         raise click.UsageError(
-            f"--deferred needs every bookie of the ensemble in the end, so not with --when-short {when_short}", ctx
+            (
+                "--deferred needs every bookie of the ensemble at the end, so it cannot be used with "
+                f"--when-short {when_short}"
+            ),
+            ctx,
         )
 
 
-async def _in_order(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int, int]:
-    """The ledger, and its last entry."""
+async def _append_in_order(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int, int]:
+    """Create the ledger, write it, close it; return its id and its last entry."""
     writer = await bk.create_ledger(
         ensemble=job.ensemble,
         write_quorum=job.write_quorum,
@@ -172,7 +184,7 @@ async def _in_order(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int
         when_short=job.when_short,
         deferred_sync=job.deferred,
     )
-    _name(writer, asked)
+    _announce(writer, asked)
     in_flight = _RunsInFlight(writer)
     lines = LineInput(job.source, line_max=bk.services.config.entry_size_max)
     try:
@@ -194,7 +206,7 @@ async def _in_order(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int
             if job.deferred:
                 await writer.force()
     except BookKeeperError as error:
-        error.add_note(_what_there_is(writer, in_flight.acknowledged))
+        error.add_note(_confirmed_so_far(writer, in_flight.acknowledged))
         raise
     finally:
         lines.close()
@@ -204,7 +216,7 @@ async def _in_order(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int
 
 
 class _RunsInFlight:
-    """A few runs in flight, in order: the next lines are read while those before them become durable."""
+    """A few runs in flight, in order: the next lines are read while earlier ones become durable."""
 
     def __init__(self, writer: WriteHandle) -> None:
         self._writer = writer
@@ -212,13 +224,13 @@ class _RunsInFlight:
         self.acknowledged = 0
 
     async def append(self, run: list[bytes]) -> None:
-        """Hand it over; wait if too many are on their way. Raises: as the append of this run, or one before."""
+        """Hand a run over; wait if too many are in flight. Raises the error of this run, or of an earlier one."""
         self._open.append(asyncio.ensure_future(self._writer.append_many(run)))
         while self._open and (len(self._open) >= _IN_FLIGHT or self._open[0].done()):
             await self._oldest()
 
     async def flush(self) -> None:
-        """All have been acknowledged. Raises: as append."""
+        """Wait until all runs are acknowledged. Raises as :meth:`append` does."""
         while self._open:
             await self._oldest()
 
@@ -227,28 +239,28 @@ class _RunsInFlight:
             self.acknowledged += len(await self._open.popleft())
         except BookKeeperError:
             for task in self._open:
-                task.add_done_callback(_look_at)
+                task.add_done_callback(_retrieve_error)
             raise
 
 
-def _name(writer: WriteHandle, asked: Interruption) -> None:
-    """Say which ledger it is before there is anything in it: whatever happens, what is there can be found."""
+def _announce(writer: WriteHandle, asked: Interruption) -> None:
+    """Say which ledger it is before anything is in it: so its entries can be found whatever happens."""
     note(f"writing to ledger {writer.id}")
     asked.leaves = f"ledger {writer.id} is left open; `bk ledger recover {writer.id}` closes it"
 
 
 def _what_is_kept(writer: WriteHandle, lines: LineInput) -> str:
     entries = int(writer.last_add_confirmed) + 1
-    kept = f"ledger {writer.id} is closed with {counted(entries, 'entry')}".replace("entrys", "entries")
+    kept = f"ledger {writer.id} is closed with {counted(entries, 'entry')}"
     if lines.left:
-        kept += f"; the last {counted(lines.left, 'byte')}, a line without its end, were not written"
+        kept += f"; the last {counted(lines.left, 'byte')} form a line without its end, and were not written"
     return f"{kept}, all of them durable" if entries and not lines.left else kept
 
 
-async def _numbered(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int, int]:
-    """The same with the ids that the lines have.
+async def _append_with_ids(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int, int]:
+    """As :func:`_append_in_order`, with the ids that the lines have.
 
-    Raises: ClickException: a line without an id, or an id is missing: the ledger is closed below it.
+    Raises: ClickException: a line has no id, or an id is missing; the ledger is closed below that id.
     """
     writer = await bk.create_ledger(
         ensemble=job.ensemble,
@@ -260,7 +272,7 @@ async def _numbered(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int
         deferred_sync=job.deferred,
         advanced=True,
     )
-    _name(writer, asked)
+    _announce(writer, asked)
     highest, entries, number = -1, 0, 0
     lines = LineInput(job.source, line_max=bk.services.config.entry_size_max)
     try:
@@ -271,8 +283,11 @@ async def _numbered(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int
                     number += 1
                     if (match := _NUMBERED.fullmatch(line)) is None:
                         raise click.ClickException(
-                            f"line {number} does not begin with an entry id and a blank: {line[:40]!r}; "
-                            + _what_there_is(writer)
+                            (
+                                f"line {number} does not begin with an entry id and a blank: "
+                                f"{line[:40].decode(errors='replace')!r}; "
+                            )
+                            + _confirmed_so_far(writer)
                         )
                     entry_id = int(match[1])
                     await _append_at(writer, entry_id, match[2] or b"", number)
@@ -282,11 +297,11 @@ async def _numbered(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int
                 await writer.force()
             if (missing := int(writer.lowest_missing)) <= highest:
                 raise click.ClickException(
-                    f"no line has entry {missing}: ledger {writer.id} ends below it, and {entries - missing} entries "
-                    "above it are not in it"
+                    f"no line has the id {missing}: ledger {writer.id} ends below it, and "
+                    f"{counted(entries - missing, 'entry')} with higher ids are not in it"
                 )
     except BookKeeperError as error:
-        error.add_note(_what_there_is(writer))
+        error.add_note(_confirmed_so_far(writer))
         raise
     finally:
         lines.close()
@@ -296,9 +311,9 @@ async def _numbered(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int
 
 
 async def _append_at(writer: AdvancedHandle, entry_id: int, payload: bytes, line: int) -> None:
-    """Hand one over; when there is no room, wait for what can be confirmed.
+    """Hand one entry over; when there is no room, wait for entries that can be confirmed.
 
-    Raises: ClickException: all that has room waits above an id that has not come yet.
+    Raises: ClickException: there is no room because everything waits for an id that has not come yet.
     """
     for last_try in (False, True):
         try:
@@ -306,35 +321,36 @@ async def _append_at(writer: AdvancedHandle, entry_id: int, payload: bytes, line
         except TooManyRequestsError:
             if last_try:
                 raise click.ClickException(
-                    f"line {line}: too much waits for entry {writer.lowest_missing}, which no line has had so far: "
-                    f"bring the lines nearer to the order of their ids; {_what_there_is(writer)}"
+                    f"line {line}: too many entries wait for entry {writer.lowest_missing}, which no line "
+                    "has had so far. Sort the lines so that their ids come closer to order; "
+                    f"{_confirmed_so_far(writer)}"
                 ) from None
             await writer.flush()
         except BookKeeperError as error:
             error.add_note(f"line {line}")
             raise
         else:
-            future.add_done_callback(_look_at)
+            future.add_done_callback(_retrieve_error)
             return
     raise AssertionError("unreachable")
 
 
-def _look_at(future: asyncio.Future[Any]) -> None:
-    """What ended the writer is raised by its next call."""
+def _retrieve_error(future: asyncio.Future[Any]) -> None:
+    """Take a failed append's error, so that asyncio does not report it: the writer's next call raises it."""
     if not future.cancelled():
         future.exception()
 
 
-def _what_there_is(writer: WriteHandle, acknowledged: int = 0) -> str:
+def _confirmed_so_far(writer: WriteHandle, acknowledged: int = 0) -> str:
     confirmed = int(writer.last_add_confirmed) + 1
-    said = f"ledger {writer.id} has {confirmed} confirmed entries"
+    said = f"ledger {writer.id} has {counted(confirmed, 'confirmed entry')}"
     if acknowledged <= confirmed:
         return said
     return f"{said}; {acknowledged - confirmed} more were written and are not known to be durable"
 
 
 class _progress:
-    """A bar on standard error when a person looks at it and the end is known; nothing otherwise."""
+    """A bar on standard error when a person looks at it and the end is known; otherwise nothing."""
 
     def __init__(self, total: int | None) -> None:
         self._total = total

@@ -1,7 +1,7 @@
 """``bk bench``: the few numbers everyone asks for, one JSON line each.
 
-Adds are a closed loop: ``--window`` appends in flight, each an awaited future of its own; the next one
-starts when one is confirmed. Latencies are of single appends, start to confirmation. CPU is that of
+Adds form a closed loop: ``--window`` appends are in flight, each an awaited future of its own; the next one
+starts when one is confirmed. A latency is that of one append, from its start to its confirmation. CPU is that of
 this process and of the ``--pids`` given (from /proc), over the measured part only, per entry.
 """
 
@@ -31,7 +31,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 @click.group()
 def bench() -> None:
-    """Measure a cluster. Prints one JSON line: rates, percentiles in microseconds, CPU an entry."""
+    """Measure a cluster. Prints one JSON line: rates, percentiles in microseconds, CPU time of an entry."""
 
 
 def _pids(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
@@ -42,7 +42,7 @@ def _pids(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, 
 
 
 _pids_option = click.option(
-    "--pids", default="", callback=_pids, metavar="PID,PID", help="Also count the CPU of these processes."
+    "--pids", default="", callback=_pids, metavar="PID,PID", help="Also count the CPU time of these processes."
 )
 _protocol_option = click.option("--protocol", type=click.Choice(["v2", "v3"]), default="v3", show_default=True)
 
@@ -51,10 +51,16 @@ _protocol_option = click.option("--protocol", type=click.Choice(["v2", "v3"]), d
 @metadata_option
 @_pids_option
 @_protocol_option
-@click.option("--size", type=click.IntRange(0), default=1024, show_default=True, help="Payload bytes of an entry.")
-@click.option("--count", type=click.IntRange(1), default=100_000, show_default=True, help="Entries to measure.")
-@click.option("--warm-up", type=click.IntRange(0), default=10_000, show_default=True, help="Entries before that.")
-@click.option("--window", type=click.IntRange(1), default=1000, show_default=True, help="Appends in flight.")
+@click.option("--size", type=click.IntRange(0), default=1024, show_default=True, help="Bytes of an entry's payload.")
+@click.option("--count", type=click.IntRange(1), default=100_000, show_default=True, help="Entries that are measured.")
+@click.option(
+    "--warm-up",
+    type=click.IntRange(0),
+    default=10_000,
+    show_default=True,
+    help="Entries that are written first, and not measured.",
+)
+@click.option("--window", type=click.IntRange(1), default=1000, show_default=True, help="Appends in flight at a time.")
 @click.option(
     "--many", type=click.IntRange(1), help="Use append_many with runs of this many instead of single appends."
 )
@@ -127,7 +133,7 @@ def add(
 @ledger_argument
 @click.option("--mode", type=click.Choice(["batch", "single"]), default="batch", show_default=True)
 @click.option("--window", type=click.IntRange(1), default=100, show_default=True, help="Single reads in flight.")
-@click.option("--rounds", type=click.IntRange(1), default=1, show_default=True, help="How often to read it all.")
+@click.option("--rounds", type=click.IntRange(1), default=1, show_default=True, help="How often all entries are read.")
 def read(
     metadata: str,
     pids: tuple[int, ...],
@@ -147,7 +153,7 @@ def read(
         ):
             last = int(reader.last_add_confirmed)
             if last < 0:
-                raise ConfigError(f"ledger {ledger_id} is empty: nothing to read")
+                raise ConfigError(f"ledger {ledger_id} is empty: there is nothing to read")
             meter = Meter(pids)
             entries, size, spans = await (_batches if mode == "batch" else _singles)(reader, last, window, rounds)
             figures = meter.stop(entries, size / max(entries, 1), spans)
@@ -157,7 +163,7 @@ def read(
 
 
 class ClosedLoop:
-    """``count`` appends with ``window`` of them in flight. No task and no clock but one reading per append and end."""
+    """``count`` appends with ``window`` of them in flight. No task, and one reading of the clock per start and end."""
 
     def __init__(self, writer: WriteHandle, payload: bytes, count: int, window: int) -> None:
         self._append = writer.append_nowait
@@ -170,11 +176,11 @@ class ClosedLoop:
         self._finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def stop(self) -> None:
-        """Begin no more; :meth:`run` ends when those in flight are confirmed."""
+        """Begin no more appends; :meth:`run` ends when those in flight are confirmed."""
         self._left = 0
 
     async def run(self) -> array[float]:
-        """Seconds of every append, in order of confirmation."""
+        """Run, and return the seconds of every append, in order of confirmation."""
         for _ in range(min(self._window, self._left)):
             self._send()
         if self._open:
@@ -212,7 +218,7 @@ async def _closed_loop(
 async def _append_runs(
     writer: WriteHandle, payload: bytes, count: int, many: int, window: int, asked: Interruption
 ) -> array[float]:
-    """append_many in runs of ``many``, about ``window`` entries in flight; a run's time counts for each entry."""
+    """Append in runs of ``many``, about ``window`` entries in flight; a run's time counts for each entry of it."""
     spans = array("d")
     left = count
 
@@ -255,7 +261,7 @@ async def _singles(reader: ReadHandle, last: int, window: int, rounds: int) -> t
 
 
 class Meter:
-    """Wall and CPU time from its making to :meth:`stop`."""
+    """Measures wall and CPU time from its creation to :meth:`stop`."""
 
     def __init__(self, pids: Sequence[int]) -> None:
         self._pids = pids

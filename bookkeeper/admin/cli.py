@@ -1,8 +1,8 @@
 """``bk``: one command; its verbs are :mod:`click` commands, our own and those of other packages.
 
-Our own stand in a table; others join by entry point, under the group ``bookkeeper.commands``. Only the verb that was
-asked for is imported, and what is installed is only searched for a verb that is not in the table, so that ``bk``
-starts as fast as what it runs.
+Our own verbs stand in a table; others join by entry point, under the group ``bookkeeper.commands``. ``bk`` imports
+only the verb that it runs, and searches the installed packages only for a verb that is not in the table. So it
+starts as fast as that verb.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OWN: Final[Mapping[str, str]] = {
     "standalone": "bookkeeper.admin.servers:standalone",
     "zookeeper": "bookkeeper.admin.servers:zookeeper",
 }
-"""The verbs of this package, and where they are. Nobody else can take such a name."""
+"""The verbs of this package, and where they are. No other package can take such a name."""
 
 
 class Verbs(click.Group):
@@ -69,10 +69,10 @@ class Verbs(click.Group):
             return super().resolve_command(ctx, args)
         near = difflib.get_close_matches(name, self.list_commands(ctx)) or self._below(ctx, name)
         meant = f" Did you mean {' or '.join(repr(each) for each in near)}?" if near else ""
-        raise click.UsageError(f"No such command {name!r}.{meant}", ctx)
+        raise click.UsageError(f"there is no command {name!r}.{meant}", ctx)
 
     def _below(self, ctx: click.Context, name: str) -> list[str]:
-        """Where a verb of this name is, if it is one of a group's: ``append`` of ``ledger``."""
+        """Where a verb of this name is, if it belongs to a group: ``append`` of ``ledger``."""
         found = []
         for group in self.list_commands(ctx):
             command = self.get_command(ctx, group)
@@ -95,7 +95,7 @@ def _own(place: str) -> object:
 
 
 def _loaded(load: Callable[[], Any]) -> object:
-    """What ``load`` imports. What is imported stays: garbage is not looked for among it."""
+    """Import what ``load`` loads. What is imported stays, so the garbage collector does not search it."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -106,7 +106,7 @@ def _loaded(load: Callable[[], Any]) -> object:
 
 
 def _verbs() -> dict[str, EntryPoint]:
-    """Those of other packages. A look at everything that is installed."""
+    """The verbs of other packages. Looks at everything that is installed."""
     from importlib.metadata import entry_points  # with the library for e-mail: a tenth of a bookie's imports
 
     return {entry.name: entry for entry in entry_points(group=COMMAND_GROUP)}
@@ -116,13 +116,13 @@ def _unavailable(name: str, cause: ModuleNotFoundError) -> click.Command:
     def refuse() -> None:
         raise click.ClickException(f"bk {name} {missing(cause)}")
 
-    return click.Command(name, callback=refuse, help=f"Not available: it {missing(cause)}.")
+    return click.Command(name, callback=refuse, help=f"Not available: this command {missing(cause)}.")
 
 
 @click.group(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Where --metadata is asked for, the environment variable BK_METADATA serves as well.",
+    epilog="Where a command takes --metadata, it also reads the environment variable BK_METADATA.",
 )
 @click.version_option(package_name="bookkeeper-py", prog_name="bk", message="%(prog)s %(version)s")
 def bk() -> None:
@@ -138,7 +138,7 @@ def bk() -> None:
 
 
 def main() -> None:
-    """The console script. Errors that are ours end with one sentence and status 1, not with a traceback."""
+    """The console script. Our errors end it with one sentence and status 1, without a traceback."""
     try:
         # Its name is `bk` however it was started; click returns the status of an `Exit` instead of raising it.
         if status := bk(prog_name="bk", standalone_mode=False):
@@ -166,11 +166,11 @@ def main() -> None:
 
 
 def explain(error: BaseException) -> str:
-    """One sentence for people: what, what the verb has noted about it, whether trying again may help."""
+    """One sentence for people: what happened, what the verb has noted about it, and whether trying again may help."""
     text = in_words(error)
     notes = list(getattr(error, "__notes__", ()))
     if isinstance(error, UnauthorizedError):
-        notes.append("--password or BK_PASSWORD gives it")
+        notes.append("give the ledger's password with --password or BK_PASSWORD")
     if isinstance(error, BookKeeperError) and error.retryable:
         notes.append("trying again may help")
     return f"{text} ({'; '.join(notes)})" if notes else text

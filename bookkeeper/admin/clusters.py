@@ -22,24 +22,24 @@ from bookkeeper.real import system_seams
 def init(metadata: str, as_json: bool) -> None:
     """Lay out a new cluster in its metadata store. Refuses if there is one already.
 
-    The nodes are those that Apache BookKeeper's initnewcluster makes: bookies and clients of either kind
+    It makes the same nodes as Apache BookKeeper's initnewcluster, so bookies and clients of either kind
     can join.
     """
 
     if metadata.startswith(("embedded:", "memory:")):
-        raise click.UsageError(f"{metadata} needs no init: such a cluster is made when it is first used")
+        raise click.UsageError(f"{metadata} needs no init: the first use makes the cluster")
 
     async def work() -> str:
         try:
             return await init_cluster(metadata, system_seams())
         except ClusterExistsError:
-            raise ClusterExistsError(f"there is a cluster at {metadata} already; it was left as it is") from None
+            raise ClusterExistsError(f"there is a cluster at {metadata} already, and it was left as it is") from None
 
     instance = finish(work(), changes=True)
     if as_json:
         print_json({"instance_id": instance, "metadata": metadata})
     else:
-        click.echo(f"a new cluster at {metadata}, instance {instance}")
+        click.echo(f"made a new cluster at {metadata}, instance {instance}")
 
 
 class _Listing(click.Group):
@@ -53,7 +53,7 @@ class _Listing(click.Group):
 
 @click.group(cls=_Listing)
 def bookies() -> None:
-    """List bookies (the default), show how full they are, move every ledger off some of them, forget those."""
+    """List bookies (the default), show how full they are, move every ledger off some of them, forget them."""
 
 
 bookies.add_command(info)
@@ -79,7 +79,7 @@ def list_(metadata: str, as_json: bool) -> None:
 
 
 async def present(metadata: Metadata) -> list[dict[str, Any]]:
-    """Every bookie as plain data: its id, state (writable, read-only, absent) and address."""
+    """List every bookie as plain data: its id, state (writable, read-only, absent) and address."""
     writable = await metadata.bookies.writable()
     read_only = await metadata.bookies.read_only()
     absent = sorted(set(await metadata.bookies.known()) - set(writable) - set(read_only))

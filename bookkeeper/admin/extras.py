@@ -12,12 +12,12 @@ EXTRAS: Final[Mapping[str, str]] = {
     "pyspark": "spark",
     "puresasl": "zookeeper-sasl",
 }
-"""Packages as they are imported -> the extra (``[project.optional-dependencies]``) that a user asks for them."""
+"""The extra (``[project.optional-dependencies]``) that brings each Python package, by the name of its import."""
 
 
 def missing(error: ModuleNotFoundError) -> str:
-    """What is needed, and how to get it: the end of a sentence that begins with who needs it."""
+    """What is missing, and how to get it: the end of a sentence whose subject needs it."""
     package = (error.name or str(error)).partition(".")[0]
-    needs = f"needs the Python package {package!r}, which is not installed"
+    needs = f"needs the Python package {package}, which is not installed"
     extra = EXTRAS.get(package)
     return needs if extra is None else f"{needs}: pip install 'bookkeeper-py[{extra}]'"

@@ -1,4 +1,4 @@
-"""Ctrl-C, for verbs that have something to finish: what was begun is ended in good order, and said."""
+"""Ctrl-C, for verbs that have something to finish: the verb ends its work in good order and says so."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import click
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 ONE_WISH_S: Final = 1.0
-"""Signals closer together are one: whoever ends a process often tells its group as well."""
+"""Seconds. Signals that are closer together count as one: whoever ends a process often signals its group as well."""
 
 
 class Interruption:
-    """``with Interruption() as asked:``: a first signal is noted, a second one ends the process at once.
+    """``with Interruption() as asked:``: the first signal is noted, the second one ends the process at once.
 
-    What is to be done at the first: :meth:`tell`. What the second one leaves behind: :attr:`leaves`.
+    :meth:`tell` says what to do at the first signal. :attr:`leaves` says what the second one leaves behind.
     """
 
     def __init__(self, *, one_wish_s: float = ONE_WISH_S) -> None:
@@ -29,7 +29,7 @@ class Interruption:
         self.number: signal.Signals | None = None
         """The signal that came."""
         self.leaves = ""
-        self._told: list[Callable[[], None]] = []
+        self._callbacks: list[Callable[[], None]] = []
 
     def __bool__(self) -> bool:
         return self.number is not None
@@ -46,13 +46,13 @@ class Interruption:
                 asyncio.get_running_loop().remove_signal_handler(number)
 
     def tell(self, stop: Callable[[], None]) -> None:
-        """Call this when a signal comes; now, if it has come."""
-        self._told.append(stop)
+        """Call ``stop`` when a signal comes; at once, if it has come."""
+        self._callbacks.append(stop)
         if self:
             stop()
 
     def end(self, text: str) -> NoReturn:
-        """Say how things are, and end as whoever is ended by that signal.
+        """Say how things are, and end with the status of a process that was ended by that signal.
 
         Raises: Exit.
         """
@@ -69,11 +69,11 @@ class Interruption:
             sys.stdout.flush()
             os._exit(128 + number)
         self.number, self._since = number, now
-        for stop in self._told:
+        for stop in self._callbacks:
             stop()
 
 
 def note(text: str) -> None:
-    """Say something beside the result, on standard error; nobody need listen there."""
+    """Say something beside the result, on standard error, whether or not anybody listens there."""
     with contextlib.suppress(OSError):
         click.echo(text, err=True)

@@ -47,7 +47,7 @@ ledger.add_command(entries)
 @click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="The first entry to print.")
 @click.option("--last", type=click.IntRange(0), help="The last entry to print.  [default: the last one confirmed]")
 def read(metadata: str, password: str, as_json: bool, ledger_id: int, first: int, last: int | None) -> None:
-    """Print a ledger's entries, a line each. Does not fence: a writer goes on."""
+    """Print a ledger's entries, one per line. Does not fence the ledger: its writer goes on."""
 
     async def work() -> None:
         async with (
@@ -56,7 +56,9 @@ def read(metadata: str, password: str, as_json: bool, ledger_id: int, first: int
         ):
             confirmed = int(reader.last_add_confirmed)
             if last is not None and last > confirmed:
-                raise click.ClickException(f"ledger {ledger_id} has {_span(confirmed)}: --last {last} is beyond")
+                raise click.ClickException(
+                    f"ledger {ledger_id} has {_span(confirmed)}: --last {last} is beyond its end"
+                )
             end = confirmed if last is None else last
             if first > end:
                 return
@@ -73,7 +75,7 @@ def read(metadata: str, password: str, as_json: bool, ledger_id: int, first: int
 @ledger_argument
 @click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="The first entry to print.")
 def tail(metadata: str, password: str, as_json: bool, ledger_id: int, first: int) -> None:
-    """Print a ledger's entries as they are confirmed, until it is closed. Does not fence."""
+    """Print a ledger's entries as they are confirmed, until it is closed. Does not fence it: its writer goes on."""
 
     async def work() -> None:
         async with (
@@ -91,7 +93,7 @@ def tail(metadata: str, password: str, as_json: bool, ledger_id: int, first: int
 @json_option
 @ledger_argument
 def show(metadata: str, as_json: bool, ledger_id: int) -> None:
-    """Show a ledger: its state, its quorums, and who holds what (ensembles by fragment)."""
+    """Show a ledger: its state, its quorums, and the ensemble of each fragment."""
 
     async def work() -> tuple[LedgerMetadata, set[str]]:
         async with connected(metadata) as bk:
@@ -104,7 +106,11 @@ def show(metadata: str, as_json: bool, ledger_id: int) -> None:
     if as_json:
         print_json(document)
         return
-    ended = f"{_span(document['last_entry'])}, {document['length']} bytes" if found.is_closed else "end not decided yet"
+    ended = (
+        f"{_span(document['last_entry'])}, {document['length']} bytes"
+        if found.is_closed
+        else "its end is not decided yet"
+    )
     click.echo(
         f"ledger {ledger_id}: {document['state']}, {ended}, "
         f"E={document['ensemble']} Qw={document['write_quorum']} Qa={document['ack_quorum']}, {document['digest']}"
@@ -113,7 +119,7 @@ def show(metadata: str, as_json: bool, ledger_id: int) -> None:
         click.echo(f"  {key} = {value}")
     print_table(counted(len(found.fragments), "fragment"), ["first_entry", "ensemble", "absent"], document["fragments"])
     if absent := sorted({bookie for fragment in document["fragments"] for bookie in fragment["absent"]}):
-        click.echo(f"absent now: {', '.join(absent)}. What they hold is not readable from them until they are back.")
+        click.echo(f"absent now: {', '.join(absent)}. Their copies cannot be read until these bookies are back.")
 
 
 def _span(last: int | None) -> str:
@@ -121,7 +127,7 @@ def _span(last: int | None) -> str:
 
 
 def describe(ledger_id: int, found: LedgerMetadata, up: set[str]) -> dict[str, Any]:
-    """A ledger as plain data. ``absent``: bookies of a fragment that are not registered now."""
+    """Describe a ledger as plain data. ``absent`` names the bookies of a fragment that are not registered now."""
     return {
         "ledger": ledger_id,
         "state": found.state.name,
@@ -169,9 +175,9 @@ def list_(metadata: str, as_json: bool) -> None:
 @password_option
 @json_option
 @ledger_argument
-@click.option("--as-operator", is_flag=True, help="With the password that the metadata hold, instead of --password.")
+@click.option("--as-operator", is_flag=True, help="Use the password that the metadata hold, instead of --password.")
 def recover(metadata: str, password: str, as_json: bool, ledger_id: int, as_operator: bool) -> None:
-    """Fence a ledger's writer, find its last entry, close it."""
+    """Fence a ledger's writer, find its last entry, close the ledger."""
 
     async def work() -> int:
         from bookkeeper.client.operators import Operator
@@ -194,8 +200,10 @@ def recover(metadata: str, password: str, as_json: bool, ledger_id: int, as_oper
 @ledger.command()
 @metadata_option
 @ledger_argument
-@click.confirmation_option("--yes", prompt="Delete the ledger for ever?", help="Do not ask.")
-@click.option("--force", is_flag=True, help="Also if it is not closed and too few of its bookies answer to close it.")
+@click.confirmation_option("--yes", prompt="Delete the ledger for ever?", help="Do not ask for confirmation.")
+@click.option(
+    "--force", is_flag=True, help="Delete it even if it is not closed and too few of its bookies answer to close it."
+)
 def delete(metadata: str, ledger_id: int, force: bool) -> None:
     """Delete a ledger for ever, closing it first (which stops its writer). Its bookies reclaim the space later."""
 
@@ -207,13 +215,13 @@ def delete(metadata: str, ledger_id: int, force: bool) -> None:
 
 
 def _custom(value: bytes) -> str | dict[str, str]:
-    """An application's note in the metadata: text, or bytes that are none."""
+    """An application's value in the metadata: as text, or as bytes that are no text."""
     shown = _as_json(value)
     return shown["payload"] if shown["encoding"] == "utf-8" else shown
 
 
 def _as_json(payload: bytes) -> dict[str, str]:
-    """The payload, and how it is written: text as it is, other bytes in base64, so that every byte can be had back."""
+    """The payload, and how it is encoded: text as it is, other bytes in base64, so that no byte is lost."""
     try:
         return {"payload": payload.decode(), "encoding": "utf-8"}
     except UnicodeDecodeError:

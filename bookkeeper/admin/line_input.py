@@ -1,4 +1,4 @@
-"""Lines as they come: a slow producer's are there at once, and none waits for a block to be full."""
+"""Lines as they come: each line of a slow producer is there at once, and does not wait for a full block."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import AsyncIterator
 from typing import BinaryIO, Final
 
 READ: Final = 64 * 1024
-"""Bytes asked for at a time: what a pipe holds."""
+"""Bytes asked for at a time: the size of a pipe."""
 
 
 class LineInput:
-    """The lines of a file, in runs: whatever is complete. Without their ends; the last one need not have one.
+    """The complete lines of a file, in runs, without their line ends. The last line need not have one.
 
     Reading waits in a thread, on the file and on :meth:`stop`, so that neither the loop nor the end of the program
-    waits for a producer that says nothing.
+    waits for a silent producer.
 
     Args:
-        line_max: the beginning of a line that is longer comes as a line, so that memory is bounded.
+        line_max: a longer line is cut: its beginning comes as a line, so that memory is bounded.
     """
 
     def __init__(self, source: BinaryIO, *, line_max: int) -> None:
@@ -36,17 +36,17 @@ class LineInput:
 
     @property
     def left(self) -> int:
-        """Bytes of a line whose end had not come when it was stopped."""
+        """Bytes of a line that was cut off by :meth:`stop` before its end had come."""
         return len(self._rest)
 
     def stop(self) -> None:
-        """What was not read yet is not read any more. Idempotent."""
+        """Read no more input. Idempotent."""
         if not self._stopped:
             self._stopped = True
             os.write(self._wakes, b"x")
 
     def close(self) -> None:
-        """Nobody asks for lines any more. Idempotent."""
+        """Release everything: nobody asks for lines any more. Idempotent."""
         self.stop()
         if not self._reads and self._woken >= 0:
             os.close(self._woken)
@@ -54,7 +54,7 @@ class LineInput:
             self._woken = -1
 
     async def runs(self) -> AsyncIterator[list[bytes]]:
-        """At least one line each. Raises: OSError."""
+        """Yield runs of at least one line each. Raises OSError."""
         while data := await self._more():
             *lines, rest = data.split(b"\n")
             if lines:
@@ -80,7 +80,7 @@ class LineInput:
         return line
 
     def _read(self) -> bytes:
-        """What there is, when there is something; nothing at the end, or when it is stopped."""
+        """Read what there is, once there is something. Empty at the end, or when it is stopped."""
         if self._fd is None:
             return b"" if self._stopped else self._source.read(READ)
         ready = select.poll()

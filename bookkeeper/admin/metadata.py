@@ -1,4 +1,4 @@
-"""``bk metadata``: moving a cluster's metadata to another store, and who may read and change them."""
+"""``bk metadata``: move a cluster's metadata to another store, accept a rollback, say who may change them."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def metadata() -> None:
 def copy(source: str, target: str, resume: bool, as_json: bool) -> None:
     """Move a cluster's metadata to another store, while nothing runs.
 
-    Stop bookies, gateways and clients first. Everything is copied, then compared byte for byte; from then on the
-    cluster is at TO, and FROM sends everybody away. Start the same bookies on the same directories with
-    --metadata TO. Ledger ids go on behind those that were issued.
+    Stop bookies, gateways and clients first. Everything is copied, then compared byte for byte. From then on the
+    cluster is at TO, and FROM refuses every bookie and client. Start the same bookies on the same directories with
+    --metadata TO. New ledgers get ids above all that were issued.
 
     \b
       bk metadata copy embedded:///data/bk zk://zk1:2181,zk2:2181/ledgers
@@ -55,9 +55,9 @@ def copy(source: str, target: str, resume: bool, as_json: bool) -> None:
 
     async def work() -> CopyReport:
         seams = system_seams()
-        async with _place(source, seams, new=False) as here, _place(target, seams, new=True) as there:
+        async with _location(source, seams, new=False) as old, _location(target, seams, new=True) as new:
             name = f"{seams.rng.getrandbits(64):016x}"
-            return await StoreCopy(here, there, new_id=name, progress=bar.show).run(resume=resume)
+            return await StoreCopy(old, new, new_id=name, progress=bar.show).run(resume=resume)
 
     with bar:
         report = finish(work())
@@ -76,7 +76,7 @@ def copy(source: str, target: str, resume: bool, as_json: bool) -> None:
             }
         )
     elif report.already:
-        click.echo(f"instance {report.instance_id} is at {target} already: nothing was left to do")
+        click.echo(f"instance {report.instance_id} is at {target} already: there was nothing left to do")
     else:
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(report.kinds.items()) if number)
         click.echo(
@@ -84,13 +84,16 @@ def copy(source: str, target: str, resume: bool, as_json: bool) -> None:
             f"{counted(report.values, 'value')}, {report.bytes} bytes, compared byte for byte, "
             f"in {time.monotonic() - began:.1f} s"
         )
-        click.echo(f"  below: {kinds or 'nothing else'}; the next ledger id is {report.next_id} or above")
-        click.echo(f"  {source} sends everybody away; start the bookies on their directories with --metadata {target}")
+        click.echo(f"  copied besides: {kinds or 'nothing else'}; the next ledger id is {report.next_id} or above")
+        click.echo(
+            f"  {source} refuses bookies and clients from now on; start the bookies on their directories with "
+            f"--metadata {target}"
+        )
 
 
 @contextlib.asynccontextmanager
-async def _place(uri: str, seams: Seams, *, new: bool) -> AsyncIterator[ClusterLocation]:
-    """The store behind an address, and nobody else's: an embedded cluster's directory is locked meanwhile."""
+async def _location(uri: str, seams: Seams, *, new: bool) -> AsyncIterator[ClusterLocation]:
+    """Open the store at an address; the directory of an embedded cluster is locked meanwhile."""
     lock: Lock | None = None
     name = uri
     if uri.startswith("embedded:"):
@@ -102,11 +105,13 @@ async def _place(uri: str, seams: Seams, *, new: bool) -> AsyncIterator[ClusterL
     try:
         parsed = service_uri.parse(name)
         if parsed.scheme == "memory":
-            raise ConfigError(f"{uri} lives in one process only: there is nothing to copy")
+            raise ConfigError(f"{uri} lives in one process only: it cannot be copied")
         if not new and not service_uri.may_exist(parsed, seams):
             raise NoClusterError(f"there is no cluster at {uri}")
         if parsed.layout is not None:
-            raise ConfigError(f"{uri}: the layout of the ledgers is copied, so the address has none")
+            raise ConfigError(
+                f"{uri}: give the address without a layout, because the copy keeps the layout of the ledgers"
+            )
         store = await service_uri.open_store(parsed, seams)
         try:
             yield ClusterLocation(store, Paths(parsed.root), uri)
@@ -121,13 +126,13 @@ def _lock(directory: str, seams: Seams) -> Lock:
     try:
         return seams.disk.lock(os.path.join(directory, "embedded.lock"))
     except BlockingIOError as error:
-        raise SessionsLiveError(f"another process has {directory} open; stop it first") from error
+        raise SessionsLiveError(f"another process has {directory} open; stop that process first") from error
     except FileNotFoundError as error:
         raise NoClusterError(f"there is no cluster at embedded://{directory}") from error
 
 
 class _Bar:
-    """Progress on standard error, where somebody looks."""
+    """Progress on standard error, if a person looks at it."""
 
     def __init__(self, *, quiet: bool) -> None:
         from rich.console import Console
@@ -159,7 +164,7 @@ class _Bar:
     "places",
     multiple=True,
     metavar="ID=HOST:PORT",
-    help="Where a bookie listens that is not registered and whose id is no address. May be repeated.",
+    help="The address of a bookie that is not registered and whose id is no address. May be repeated.",
 )
 @click.option("--without", multiple=True, metavar="ID", help="Go on without asking this bookie. May be repeated.")
 @click.option(
@@ -169,24 +174,25 @@ class _Bar:
     default=KEEP_S / 3600,
     show_default=True,
     metavar="HOURS",
-    help="For so long bookies keep ledgers that metadata do not know.",
+    help="How long bookies keep ledgers that the metadata do not know.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def accept_rollback(
     metadata: str, places: tuple[str, ...], without: tuple[str, ...], keep_h: float, yes: bool, as_json: bool
 ) -> None:
-    """Go on from metadata that were put back to an older state, when nothing newer is left.
+    """Go on from metadata that were put back to an older state, when no newer copy is left.
 
-    Bookies that are up are asked which ledgers they hold: leave them running. Ids are given out above all of them from
-    then on. Ledgers that metadata do not know are listed, and kept for a time. Then start every bookie, gateway and
-    client again. What was written after the backup is not in any metadata: restore a newer one if there is any.
+    Bookies that are up are asked which ledgers they hold, so leave them running. New ledgers get ids above all of
+    those. Ledgers that the metadata do not know are listed, and bookies keep them for a time. Afterwards start every
+    bookie, gateway and client again. No metadata have what was written after the backup: restore a newer backup if
+    there is one.
 
     \b
       bk metadata accept-rollback -m zk://zk1:2181/ledgers --bookie b1=10.0.0.1:3181 --without b3
     """
     if as_json and not yes:
-        raise click.UsageError("--json asks nothing: give --yes, too")
+        raise click.UsageError("--json asks no questions: give --yes, too")
     addresses = dict(_place_of(text) for text in places)
 
     async def asked() -> HeldLedgers:
@@ -200,7 +206,7 @@ def accept_rollback(
 
     if not yes:
         _show(finish(asked()))
-        click.confirm("Go on from these metadata? What they do not know is given up", abort=True)
+        click.confirm("Go on from these metadata? Ledgers that they do not know are given up", abort=True)
     held, first = finish(accepted(), changes=True)
     if as_json:
         unknown = {str(ledger): bookies for ledger, bookies in held.unknown.items()}
@@ -208,7 +214,7 @@ def accept_rollback(
         return
     if yes:
         _show(held)
-    click.echo(f"accepted: the next ledger id is {first} or above; start every bookie, gateway and client again")
+    click.echo(f"accepted: new ledgers get the id {first} or above; start every bookie, gateway and client again")
 
 
 def _show(held: HeldLedgers) -> None:
@@ -218,9 +224,9 @@ def _show(held: HeldLedgers) -> None:
         click.echo(f"{bookie} does not answer: {reason}")
     if held.unknown:
         rows = [{"ledger": ledger, "held_by": list(bookies)} for ledger, bookies in held.unknown.items()]
-        print_table(f"{counted(len(rows), 'ledger')} that no metadata know", ["ledger", "held_by"], rows)
+        print_table(f"{counted(len(rows), 'ledger')} that the metadata do not know", ["ledger", "held_by"], rows)
     else:
-        click.echo("no bookie that was asked holds a ledger that metadata do not know")
+        click.echo("no bookie that was asked holds a ledger that the metadata do not know")
 
 
 def _place_of(text: str) -> tuple[BookieId, Address]:
@@ -241,14 +247,14 @@ async def _metadata_only(uri: str) -> AsyncIterator[BookKeeper]:
             yield client
         return
     seams = system_seams()
-    async with _place(uri, seams, new=False) as place:
+    async with _location(uri, seams, new=False) as place:
         found = await Metadata.over(place.store, seams, root=place.paths.root)
-        async with await BookKeeper.over(_Open(found), seams=seams) as client:
+        async with await BookKeeper.over(_BorrowedMetadata(found), seams=seams) as client:
             yield client
 
 
-class _Open:
-    """Metadata that somebody else closes."""
+class _BorrowedMetadata:
+    """Metadata that another owner closes."""
 
     net = None
 
@@ -256,7 +262,7 @@ class _Open:
         self.metadata = metadata
 
     async def close(self) -> None:
-        """Nothing is left to do."""
+        """Does nothing: the owner closes them."""
 
 
 # -- access lists -------------------------------------------------------------------------------------------
@@ -264,20 +270,20 @@ class _Open:
 
 @metadata.command("audit-acls")
 @metadata_option
-@click.option("--fix", is_flag=True, help="Give the nodes found the access list of this identity.")
+@click.option("--fix", is_flag=True, help="Give the listed nodes the access list of this identity.")
 @json_option
 def audit_acls(metadata: str, fix: bool, as_json: bool) -> None:
-    """Walk a cluster's nodes in ZooKeeper and list those that are not only the creator's.
+    """Walk a cluster's nodes in ZooKeeper and list those that somebody besides their creator may use.
 
-    Run it with the credentials of the bookies: BK_ZOOKEEPER names the file with them. Exit status 1 if nodes are
-    otherwise and were not fixed.
+    Run it with the credentials of the bookies: BK_ZOOKEEPER names the file with them. The exit status is 1 if nodes
+    are listed and were not fixed.
     """
 
     async def work() -> list[dict[str, Any]]:
         async with connected(metadata) as bk:
             store = bk.metadata_store.store
             if not hasattr(store, "access"):
-                raise click.ClickException(f"{metadata} has no access lists: who may open the file may change it")
+                raise click.ClickException(f"{metadata} has no access lists: whoever may open the file may change it")
             listed = cast(AccessStore, store)
             found = [deviation async for deviation in audit(listed, bk.metadata_store.paths)]
             if fix:
@@ -290,7 +296,7 @@ def audit_acls(metadata: str, fix: bool, as_json: bool) -> None:
     elif rows:
         print_table(counted(len(rows), "node"), ["path", "problem", "fixed"], rows)
     else:
-        click.echo("every node is its creator's")
+        click.echo("only the creator of each node may use it: there is nothing to fix")
     if rows and not fix:
         sys.exit(1)
 
@@ -302,7 +308,7 @@ def audit_acls(metadata: str, fix: bool, as_json: bool) -> None:
 @metadata_option
 @json_option
 def show(metadata: str, as_json: bool) -> None:
-    """Which cluster it is: its instance id, root, ledger layout, and from where it was copied."""
+    """Show which cluster it is: its instance id, root, ledger layout, and the address from which it was copied."""
 
     async def work() -> dict[str, Any]:
         async with connected(metadata) as bk:

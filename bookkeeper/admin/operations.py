@@ -46,7 +46,7 @@ def byte_count(ctx: click.Context, param: click.Parameter, value: str | None) ->
     text = value.upper().removesuffix("B")
     number, unit = (text[:-1], text[-1]) if text[-1:] in ("K", "M", "G") else (text, "")
     if not number.isdecimal() or int(number) == 0:
-        raise click.BadParameter(f"{value!r} is no number of bytes: 1000000, 500K, 20M, 1G")
+        raise click.BadParameter(f"{value!r} is no number of bytes: expected for example 1000000, 500K, 20M or 1G")
     return int(number) * _UNITS[unit]
 
 
@@ -55,7 +55,7 @@ def byte_count(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @json_option
 @click.argument("names", nargs=-1, metavar="[ID]...")
 def info(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
-    """Show how full bookies are (default: all that are registered), asking each of them."""
+    """Ask bookies how full they are, and show it (default: all bookies that are registered)."""
 
     async def work() -> list[dict[str, Any]]:
         from bookkeeper.client.operators import Operator
@@ -97,10 +97,10 @@ def _bytes(size: int | None) -> str:
 @json_option
 @ledger_argument
 @click.option(
-    "--bookie", "names", multiple=True, metavar="ID", help="Ask this one.  [default: all that should hold some]"
+    "--bookie", "names", multiple=True, metavar="ID", help="Ask this bookie.  [default: all that should hold some]"
 )
 def entries(metadata: str, as_json: bool, ledger_id: int, names: tuple[str, ...]) -> None:
-    """Show which entries of a ledger bookies hold, as they say themselves, and what they lack of their share."""
+    """Show which entries of a ledger its bookies hold, as they say themselves, and which of their share they lack."""
 
     async def work() -> list[dict[str, Any]]:
         from bookkeeper.client.operators import Operator
@@ -122,7 +122,7 @@ def entries(metadata: str, as_json: bool, ledger_id: int, names: tuple[str, ...]
 
 
 async def _entries(operator: Operator, ledger_id: int, name: str) -> dict[str, Any]:
-    """``missing``: how many it lacks of what metadata say it holds, as far as fragments have an end."""
+    """``missing``: how many of the entries that the metadata give to it are not there, in fragments with an end."""
     from bookkeeper.ids import BookieId
     from bookkeeper.replication.copies import copies_of
     from bookkeeper.wire.availability import HeldEntries
@@ -149,20 +149,32 @@ def _some(runs: list[str]) -> list[str]:
 @json_option
 @click.argument("names", nargs=-1, required=True, metavar="ID...")
 @click.option(
-    "--to", "targets", multiple=True, metavar="ID", help="Who takes what is moved.  [default: any writable one]"
-)
-@click.option("--throttle", callback=byte_count, metavar="BYTES/S", help="Not faster than this, in all: 20M.")
-@click.option("--parallel", type=click.IntRange(1), default=4, show_default=True, help="Ledgers at a time.")
-@click.option(
-    "--recover-open", is_flag=True, help="Recover ledgers whose writers do not move on; that ends the writers."
-)
-@click.option(
-    "--grace", type=click.FloatRange(0), default=30.0, show_default=True, help="Seconds before --recover-open."
+    "--to",
+    "targets",
+    multiple=True,
+    metavar="ID",
+    help="The bookie that takes what is moved.  [default: any writable one]",
 )
 @click.option(
-    "--while-writable", is_flag=True, help="Also while a bookie still takes new entries; drain it again later."
+    "--throttle", callback=byte_count, metavar="BYTES/S", help="The most bytes a second in all, for example 20M."
 )
-@click.option("--dry-run", is_flag=True, help="Only say what there is to move, and what cannot be.")
+@click.option(
+    "--parallel", type=click.IntRange(1), default=4, show_default=True, help="Ledgers that are moved at a time."
+)
+@click.option(
+    "--recover-open", is_flag=True, help="Recover ledgers whose writers do not move on; this ends the writers."
+)
+@click.option(
+    "--grace",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    help="How long --recover-open waits for a writer, in seconds.",
+)
+@click.option(
+    "--while-writable", is_flag=True, help="Drain also a bookie that still takes new entries; drain it again later."
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be moved, and what cannot be moved.")
 def drain(
     metadata: str,
     as_json: bool,
@@ -175,11 +187,12 @@ def drain(
     while_writable: bool,
     dry_run: bool,
 ) -> None:
-    """Move every ledger off bookies, alive or dead, to others.
+    """Move every ledger off bookies, alive or dead, to other bookies.
 
     A bookie that lives must be read-only first: start it again with `bk bookie --read-only` (or `read_only = true` in
-    its file). Its writers then go on elsewhere by themselves. Name all bookies that are to go in one call, lest one be
-    moved to another. Begun again after an interruption it goes on with what is left. Status 1: something is stuck.
+    its file). Its writers then go on elsewhere by themselves. Name all bookies that are to go in one call, so that no
+    ledger moves from one of them to another. A drain that was interrupted is simply begun again. Exit status 1 means
+    that something is stuck.
     """
     from bookkeeper.replication import DrainConfig
 
@@ -199,7 +212,7 @@ def drain(
 
 
 def _dry_run(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json: bool) -> None:
-    """What a drain would do now: also what it would refuse, and what would be stuck."""
+    """Show what a drain would do now, what it would refuse, and what would be stuck."""
 
     async def work() -> tuple[list[LedgerShare], list[StuckLedger], list[StuckLedger], list[str]]:
         from bookkeeper.replication import cannot_move, shares_of
@@ -235,15 +248,16 @@ def _dry_run(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json
         f"about {_bytes(size)} of closed ledgers"
     )
     if not_closed:
-        click.echo(f"not closed, their last fragments are their writers' to move: {_list(not_closed)}")
+        click.echo(f"writers must move the last fragments of ledgers that are not closed: {_list(not_closed)}")
     for line in unreadable:
         click.echo(str(line))
     if writable:
         click.echo(
-            f"writable, so not drained before they are read-only (or with --while-writable): {', '.join(writable)}"
+            "writable, so the drain refuses them until they are read-only (or with --while-writable): "
+            f"{', '.join(writable)}"
         )
     if stuck:
-        click.echo(f"cannot move now: {len(stuck)} of the copies; add a bookie")
+        click.echo(f"{counted(len(stuck), 'copy')} cannot move now; add a bookie")
         for each in stuck[:_STUCK_SHOWN]:
             click.echo(f"  {each}")
         if len(stuck) > _STUCK_SHOWN:
@@ -252,7 +266,7 @@ def _dry_run(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json
 
 
 def _refuse_stuck(stuck: Sequence[StuckLedger], unreadable: Sequence[StuckLedger]) -> None:
-    """The status that the drain would have."""
+    """End with the status that the drain would have."""
     if stuck or unreadable:
         sys.exit(1)
 
@@ -325,11 +339,11 @@ def _tell(report: DrainReport) -> None:
 @json_option
 @click.argument("names", nargs=-1, required=True, metavar="ID...")
 def forget(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
-    """Forget bookies that were drained and stopped: the cluster does not know them any more.
+    """Forget bookies that were drained and stopped: the cluster does not list them any more.
 
-    Their cookies are removed. Refused, for all of them, while one is registered, while the metadata of any ledger
-    name one, or while those of some ledger cannot be read. Files on their disks stay; a bookie started on them again
-    refuses.
+    Their cookies are removed. The command refuses, for all of them, while one of them is registered, while the metadata
+    of any ledger name one, or while the metadata of some ledger cannot be read. Files on their disks stay; a bookie
+    that is started on those files again refuses to start.
 
     \b
     Example, two bookies taken out of service:
@@ -349,12 +363,15 @@ def forget(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
     if as_json:
         print_json({"forgotten": done.removed, "ledgers": done.ledgers})
     else:
-        click.echo(f"forgotten: {', '.join(done.removed)}; none of {counted(done.ledgers, 'ledger')} names them")
+        click.echo(
+            f"forgotten: {', '.join(done.removed)}; looked at {counted(done.ledgers, 'ledger')}, and none of "
+            "them names these bookies"
+        )
 
 
 @contextmanager
 def _count(names: str) -> Iterator[Any]:
-    """How many ledgers were looked at, on standard error when a person looks at it; nothing otherwise."""
+    """Show how many ledgers were looked at, on standard error when a person looks at it; otherwise nothing."""
     if not sys.stderr.isatty():
         yield lambda ledgers: None
         return
@@ -366,7 +383,7 @@ def _count(names: str) -> Iterator[Any]:
 
 @contextmanager
 def _bar(names: str) -> Iterator[Any]:
-    """A bar on standard error when a person looks at it; nothing otherwise."""
+    """A bar on standard error when a person looks at it; otherwise nothing."""
     if not sys.stderr.isatty():
         yield lambda progress: None
         return

@@ -37,7 +37,7 @@ def metadata_option(function: F) -> F:
 def tls_options(function: F) -> F:
     """``--tls-ca``, ``--tls-cert``, ``--tls-key``, ``--tls-identity``, ``--tls-no-verify-host``: how to reach bookies.
 
-    They are not handed to ``function``: :func:`connected` knows them, and :func:`chosen_tls` tells.
+    ``function`` does not get them: :func:`connected` knows them, and :func:`chosen_tls` returns them.
     """
     file = click.Path(dir_okay=False)
     for option in (
@@ -49,14 +49,17 @@ def tls_options(function: F) -> F:
             default=True,
             callback=_note_tls,
             expose_value=False,
-            help="Take a certificate for any bookie that --tls-ca vouches for.",
+            help="Accept the certificate of any bookie that --tls-ca vouches for, whatever host it names.",
         ),
         _tls_option(
-            "identity", str, "URI", "What a bookie's certificate names instead of its host; {bookie_id} in it."
+            "identity",
+            str,
+            "URI",
+            "The name that a bookie's certificate has instead of its host; may contain {bookie_id}.",
         ),
         _tls_option("key", file, "FILE", "PEM: our private key. Default: it is in --tls-cert."),
         _tls_option("cert", file, "FILE", "PEM: our certificate, for bookies that ask for one."),
-        _tls_option("ca", file, "FILE", "PEM: who vouches for bookies. Switches TLS on."),
+        _tls_option("ca", file, "FILE", "PEM: the authority that vouches for bookies. Switches TLS on."),
     ):
         function = option(function)
     return function
@@ -83,10 +86,10 @@ def _note_tls(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 
 def chosen_tls() -> TlsConfig | None:
-    """What :func:`tls_options` were given to the verb that runs; None: bookies are spoken to in clear.
+    """The TLS options of the verb that runs. None: bookies are reached without TLS.
 
     Raises:
-        ConfigError: they do not fit together.
+        ConfigError: the options do not fit together.
     """
     from bookkeeper.net.tls import client_tls
 
@@ -120,7 +123,7 @@ class LedgerNumber(click.IntRange):
         try:
             return int(super().convert(value, param, ctx))
         except click.BadParameter:
-            self.fail(f"{value!r} is no ledger id: ids are whole numbers from 0 on", param, ctx)
+            self.fail(f"{value!r} is no ledger id: a ledger id is a whole number from 0 on", param, ctx)
 
 
 def ledger_argument(function: F) -> F:
@@ -131,26 +134,26 @@ def ledger_argument(function: F) -> F:
 def finish(work: Coroutine[Any, Any, T], *, changes: bool = False) -> T:
     """Run a coroutine to its end on a fresh loop.
 
-    With ``changes`` an error whose outcome is unknown says so: what was to be changed may have been.
+    With ``changes`` an error whose outcome is unknown says that the change may have been made.
     """
     try:
         return run(work)
     except BookKeeperError as error:
         if changes and error.outcome is Outcome.UNKNOWN:
-            error.add_note("it may or may not have happened")
+            error.add_note("the change may or may not have been made")
         raise
 
 
 @asynccontextmanager
 async def connected(uri: str, config: ClientConfig | None = None, *, makes: bool = False) -> AsyncIterator[BookKeeper]:
-    """A client of the cluster at ``uri``. What goes wrong before it is connected names the address.
+    """A client of the cluster at ``uri``. An error before it is connected names the address.
 
-    Only with ``makes`` a cluster inside this process (``embedded:``) that is not there yet is made: whoever looks at
-    one, or changes something in it, has misspelt its address.
+    Only with ``makes`` it makes a cluster inside this process (``embedded:``) that does not exist yet: whoever looks at
+    a cluster, or changes something in it, has misspelt its address.
 
     Raises:
         ClickException: there is no cluster, or the store does not answer: nothing has happened.
-        ConfigError: not such an address.
+        ConfigError: the address cannot be used.
     """
     from bookkeeper import BookKeeper, ClientConfig
 
@@ -171,7 +174,7 @@ async def connected(uri: str, config: ClientConfig | None = None, *, makes: bool
 
 
 def print_json(document: object) -> None:
-    """One JSON document on one line, readable by programs."""
+    """Print one JSON document on one line, for programs."""
     json.dump(document, sys.stdout, default=str)
     sys.stdout.write("\n")
     sys.stdout.flush()
@@ -197,5 +200,7 @@ def _cell(value: object) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 ledger``, ``2 ledgers``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    """``1 ledger``, ``2 ledgers``, ``2 entries``."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"

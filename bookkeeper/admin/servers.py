@@ -17,9 +17,15 @@ _FILE: Final = click.Path(dir_okay=False)
 
 @click.command()
 @click.option(
-    "--dir", "directory", type=click.Path(file_okay=False, path_type=Path), required=True, help="Its data, kept."
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The directory of its data, which are kept.",
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=2181, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=2181, show_default=True, help="The port; 0 takes a free one."
+)
 def zookeeper(directory: Path, port: int) -> None:
     """Run a development ZooKeeper from PySpark's jars: the real one, a single node, on 127.0.0.1.
 
@@ -32,7 +38,7 @@ def zookeeper(directory: Path, port: int) -> None:
         server.start()
     except MetadataUnavailableError:
         raise click.ClickException(
-            f"ZooKeeper did not begin to serve at {server.address}; what it said is in {server.log}"
+            f"ZooKeeper did not begin to serve at {server.address}; its output is in {server.log}"
         ) from None
     awaited = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # before anyone is told that it serves, and stops it
@@ -42,16 +48,16 @@ def zookeeper(directory: Path, port: int) -> None:
     ended = server.pid is None
     server.stop()
     if ended:
-        raise click.ClickException(f"ZooKeeper has ended by itself; what it said is in {server.log}")
+        raise click.ClickException(f"ZooKeeper has ended by itself; its output is in {server.log}")
 
 
 @click.command()
-@click.option("--bookies", type=click.IntRange(1, 9), default=3, show_default=True, help="How many.")
+@click.option("--bookies", type=click.IntRange(1, 9), default=3, show_default=True, help="The number of bookies.")
 @click.option(
     "--dir",
     "directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Everything is kept here.  [default: a new temporary directory]",
+    help="The directory for everything.  [default: a new temporary directory]",
 )
 @click.option(
     "--webhdfs-port",
@@ -61,16 +67,20 @@ def zookeeper(directory: Path, port: int) -> None:
     help="The gateway's port; 0: no gateway.",
 )
 @click.option(
-    "--tls-cert", type=_FILE, help="PEM: the bookies' certificate, for 127.0.0.1. They serve nobody in clear."
+    "--tls-cert",
+    type=_FILE,
+    help="PEM: the bookies' certificate, for 127.0.0.1. The bookies then refuse connections without TLS.",
 )
 @click.option("--tls-key", type=_FILE, help="PEM: its private key.  [default: it is in --tls-cert]")
-@click.option("--tls-ca", type=_FILE, help="PEM: who vouches for it; what the gateway trusts.")
-@click.option("--tls-client-ca", type=_FILE, help="PEM: who vouches for clients; the gateway shows --tls-cert.")
+@click.option("--tls-ca", type=_FILE, help="PEM: the authority that vouches for --tls-cert; the gateway trusts it.")
+@click.option(
+    "--tls-client-ca", type=_FILE, help="PEM: the authority that vouches for clients; the gateway shows --tls-cert."
+)
 def standalone(bookies: int, directory: Path | None, webhdfs_port: int, **tls: str | None) -> None:
     """Run everything on this machine: bookies, metadata in SQLite, the WebHDFS gateway. Ctrl-C stops it.
 
-    Each is a process of its own; one that ends by itself is started again, after 1 s at first and 30 s at most. Started
-    again on the same directory it goes on where it was. Status 0: all were up when it was told to stop.
+    Each is a process of its own; one that ends by itself is started again, after 1 s at first and 30 s at most. The
+    next start on the same directory goes on with the same data. Status 0: all were up when it was told to stop.
     """
     from bookkeeper.admin.cli import COMMAND_GROUP
     from bookkeeper.admin.standalone import Standalone, StandalonePlan

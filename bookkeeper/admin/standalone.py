@@ -40,14 +40,14 @@ from bookkeeper.seams import Lock
 
 _PR_SET_PDEATHSIG: Final = 1
 _SHARED: Final = ("bookkeeper.bookie.process", "bookkeeper.meta.stores.sqlite")
-"""What every bookie loads: once for all, before they are forked."""
+"""The modules that every bookie loads: loaded once, before the bookies are forked."""
 _STOP_S: Final = 15.0
 """How long children may take to stop before they are killed."""
 _PAUSE_MAX_S: Final = 30.0
 _LASTING_S: Final = 60.0
-"""Who has served for so long and ends then is started again after the shortest pause."""
+"""A child that has served for so many seconds before it ends is started again after the shortest pause."""
 _OURS: Final = re.compile(r"metadata\.db(-\w+)?|b\d+|standalone\.lock")
-"""What is in its directory."""
+"""The names in its directory."""
 _HOST: Final = "127.0.0.1"
 _GATEWAY: Final = "gateway"
 _LACKS: Final = 69
@@ -66,16 +66,16 @@ files are kept as fill up between two checkpoints, so that under load they are r
 
 @dataclass(frozen=True, slots=True)
 class StandalonePlan:
-    """What to run. ``webhdfs_port`` None: no gateway."""
+    """What to run. With ``webhdfs_port`` None there is no gateway."""
 
     directory: Path
     bookies: int
     webhdfs_port: int | None
     command_group: str
     tls: Mapping[str, str] = field(default_factory=dict)
-    """``cert``, ``key``, ``client_ca`` of the bookies, and ``ca``, whom the gateway trusts. Empty: all in clear."""
+    """``cert``, ``key``, ``client_ca`` of the bookies, and ``ca``, which the gateway trusts. Empty: no TLS."""
     gateway_wanted: bool = False
-    """The gateway was asked for by name: without it nothing is started."""
+    """The gateway was asked for by name: if it cannot start, nothing is started."""
 
     def __post_init__(self) -> None:
         if self.tls and not {"cert", "ca"} <= self.tls.keys():
@@ -88,7 +88,7 @@ class StandalonePlan:
 
     @property
     def clients_tls(self) -> Mapping[str, str]:
-        """What clients find in their environment."""
+        """The TLS settings for the environment of clients."""
         shown = ("ca", "cert", "key") if "client_ca" in self.tls else ("ca",)
         return {f"BK_TLS_{name.upper()}": self.tls[name] for name in shown if name in self.tls}
 
@@ -102,17 +102,17 @@ class _Child:
     name: str
     work: Callable[[], int]
     pid: int = 0
-    """0: it does not run."""
+    """The process id; 0 while it does not run."""
     output: int = -1
     rest: bytes = b""
     serves: bool = False
     began: float = 0.0
     tries: int = 0
-    """Ends in a row of a child that did not last."""
+    """How many times in a row the child ended soon after its start."""
     due: float | None = None
-    """When it is started again."""
-    told: bool = False
-    """It has served, or ended, since the beginning."""
+    """When it is started again; None: not planned."""
+    settled: bool = False
+    """It has served, or ended, since the beginning: whether it is up is known."""
     given_up: bool = False
 
 
@@ -131,16 +131,16 @@ class Standalone:
         self._status = 0
 
     def run(self) -> int:
-        """Start all, relay what they say, start again who ends, stop all; the exit status: 0, or 1 if one was down.
+        """Start all, relay their output, restart those that end, stop all; return the status: 0, or 1 if one was down.
 
         Raises:
-            ConfigError: the gateway's port is taken. DirectoryLockedError: another one runs on the directory.
+            ConfigError: the gateway's port is taken. DirectoryLockedError: another one uses the directory.
             Nothing was done.
         """
         lock = self._prepare()
         try:
             self._await_signals()
-            if not self._made():
+            if not self._make_cluster():
                 return 1
             for module in _SHARED:
                 import_module(module)
@@ -172,7 +172,7 @@ class Standalone:
         return lock
 
     def _lock(self) -> Lock:
-        """Held by the children too: whoever finds it free finds them gone."""
+        """Lock the directory. The children hold the lock too: whoever can take it knows that they have ended."""
         try:
             return real.system_seams().disk.lock(str(self._plan.directory / "standalone.lock"))
         except BlockingIOError as error:
@@ -180,8 +180,8 @@ class Standalone:
                 f"another bk standalone runs on {self._plan.directory}: stop it, or choose another --dir"
             ) from error
 
-    def _made(self) -> bool:
-        """The cluster is there, made in a child: the parent opens no file of the store's."""
+    def _make_cluster(self) -> bool:
+        """Make the cluster, in a child: the parent opens no file of the store. False: the child failed."""
         child = _Child("init", self._init)
         self._fork(child)
         os.set_blocking(child.output, True)
@@ -207,7 +207,7 @@ class Standalone:
         return real.run(serve(config, real.system_seams()))
 
     def _gateway(self, port: int) -> int:
-        """The gateway comes through the entry points: this package does not know the ones above it."""
+        """Run the gateway. It comes through the entry points: this package does not know the packages above it."""
         found = [entry for entry in entry_points(group=self._plan.command_group) if entry.name == _GATEWAY]
         if not found:
             raise ModuleNotFoundError("No module named 'spark_wal'", name="spark_wal")
@@ -232,14 +232,14 @@ class Standalone:
         parent = os.getpid()
         pid = os.fork()
         if not pid:
-            self._be(child, parent, writing)
+            self._run_child(child, parent, writing)
         os.close(writing)
         os.set_blocking(reading, False)
         child.pid, child.output, child.rest = pid, reading, b""
         child.began, child.serves, child.due = time.monotonic(), False, None
 
-    def _be(self, child: _Child, parent: int, output: int) -> NoReturn:
-        """The child's whole life."""
+    def _run_child(self, child: _Child, parent: int, output: int) -> NoReturn:
+        """Run the child's whole life."""
         status = 1
         try:
             _become_child(parent, output)
@@ -250,7 +250,7 @@ class Standalone:
         except SystemExit as ended:
             status = ended.code if isinstance(ended.code, int) else 1
         except ModuleNotFoundError as error:
-            click.echo(f"bk: not started: it {missing(error)}")
+            click.echo(f"bk: not started: this {missing(error)}")
             status = _LACKS
         except click.ClickException as error:
             click.echo(f"bk: {error.format_message()}")
@@ -267,7 +267,7 @@ class Standalone:
     # -- what the parent does -----------------------------------------------------------------------------
 
     def _await_signals(self) -> None:
-        """A signal is only noted, and wakes whoever waits for output."""
+        """Handle signals: a signal is only noted, and wakes the loop that waits for output."""
         woken, wakes = os.pipe()
         for end in (woken, wakes):
             os.set_blocking(end, False)
@@ -280,7 +280,7 @@ class Standalone:
         self._asked += 1
 
     def _watch(self) -> None:
-        """Relay, reap, start again, until all have ended because they were told to."""
+        """Relay output, collect children that ended, restart them, until all have ended because they were told to."""
         while True:
             for key, _ in self._selector.select(self._patience()):
                 if key.data is None:
@@ -302,7 +302,7 @@ class Standalone:
         return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _read(self, child: _Child) -> bool:
-        """Relay whole lines; False at the end of the output: the child has ended."""
+        """Relay whole lines. False: the output has ended, so the child has ended."""
         try:
             data = os.read(child.output, 65536)
         except BlockingIOError:
@@ -314,16 +314,16 @@ class Standalone:
             text = line.decode(errors="replace")
             self._say(f"{child.name:8} {text}")
             if " serve" in text:
-                child.serves = child.told = True
+                child.serves = child.settled = True
         return bool(data)
 
     def _reap(self, child: _Child) -> None:
-        """A child has closed its output: it has ended, or is about to."""
+        """Collect a child that has closed its output: it has ended, or is about to."""
         self._selector.unregister(child.output)
         os.close(child.output)
         code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
         served_s = time.monotonic() - child.began if child.serves else 0.0
-        child.pid, child.serves, child.told = 0, False, True
+        child.pid, child.serves, child.settled = 0, False, True
         if self._asked:
             if code not in (0, -signal.SIGTERM):  # told to stop before it served, it just ends
                 self._status = 1
@@ -346,17 +346,17 @@ class Standalone:
             self._asked += 1
 
     def _none_has_served(self) -> bool:
-        """No bookie was ever up, and each has ended: there is nothing to go on with."""
+        """Whether no bookie was ever up and each has ended: then there is nothing to go on with."""
         bookies = [child for child in self._children if child.name != _GATEWAY]
-        if self._ready or any(child.serves or not child.told for child in bookies):
+        if self._ready or any(child.serves or not child.settled for child in bookies):
             return False
         self._status = 1
         self._asked += 1
-        self._say("bk: no bookie could be started", err=True)
+        self._say("bk: no bookie could be started; the reasons are above", err=True)
         return True
 
     def _tell_ready(self) -> None:
-        if self._ready or self._asked or not all(child.told for child in self._children):
+        if self._ready or self._asked or not all(child.settled for child in self._children):
             return
         if not any(child.serves for child in self._children if child.name != _GATEWAY):
             return
@@ -372,7 +372,7 @@ class Standalone:
             self._say(f"  checkpointLocation=webhdfs://{_HOST}:{self._plan.webhdfs_port}/NAME")
 
     def _say(self, text: str, *, err: bool = False) -> None:
-        """Whoever has closed our output wants us to end."""
+        """Print a line. A reader that has closed our output wants us to end."""
         stream = sys.stderr if err else sys.stdout
         try:
             click.echo(text, file=stream)
@@ -382,7 +382,7 @@ class Standalone:
             self._asked += 1
 
     def _stop(self) -> None:
-        """Told once: ask them. Told again, or after a while: kill them."""
+        """Ask the children to stop. At the second signal, or after a while, kill them."""
         running = [child for child in self._children if child.pid]
         again = self._asked > 1
         self._asked = 1
@@ -397,12 +397,12 @@ class Standalone:
         elif time.monotonic() >= self._stop_by - (_STOP_S - ONE_WISH_S if again else 0.0):
             for child in running:
                 os.kill(child.pid, signal.SIGKILL)
-                self._say(f"{child.name:8} had not stopped yet and was killed", err=True)
+                self._say(f"{child.name:8} did not stop in time and was killed", err=True)
             self._stop_by = time.monotonic() + _STOP_S
 
 
 def _require_free(port: int) -> None:
-    """Raises: ConfigError: somebody listens there."""
+    """Check that the gateway's port is free. Raises ConfigError: another program listens there."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -410,8 +410,9 @@ def _require_free(port: int) -> None:
             probe.listen(1)
         except OSError as error:
             raise ConfigError(
-                f"port {port} of {_HOST}, where the gateway should listen, cannot be had ({in_words(error)}): end "
-                "the program that has it, choose another (--webhdfs-port PORT), or take no gateway (--webhdfs-port 0)"
+                f"port {port} of {_HOST}, where the gateway should listen, is not free ({in_words(error)}): "
+                "end the program that listens there, choose another port (--webhdfs-port PORT), or run no "
+                "gateway (--webhdfs-port 0)"
             ) from error
 
 
@@ -425,7 +426,7 @@ def _how(code: int) -> str:
 
 
 def _become_child(parent: int, output: int) -> None:
-    """End with the parent, print into the pipe, be stopped by the parent only (not by the terminal's Ctrl-C)."""
+    """Prepare the child: it ends with the parent, prints into the pipe, and Ctrl-C does not reach it."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,12 +1,12 @@
-"""How many may come, and how long they may take: the machine behind the gateway's port. No clock, no sockets.
+"""How many may connect, and how long they may take: the machine behind the gateway's port. No clock, no sockets.
 
-Crowd      who is there: connections in all and of each address (X34), TLS handshakes under way (X7)
-Watch      one connection's: what it owes, told from the bytes that came and the requests that were taken up
-Pace       one connection's: since when it owes that, and whether it is too long (X34)
-Attention  the time that Pace goes by
+ConnectionTable    who is connected: connections in all and of each address (X34), TLS handshakes under way (X7)
+ConnectionWatch    what one connection owes, told from the bytes that came and the requests that were taken up
+OverdueClock       since when one connection owes that, and whether that is too long (X34)
+ObservedTime       the time that OverdueClock goes by
 
-Whoever is not let in is hung up on at once, before anything is kept of them. Where the handshakes are full, the oldest
-of the address that has most of them gives way to an address that has fewer: nobody keeps all others out.
+A connection over a limit is closed at once, before anything is kept of it. When the limit of handshakes is reached, the
+oldest handshake of the address with most of them makes room for an address with fewer: nobody keeps all others out.
 """
 
 from __future__ import annotations
@@ -21,58 +21,60 @@ from bookkeeper.errors import require
 from bookkeeper.net.tls import HANDSHAKE_S
 
 BYTES_PER_S: Final = 1024
-"""A body that brings fewer than these, over the time that its next unit may take, is too slow."""
+"""A body slower than this, measured over the time that its next unit may take, is too slow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """What may be set."""
+    """The limits that an operator may set."""
 
     connections_max: int = 10_000
     """Connections at a time; one more is closed."""
     connections_per_host_max: int = 1_000
-    """Of them, those from one address."""
+    """Connections at a time from one address."""
     handshakes_max: int = 256
     """TLS handshakes at a time."""
     handshake_s: float = HANDSHAKE_S
-    """Seconds one may take."""
+    """Seconds that one TLS handshake may take."""
     slow_s: float = 30.0
-    """Seconds for a request's head, for a chunk of its body that has begun, and for replies to be taken."""
+    """Seconds for the head of a request, for a chunk of its body that has begun, and for the client to read replies."""
     upload_idle_s: float = 3600.0
-    """Seconds for which nothing may come between two chunks of a body: Spark's state stores keep an upload open for a
-    whole task."""
+    """Seconds that may pass between two chunks of a body: Spark's state stores keep an upload open for a whole task."""
 
     def __post_init__(self) -> None:
-        require(self.connections_max > 0, "at least one connection at a time")
-        require(0 < self.connections_per_host_max <= self.connections_max, "0 < connections of a host <= all of them")
-        require(self.handshakes_max > 0, "at least one TLS handshake at a time")
-        require(self.handshake_s > 0, "the time of a TLS handshake is positive")
-        require(self.slow_s > 0, "the time that slow clients have is positive")
-        require(self.upload_idle_s >= self.slow_s, "an upload may be idle for as long as a slow client has, or longer")
+        require(self.connections_max > 0, "at least one connection is allowed at a time")
+        require(
+            0 < self.connections_per_host_max <= self.connections_max,
+            "the connections of one host are at least 1 and at most all connections",
+        )
+        require(self.handshakes_max > 0, "at least one TLS handshake is allowed at a time")
+        require(self.handshake_s > 0, "the time of a TLS handshake is more than 0 s")
+        require(self.slow_s > 0, "the time that slow clients have is more than 0 s")
+        require(self.upload_idle_s >= self.slow_s, "an upload may be idle at least as long as a slow client may take")
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionVerdict:
-    """About one that has come."""
+    """The verdict on a new connection."""
 
     refused: str | None = None
-    """Why it is not let in; None: it is."""
+    """Why the connection is refused. None: it is admitted."""
     gives_way: int | None = None
-    """The number of a connection in its handshake that is to be closed for it."""
+    """The number of a connection that must end its handshake to make room."""
 
 
 _WELCOME: Final = AdmissionVerdict()
 
 
 class ConnectionTable:
-    """Who is there. Connections have numbers, given by the caller."""
+    """The connections there are. The caller gives them numbers."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
         self._hosts: dict[int, str] = {}
         self._per_host: Counter[str] = Counter()
         self._shaking: dict[int, str] = {}
-        """Those in their handshake, the oldest first."""
+        """The connections in their handshake, the oldest first."""
 
     def __len__(self) -> int:
         return len(self._hosts)
@@ -82,16 +84,18 @@ class ConnectionTable:
         return len(self._shaking)
 
     def arrive(self, number: int, host: str, *, shakes: bool) -> AdmissionVerdict:
-        """One has come from ``host``; with ``shakes`` a handshake comes first (X7, X34)."""
+        """Judge a new connection from ``host``; with ``shakes`` a handshake comes first (X7, X34)."""
         if len(self._hosts) >= self._limits.connections_max:
-            return AdmissionVerdict(f"there are {len(self._hosts)} connections")
+            return AdmissionVerdict(f"all {len(self._hosts)} connections that are allowed are in use")
         if self._per_host[host] >= self._limits.connections_per_host_max:
-            return AdmissionVerdict(f"there are {self._per_host[host]} connections from there")
+            return AdmissionVerdict(f"all {self._per_host[host]} connections that one address is allowed are in use")
         gives_way: int | None = None
         if shakes and len(self._shaking) >= self._limits.handshakes_max:
             gives_way = self._oldest_of_busiest(host)
             if gives_way is None:
-                return AdmissionVerdict(f"there are {len(self._shaking)} TLS handshakes at a time")
+                return AdmissionVerdict(
+                    f"all {len(self._shaking)} TLS handshakes that are allowed at a time are under way"
+                )
             self.leave(gives_way)
         self._hosts[number] = host
         self._per_host[host] += 1
@@ -100,11 +104,11 @@ class ConnectionTable:
         return _WELCOME if gives_way is None else AdmissionVerdict(gives_way=gives_way)
 
     def shaken(self, number: int) -> None:
-        """Its handshake is over."""
+        """Note that the handshake of a connection is over."""
         self._shaking.pop(number, None)
 
     def leave(self, number: int) -> None:
-        """It is gone. Idempotent."""
+        """Note that a connection is gone. Idempotent."""
         self._shaking.pop(number, None)
         host = self._hosts.pop(number, None)
         if host is not None:
@@ -123,24 +127,24 @@ class ConnectionTable:
 class Expected(Enum):
     """What a connection waits for."""
 
-    NOTHING = "it is our turn, or nobody's: an idle connection has an end of its own"
+    NOTHING = "nothing: the gateway's turn, or the connection is idle, which has its own limit"
     HEAD = "the rest of a request's head"
     UNIT = "the rest of a chunk, or of a body whose length was said"
     CHUNK = "the next chunk of a body"
-    END = "that the other side lets go of a connection that we have closed"
+    END = "that the client closes its side of a connection that the gateway has closed"
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A connection as it is seen at one look."""
+    """What one look at a connection shows."""
 
     owes: Expected
     unit: int = 0
-    """Goes up with every unit that was finished: requests, chunks."""
+    """Rises with every unit that was finished: requests, chunks."""
     received: int = 0
     """Bytes that came so far."""
     stalls: int | None = None
-    """How often it has stopped taking replies, if it does not take them now."""
+    """How often the client has stopped reading replies; None while it reads them."""
 
 
 class ConnectionWatch:
@@ -174,13 +178,13 @@ class ConnectionWatch:
 
     def __init__(self) -> None:
         self.bytes = 0
-        """That came, of whatever kind."""
+        """Bytes that came, of whatever kind."""
         self.requests = 0
-        """That were taken up."""
+        """Requests that were taken up."""
         self.units = 0
         """Chunks of bodies that have come whole."""
         self.stalls = 0
-        """How often replies were not taken fast enough to be sent."""
+        """How often the client did not read replies fast enough."""
         self._head_begun = True
         self._handled = False
         self._is_complete: Callable[[], bool] = _nothing_is_missing
@@ -188,33 +192,33 @@ class ConnectionWatch:
         self._asked_at = 0
 
     def came(self, size: int) -> None:
-        """Bytes, that nobody has looked at yet."""
+        """Note bytes that came and that nobody has looked at yet."""
         self.bytes += size
         if self._is_complete():
             self._head_begun = True
 
     def taken_up(self, is_complete: Callable[[], bool]) -> None:
-        """A request, whose head has come; ``is_complete`` tells whether its body has."""
+        """Note that a request, whose head has come, is handled; ``is_complete`` tells whether its body has come too."""
         self.requests += 1
         self._head_begun = False
         self._handled = True
         self._is_complete = is_complete
 
     def answered(self) -> None:
-        """Whoever handled the request has nothing more to do with it."""
+        """Note that the request was answered: its handler has nothing more to do with it."""
         self._handled = False
 
     def waits(self, *, between_chunks: bool) -> None:
-        """Whoever handles the request has taken what came of its body."""
+        """Note that the handler has taken all that came of the body, and waits."""
         self._waits = Expected.CHUNK if between_chunks else Expected.UNIT
         self._asked_at = self.bytes
 
     def goes_on(self) -> None:
-        """More of the body is there, or nothing more will come."""
+        """Note that more of the body is there, or that nothing more will come."""
         self._waits = None
 
     def sight(self, *, is_closing: bool, is_stalled: bool) -> Observation:
-        """What is to be seen of it now. ``is_closing``: we have hung up; ``is_stalled``: it takes no replies."""
+        """What one look shows. ``is_closing``: the gateway closed it; ``is_stalled``: the client reads no replies."""
         if is_closing:
             return Observation(Expected.END)
         return Observation(self._owes(), self.requests + self.units, self.bytes, self.stalls if is_stalled else None)
@@ -234,7 +238,7 @@ def _nothing_is_missing() -> bool:
 
 
 class OverdueClock:
-    """Since when one connection owes what it owes."""
+    """How long one connection has owed what it owes."""
 
     __slots__ = ("_begun", "_limits", "_received", "_seen", "_stalled", "_stalls")
 
@@ -247,11 +251,11 @@ class OverdueClock:
         self._stalled = now
 
     def look(self, sight: Observation, now: float) -> str | None:
-        """What takes too long, if anything does (X34)."""
+        """What takes too long; None if nothing does (X34)."""
         if sight.stalls != self._stalls:
             self._stalls, self._stalled = sight.stalls, now
         elif sight.stalls is not None and now - self._stalled >= self._limits.slow_s:
-            return "replies are not taken"
+            return "the client does not read its replies"
         if (seen := (sight.owes, sight.unit)) != self._seen:
             self._seen, self._begun, self._received = seen, now, sight.received
             return None
@@ -262,10 +266,10 @@ class OverdueClock:
             case Expected.HEAD if waited >= self._limits.slow_s:
                 return "the head of a request takes too long"
             case Expected.END if waited >= self._limits.slow_s:
-                return "it does not let go"
+                return "the client does not close its side"
             case Expected.UNIT if waited >= self._limits.slow_s:
                 if sight.received - self._received < BYTES_PER_S * self._limits.slow_s:
-                    return "a body takes too long"
+                    return "the body of a request comes too slowly"
                 self._begun, self._received = now, sight.received
             case Expected.CHUNK if waited >= self._limits.upload_idle_s:
                 return "nothing more of an upload comes"
@@ -273,7 +277,7 @@ class OverdueClock:
 
 
 class ObservedTime:
-    """The seconds in which somebody looked. A look that comes late counts for no more than two.
+    """The seconds that were observed. A look that comes late counts for no more than two intervals.
 
     A process that stood still (a busy machine, one that was suspended) has not taken what came meanwhile: it must not
     tell its clients, when it wakes, that they were slow.
@@ -283,16 +287,16 @@ class ObservedTime:
 
     def __init__(self, interval_s: float) -> None:
         self.interval_s = interval_s
-        """Between two looks."""
+        """Seconds between two looks."""
         self.seconds = 0.0
         self._looked = 0.0
 
     def resume(self, now: float) -> None:
-        """Nobody was there to be looked at until now."""
+        """Begin to look again: until now there was no connection to look at."""
         self._looked = now
 
     def look(self, now: float) -> float:
-        """Look; returns the seconds."""
+        """Look, and return the observed seconds."""
         self.seconds += min(now - self._looked, 2 * self.interval_s)
         self._looked = now
         return self.seconds

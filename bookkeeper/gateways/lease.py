@@ -61,19 +61,19 @@ LEASE_S: Final = 1.0
 """How long an owner may answer after the start of its last renewal: at most one second."""
 
 DRIFT: Final = 1.1
-"""A successor waits this many leases: clocks may run apart by a tenth."""
+"""A successor waits this many lease lengths: clocks may run apart by a tenth."""
 
 VACANT_AFTER: Final = 1.5
-"""One that stands by takes over when the owner has not renewed its lease for so many of its lengths."""
+"""A standby takes over when the owner has not renewed its lease for this many of its lengths."""
 
 LOOKS: Final = 5
-"""So many times in a lease one that stands by looks whether it was renewed."""
+"""A standby looks this many times per lease length whether the lease was renewed."""
 
 RELEASE_S: Final = 2.0
-"""How long a store that is away is waited for, to tell it that a lease is given up: it has run out by then."""
+"""How long the release of a lease waits for a store that does not answer: the lease has run out by then."""
 
 RETRY_S: Final = 0.2
-"""Pause after the store could not be asked."""
+"""The pause after a failed attempt to ask the store."""
 
 
 class LeaseLostError(Exception):
@@ -81,7 +81,7 @@ class LeaseLostError(Exception):
 
 
 class NamespaceOwnedError(BookKeeperError):
-    """Another gateway owns the namespace, and answers for it."""
+    """Another gateway owns the namespace and answers for it."""
 
     def __init__(self, address: str) -> None:
         super().__init__(
@@ -92,14 +92,14 @@ class NamespaceOwnedError(BookKeeperError):
 
 
 class LeaseEntry(Enum):
-    """How to come to a lease."""
+    """The ways to come to a lease."""
 
     IF_VACANT = "if vacant"
-    """Not if somebody else is seen to renew it: then NamespaceOwnedError."""
+    """Raise NamespaceOwnedError if another gateway is seen to renew it."""
     WHEN_VACANT = "when vacant"
-    """Wait until nobody else renews it."""
+    """Wait until no other gateway renews it."""
     TAKE_OVER = "take over"
-    """At once, from whomever."""
+    """Take it at once, whoever has it."""
 
 
 class Lease(Protocol):
@@ -107,71 +107,71 @@ class Lease(Protocol):
 
     @property
     def is_held(self) -> bool:
-        """Whether it is certain, now, that nobody else has it."""
+        """Whether it is certain, now, that nobody else holds the lease."""
 
     @property
     def others_seen(self) -> int:
-        """How many times somebody else was seen to write it. One more means: at that moment it was alive."""
+        """How many times another gateway was seen to write the lease. One more means: at that moment it was alive."""
 
     @property
     def other(self) -> str | None:
-        """The address of whoever else was seen last to have it; None if nobody else is known to."""
+        """The address of the other gateway that was last seen to hold the lease; None if none is known."""
 
     async def acquire(self, entry: LeaseEntry) -> None:
-        """Our name stands there, and is renewed from now on. It is not held before those who had it are waited for:
-        see :meth:`alone`.
+        """Write this gateway into the lease, and renew it from now on. The lease is held only when those who had it
+        before were waited for: see :meth:`alone`.
 
         Raises:
             NamespaceOwnedError: for IF_VACANT only.
         """
 
     async def alone(self) -> None:
-        """Wait until it is held.
+        """Wait until this gateway holds the lease alone.
 
         Raises:
-            LeaseLostError: somebody else took it meanwhile.
+            LeaseLostError: another gateway took it meanwhile.
         """
 
     async def lost(self) -> None:
-        """Wait until someone else has it. Being unable to renew is no loss: it may come back."""
+        """Wait until another gateway has the lease. Failed renewals are no loss: the lease may come back."""
 
     async def release(self) -> None:
-        """Give it up, so that a successor need not wait. Idempotent."""
+        """Give the lease up, so that a successor need not wait. Idempotent."""
 
 
 class SoleOwner:
-    """For a journal that one process locks: nobody else can be the owner."""
+    """The lease of a journal that one process locks: no other process can be the owner."""
 
     is_held = True
     others_seen = 0
     other = None
 
     async def acquire(self, entry: LeaseEntry) -> None:
-        """At once."""
+        """Returns at once: there is no other process."""
 
     async def alone(self) -> None:
-        """We are."""
+        """Returns at once: there is no other process."""
 
     async def lost(self) -> None:
         await asyncio.Event().wait()
 
     async def release(self) -> None:
-        """Nothing to give up."""
+        """Does nothing: there is no lease to give up."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseValue:
-    """What stands in the metadata store."""
+    """The value of a lease in the metadata store."""
 
     epoch: int
     owner: str
-    """Unique to one gateway process."""
+    """The gateway process; unique to it."""
     address: str
-    """Where it answers, for people and for ``bk``."""
+    """The address at which it answers, for people and for ``bk``."""
     lease_ms: int
     released: bool = False
     alone: bool = False
-    """Whoever had it before this owner could not hold it any more when this was written."""
+    """Whether the earlier holders of the lease could not hold it any more when this was written."""
     place: ProcessLocation | None = None
 
     def encode(self) -> bytes:
@@ -183,7 +183,7 @@ class LeaseValue:
 
     @classmethod
     def decode(cls, data: bytes) -> LeaseValue:
-        """Raises ValueError, KeyError, TypeError: not a lease."""
+        """Read a stored lease. Raises ValueError, KeyError, TypeError: it is no lease."""
         f = json.loads(data)
         place = None
         with suppress(ValueError, KeyError, TypeError):  # of one that speaks otherwise nothing is known
@@ -195,7 +195,7 @@ class LeaseValue:
 
 @dataclass(frozen=True, slots=True)
 class LeaseSighting:
-    """A version of the lease, and when it was there for certain: its writer had sent it before ``at``."""
+    """A version of the lease, and a time when it was certainly there: its writer sent it before ``at``."""
 
     value: LeaseValue
     version: Version
@@ -225,10 +225,10 @@ class StoreLease:
         self._here = here
         self._valid_until = float("-inf")
         self._alone_from = float("-inf")
-        """When those who had the lease before our claim ``_value`` cannot hold it any more."""
+        """When the holders before our claim ``_value`` cannot hold the lease any more."""
         self._version: Version | None = None
         self._value: LeaseValue | None = None
-        """What we wrote last, as far as we know."""
+        """The value that this gateway wrote last, as far as it knows."""
         self._renewing: asyncio.Task[None] | None = None
         self.others_seen = 0
         self.other: str | None = None
@@ -239,7 +239,7 @@ class StoreLease:
 
     @property
     def epoch(self) -> int:
-        """0 before the first ``acquire``."""
+        """The epoch of this gateway's claim; 0 before the first ``acquire``."""
         return self._value.epoch if self._value else 0
 
     async def acquire(self, entry: LeaseEntry) -> None:
@@ -257,7 +257,9 @@ class StoreLease:
                 continue
             break
         if seen is not None and entry is LeaseEntry.TAKE_OVER and not self._is_free(seen.value):
-            logger.warning("the namespace was taken over from the gateway at %s (%s)", seen.value.address, self._path)
+            logger.warning(
+                "this gateway took the namespace over from the gateway at %s (lease %s)", seen.value.address, self._path
+            )
         self.other = None
         self._renewing = asyncio.get_running_loop().create_task(self._keep_renewing(), name="lease renewal")
 
@@ -289,7 +291,7 @@ class StoreLease:
     # -- taking it -----------------------------------------------------------------------------------------
 
     async def _look(self) -> LeaseSighting | None:
-        """What stands there, once the store answers; None: nothing does."""
+        """The lease that is stored now, once the store answers; None if there is none."""
         while True:
             try:
                 return await self._read()
@@ -306,11 +308,13 @@ class StoreLease:
         try:
             value = LeaseValue.decode(found.value)
         except (ValueError, KeyError, TypeError) as error:
-            raise MetadataFormatError(f"{self._path} holds no gateway's lease: {found.value[:200]!r}") from error
+            raise MetadataFormatError(
+                f"the value at {self._path} is no gateway's lease: {found.value[:200].decode(errors='replace')}"
+            ) from error
         return LeaseSighting(value, found.version, self._clock.monotonic())
 
     async def _until_vacant(self, entry: LeaseEntry) -> LeaseSighting | None:
-        """Wait until nobody else has it, or is not seen to renew it for long enough; returns what stands there then."""
+        """Wait until no other gateway has the lease, or renews it; return the stored lease."""
         seen: LeaseSighting | None = None
         quiet_since = 0.0
         while True:
@@ -337,7 +341,7 @@ class StoreLease:
         return value.released or value.owner == self._owner or self._here.knows_dead(value.place)
 
     async def _take(self, seen: LeaseSighting | None) -> None:
-        """Write ourselves in, over exactly what was seen."""
+        """Write this gateway into the lease, exactly over what was seen."""
         epoch = seen.value.epoch + 1 if seen else 1
         alone_from = self._others_end(seen)
         now = self._clock.monotonic()
@@ -357,7 +361,7 @@ class StoreLease:
         self._valid_until = now + self._lease_s
 
     def _others_end(self, seen: LeaseSighting | None) -> float:
-        """By our clock: from when on nobody holds it by ``seen`` or anything before it (see above)."""
+        """When, by our clock, nobody holds the lease by ``seen`` or by anything before it (see above)."""
         if seen is None or seen.value.released:
             return float("-inf")
         value = seen.value
@@ -383,7 +387,7 @@ class StoreLease:
                 await asyncio.sleep(min(RETRY_S, self._lease_s / 3))
 
     async def _renew(self) -> None:
-        """Raises LeaseLostError: someone else has it. Other failures: unknown, try again."""
+        """Raises LeaseLostError: another gateway has it. After other failures the outcome is unknown: try again."""
         while True:
             assert self._version is not None and self._value is not None
             sent = self._clock.monotonic()
@@ -399,7 +403,7 @@ class StoreLease:
             return
 
     async def _was_us(self) -> bool:
-        """Whether what stands there is our own, by a renewal whose reply was lost; then its version is ours."""
+        """Whether the stored lease is our own, by a renewal whose reply was lost; then its version is ours."""
         try:
             found = await self._read()
         except NoSuchKeyError:
@@ -419,7 +423,11 @@ class StoreLease:
 
     @property
     def _gone_to(self) -> str:
-        return f"the lease went to the gateway at {self.other}" if self.other else "the lease is gone"
+        return (
+            f"the gateway at {self.other} took the lease over"
+            if self.other
+            else "the lease was removed from the metadata store"
+        )
 
     async def _stop(self) -> None:
         self._valid_until = float("-inf")

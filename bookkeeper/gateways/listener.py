@@ -1,8 +1,8 @@
-"""The gateway's port: who comes is counted before anything is made of them, then handed to the HTTP library.
+"""The gateway's port: a connection is counted before anything is made of it, then handed to the HTTP library.
 
-asyncio's own servers make a protocol, and begin the TLS handshake, for whoever is accepted, and tell nobody: neither
-could be limited. Here sockets are accepted by hand and given to the loop one by one (``connect_accepted_socket``, the
-same on asyncio and uvloop), each with the TLS context that holds at that moment.
+asyncio's own servers make a protocol, and begin the TLS handshake, for every accepted connection and tell nobody, so
+neither could be limited. Here sockets are accepted by hand and given to the loop one by one
+(``connect_accepted_socket``, the same on asyncio and uvloop), each with the TLS context of that moment.
 """
 
 from __future__ import annotations
@@ -27,49 +27,50 @@ BACKLOG: Final = 1024
 """Connections that may wait to be accepted."""
 
 AT_ONCE: Final = 64
-"""Accepted in one go; then others have their turn."""
+"""Connections accepted in one go; then others have their turn."""
 
 PAUSE_S: Final = 1.0
-"""Nobody is accepted for so long when the system has no more descriptors."""
+"""Seconds without accepting when the system has no more descriptors."""
 
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 _ADVICE: Final = {
-    errno.EADDRINUSE: "; stop who listens there, or listen on another port",
-    errno.EACCES: "; ports below 1024 are the administrator's",
-    errno.EADDRNOTAVAIL: "; that is no address of this machine",
+    errno.EADDRINUSE: "; end the program that listens there, or choose another port",
+    errno.EACCES: "; ports below 1024 are reserved for the administrator: choose another port",
+    errno.EADDRNOTAVAIL: "; this machine does not have that address",
 }
 
 Factory = Callable[[int], asyncio.Protocol]
-"""Makes the protocol of a connection, by its number."""
+"""Makes the protocol of a connection, given the connection's number."""
 
 
 class BoundSockets:
-    """Sockets that listen: whoever comes waits, until :class:`CountedListener` accepts them. So a place can be had
-    before anything else is begun."""
+    """Sockets that listen. Clients wait until :class:`CountedListener` accepts them, so a process can take its address
+    before it begins anything else.
+    """
 
     def __init__(self, sockets: list[socket.socket]) -> None:
         self._sockets = sockets
         name = sockets[0].getsockname()
         self.address = Address(name[0], name[1])
-        """Where (port 0 resolved)."""
+        """The address (port 0 resolved)."""
 
     def take(self) -> list[socket.socket]:
-        """They are the caller's to close from now on."""
+        """Hand the sockets over: the caller closes them from now on."""
         sockets, self._sockets = self._sockets, []
         return sockets
 
     def close(self) -> None:
-        """Who waits is cut off. Idempotent."""
+        """Close the sockets; clients that wait are cut off. Idempotent."""
         for listening in self.take():
             listening.close()
 
 
 async def bind(listen: Address) -> BoundSockets:
-    """Have the address.
+    """Listen at the address.
 
     Raises:
-        CannotListenError: it cannot be had.
+        CannotListenError: it cannot be listened at.
     """
     loop = asyncio.get_running_loop()
     try:
@@ -77,7 +78,7 @@ async def bind(listen: Address) -> BoundSockets:
             listen.host or None, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except OSError as error:
-        raise CannotListenError(error.errno, f"{listen} cannot be listened on: {error.strerror or error}") from error
+        raise CannotListenError(error.errno, f"cannot listen at {listen}: {error.strerror or error}") from error
     sockets: list[socket.socket] = []
     try:
         for family, kind, protocol, _, place in dict.fromkeys(found):
@@ -90,26 +91,26 @@ async def bind(listen: Address) -> BoundSockets:
 
 
 class CannotListenError(OSError):
-    """The address cannot be had. Reads as a sentence."""
+    """The address cannot be listened at. The text is a sentence for the user."""
 
     def __str__(self) -> str:
         return str(self.strerror)
 
 
 class CountedListener:
-    """Listens, until closed."""
+    """Accepts connections, counts them and limits them, until it is closed."""
 
     def __init__(
         self, factory: Factory, limits: ConnectionLimits, clock: Clock, tls: Callable[[], ssl.SSLContext] | None = None
     ) -> None:
-        """``tls``: the context for the next handshake; None: no TLS. Whoever makes protocols calls :meth:`ended`."""
+        """``tls`` gives the context for the next handshake; None: no TLS. The protocols call :meth:`ended`."""
         self._factory = factory
         self._limits = limits
         self._tls = tls
         self._crowd = ConnectionTable(limits)
         self._sockets: list[socket.socket] = []
         self._arrivals: dict[int, asyncio.Task[None]] = {}
-        """Until the protocol has its connection."""
+        """Connections whose protocol has not been made yet."""
         self._paused: asyncio.TimerHandle | None = None
         self._last = 0
         self._log = RateLimitedLogger(logger, clock.monotonic)
@@ -126,10 +127,10 @@ class CountedListener:
         return self._crowd.handshakes
 
     async def start(self, listen: Address | BoundSockets) -> Address:
-        """Accept from now on; returns where (port 0 resolved).
+        """Begin to accept; return the address (port 0 resolved).
 
         Raises:
-            CannotListenError: the address cannot be had.
+            CannotListenError: the address cannot be listened at.
         """
         bound = listen if isinstance(listen, BoundSockets) else await bind(listen)
         self._sockets = bound.take()
@@ -138,11 +139,11 @@ class CountedListener:
         return bound.address
 
     def ended(self, number: int) -> None:
-        """The connection is gone."""
+        """Count a connection as gone."""
         self._crowd.leave(number)
 
     def close(self) -> None:
-        """Accept nothing more, end handshakes; connections that stand are not touched. Idempotent."""
+        """Accept nothing more, and end handshakes. Established connections are not touched. Idempotent."""
         self._stop_accepting()
         if self._paused is not None:
             self._paused.cancel()
@@ -162,7 +163,7 @@ class CountedListener:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._failed.warning("a connection cannot be accepted: %s", in_words(error))
+                self._failed.warning("cannot accept a connection: %s", in_words(error))
                 if error.errno in _EXHAUSTED:
                     self._stop_accepting()
                     self._paused = asyncio.get_running_loop().call_later(PAUSE_S, self._go_on)
@@ -188,14 +189,16 @@ class CountedListener:
             return
         if verdict.gives_way is not None:
             self._arrivals[verdict.gives_way].cancel()
-            self._turned_away("another address", "its TLS handshake gave way to one from elsewhere")
+            self._turned_away(
+                "another address", "too many TLS handshakes are under way: its own made room for one from elsewhere"
+            )
         connection.setblocking(False)
         task = asyncio.get_running_loop().create_task(self._hand_over(connection, number), name="gateway connection")
         self._arrivals[number] = task
         task.add_done_callback(lambda done: self._settled(done, connection, number))
 
     def _settled(self, done: asyncio.Task[None], connection: socket.socket, number: int) -> None:
-        """A task that was cancelled before its first step has done nothing: so this is done here."""
+        """Settle it here: a task that was cancelled before its first step has done nothing."""
         del self._arrivals[number]
         if not done.cancelled() and done.exception() is None:
             self._crowd.shaken(number)
@@ -203,14 +206,14 @@ class CountedListener:
         self._crowd.leave(number)
         connection.close()
         if not done.cancelled():
-            logger.debug("a connection came to nothing: %s", done.exception())
+            logger.debug("a connection failed before its first request: %s", done.exception())
 
     def _turned_away(self, host: str, reason: str) -> None:
         self.refused += 1
         self._log.warning("a connection from %s is closed: %s", host, reason)
 
     async def _hand_over(self, connection: socket.socket, number: int) -> None:
-        """With TLS this takes as long as the handshake; OSError if it is bad, or does not end in time."""
+        """Make the protocol, after the TLS handshake if there is one. Raises OSError: it failed or took too long."""
         tls = None if self._tls is None else self._tls()
         timeout_s = None if tls is None else self._limits.handshake_s
         await asyncio.get_running_loop().connect_accepted_socket(
@@ -229,6 +232,6 @@ def _bound(family: int, kind: int, protocol: int, place: tuple[object, ...]) -> 
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
-        told = f"{place[0]}:{place[1]} cannot be listened on: {error.strerror}{_ADVICE.get(error.errno or 0, '')}"
-        raise CannotListenError(error.errno, told) from error
+        text = f"cannot listen at {place[0]}:{place[1]}: {error.strerror}{_ADVICE.get(error.errno or 0, '')}"
+        raise CannotListenError(error.errno, text) from error
     return listening

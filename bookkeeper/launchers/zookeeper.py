@@ -81,12 +81,12 @@ class ZooKeeperServer:
 
     @property
     def pid(self) -> int | None:
-        """None: it does not run."""
+        """The process id; None while it does not run."""
         return None if self._process is None or self._process.poll() is not None else self._process.pid
 
     @property
     def log(self) -> Path:
-        """What it said."""
+        """The file that holds its output."""
         return self.directory / "zookeeper.out"
 
     def start(self, timeout_s: float = 30.0) -> ZooKeeperServer:
@@ -116,7 +116,7 @@ class ZooKeeperServer:
         return self
 
     def stop(self, *, kill: bool = False, timeout_s: float = 10.0) -> None:
-        """End it; ``kill`` without giving it time. Idempotent."""
+        """Stop it; with ``kill``, at once. Idempotent."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
@@ -128,13 +128,13 @@ class ZooKeeperServer:
         self._process = None
 
     def pause(self) -> None:
-        """Stop it in its tracks, with its connections open. When this returns no thread of it runs any more."""
+        """Suspend it, with its connections open. When this returns, none of its threads runs."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Let it go on after :meth:`pause`."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
@@ -198,7 +198,7 @@ def class_path() -> str:
 
 
 def tied_to_parent(command: Sequence[str]) -> list[str]:
-    """The same command, run so that the kernel ends it when the thread that starts it is gone."""
+    """Wrap the command so that the kernel ends the process when the thread that started it is gone."""
     if (setpriv := _setpriv()) is not None:
         return [setpriv, "--pdeathsig", "KILL", "/bin/sh", "-c", _IF_PARENT_LIVES, str(os.getpid()), *command]
     return [sys.executable, "-ISc", _END_WITH_PARENT, str(os.getpid()), *command]
@@ -206,7 +206,7 @@ def tied_to_parent(command: Sequence[str]) -> list[str]:
 
 @cache
 def _setpriv() -> str | None:
-    """That of util-linux, twenty times as quick as an interpreter; None: not here, or one without the option."""
+    """The path of util-linux's setpriv, twenty times as fast as an interpreter. None: not here, or too old."""
     path = shutil.which("setpriv")
     if path is None or subprocess.run([path, "--pdeathsig", "KILL", "true"], capture_output=True).returncode:
         return None
@@ -214,7 +214,7 @@ def _setpriv() -> str | None:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 on which nobody listens, and which the kernel gives to nobody by itself.
+    """A port of 127.0.0.1 on which nobody listens, and which the kernel gives to nobody of its own accord.
 
     It lies below those that outgoing connections and listeners on port 0 are given, so that it is still free when
     whoever asked for it has started. No process hears of one port twice.
@@ -226,13 +226,14 @@ def free_port() -> int:
             except OSError:
                 continue
             return int(probe.getsockname()[1])
-    raise ConfigError(f"no port of {_HOST} is free")
+    raise ConfigError(f"there is no free port on {_HOST}: end a program that listens there")
 
 
 def _candidates() -> Iterator[int]:
-    """Each process begins somewhere else; 0, the kernel's choice, where it keeps all ports for itself.
+    """Yield ports to try. Each process begins at another one. 0 is the kernel's choice, where it keeps all ports for
+    itself.
 
-    No generator: several threads may ask at the same time.
+    It is no generator: several threads may ask at the same time.
     """
     try:
         lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])

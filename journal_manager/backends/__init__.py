@@ -1,1 +1,1 @@
-"""Kinds of places where journals live. Found by entry points, never imported by the framework."""
+"""The stores in which journals live. Entry points find them; the framework never imports them."""

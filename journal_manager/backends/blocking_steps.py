@@ -1,4 +1,4 @@
-"""Blocking steps off the event loop, one after the other."""
+"""Runs blocking steps off the event loop, one after the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class BlockingSteps:
-    """Runs blocking steps one after the other and says in our words what went wrong."""
+    """Runs blocking steps one after the other, and translates their errors."""
 
     def __init__(self, threads: bool) -> None:
         self._pool = ThreadPoolExecutor(1, "journal") if threads else None
@@ -35,7 +35,7 @@ class BlockingSteps:
         return done
 
     def finish(self, step: Callable[[], object]) -> None:
-        """Run a step that releases something, behind the steps that may use it; also after ``close``."""
+        """Run a step that releases something, after the steps that may use it; also after ``close``."""
         if self._pool is None or self.closed:
             step()
         else:
@@ -54,4 +54,4 @@ def _worded(step: Callable[[], T]) -> T:
     except JournalError:
         raise
     except OSError as error:
-        raise JournalUnavailableError(f"the journal's files cannot be used: {in_words(error)}") from error
+        raise JournalUnavailableError(f"the journal's files cannot be used now: {in_words(error)}") from error

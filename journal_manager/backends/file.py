@@ -50,7 +50,7 @@ class FileOptions:
     """Options of ``file:`` journals."""
 
     lock_timeout_s: float = 10.0
-    """How long a step waits for another process's step on the same directory."""
+    """Seconds that a step waits for another process's step on the same directory."""
     files: Files | None = None
     """Another file system, for tests."""
     threads: bool = True
@@ -64,7 +64,7 @@ class FileReader(JournalReader):
         self._place, self._steps = place, steps
         self._seen: tuple[object, ...] = ()
         self._places_read: dict[tuple[str, int], tuple[TxId, int]] = {}
-        """(open segment, epoch) -> (next id, its offset): where the last look at it ended."""
+        """(open segment, epoch) -> (next id, its offset): the end of the last look at the segment."""
 
     async def segments(self) -> tuple[SegmentInfo, ...]:
         return await self._steps.submit(self._place.segments)
@@ -74,7 +74,7 @@ class FileReader(JournalReader):
             file = await self._steps.submit(lambda: self._open(segment))
         except JournalUnavailableError as error:
             if isinstance(error.__cause__, FileNotFoundError):
-                raise SegmentNotFoundError(f"{segment.location} is not there any more") from error
+                raise SegmentNotFoundError(f"{segment.location} does not exist any more") from error
             raise
         try:
             expected, offset = segment.first, form.HEADER_BYTES
@@ -102,14 +102,14 @@ class FileReader(JournalReader):
             if header is None or header.first != segment.first:
                 raise _damaged(segment, segment.first)
             if header.epoch != segment.epoch and segment.in_progress:
-                raise SegmentNotFoundError(f"{segment.location} is another segment now")
+                raise SegmentNotFoundError(f"{segment.location} holds another segment now")
         except BaseException:
             file.close()
             raise
         return file
 
     def _chunk(self, file: OpenFile, segment: SegmentInfo, offset: int) -> list[tuple[Batch, int]]:
-        """Some batches with the offsets of their ends; none at the end, or where something is not whole.
+        """Read some batches with the offsets of their ends; none at the end, or where a record is not whole.
 
         Of a segment in progress only what every later recovery keeps: it is synced here, and the epoch is
         looked at after it was read, as the writer does.
@@ -170,7 +170,7 @@ class FileSegmentWriter(SegmentWriter):
 
     def append(self, batch: Batch) -> Awaitable[None]:
         if self.closed:
-            raise JournalClosedError(f"segment {self.info} was closed")
+            raise JournalClosedError(f"segment {self.info} was closed, and takes no more edits")
         return self._steps.submit(lambda: self.segment.append(batch))
 
     async def close(self) -> None:
@@ -214,11 +214,11 @@ class FileWriter(FileReader, JournalWriter):
         if self._segment is None or self._segment.info.first != first:
             segment = await self._steps.submit(lambda: self._place.find(first))
             if segment.in_progress:
-                raise SegmentNotFoundError(f"no segment of this writer begins at {first}")
+                raise SegmentNotFoundError(f"no segment of this writer begins at edit {first}")
             return segment.finalized(last)
         current = self._closed_segment(first)
         if current.last != last:
-            raise SegmentMismatchError(f"segment {current.info} ends at {current.last}, not at {last}")
+            raise SegmentMismatchError(f"segment {current.info} ends at edit {current.last}, not at {last}")
         final = await self._steps.submit(lambda: self._place.finalize(self.token, current.info, current.end, last))
         self._segment = None
         return final
@@ -242,14 +242,14 @@ class FileWriter(FileReader, JournalWriter):
 
     def _closed_segment(self, first: TxId) -> SegmentFile:
         if self._segment is None or self._segment.info.first != first:
-            raise SegmentNotFoundError(f"no segment of this writer begins at {first}")
+            raise SegmentNotFoundError(f"no segment of this writer begins at edit {first}")
         if not self._segment.closed:
-            raise SegmentExistsError(f"segment {self._segment.info} is still being written")
+            raise SegmentExistsError(f"segment {self._segment.info} is still being written: close its writer first")
         return self._segment.segment
 
 
 class FileBackend(Backend):
-    """``file:``."""
+    """The backend of ``file:`` journals."""
 
     async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:
         place, steps = _open(uri, options)
@@ -305,7 +305,7 @@ class FileBackend(Backend):
 def _open(uri: JournalURI, options: Options) -> tuple[JournalDirectory, BlockingSteps]:
     parsed = parse_options(FileOptions, uri, options)
     if uri.authority or not uri.path.startswith("/"):
-        raise JournalConfigError(f"expected file:///DIRECTORY, got {uri}")
+        raise JournalConfigError(f"expected file:///DIR with an absolute path, got {uri}")
     directory = uri.path.rstrip("/") or "/"
     place = JournalDirectory(parsed.files or SystemFiles(), directory, lock_timeout_s=parsed.lock_timeout_s)
     return place, BlockingSteps(parsed.threads)

@@ -45,7 +45,7 @@ _LOCK_POLL_S: Final = 0.01
 
 
 class JournalDirectory:
-    """One directory. May be used from several threads and processes at once."""
+    """The journal in one directory. Several threads and processes may use it at once."""
 
     def __init__(
         self,
@@ -60,12 +60,12 @@ class JournalDirectory:
         self._lock_timeout_s = lock_timeout_s
         self._sleep = sleep
         self._headers: dict[str, form.SegmentHeader] = {}
-        """Of final segments, which never change."""
+        """The ends of final segments, which never change."""
 
     # -- the record ------------------------------------------------------------------------------------
 
     def state(self) -> Chain:
-        """Namespace and epoch (its list of segments is empty: the directory is the list).
+        """Read namespace and epoch (the record's list of segments is empty: the directory is the list).
 
         Raises:
             JournalNotFormattedError: there is none.
@@ -87,7 +87,7 @@ class JournalDirectory:
         self.create_if_absent(namespace)
         with self._locked():
             if not force and self.has_data():
-                raise JournalExistsError(f"there are edits in {self.directory}")
+                raise JournalExistsError(f"there are edits in {self.directory}: formatting it would remove them")
             state = self.state().claim("format")  # whoever writes now is fenced before anything goes
             self._write_state(state)
             for name in self.files.list(self.directory):
@@ -113,13 +113,13 @@ class JournalDirectory:
             return self._recover(state.token)
 
     def ensure_current(self, token: FencingToken) -> None:
-        """Raises JournalFencedError."""
+        """Check that the epoch is still ours. Raises JournalFencedError."""
         token.ensure_current(self.state().token)
 
     # -- segments --------------------------------------------------------------------------------------
 
     def segments(self) -> tuple[SegmentInfo, ...]:
-        """What the directory holds; files that vanish meanwhile, or never got a header, are not there."""
+        """List the segments of the directory, without files that vanish meanwhile or never got a header."""
         found = [self._info(name) for name in self.files.list(self.directory) if form.parse_name(name) is not None]
         return in_order(info for info in found if info is not None)
 
@@ -152,7 +152,7 @@ class JournalDirectory:
             self.ensure_current(token)
             segments = self.segments()
             if segments and segments[-1].last is None:
-                raise SegmentExistsError(f"segment {segments[-1]} is in progress")
+                raise SegmentExistsError(f"segment {segments[-1]} is in progress: finish it before a new one begins")
             ensure_joins(_last_of(segments), first)
             name = form.in_progress_name(first)
             if self.files.exists(self.path(name)):  # ours, from an attempt that failed before its header was durable
@@ -184,22 +184,22 @@ class JournalDirectory:
             return final
 
     def find(self, first: TxId) -> SegmentInfo:
-        """Raises SegmentNotFoundError."""
+        """Find a segment. Raises SegmentNotFoundError."""
         for segment in self.segments():
             if segment.first == first:
                 return segment
         raise SegmentNotFoundError(f"no segment begins at {first}")
 
     def discard(self, token: FencingToken, info: SegmentInfo) -> None:
-        """Remove the open segment if nothing is in it."""
+        """Remove the open segment if it has no edits."""
         with self._locked():
             self.ensure_current(token)
             if form.scan(self.files.read_file(self.path(info.location)), form.HEADER_BYTES).batches:
-                raise SegmentMismatchError(f"there are edits in segment {info}")
+                raise SegmentMismatchError(f"segment {info} has edits, and is not removed")
             self._unlink(info.location)
 
     def purge(self, token: FencingToken, min_txid: TxId) -> tuple[SegmentInfo, ...]:
-        """Remove final segments, oldest first: after a crash what is left still is a run without gaps."""
+        """Remove final segments, oldest first: after a crash the rest is still a run without gaps."""
         with self._locked():
             self.ensure_current(token)
             gone = purgeable(self.segments(), min_txid)
@@ -229,7 +229,7 @@ class JournalDirectory:
         return RecoveryReport(token, tuple(finalized), tuple(removed), _last_of(self.segments()))
 
     def _recover_segment(self, name: str) -> tuple[SegmentInfo, SegmentInfo | None]:
-        """Copy what is whole into the final file, then remove the one in progress (K3)."""
+        """Copy the whole records into the final file, then remove the file in progress (K3)."""
         data = self.files.read_file(self.path(name))
         header = form.decode_header(data, name)
         ends = form.parse_name(name)
@@ -244,7 +244,10 @@ class JournalDirectory:
         after = found.batches[-1].last + 1 if found.batches else info.first
         if (later := form.record_after(data, used)) is not None:
             raise JournalCorruptionError(
-                f"{self.path(name)} is damaged at offset {used}: edit {after} was durable, edit {later.first} follows",
+                (
+                    f"{self.path(name)} is damaged at offset {used}: edit {after} was durable and cannot be "
+                    f"read, and edit {later.first} follows"
+                ),
                 first_missing=TxId(after),
                 location=name,
             )
@@ -288,7 +291,9 @@ class JournalDirectory:
                 break
             except BlockingIOError as error:
                 if waited >= self._lock_timeout_s:
-                    raise JournalLockedError(f"another process works on {self.directory} ({LOCK} is held)") from error
+                    raise JournalLockedError(
+                        f"another process is changing the journal in {self.directory}: try again"
+                    ) from error
                 self._sleep(_LOCK_POLL_S)
                 waited += _LOCK_POLL_S
         try:
@@ -303,7 +308,7 @@ def _last_of(segments: tuple[SegmentInfo, ...]) -> TxId:
 
 
 class SegmentFile:
-    """The open segment of a writer: appends records, one after the other."""
+    """The open segment of a writer. It appends records one after the other."""
 
     def __init__(self, place: JournalDirectory, token: FencingToken, info: SegmentInfo, file: OpenFile) -> None:
         self._place, self._token, self._file = place, token, file
@@ -321,7 +326,9 @@ class SegmentFile:
             SegmentMismatchError: the ids do not follow. JournalFencedError. OSError: the segment takes no more (K23).
         """
         if self.failed or batch.first != self.last + 1:
-            raise SegmentMismatchError(f"segment {self.info} failed, or {batch.first} does not follow {self.last}")
+            raise SegmentMismatchError(
+                f"segment {self.info} has failed, or edit {batch.first} does not follow edit {self.last}"
+            )
         self.failed = True
         record = form.encode_record(batch)
         self._file.pwrite(record, self.end)

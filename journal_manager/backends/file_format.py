@@ -64,7 +64,7 @@ def in_progress_name(first: TxId) -> str:
 
 
 def parse_name(name: str) -> tuple[TxId, TxId | None] | None:
-    """First and last id of a segment's file; the last is None while in progress. None: not a segment's name."""
+    """The first and last id in the name of a segment's file; last is None while in progress. None: another file."""
     if match := _FINAL.fullmatch(name):
         return TxId(int(match[1])), TxId(int(match[2]))
     if match := _IN_PROGRESS.fullmatch(name):
@@ -87,7 +87,9 @@ def decode_header(data: bytes, name: str) -> SegmentHeader | None:
         magic, version, layout, epoch, first = _HEADER.unpack_from(data)
         if _CRC.unpack_from(data, _HEADER.size)[0] == zlib.crc32(data[: _HEADER.size]) and magic == _MAGIC:
             if version != FORMAT:
-                raise UnsupportedLayoutError(f"{name} has format {version}; this program reads {FORMAT}")
+                raise UnsupportedLayoutError(
+                    f"{name} has format {version}, and this program reads format {FORMAT}: a newer program wrote it"
+                )
             return SegmentHeader(layout, epoch, TxId(first))
     if len(data) > HEADER_BYTES:
         raise JournalCorruptionError(f"the header of {name} is damaged", location=name)
@@ -115,7 +117,7 @@ def scan(data: bytes, start: int = 0) -> SegmentScan:
 
 
 def record_after(data: bytes, start: int) -> Batch | None:
-    """A whole record anywhere at or after ``start``: there is one exactly if the damage at ``start`` is rot."""
+    """Find a whole record anywhere at or after ``start``. If there is one, the damage at ``start`` is rot."""
     offset = data.find(_RECORD_MAGIC, start)
     while offset != -1:
         if (found := _record_at(data, offset)) is not None:

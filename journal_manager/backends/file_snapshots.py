@@ -25,12 +25,12 @@ _NAME: Final = re.compile(r"snapshot_(\d{19})")
 
 
 def encode(at: TxId, content: bytes) -> bytes:
-    """A snapshot's file."""
+    """Encode a snapshot's file."""
     return _HEADER.pack(b"JSNAP", FORMAT, at, len(content), hashlib.sha256(content).digest()) + content
 
 
 def decode(data: bytes, at: TxId, name: str) -> bytes:
-    """The content of a snapshot's file.
+    """Decode the content of a snapshot's file.
 
     Raises:
         JournalCorruptionError: it is not what was written.
@@ -41,7 +41,7 @@ def decode(data: bytes, at: TxId, name: str) -> bytes:
         same = (magic, version, stored, size) == (b"JSNAP", FORMAT, at, len(content))
         if same and hashlib.sha256(content).digest() == digest:
             return content
-    raise JournalCorruptionError(f"{name} is damaged", location=name)
+    raise JournalCorruptionError(f"the snapshot in {name} is damaged", location=name)
 
 
 class FileSnapshots(SnapshotStore):
@@ -87,7 +87,7 @@ class FileSnapshots(SnapshotStore):
     def _load(self, at: TxId | None) -> tuple[SnapshotInfo, bytes] | None:
         wanted = [info for info in self._list() if at is None or info.at == at]
         if at is not None and not wanted:
-            raise SnapshotNotFoundError(f"no snapshot at {at} in {self._directory}")
+            raise SnapshotNotFoundError(f"there is no snapshot at edit {at} in {self._directory}")
         damage: JournalCorruptionError | None = None
         for info in reversed(wanted):
             try:

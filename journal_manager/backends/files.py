@@ -1,4 +1,4 @@
-"""What the file backend needs of a file system, as a protocol, and its binding to the system.
+"""The file system that the file backend needs, as a protocol, and its binding to the system.
 
 The protocol is a part of the one that BookKeeper's bookies use for their disks, method for method, so a
 simulated disk made for those serves here too.
@@ -45,11 +45,11 @@ class Files(Protocol):
     def unlink(self, path: str) -> None: ...
     def sync_directory(self, path: str) -> None: ...
     def lock(self, path: str) -> HeldLock:
-        """An exclusive lock. Raises BlockingIOError if someone holds it."""
+        """Take an exclusive lock. Raises BlockingIOError: another process holds it."""
 
 
 class SystemFile:
-    """A file descriptor."""
+    """An open file of the system."""
 
     def __init__(self, path: str, flags: int) -> None:
         self.path = path
@@ -103,7 +103,7 @@ class SystemLock:
 
 
 def _make_private(lock: str) -> None:
-    """A directory of an earlier version, whose files others could read: its lock shows it, and is tightened last."""
+    """Tighten a directory of an earlier version, whose files others could read. Its lock shows it, and comes last."""
     directory = os.path.dirname(lock)
     names = sorted(os.listdir(directory), key=lambda name: name == os.path.basename(lock))
     for path in (os.path.join(directory, name) for name in names):
@@ -113,7 +113,7 @@ def _make_private(lock: str) -> None:
 
 
 class SystemFiles:
-    """The operating system's. New files are 0600, new directories 0700."""
+    """The operating system's files. New files are 0600, new directories 0700."""
 
     def open(self, path: str, *, create: bool = False, write: bool = True) -> OpenFile:
         flags = os.O_RDWR if write else os.O_RDONLY

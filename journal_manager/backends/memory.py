@@ -41,34 +41,34 @@ MAX_BATCH_BYTES = 64 << 20
 
 @dataclass(slots=True)
 class MemoryJournal:
-    """One journal."""
+    """One journal in memory."""
 
     chain: Chain
     batches: dict[str, list[Batch]] = field(default_factory=dict)
     snapshots: dict[TxId, bytes] = field(default_factory=dict)
-    news: asyncio.Event = field(default_factory=asyncio.Event)
+    change: asyncio.Event = field(default_factory=asyncio.Event)
     """Set, and replaced, on every change."""
 
     def changed(self) -> None:
-        news, self.news = self.news, asyncio.Event()
-        news.set()
+        change, self.change = self.change, asyncio.Event()
+        change.set()
 
     def last_of(self, segment: SegmentInfo) -> TxId:
-        """The last edit stored in a segment; the one before its first if there is none."""
+        """The last edit stored in a segment; for an empty segment the id before its first."""
         batches = self.batches[segment.location]
         return batches[-1].last if batches else TxId(segment.first - 1)
 
 
 class MemoryHub:
-    """Journals by name."""
+    """The journals of a process, by name."""
 
     def __init__(self) -> None:
         self.places: dict[str, MemoryJournal] = {}
 
     def place(self, uri: JournalURI) -> MemoryJournal:
-        """Raises JournalNotFormattedError."""
+        """Find a journal. Raises JournalNotFormattedError."""
         if uri.name not in self.places:
-            raise JournalNotFormattedError(f"there is no journal {uri}")
+            raise JournalNotFormattedError(f"there is no journal at {uri}")
         return self.places[uri.name]
 
 
@@ -81,7 +81,7 @@ class MemoryOptions:
 
 
 class MemoryReader(JournalReader):
-    """Reads a place."""
+    """Reads a journal in memory."""
 
     def __init__(self, place: MemoryJournal) -> None:
         self._place = place
@@ -94,7 +94,7 @@ class MemoryReader(JournalReader):
     async def read(self, segment: SegmentInfo, start: TxId) -> AsyncGenerator[Batch, None]:
         self._ensure_open()
         if segment not in self._place.chain.segments:
-            raise SegmentNotFoundError(f"segment {segment} is not there any more")
+            raise SegmentNotFoundError(f"segment {segment} does not exist any more")
         for batch in tuple(self._place.batches[segment.location]):
             if batch.last >= start:
                 yield batch
@@ -102,7 +102,7 @@ class MemoryReader(JournalReader):
     async def changed(self, timeout_s: float) -> None:
         self._ensure_open()
         try:
-            await asyncio.wait_for(self._place.news.wait(), timeout_s)
+            await asyncio.wait_for(self._place.change.wait(), timeout_s)
         except TimeoutError:
             pass
 
@@ -115,7 +115,7 @@ class MemoryReader(JournalReader):
 
 
 class MemorySegmentWriter(SegmentWriter):
-    """Appends to a list, while the epoch is the place's."""
+    """Appends to a segment, while its epoch is the journal's."""
 
     def __init__(self, place: MemoryJournal, token: FencingToken, info: SegmentInfo) -> None:
         self._place, self._token, self._info = place, token, info
@@ -136,10 +136,10 @@ class MemorySegmentWriter(SegmentWriter):
 
     def _append(self, batch: Batch) -> None:
         if self.closed:
-            raise JournalClosedError(f"segment {self._info} was closed")
+            raise JournalClosedError(f"segment {self._info} was closed, and takes no more edits")
         self._token.ensure_current(self._place.chain.token)
         if batch.first != self._place.last_of(self._info) + 1:
-            raise SegmentMismatchError(f"edit {batch.first} does not follow {self._place.last_of(self._info)}")
+            raise SegmentMismatchError(f"edit {batch.first} does not follow edit {self._place.last_of(self._info)}")
         self._place.batches[self._info.location].append(batch)
         self._place.changed()
 
@@ -151,7 +151,7 @@ class MemorySegmentWriter(SegmentWriter):
 
 
 class MemoryWriter(MemoryReader, JournalWriter):
-    """The one writer of a place."""
+    """The one writer of a journal in memory."""
 
     def __init__(self, place: MemoryJournal, recovery: RecoveryReport) -> None:
         super().__init__(place)
@@ -184,7 +184,9 @@ class MemoryWriter(MemoryReader, JournalWriter):
         if segment.in_progress:
             self._ensure_closed_writer(segment)
             if last != self._place.last_of(segment):
-                raise SegmentMismatchError(f"segment {segment} ends at {self._place.last_of(segment)}, not at {last}")
+                raise SegmentMismatchError(
+                    f"segment {segment} ends at edit {self._place.last_of(segment)}, not at {last}"
+                )
         self._set(self._place.chain.finish(self.token, first, last))
         return self._place.chain.find(first)
 
@@ -194,7 +196,7 @@ class MemoryWriter(MemoryReader, JournalWriter):
         segment = self._place.chain.find(first)
         self._ensure_closed_writer(segment)
         if self._place.last_of(segment) >= first:
-            raise SegmentMismatchError(f"there are edits in segment {segment}")
+            raise SegmentMismatchError(f"segment {segment} has edits, and is not removed")
         self._set(chain)
         del self._place.batches[segment.location]
 
@@ -216,11 +218,11 @@ class MemoryWriter(MemoryReader, JournalWriter):
 
     def _ensure_closed_writer(self, segment: SegmentInfo) -> None:
         if self._segment is not None and self._segment.info == segment and not self._segment.closed:
-            raise SegmentExistsError(f"segment {segment} is still being written")
+            raise SegmentExistsError(f"segment {segment} is still being written: close its writer first")
 
 
 def recover(place: MemoryJournal, token: FencingToken) -> RecoveryReport:
-    """Finalize what an earlier writer left in progress, or drop it if nothing is in it."""
+    """Finalize what an earlier writer left in progress, or drop it if it has no edits."""
     segment = place.chain.open_segment
     finalized: tuple[SegmentInfo, ...] = ()
     removed: tuple[SegmentInfo, ...] = ()
@@ -236,7 +238,7 @@ def recover(place: MemoryJournal, token: FencingToken) -> RecoveryReport:
 
 
 class MemorySnapshots(SnapshotStore):
-    """Snapshots in a place."""
+    """The snapshots of a journal in memory."""
 
     def __init__(self, place: MemoryJournal) -> None:
         self._place = place
@@ -252,7 +254,7 @@ class MemorySnapshots(SnapshotStore):
         if at is None:
             at = max(self._place.snapshots, default=None)
         elif at not in self._place.snapshots:
-            raise SnapshotNotFoundError(f"no snapshot at {at}")
+            raise SnapshotNotFoundError(f"there is no snapshot at edit {at}")
         return None if at is None else (self._info(at), self._place.snapshots[at])
 
     async def delete(self, at: TxId) -> None:
@@ -266,12 +268,12 @@ class MemorySnapshots(SnapshotStore):
 
 
 class MemoryBackend(Backend):
-    """``mem:``."""
+    """The backend of ``mem:`` journals."""
 
     async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:
         hub = parse_options(MemoryOptions, uri, options).hub
         if not force and await self.has_data(uri, options):
-            raise JournalExistsError(f"there are edits in {uri}")
+            raise JournalExistsError(f"there are edits in {uri}: formatting it would remove them")
         if (old := hub.places.get(uri.name)) is None:
             hub.places[uri.name] = MemoryJournal(Chain(namespace))
             return

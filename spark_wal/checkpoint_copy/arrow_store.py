@@ -20,12 +20,12 @@ from spark_wal.checkpoint_copy.stores import PIECE, CheckpointStoreError, Parts
 
 
 class ArrowStore:
-    """A URI that :meth:`pyarrow.fs.FileSystem.from_uri` understands."""
+    """A directory at a URI that :meth:`pyarrow.fs.FileSystem.from_uri` understands."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri.partition("?")[0].rstrip("/")
         if "@" in urlsplit(uri).netloc:
-            raise ConfigError("credentials do not belong into an address: S3's come from the environment")
+            raise ConfigError("the address must not hold credentials: S3 takes them from the environment")
         known = "s3" + uri[3:] if uri.startswith(("s3a:", "s3n:")) else uri
         try:
             system, root = FileSystem.from_uri(known)
@@ -53,7 +53,7 @@ class ArrowStore:
             raise CheckpointStoreError(f"{self.uri}: reading {path}: {in_words(error)}") from error
 
     def write(self, path: str, parts: Parts) -> None:
-        """A write that fails may leave a short file: what is read back afterwards counts, not that it is there."""
+        """Write a file. A write that fails may leave a short file, so a file counts only after it was read back."""
         target = f"{self._root}/{path}"
         try:
             if not self._is_s3:  # whose directories are names only
@@ -65,7 +65,7 @@ class ArrowStore:
             raise CheckpointStoreError(f"{self.uri}: writing {path}: {in_words(error)}") from error
 
     def sync(self) -> None:
-        """As durable as the store makes what it has answered."""
+        """Does nothing: what the store has answered is as durable as that store makes it."""
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Does nothing: nothing is kept open."""

@@ -14,7 +14,7 @@ from typing import Final
 
 METADATA: Final = "metadata"
 NOTE_MAX: Final = 4096
-"""Bytes of the longest note."""
+"""The length of the longest note, in bytes."""
 
 _NOTE: Final = "unfinished_bk_checkpoint_copy of: "
 _TEMPORARY: Final = re.compile(r"\..+\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(\.TID\d+)?\.tmp")
@@ -23,17 +23,17 @@ _NAMING_PLACES: Final = re.compile(r"(^|/)(_metadata|_stateSchema)/")
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """What a listing tells of a file."""
+    """What a listing says of a file."""
 
     size: int
     modified: int
-    """In the place's own unit: only compared for equality."""
+    """In the store's own unit: stamps are only compared for equality."""
 
 
 def belongs(path: str, all_paths: Collection[str]) -> bool:
-    """Whether this file is copied: not what writers leave behind, nor what Hadoop's local file system adds.
+    """Whether this file is copied. Not copied: what writers leave behind, and what Hadoop's local file system adds.
 
-    Spark's temporary files mean nothing once their writer has gone. ``.x.crc`` beside ``x`` is Hadoop's own checksum
+    Spark's temporary files mean nothing once their writer has ended. ``.x.crc`` beside ``x`` is Hadoop's own checksum
     of a local file; ``x.crc`` is Spark's, and belongs to the checkpoint.
     """
     directory, slash, name = path.rpartition("/")
@@ -46,19 +46,19 @@ def belongs(path: str, all_paths: Collection[str]) -> bool:
 
 
 def looks_like_one(paths: Iterable[str]) -> str | None:
-    """Why these files are no checkpoint of a query; None: they are."""
+    """Say why these files are no checkpoint of a query. None: they are one."""
     tops = {path.partition("/")[0] for path in paths}
     if not tops:
         return "there is nothing"
     if "_spark_metadata" in tops:
         return "it is the output of a file sink, whose _spark_metadata names full addresses"
     if METADATA not in tops or "offsets" not in tops:
-        return "a query's checkpoint has a file metadata and a directory offsets"
+        return "a query's checkpoint has a file named metadata and a directory named offsets"
     return None
 
 
 def stages(paths: Iterable[str]) -> list[list[str]]:
-    """What is copied, in four steps: state and the rest; commits; offsets; metadata."""
+    """The files in four steps: state and the rest; commits; offsets; metadata."""
     steps: list[list[str]] = [[], [], [], []]
     for path in sorted(paths):
         top, slash, _ = path.partition("/")
@@ -77,18 +77,18 @@ def note(source: str) -> bytes:
 
 
 def source_of(data: bytes) -> str | None:
-    """Where an unfinished copy came from; None: this is no note."""
+    """The address from which an unfinished copy came. None: ``metadata`` is no note."""
     text = data.decode("utf-8", "replace")
     return text.removeprefix(_NOTE).rstrip("\n") if text.startswith(_NOTE) else None
 
 
 def difference(before: Mapping[str, FileStamp], after: Mapping[str, FileStamp]) -> str | None:
-    """What changed between two listings, in a few words; None: nothing."""
+    """Say in a few words what changed between two listings. None: nothing."""
     for path in sorted(before.keys() | after.keys()):
         if path not in after:
-            return f"{path} has gone"
+            return f"{path} was removed"
         if path not in before:
-            return f"{path} has come"
+            return f"{path} is new"
         if before[path] != after[path]:
             return f"{path} has changed"
     return None

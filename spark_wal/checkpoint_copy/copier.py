@@ -1,4 +1,4 @@
-"""Copies a checkpoint: note first, then everything else, read back; the source looked at again; ``metadata`` last."""
+"""Copies a checkpoint: a note first, then every other file, then a look at the source; ``metadata`` comes last."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ WORKERS: Final = 8
 """Files that are copied at a time."""
 
 SCANNED_MAX: Final = 1 << 20
-"""Bytes of the largest file that is looked into for addresses."""
+"""The size of the largest file that is searched for addresses."""
 
 
 class CopyRefusedError(Exception):
-    """The copy was not begun, or not finished: why, and what to do."""
+    """The copy was not begun, or not finished. The text says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedCheckpoint:
-    """What was done."""
+    """The result of a copy."""
 
     files: int
     size: int
     """Bytes."""
     already: int
-    """Files that an earlier, unfinished copy had brought."""
+    """Files that an earlier, unfinished copy had written."""
     digest: str
-    """SHA-256 over names and contents: the same for the same checkpoint, wherever it is."""
+    """SHA-256 over names and contents: equal checkpoints have equal digests, wherever they are."""
 
 
 Progress = Callable[[int], None]
-"""Called with the bytes of each file that is there and verified."""
+"""Called with the number of bytes of each file that was copied and verified."""
 
 
 class CheckpointCopier:
-    """One copy."""
+    """Copies one checkpoint."""
 
     def __init__(
         self, source: CheckpointStore, target: CheckpointStore, *, resume: bool = False, keep_addresses: bool = False
@@ -55,23 +55,26 @@ class CheckpointCopier:
         self._digests: dict[str, str] = {}
         self._listing: Mapping[str, FileStamp] = {}
         self.files: list[str] = []
-        """What is copied, once :meth:`prepare` has looked."""
+        """The files to copy, once :meth:`prepare` has looked."""
         self.size = 0
-        """Bytes of it."""
+        """Their size in bytes."""
 
     def prepare(self) -> None:
-        """Look at both sides, change nothing.
+        """Look at both sides, and change nothing.
 
         Raises:
-            CopyRefusedError: the source is no checkpoint, the target is not empty, ... PlaceError: one cannot be read.
+            CopyRefusedError: the source is no checkpoint, the target is not empty, ...
+            CheckpointStoreError: one of them cannot be read.
         """
         if _nested(self._source.uri, self._target.uri):
-            raise CopyRefusedError(f"{self._source.uri} and {self._target.uri} lie in each other")
+            raise CopyRefusedError(
+                f"{self._source.uri} and {self._target.uri} overlap: choose a target outside of the source"
+            )
         self._listing = self._source.listing()
         self.files = [path for path in sorted(self._listing) if contents.belongs(path, self._listing)]
         self.size = sum(self._listing[path].size for path in self.files)
         if METADATA in self._listing and contents.source_of(_start(self._source, METADATA)) is not None:
-            raise CopyRefusedError(f"{self._source.uri} is itself a copy that was not finished")
+            raise CopyRefusedError(f"{self._source.uri} is an unfinished copy itself: copy from where it came from")
         why = contents.looks_like_one(self.files)
         if why is not None:
             raise CopyRefusedError(f"{self._source.uri} is no checkpoint of a query: {why}")
@@ -83,8 +86,9 @@ class CheckpointCopier:
         """Copy and verify; call :meth:`prepare` before.
 
         Raises:
-            CopyRefusedError: the source changed, or the target is not what was written. The target is unfinished, says
-                so to Spark, and can be gone on with. PlaceError: a place failed; the same.
+            CopyRefusedError: the source changed, or the target does not hold what was written. The target is
+                unfinished, says so to Spark, and a later copy can finish it.
+            CheckpointStoreError: a store failed. The target is unfinished, too.
         """
         present = self._target.listing()
         if self._is_complete:
@@ -106,30 +110,34 @@ class CheckpointCopier:
     # -- the checks ------------------------------------------------------------------------------------
 
     def _require_target(self) -> None:
-        there = self._target.listing()
-        if not there:
+        found = self._target.listing()
+        if not found:
             return
-        begun = contents.source_of(_start(self._target, METADATA)) if METADATA in there else None
+        begun = contents.source_of(_start(self._target, METADATA)) if METADATA in found else None
         if begun is None and not self._is_complete:
             raise CopyRefusedError(
-                f"{self._target.uri} is not empty ({len(there)} files, {min(there)} first), and no unfinished copy: "
-                "copy into a new directory"
+                f"{self._target.uri} is not empty ({len(found)} files, the first is {min(found)}) and holds "
+                "no unfinished copy: copy into a new directory"
             )
         if begun is not None and not self._resume:
             raise CopyRefusedError(
-                f"{self._target.uri} is an unfinished copy of {begun}: go on with --resume, or copy elsewhere"
+                f"{self._target.uri} is an unfinished copy of {begun}: finish it with --resume, or copy to "
+                "another directory"
             )
         if begun is not None and begun != self._source.uri:
-            raise CopyRefusedError(f"{self._target.uri} is an unfinished copy of {begun}, not of {self._source.uri}")
+            raise CopyRefusedError(
+                f"{self._target.uri} is an unfinished copy of {begun}, not of {self._source.uri}: copy to "
+                "another directory"
+            )
 
     def _has_metadata(self) -> bool:
-        """Whether the target has the source's ``metadata``: then an earlier copy had come to its end."""
+        """Whether the target has the source's ``metadata``: then an earlier copy was finished."""
         if METADATA not in self._target.listing():
             return False
         return b"".join(self._target.read(METADATA)) == b"".join(self._source.read(METADATA))
 
     def _refuse_addresses(self) -> None:
-        """transformWithState notes full addresses of schema files: in another place they lead to the old one."""
+        """Refuse full addresses, which transformWithState notes: in the copy they lead to the old place."""
         if self._keep_addresses:
             return
         wanted = self._source.uri.partition("://")[2].encode()
@@ -139,8 +147,8 @@ class CheckpointCopier:
                 continue
             if wanted + b"/" in b"".join(self._source.read(path)):
                 raise CopyRefusedError(
-                    f"{path} names files by their full address in {self._source.uri}: the query would look for them "
-                    "there. If that place stays, --keep-addresses copies it as it is"
+                    f"{path} names files by their full address in {self._source.uri}, and the query would "
+                    "look for them there. If the old place stays, --keep-addresses copies the file as it is"
                 )
 
     def _require_nothing_else(self) -> None:
@@ -153,8 +161,8 @@ class CheckpointCopier:
         changed = contents.difference(self._listing, self._source.listing())
         if changed is not None:
             raise CopyRefusedError(
-                f"{self._source.uri} changed during the copy ({changed}): is the query still running? Stop it, then "
-                "copy again into a new directory"
+                f"{self._source.uri} changed during the copy ({changed}), so the query may be running. Stop "
+                "it, then copy again into a new directory"
             )
 
     # -- the work --------------------------------------------------------------------------------------
@@ -171,13 +179,13 @@ class CheckpointCopier:
                 raise
 
     def _compare_all(self, present: Mapping[str, FileStamp], progress: Progress) -> None:
-        """The target has come to its end: nothing is written there, a query may have gone on in it."""
+        """Compare with a finished copy. Nothing is written, for a query may have gone on in the target."""
         self._require_nothing_else()
 
         def compare(path: str) -> None:
             if not self._has(path, present):
                 raise CopyRefusedError(
-                    f"{self._target.uri} is a finished copy that has changed since ({path}): nothing was done"
+                    f"{self._target.uri} is a finished copy and has changed since ({path}): nothing was copied"
                 )
 
         self._for_all(self.files, compare, progress)
@@ -195,14 +203,17 @@ class CheckpointCopier:
         return True
 
     def _copy(self, path: str, present: Mapping[str, FileStamp]) -> None:
-        """One file, unless the target has it; then read back."""
+        """Copy one file, unless the target has it, and read it back."""
         if self._has(path, present):
             return
         size = self._listing[path].size
         seen = _MeasuredStream(lambda: self._source.read(path))
         self._target.write(path, seen.parts)
         if seen.size != size:
-            raise CopyRefusedError(f"{path} was listed with {size} bytes and has {seen.size}: is the query running?")
+            raise CopyRefusedError(
+                f"{path} was listed with {size} bytes and has {seen.size}, so the query may be running. Stop "
+                "it, then copy again"
+            )
         self._verify(path, seen.digest)
         self._digests[path] = seen.digest
 
@@ -212,11 +223,14 @@ class CheckpointCopier:
 
     def _verify(self, path: str, digest: str) -> None:
         if _digest(self._target.read(path)) != digest:
-            raise CopyRefusedError(f"{self._target.uri}/{path} does not read back as it was written")
+            raise CopyRefusedError(
+                f"{self._target.uri}/{path} does not read back as it was written: copy again, to another store "
+                "if it happens again"
+            )
 
 
 class _MeasuredStream:
-    """Bytes on their way, measured and hashed; again from the start when they are asked for again."""
+    """Bytes on their way, counted and hashed; they start anew when they are asked for again."""
 
     def __init__(self, source: Callable[[], Iterator[bytes]]) -> None:
         self._source = source

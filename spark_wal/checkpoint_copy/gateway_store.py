@@ -1,4 +1,4 @@
-"""A directory behind a WebHDFS server: a gateway of ours, by TLS and with a token where it wants them."""
+"""A directory behind a WebHDFS server. It uses TLS and a token where one of our gateways wants them."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ T = TypeVar("T")
 
 
 class GatewayStore:
-    """``webhdfs://HOST:PORT/PATH``, ``swebhdfs://`` by TLS."""
+    """The store at ``webhdfs://HOST:PORT/PATH``, or ``swebhdfs://`` with TLS."""
 
     def __init__(self, uri: str, access: GatewayAccess) -> None:
         parts = urlsplit(uri)
         if "@" in parts.netloc:
-            raise ConfigError("credentials do not belong into an address: a token comes from a file")
+            raise ConfigError("the address must not hold credentials: give the token in a file (--token-file)")
         if not parts.hostname or parts.query or parts.fragment or not parts.path.strip("/"):
             raise ConfigError(f"expected {parts.scheme}://HOST:PORT/PATH, got {uri!r}")
         self._tls = _context(access) if parts.scheme == "swebhdfs" else None
         if self._tls is None and access.token is not None:
-            raise ConfigError(f"a token is not sent in clear: the address is swebhdfs://..., not {uri!r}")
+            raise ConfigError(f"a token is not sent without TLS: the address must begin with swebhdfs://; got {uri!r}")
         self._host = parts.hostname
         self._port = parts.port or _PORTS[parts.scheme]
         self._root = "/" + unquote(parts.path).strip("/")
@@ -100,7 +100,7 @@ class GatewayStore:
         self._good(self._ask("PUT", path, "CREATE", parts, overwrite="true"), path, 201).read()
 
     def sync(self) -> None:
-        """Each file is durable when its upload is answered."""
+        """Does nothing: a file is durable when its upload is answered."""
 
     def close(self) -> None:
         with self._lock:
@@ -111,7 +111,7 @@ class GatewayStore:
     # -- requests --------------------------------------------------------------------------------------
 
     def _ask(self, method: str, path: str, op: str, parts: Parts | None = None, **query: str) -> HTTPResponse:
-        """One operation, through its redirect if there is one; the bytes go with the second step."""
+        """Perform one operation, through its redirect if there is one; the bytes go with the second step."""
         if self._token is None:
             query["user.name"] = _user()
         full = quote(f"{_PREFIX}{self._root}/{path}".rstrip("/"))
@@ -121,11 +121,15 @@ class GatewayStore:
         reply.read()
         target = urlsplit(reply.headers.get("Location", ""))
         if (target.scheme == "https") != (self._tls is not None):
-            raise CheckpointStoreError(f"{self.uri} leads to {target.scheme}://{target.netloc}: not followed")
-        there = (target.hostname, target.port or _SCHEMES.get(target.scheme))
-        if self._token is not None and there != (self._host, self._port):
             raise CheckpointStoreError(
-                f"{self.uri} leads to {target.netloc}: the token is not for another host, not followed"
+                f"{self.uri} redirects to {target.scheme}://{target.netloc}, which changes between TLS and no "
+                "TLS: the redirect is not followed"
+            )
+        host_and_port = (target.hostname, target.port or _SCHEMES.get(target.scheme))
+        if self._token is not None and host_and_port != (self._host, self._port):
+            raise CheckpointStoreError(
+                f"{self.uri} redirects to {target.netloc}: the redirect is not followed, because the token "
+                "is for the first host only"
             )
         return self._send(method, f"{target.path}?{target.query}", parts, target.hostname, target.port)
 
@@ -156,18 +160,19 @@ class GatewayStore:
         return connection
 
     def _forget(self) -> None:
-        """After a failure: what is left on this thread's connections is not for the next request."""
+        """Close this thread's connections after a failure: what is left on them is not for the next request."""
         for connection in self._local.__dict__.pop("kept", {}).values():
             connection.close()
 
     def _again(self, request: Callable[[], T]) -> T:
-        """A request that may be repeated, as often as a gateway that is restarted needs."""
+        """Repeat a request as often as a restart of the gateway may need."""
         for attempt in range(1, TRIES + 1):
             try:
                 return request()
             except ssl.SSLCertVerificationError as error:
                 raise CheckpointStoreError(
-                    f"{self.uri}: its certificate is not trusted: {error.verify_message}"
+                    f"{self.uri}: its certificate is not trusted: {error.verify_message}; give the "
+                    "authority that vouches for it with --ca"
                 ) from error
             except (OSError, HTTPException) as error:
                 self._forget()
@@ -184,8 +189,8 @@ class GatewayStore:
             return reply
         data = reply.read(64 * 1024)
         try:
-            told = json.loads(data)["RemoteException"]
-            text = f"{told['exception']}: {told['message']}"
+            refusal = json.loads(data)["RemoteException"]
+            text = f"{refusal['exception']}: {refusal['message']}"
         except (ValueError, KeyError, TypeError):
             text = f"{reply.status} {reply.reason}"
         if "StandbyException" in text or "RetriableException" in text:

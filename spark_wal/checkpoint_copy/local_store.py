@@ -29,7 +29,7 @@ class LocalStore:
         self._touched: set[str] = set()
 
     def listing(self) -> dict[str, FileStamp]:
-        """What an earlier run has left here may not be durable by name: the next :meth:`sync` sees to it."""
+        """List the files. Names that an earlier run left may not be durable: the next :meth:`sync` makes them so."""
         found: dict[str, FileStamp] = {}
         above = os.path.dirname(self._root)
         seen = {above} if os.access(above, os.R_OK) else set()
@@ -39,7 +39,8 @@ class LocalStore:
                 for name in directories:
                     if os.path.islink(path := os.path.join(directory, name)):
                         raise CheckpointStoreError(
-                            f"{self.uri}: {path} is a link to a directory: what it leads to is not seen"
+                            f"{self.uri}: {path} is a link to a directory, and a copy does not follow it: "
+                            "put the directory itself there"
                         )
                 for name in names:
                     if name.startswith(_PARTIAL):
@@ -101,10 +102,10 @@ class LocalStore:
             raise CheckpointStoreError(f"{self.uri}: {in_words(error)}") from error
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Does nothing: no file is kept open."""
 
     def _make(self, directory: str) -> None:
-        """With its parents; whichever gets a new name is synced."""
+        """Make a directory with its parents, and note each new name for the next sync."""
         missing = directory
         while not os.path.isdir(missing):
             missing = os.path.dirname(missing)
@@ -113,9 +114,9 @@ class LocalStore:
         os.makedirs(directory, exist_ok=True)
 
     def _inside(self, path: str) -> str:
-        """Names that come from elsewhere do not lead out of the directory."""
+        """The path of a name inside the directory. Raises CheckpointStoreError: the name leads out of it."""
         if path.startswith("/") or "\0" in path or ".." in path.split("/"):
-            raise CheckpointStoreError(f"{self.uri}: the name {path!r} leads out of it")
+            raise CheckpointStoreError(f"{self.uri}: the name {path!r} leads out of the directory")
         return os.path.join(self._root, path)
 
 

@@ -15,10 +15,10 @@ from spark_wal.spark_access import GatewayAccess
 
 
 def open_store(uri: str, access: GatewayAccess) -> CheckpointStore:
-    """The store at an address; ``access`` is for gateways.
+    """Open the store at an address; ``access`` is for gateways.
 
     Raises:
-        ConfigError: not such an address, or a package is missing.
+        ConfigError: the address cannot be used, or a package is missing.
     """
     parts = urlsplit(uri)
     if parts.scheme in ("", "file"):
@@ -33,7 +33,7 @@ def open_store(uri: str, access: GatewayAccess) -> CheckpointStore:
         from spark_wal.checkpoint_copy.arrow_store import ArrowStore
     except ModuleNotFoundError as missing:
         raise ConfigError(
-            f"{parts.scheme}:// needs the Python package {missing.name!r}, which is not installed: "
+            f"{parts.scheme}:// needs the Python package {missing.name}, which is not installed: "
             "pip install 'bookkeeper-py[copy]'"
         ) from None
     return ArrowStore(uri)

@@ -11,36 +11,36 @@ PIECE: Final = 1 << 20
 """Bytes that are read or written at a time."""
 
 Parts = Callable[[], Iterable[bytes]]
-"""The bytes of a file; from the beginning, each time it is called."""
+"""The bytes of a file; each call starts at the beginning."""
 
 
 class CheckpointStoreError(Exception):
-    """A place cannot do what was asked: the address, and why."""
+    """A store cannot do what was asked. The text has the address, and why."""
 
 
 class CheckpointStore(Protocol):
-    """A directory somewhere. Paths are relative to it, with slashes. Calls block; several threads may make them."""
+    """A directory in a store. Paths are relative to it, with slashes. Calls block; several threads may make them."""
 
     uri: str
 
     def listing(self) -> Mapping[str, FileStamp]:
-        """All files, however deep; none if there is no such directory.
+        """List all files, however deep; none if there is no such directory.
 
         Raises:
-            CheckpointStoreError: it cannot be listed.
+            CheckpointStoreError: the directory cannot be listed.
         """
 
     def read(self, path: str) -> Iterator[bytes]:
-        """The bytes of a file. Raises CheckpointStoreError: it cannot be read to its end."""
+        """Read a file. Raises CheckpointStoreError: it cannot be read to its end."""
 
     def write(self, path: str, parts: Parts) -> None:
-        """A whole file, in place of one that may be there, with the directories above it.
+        """Write a whole file, over one that may be there, and make the directories above it.
 
         Raises:
             CheckpointStoreError: it was not written, or not to its end.
         """
 
     def sync(self) -> None:
-        """What was written is durable when this returns. Raises CheckpointStoreError."""
+        """Make durable what was written. Raises CheckpointStoreError."""
 
     def close(self) -> None: ...

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 
 class WebHdfsError(Exception):
-    """Root: answered as a RemoteException."""
+    """The base class of refusals; a client gets each as a RemoteException."""
 
     java_class: ClassVar[str] = "java.io.IOException"
     status: ClassVar[int] = 403
@@ -39,13 +39,13 @@ class ParentNotDirectoryError(WebHdfsError):
 
 
 class PathThroughFileError(WebHdfsError):
-    """A path that leads through a file: Hadoop calls it an access control failure when reading."""
+    """The path leads through a file. When reading, Hadoop calls this an access control failure."""
 
     java_class = "org.apache.hadoop.security.AccessControlException"
 
 
 class AccessDeniedError(WebHdfsError):
-    """Known who asks, and they may not."""
+    """The client is known and may not do this."""
 
     java_class = "org.apache.hadoop.security.AccessControlException"
 

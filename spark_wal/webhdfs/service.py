@@ -20,12 +20,12 @@ from spark_wal.webhdfs.ownership.gateway import Gateway, GatewayConfig, GatewayR
 from spark_wal.webhdfs.ownership.open_backing import open_backing
 
 DEFAULT_LISTEN: Final = Address("127.0.0.1", 9870)
-"""Hadoop's port for WebHDFS, on this machine only: nobody is asked who they are."""
+"""Hadoop's port for WebHDFS, on this machine only: there the gateway asks nobody who they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingConfig:
-    """What ``bk gateway webhdfs`` is told."""
+    """The settings of ``bk gateway webhdfs``."""
 
     uri: str
     namespace: str = DEFAULT_NAMESPACE
@@ -36,23 +36,23 @@ class ServingConfig:
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     gateway: GatewayConfig = field(default_factory=GatewayConfig)
     upload_log: str | None = None
-    """A file: what becomes of each upload is noted down there."""
+    """A file in which the fate of each upload is noted."""
     take_over: bool = False
-    """From an owner that is alive, too."""
+    """Take the namespace even from an owner that is alive."""
     stand_by: bool = True
-    """While another gateway owns the namespace. Without it, that is an error."""
+    """Stand by while another gateway owns the namespace. Without it that is an error."""
 
     def __post_init__(self) -> None:
         self.access.require_safe(self.listen)
 
     @property
     def scheme(self) -> str:
-        """Of locations at this gateway."""
+        """The scheme of locations at this gateway."""
         return "webhdfs" if self.access.tls is None else "swebhdfs"
 
     @property
     def hosts(self) -> frozenset[str] | None:
-        """The names under which it may be asked for, where nobody is asked who they are; None: any.
+        """The names that a request may give as its host, where nobody is asked who they are. None: any name.
 
         On loopback only: a page in a browser on this machine could otherwise give its own name this machine's address,
         and ask here as if it were its own server.
@@ -89,10 +89,10 @@ class WebHdfsService:
         await self.close()
 
     async def start(self) -> Address:
-        """Have the port, then the namespace; returns where requests are answered. On failure nothing is left open.
+        """Take the port, then the namespace; return the address. After a failure nothing is left open.
 
-        The port comes first: who cannot serve the namespace must not take it from one who can. Whoever comes meanwhile
-        waits, instead of being refused.
+        The port comes first: a gateway that cannot serve must not take the namespace from one that can. Clients that
+        come meanwhile wait, instead of being refused.
 
         Raises:
             CannotListenError, ConfigError, BookKeeperError, JournalError, RecordFormatError.
@@ -131,16 +131,16 @@ class WebHdfsService:
         return self.address
 
     @property
-    def told(self) -> str:
-        """What it does now, for people."""
+    def description(self) -> str:
+        """What the gateway does now, for people."""
         assert self._backing is not None and self.gateway is not None
         if self.gateway.role is GatewayRole.STANDBY:
-            owner = self._backing.lease.other or "another address"
+            owner = self._backing.lease.other or "an unknown address"
             return f"stands by to serve namespace {self._config.namespace}, which the gateway at {owner} owns"
         return f"serves namespace {self._config.namespace}"
 
     async def close(self) -> None:
-        """Uploads end, the journal is closed, the lease given up. Idempotent."""
+        """End uploads, close the journal, give up the lease. Idempotent."""
         watching, self._watching = self._watching, None
         if watching is not None:
             watching.cancel()

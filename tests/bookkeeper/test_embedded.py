@@ -21,9 +21,9 @@ from bookkeeper.real import system_seams
     [
         ("embedded://data/bk", "three slashes"),
         ("embedded:data", "three slashes"),
-        ("embedded:///data?bookie=3", "bookies=1..16 is all that can be set, got bookie=3"),
-        ("embedded:///data?bookies=none", "got bookies=none"),
-        ("embedded:///data?bookies=17", "got bookies=17"),
+        ("embedded:///data?bookie=3", "the only option is bookies=1 to bookies=16, not bookie=3"),
+        ("embedded:///data?bookies=none", "not bookies=none"),
+        ("embedded:///data?bookies=17", "not bookies=17"),
     ],
 )
 def test_another_address_is_refused_with_what_is_expected(uri: str, message: str) -> None:

@@ -11,7 +11,7 @@ from bookkeeper import errors
 
 def test_codes_are_unique_and_found_by_number() -> None:
     assert errors.BY_CODE[-101] is errors.LedgerFencedError
-    with pytest.raises(AssertionError, match="LedgerFencedError already"):
+    with pytest.raises(AssertionError, match="already belongs to LedgerFencedError"):
         type("AnotherError", (errors.LedgerError,), {"code": -101})
 
 

@@ -73,7 +73,7 @@ def test_who_cannot_listen_takes_nothing_from_who_can(cluster: Bookies) -> None:
         before = first.health()["epoch"]
         third = Gateway(cluster, "port-third", "--namespace", "port", "--take-over", port=second.port)
         assert third.process.wait() == 1
-        assert f"127.0.0.1:{second.port} cannot be listened on: Address already in use; " in third.process.said
+        assert f"cannot listen at 127.0.0.1:{second.port}: Address already in use; " in third.process.said
         assert "Errno" not in third.process.said
         assert first.make("/a")
         assert (first.health()["epoch"], role(second)) == (before, "standby")
@@ -90,7 +90,7 @@ def test_in_a_script_a_living_owner_is_named_and_taken_over_only_when_told(clust
         assert first.make("/a")
         with spark_wal.checkpoint_service(cluster.uri, namespace="script", listen=listen, take_over=True) as wal:
             assert wal.address == listen
-            first.process.until_said(re.escape(f"the namespace was taken over by the gateway at {listen}"))
+            first.process.until_said(re.escape(f"the gateway at {listen} took the namespace over"))
             assert first.ask("/b", "MKDIRS", "PUT")[0] == 403
         assert until(lambda: first.make("/b") or second.make("/b"), 30)
 

@@ -12,7 +12,7 @@ def test_only_the_same_claim_is_current() -> None:
     mine = FencingToken(2, "me")
     mine.ensure_current(FencingToken(2, "me"))
     for other in (FencingToken(3, "me"), FencingToken(2, "you"), FencingToken(1, "me")):
-        with pytest.raises(JournalFencedError, match="epoch 2 of me was fenced by") as caught:
+        with pytest.raises(JournalFencedError, match="from epoch 2 of me, which may write no more") as caught:
             mine.ensure_current(other)
         assert (caught.value.epoch, caught.value.by) == (2, other)
 

@@ -96,7 +96,7 @@ def test_what_is_no_certificate_or_no_key_for_it_is_refused(tmp_path: Path) -> N
             key_store(certificates, text, PASSWORD)
     with pytest.raises(ValueError, match="do not match"):
         key_store(certificates, Path(authority.client("bob").key).read_bytes(), PASSWORD)
-    with pytest.raises(ValueError, match="no key for TLS"):
+    with pytest.raises(ValueError, match="cannot be used for TLS"):
         key_store(certificates, old, PASSWORD)
 
 

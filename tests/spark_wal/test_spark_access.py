@@ -116,7 +116,7 @@ def test_a_directory_that_others_may_write_into_is_refused(authority: Authority,
     linked = tmp_path / "linked"
     linked.mkdir()
     (linked / "shipped").symlink_to(elsewhere)
-    with pytest.raises(ConfigError, match="a directory of ours"):
+    with pytest.raises(ConfigError, match="belongs to the user who runs this"):
         write(access, linked)
     assert list(elsewhere.iterdir()) == []
 

@@ -16,11 +16,11 @@ from bookkeeper.launchers.zookeeper import free_port
 _HOST: Final = "127.0.0.1"
 _MAIN: Final = "org.apache.bookkeeper.server.Main"
 _READ_NOTHING: Final = struct.pack(">iBBhqq", 20, 2, 2, 0, 0x7FFFFFFFFFFFFFFE, 0)
-"""A read over protocol v2 of a ledger that nobody has: any answer shows that requests are served."""
+"""A read over protocol v2 from a ledger that does not exist: any answer shows that the bookie serves requests."""
 
 
 class ApacheBookie:
-    """One bookie. All methods block.
+    """One of Apache's bookies. All methods block.
 
     Args:
         directory: configuration, log, journal and ledgers; kept between runs.
@@ -57,17 +57,17 @@ class ApacheBookie:
         arguments = ("--conf", str(self.configuration))
         command = java_command(directory, _MAIN, *arguments, heap_mb=heap_mb, options=options, level=level)
         self.command = tuple(command)
-        """What starts it, for those who look after their children themselves."""
+        """The command that starts it, for callers that look after their children themselves."""
         self.process = JavaProcess("bookie", directory, command)
 
     @property
     def bookie_id(self) -> str:
-        """Under which it registers: ``host:port`` unless the setting ``bookieId`` says otherwise."""
+        """The id under which it registers: ``host:port`` unless the setting ``bookieId`` says otherwise."""
         return str(self.settings.get("bookieId", self.address))
 
     @property
     def pid(self) -> int | None:
-        """None: it does not run."""
+        """The process id; None while it does not run."""
         return self.process.pid
 
     @property
@@ -77,7 +77,7 @@ class ApacheBookie:
 
     @property
     def log(self) -> Path:
-        """What it said."""
+        """The file that holds its output."""
         return self.process.log
 
     def launch(self) -> ApacheBookie:
@@ -103,7 +103,7 @@ class ApacheBookie:
         return self.launch().await_serving(timeout_s)
 
     def stop(self) -> None:
-        """Have it end in its own way, and wait. Idempotent."""
+        """Ask it to stop, and wait until it has. Idempotent."""
         self.process.stop()
 
     def kill(self) -> None:

@@ -47,7 +47,7 @@ def jars(environment: Mapping[str, str] | None = None) -> str:
 
 
 def whats_missing(environment: Mapping[str, str] | None = None) -> str | None:
-    """Why Apache's programs cannot be run here, or None. Downloads nothing: tests ask it while they are collected."""
+    """Say why Apache's programs cannot be run here; None: they can. It downloads nothing."""
     environment = os.environ if environment is None else environment
     try:
         find_java(environment)
@@ -59,7 +59,7 @@ def whats_missing(environment: Mapping[str, str] | None = None) -> str | None:
 
 
 def cache_directory(environment: Mapping[str, str]) -> Path:
-    """Where the jars of this version are kept."""
+    """The directory that keeps the jars of this version."""
     base = environment.get("XDG_CACHE_HOME") or str(Path(environment.get("HOME", "~")).expanduser() / ".cache")
     return Path(base) / "bookkeeper-py" / f"apache-{VERSION}"
 
@@ -104,7 +104,7 @@ def _run_maven(maven: str, pom: Path, into: Path, environment: Mapping[str, str]
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """One process at a time; the kernel lets go when it ends, however."""
+    """Let one process at a time in. The kernel releases the lock when the process ends."""
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

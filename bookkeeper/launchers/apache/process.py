@@ -93,12 +93,12 @@ class JavaProcess:
 
     @property
     def log(self) -> Path:
-        """Everything it said, of all its lives."""
+        """The file that holds its output since it was first started."""
         return self.directory / f"{self.name}.log"
 
     @property
     def said(self) -> str:
-        """What it said since it was last started."""
+        """Return its output since it was last started."""
         return self.log.read_bytes()[self._said_from :].decode(errors="replace") if self.log.exists() else ""
 
     @property
@@ -108,7 +108,7 @@ class JavaProcess:
 
     @property
     def pid(self) -> int | None:
-        """None: it does not run."""
+        """The process id; None while it does not run."""
         return self._process.pid if self._process is not None and self.running else None
 
     def launch(self) -> None:
@@ -136,7 +136,7 @@ class JavaProcess:
             time.sleep(_POLL_S)
 
     def send(self, number: signal.Signals) -> None:
-        """Send it a signal, if it runs: SIGSTOP holds it in its tracks, SIGCONT lets it go on."""
+        """Send it a signal, if it runs. SIGSTOP suspends it, SIGCONT lets it go on."""
         if self._process is not None and self.running:
             self._process.send_signal(number)
 
@@ -155,12 +155,12 @@ class JavaProcess:
         self.wait(None)
 
     def wait(self, timeout_s: float | None) -> int | None:
-        """Its exit status; None: it was never started."""
+        """Wait for its end, and return its exit status; None if it was never started."""
         return None if self._process is None else self._process.wait(timeout_s)
 
 
 def run_to_end(command: Sequence[str], timeout_s: float) -> tuple[int, str]:
-    """Run a command to its end: its exit status and all that it said.
+    """Run a command to its end; return its exit status and its output.
 
     Raises:
         subprocess.TimeoutExpired: it took too long, and was killed.

@@ -29,27 +29,27 @@ SMALL: Final[Settings] = {
 """For tests: little memory, few threads, small files."""
 
 QUICK_ADDS: Final[Settings] = {"journalFlushWhenQueueEmpty": True, "journalMaxGroupWaitMSec": 1}
-"""Tuned for latency: as shipped, the journal waits up to 2 ms for company before it writes, and an add takes 2.6 ms;
+"""Tuned for latency: as shipped, the journal waits up to 2 ms for more adds before it writes, and an add takes 2.6 ms;
 with these 0.5 ms. What a fair comparison of latencies needs."""
 
 _ZOOKEEPER: Final = re.compile(r"zk(?:\+\w+)?://.*")
 
 
 def java_uri(uri: str) -> str:
-    """A cluster's address as Java reads it: hosts are separated by ``;`` only, and the layout has to be named.
+    """A cluster's address as Java reads it: hosts are separated by ``;`` only, and the layout must be named.
 
     Raises:
         ConfigError: not a ZooKeeper address; Java knows no other store of ours.
     """
     if not _ZOOKEEPER.fullmatch(uri):
-        raise ConfigError(f"Apache's programs keep metadata in ZooKeeper only, not at {uri!r}")
+        raise ConfigError(f"Apache's programs keep metadata in ZooKeeper only: give a zk:// address, not {uri!r}")
     scheme, _, rest = uri.partition("://")
     hosts, slash, root = rest.partition("/")
     return f"{scheme if '+' in scheme else 'zk+null'}://{hosts.replace(',', ';')}{slash}{root}"
 
 
 def bookie_settings(directory: Path, uri: str, port: int, more: Settings) -> dict[str, object]:
-    """What a bookie on 127.0.0.1 needs, and ``more``, which wins."""
+    """The settings that a bookie on 127.0.0.1 needs, and ``more``, which win."""
     return {
         "metadataServiceUri": java_uri(uri),
         "bookiePort": port,
@@ -72,12 +72,12 @@ def bookie_settings(directory: Path, uri: str, port: int, more: Settings) -> dic
 
 
 def client_settings(uri: str, more: Settings | None = None) -> dict[str, object]:
-    """What a Java client or ``bookkeeper shell`` needs, and ``more``, which wins."""
+    """The settings that a Java client or ``bookkeeper shell`` needs, and ``more``, which win."""
     return {"metadataServiceUri": java_uri(uri), "zkTimeout": 10000, **(more or {})}
 
 
 def write_settings(path: Path, settings: Settings) -> Path:
-    """The file, in Java's properties format."""
+    """Write the settings to a file, in Java's properties format."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{name}={_text(value)}\n" for name, value in settings.items()))
     return path
@@ -86,5 +86,5 @@ def write_settings(path: Path, settings: Settings) -> Path:
 def _text(value: object) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if "\n" in text:
-        raise ConfigError(f"a setting of one line expected, got {text!r}")
+        raise ConfigError(f"a setting must fit on one line, and this one does not: {text!r}")
     return text.replace("\\", "\\\\")

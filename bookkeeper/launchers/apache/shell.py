@@ -39,16 +39,18 @@ def shell(
     with tempfile.TemporaryDirectory(prefix="bookkeeper-shell.") as temporary:
         directory = Path(temporary)
         if configuration is None:
-            assert uri is not None, "a cluster or a configuration"
+            assert uri is not None, "give a cluster (uri) or a configuration"
             more = {"journalDirectories": directory, "ledgerDirectories": directory, **(settings or {})}
             configuration = write_settings(directory / "bk_server.conf", client_settings(uri, more))
         command = java_command(directory, _MAIN, "-conf", str(configuration), *words)
         try:
             status, said = run_to_end(command, timeout_s)
         except subprocess.TimeoutExpired as expired:
-            raise BookKeeperError(f"bookkeeper shell {' '.join(words)}: not within {timeout_s:.0f} s") from expired
+            raise BookKeeperError(
+                f"bookkeeper shell {' '.join(words)} did not end within {timeout_s:.0f} s"
+            ) from expired
     if expect is not None and status != expect:
-        raise BookKeeperError(f"bookkeeper shell {' '.join(words)}: exit status {status}: {said[-3000:]}")
+        raise BookKeeperError(f"bookkeeper shell {' '.join(words)} ended with exit status {status}: {said[-3000:]}")
     return said
 
 

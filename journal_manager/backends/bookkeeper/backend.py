@@ -1,4 +1,4 @@
-"""``bk:``: options, and opening."""
+"""``bk:`` journals: their options, and how to open them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BookKeeperOptions:
-    """Options of ``bk:`` journals. One of ``client`` and ``metadata`` is needed."""
+    """Options of ``bk:`` journals. Either ``client`` or ``metadata`` is needed."""
 
     client: BookKeeper | None = None
     """A client that stays open longer than the journal."""
@@ -41,19 +41,19 @@ class BookKeeperOptions:
     password: bytes = b""
     digest: str = "crc32c"
     when_short: Literal["fail", "name_absent"] = "name_absent"
-    """A new segment goes on with a named but absent bookie as long as an ack quorum is up: rolling must not stop
-    because one of three is lost."""
+    """A new segment may name an absent bookie as long as an ack quorum is up: rolling must not stop because one of
+    three bookies is lost."""
     max_batch_bytes: int = 4 << 20
     """The largest entry; the client's ``entry_size_max`` must be as large."""
 
     async def connect(self) -> SharedClient:
-        """The client. Raises JournalConfigError, JournalUnavailableError."""
+        """Return the client. Raises JournalConfigError, JournalUnavailableError."""
         if (self.client is None) == (self.metadata is None):
             raise JournalConfigError("a bk: journal needs either client=BookKeeper or metadata=URI")
         if self.client is not None:
             return SharedClient(self.client, ours=False)
         assert self.metadata is not None
-        with worded(f"connecting to {self.metadata}"):
+        with worded(f"connecting to the cluster at {self.metadata}"):
             return SharedClient(await BookKeeper.connect(self.metadata), ours=True)
 
     def ledger_maker(self, client: BookKeeper) -> NewLedger:
@@ -72,7 +72,7 @@ class BookKeeperOptions:
 
 
 class BookKeeperBackend(Backend):
-    """``bk:``."""
+    """The backend of ``bk:`` journals."""
 
     async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:
         parsed = parse_options(BookKeeperOptions, uri, options)
@@ -80,7 +80,7 @@ class BookKeeperBackend(Backend):
         try:
             record = _record(uri, connection)
             if not force and await self._has_data(record, connection, parsed):
-                raise JournalExistsError(f"there are edits in {uri}")
+                raise JournalExistsError(f"there are edits in {uri}: formatting it would remove them")
             await _format(record, connection.client, parsed.password, namespace)
             snapshots = _snapshots(record, connection, parsed)
             for each in await snapshots.list():
@@ -156,7 +156,7 @@ class BookKeeperBackend(Backend):
 
 
 async def _format(record: JournalRecord, client: BookKeeper, password: bytes, namespace: NamespaceInfo) -> None:
-    """Fence whoever writes, then empty the record, then delete the ledgers."""
+    """Fence the writer, then empty the record, then delete the ledgers."""
     with worded(f"formatting journal {record.name}"):
         await record.create_if_absent(namespace)
     claimed = await OwnedRecord.claim(record, "format", claim_nonce(client), None)

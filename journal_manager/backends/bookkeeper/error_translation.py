@@ -1,4 +1,4 @@
-"""BookKeeper's errors in the words of journals."""
+"""Translates BookKeeper's errors into those of journals."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from bookkeeper.errors import (
     NoClusterError,
     NoSuchLedgerError,
     UnauthorizedError,
+    in_words,
 )
 from journal_manager.errors import (
     JournalClosedError,
@@ -28,8 +29,8 @@ from journal_manager.errors import (
 
 
 def journal_error(error: BookKeeperError, what: str) -> JournalError:
-    """``error`` met while doing ``what``; everything without a word of its own is "unavailable"."""
-    text = f"{what}: {error!r}"
+    """Translate ``error``, which came while ``what`` was done. An error without a counterpart becomes "unavailable"."""
+    text = f"{what}: {in_words(error)}"
     if isinstance(error, CorruptionError | DataMissingError):
         return JournalCorruptionError(text)
     if isinstance(error, NoSuchLedgerError):
@@ -45,7 +46,7 @@ def journal_error(error: BookKeeperError, what: str) -> JournalError:
 
 @contextmanager
 def worded(what: str) -> Iterator[None]:
-    """Raise BookKeeper's errors as ours. Also around awaits."""
+    """Raise BookKeeper's errors as those of journals. Works around awaits, too."""
     try:
         yield
     except BookKeeperError as error:

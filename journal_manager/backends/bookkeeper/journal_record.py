@@ -1,4 +1,4 @@
-"""A journal's record under compare-and-set."""
+"""The record of a journal, changed by compare-and-set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class JournalRecord:
-    """Where one journal's record is. Raises BookKeeper's MetadataErrors besides what it says."""
+    """The path of one journal's record. Its methods also raise BookKeeper's MetadataErrors."""
 
     def __init__(self, metadata: Metadata, name: str) -> None:
         self.name = name
@@ -25,7 +25,7 @@ class JournalRecord:
         self.path = metadata.own("journals", quote(name, safe=""))
 
     async def read(self) -> tuple[Chain, Version]:
-        """The record as everybody left it.
+        """Read the record.
 
         Raises:
             JournalNotFormattedError: there is none.
@@ -34,7 +34,7 @@ class JournalRecord:
         try:
             found = await self._store.get(self.path)
         except NoSuchKeyError as error:
-            raise JournalNotFormattedError(f"there is no journal {self.name}") from error
+            raise JournalNotFormattedError(f"there is no journal named {self.name}") from error
         return Chain.decode(found.value), found.version
 
     async def create_if_absent(self, namespace: NamespaceInfo) -> None:

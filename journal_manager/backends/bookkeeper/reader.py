@@ -1,4 +1,4 @@
-"""Reading a journal from ledgers: without fencing, up to what is confirmed."""
+"""Reads a journal from ledgers: without fencing, up to what is confirmed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bookkeeper import BookKeeper, ReadHandle
 
 POLL_S: Final = 0.1
-"""How often an open ledger is asked for news. (The record is watched.)"""
+"""Seconds between two questions to an open ledger. (The record is watched.)"""
 
 
 class SharedClient:
@@ -37,15 +37,15 @@ class SharedClient:
 
 
 class LedgerJournalReader(JournalReader):
-    """Reads. Opens ledgers without recovery only."""
+    """Reads a journal. Opens ledgers without recovery only."""
 
     def __init__(self, connection: SharedClient, record: JournalRecord, password: bytes) -> None:
         self._connection, self._record, self._password = connection, record, password
         self._client = connection.client
         self._tail: ReadHandle | None = None
-        """Of the ledger that was in progress at the last look."""
-        self._news = asyncio.Event()
-        self._watch = record.watch(self._news.set)
+        """The last entry of the ledger that was in progress at the last look."""
+        self._changed = asyncio.Event()
+        self._watch = record.watch(self._changed.set)
         self._closed = False
 
     async def segments(self) -> tuple[SegmentInfo, ...]:
@@ -82,11 +82,11 @@ class LedgerJournalReader(JournalReader):
         return handle
 
     async def _last_entry(self, handle: ReadHandle, segment: SegmentInfo) -> int:
-        """The last entry that is confirmed now, hence kept by every recovery."""
+        """The last entry that is confirmed now: every recovery keeps it."""
         return await handle.read_last_add_confirmed()
 
     async def _entry_of(self, handle: ReadHandle, txid: TxId, last: int) -> int:
-        """The entry that holds an edit, if one up to ``last`` does: the last one that does not begin behind it."""
+        """The entry that holds an edit, if an entry up to ``last`` does: the last that does not begin behind it."""
         low, high = 0, last
         while low < high:
             middle = (low + high + 1) // 2
@@ -101,16 +101,16 @@ class LedgerJournalReader(JournalReader):
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         seen = self._tail.last_add_confirmed if self._tail is not None else NO_ENTRY
-        while not self._news.is_set() and (left := deadline - loop.time()) > 0:
+        while not self._changed.is_set() and (left := deadline - loop.time()) > 0:
             if self._tail is not None:
-                with worded("asking an open ledger for news"):
+                with worded("asking an open ledger for new entries"):
                     if await self._tail.read_last_add_confirmed() > seen:
                         return
             try:
-                await asyncio.wait_for(self._news.wait(), min(left, POLL_S))
+                await asyncio.wait_for(self._changed.wait(), min(left, POLL_S))
             except TimeoutError:
                 pass
-        self._news.clear()
+        self._changed.clear()
 
     async def close(self) -> None:
         if self._closed:
@@ -131,7 +131,7 @@ class LedgerJournalReader(JournalReader):
 
 
 async def payloads(handle: ReadHandle, first: int, last: int) -> AsyncGenerator[bytes, None]:
-    """Entries ``first .. last``, all of which are confirmed, although this handle may not know it yet."""
+    """Read entries ``first .. last``, all of which are confirmed, although this handle may not know it yet."""
     known = min(last, handle.last_add_confirmed)
     if first <= known:
         async for _, entries in handle.read_batches(first, known):
@@ -142,7 +142,7 @@ async def payloads(handle: ReadHandle, first: int, last: int) -> AsyncGenerator[
 
 
 async def read_entry(handle: ReadHandle, entry: int) -> bytes:
-    """One entry that is confirmed."""
+    """Read one entry that is confirmed."""
     if entry <= handle.last_add_confirmed:
         return await handle.read_entry(entry)
     return await handle.read_unconfirmed(entry)
@@ -157,5 +157,9 @@ async def last_txid(handle: ReadHandle, segment: SegmentInfo) -> TxId | None:
     except OpFormatError as error:
         error.location = segment.location
         raise
-    check(batch.first >= segment.first, "C7", f"ledger {segment.location} of segment {segment} ends at {batch.last}")
+    check(
+        batch.first >= segment.first,
+        "C7",
+        f"ledger {segment.location} of segment {segment} ends at edit {batch.last}, which is not in the segment",
+    )
     return batch.last

@@ -36,7 +36,7 @@ _AT_ONCE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLine:
-    """A line of the record."""
+    """One snapshot in the record."""
 
     at: int
     ledger: int
@@ -52,14 +52,16 @@ def encode_index(kept: Sequence[SnapshotLine]) -> bytes:
 
 
 def decode_index(data: bytes) -> tuple[SnapshotLine, ...]:
-    """Raises JournalCorruptionError, UnsupportedLayoutError."""
+    """Decode the record of snapshots. Raises JournalCorruptionError, UnsupportedLayoutError."""
     try:
         value = json.loads(data)
         if value["format"] > FORMAT:
-            raise UnsupportedLayoutError(f"a list of snapshots of format {value['format']}")
+            raise UnsupportedLayoutError(
+                f"the list of snapshots has format {value['format']}: a newer program wrote it"
+            )
         return tuple(SnapshotLine(**each) for each in value["snapshots"])
     except (ValueError, KeyError, TypeError) as error:
-        raise JournalCorruptionError(f"not a list of snapshots: {data[:80]!r}") from error
+        raise JournalCorruptionError(f"this is no list of snapshots: {data[:80].decode(errors='replace')}") from error
 
 
 class LedgerSnapshots(SnapshotStore):
@@ -73,7 +75,7 @@ class LedgerSnapshots(SnapshotStore):
 
     async def save(self, at: TxId, chunks: Iterable[bytes]) -> SnapshotInfo:
         content = b"".join(chunks)
-        with worded(f"keeping the snapshot at {at}"):
+        with worded(f"keeping the snapshot at edit {at}"):
             ledger = await self._new_ledger({"application": b"journal_manager", "snapshot": b"%d" % at})
             async with ledger:
                 pieces = [content[i : i + _CHUNK] for i in range(0, len(content), _CHUNK)]
@@ -91,7 +93,7 @@ class LedgerSnapshots(SnapshotStore):
         with worded("listing snapshots"):
             kept = [each for each in (await self._read())[0] if at is None or each.at == at]
         if at is not None and not kept:
-            raise SnapshotNotFoundError(f"no snapshot at {at}")
+            raise SnapshotNotFoundError(f"there is no snapshot at edit {at}")
         damage: JournalCorruptionError | None = None
         for each in reversed(kept):
             try:
@@ -103,7 +105,7 @@ class LedgerSnapshots(SnapshotStore):
         return None
 
     async def delete(self, at: TxId) -> None:
-        with worded(f"removing the snapshot at {at}"):
+        with worded(f"removing the snapshot at edit {at}"):
             await self._replace(at, None)
 
     async def close(self) -> None:
@@ -116,13 +118,13 @@ class LedgerSnapshots(SnapshotStore):
                 async for _, payloads in handle.read_batches(0, handle.last_add_confirmed):
                     parts += payloads
         except BookKeeperError as error:
-            failure = journal_error(error, f"reading the snapshot at {kept.at} (ledger {kept.ledger})")
+            failure = journal_error(error, f"reading the snapshot at edit {kept.at} (ledger {kept.ledger})")
             if isinstance(failure, SegmentNotFoundError):
                 failure = JournalCorruptionError(str(failure), location=str(kept.ledger))
             raise failure from error
         content = b"".join(parts)
         if hashlib.sha256(content).hexdigest() != kept.sha256:
-            raise JournalCorruptionError(f"the snapshot at {kept.at} is damaged", location=str(kept.ledger))
+            raise JournalCorruptionError(f"the snapshot at edit {kept.at} is damaged", location=str(kept.ledger))
         return content
 
     async def _read(self) -> tuple[tuple[SnapshotLine, ...], Version | None]:
@@ -134,7 +136,7 @@ class LedgerSnapshots(SnapshotStore):
         return decode_index(found.value), found.version
 
     async def _replace(self, at: int, new: SnapshotLine | None) -> None:
-        """The line of ``at`` becomes ``new``; then the old one's ledger goes."""
+        """Replace the line of ``at`` by ``new``; then delete the old snapshot's ledger."""
         while True:
             kept, version = await self._read()
             lines = [each for each in kept if each.at != at] + ([new] if new is not None else [])

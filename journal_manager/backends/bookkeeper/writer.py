@@ -1,4 +1,4 @@
-"""Writing a journal to ledgers: claim, recover, begin, append, finish. Each step is one compare-and-set."""
+"""Writes a journal to ledgers: claim, recover, begin, append, finish. Each step is one compare-and-set."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from bookkeeper.errors import (
     MetadataConflictError,
     NoSuchLedgerError,
     TooManyRequestsError,
+    in_words,
 )
 from journal_manager.backend import JournalWriter, NamespaceInfo, RecoveryReport, SegmentWriter
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
@@ -49,12 +50,12 @@ NewLedger = Callable[[dict[str, bytes]], Awaitable["WriteHandle"]]
 
 
 class OwnedRecord:
-    """The record in the hands of the one who claimed it: remembers it, and steps it forward."""
+    """The journal's record, held by the owner who claimed it: it remembers the record and changes it step by step."""
 
     def __init__(self, record: JournalRecord, token: FencingToken, chain: Chain, version: Version) -> None:
         self.record, self.token, self.chain = record, token, chain
         self._version: Version | None = version
-        """None after a step whose outcome is not known."""
+        """None after a step whose outcome is unknown."""
 
     @classmethod
     async def claim(cls, record: JournalRecord, owner: str, nonce: str, namespace: NamespaceInfo | None) -> OwnedRecord:
@@ -78,7 +79,8 @@ class OwnedRecord:
         """Replace the record by ``change`` of it.
 
         Raises:
-            JournalFencedError: it is someone else's. JournalUnavailableError: unknown. What ``change`` raises.
+            JournalFencedError: another owner has it. JournalUnavailableError: the outcome is unknown.
+            And what ``change`` raises.
         """
         with worded(f"changing the record of journal {self.record.name}"):
             if self._version is None:
@@ -89,22 +91,28 @@ class OwnedRecord:
                 self.chain = chain
             except MetadataConflictError as error:
                 await self.ensure_current()
-                raise JournalUnavailableError(f"the record of {self.record.name} changed under its owner") from error
+                raise JournalUnavailableError(
+                    f"the record of journal {self.record.name} changed, although this writer owns it"
+                ) from error
 
     async def ensure_current(self) -> None:
-        """Raises JournalFencedError, JournalUnavailableError."""
+        """Check that this writer still owns the record. Raises JournalFencedError, JournalUnavailableError."""
         with worded(f"reading the record of journal {self.record.name}"):
             self.token.ensure_current((await self.record.read())[0].token)
 
     async def why_refused(self, error: BookKeeperError) -> JournalError:
-        """What it means that our ledger takes no more."""
+        """Find out why our ledger takes no more entries."""
         try:
             await self.ensure_current()
         except JournalUnavailableError:
-            return fenced(self.token, None) if isinstance(error, LedgerFencedError) else journal_error(error, "append")
+            return (
+                fenced(self.token, None) if isinstance(error, LedgerFencedError) else journal_error(error, "appending")
+            )
         except JournalError as overtaken:
             return overtaken
-        return JournalUnavailableError(f"someone closed or deleted the open ledger of {self.record.name}: {error!r}")
+        return JournalUnavailableError(
+            f"another client closed or deleted the open ledger of journal {self.record.name}: {in_words(error)}"
+        )
 
 
 async def recover(owner: OwnedRecord, client: BookKeeper, password: bytes) -> RecoveryReport:
@@ -112,7 +120,7 @@ async def recover(owner: OwnedRecord, client: BookKeeper, password: bytes) -> Re
 
     Raises:
         JournalFencedError: another claim came in between. JournalUnavailableError: not enough bookies to tell.
-        JournalCorruptionError: the ledger is gone, or its last entry is no batch.
+        JournalCorruptionError: the ledger does not exist, or its last entry is no batch.
     """
     segment = owner.chain.open_segment
     finalized: tuple[SegmentInfo, ...] = ()
@@ -135,7 +143,7 @@ async def _recovered_end(owner: OwnedRecord, client: BookKeeper, password: bytes
     except NoSuchLedgerError as error:
         await owner.ensure_current()  # the one who overtook us may have dropped it, empty
         raise JournalCorruptionError(
-            f"ledger {segment.location} of segment {segment} is gone",
+            f"ledger {segment.location} of segment {segment} does not exist any more",
             first_missing=segment.first,
             location=segment.location,
         ) from error
@@ -149,17 +157,21 @@ async def _recovered_end(owner: OwnedRecord, client: BookKeeper, password: bytes
 
 
 async def delete_quietly(client: BookKeeper, ledger: str) -> None:
-    """Delete a ledger that nothing refers to; if it fails it is an orphan, and a tool finds it by its tag."""
+    """Delete a ledger that nothing refers to. If that fails the ledger is an orphan, and a tool finds it by its tag."""
     try:
         await client.delete_ledger(int(ledger))
     except NoSuchLedgerError:
         pass
     except BookKeeperError as error:
-        _log.warning("ledger %s is not needed any more and was not deleted: %r", ledger, error)
+        _log.warning(
+            "ledger %s is not needed any more and could not be deleted; remove it with bk ledger delete: %s",
+            ledger,
+            in_words(error),
+        )
 
 
 class LedgerSegmentWriter(SegmentWriter):
-    """One ledger; one entry per batch."""
+    """Writes a segment to one ledger; one entry per batch."""
 
     def __init__(self, handle: WriteHandle, owner: OwnedRecord, info: SegmentInfo) -> None:
         self.handle, self._owner, self._info = handle, owner, info
@@ -167,7 +179,7 @@ class LedgerSegmentWriter(SegmentWriter):
         """The last durable edit."""
         self._next = info.first
         self._held = 0
-        """Batches that wait for the ledger's writer to have room, in a task each."""
+        """Batches that wait until the ledger's writer has room, in a task each."""
         self.closed = False
 
     @property
@@ -176,9 +188,9 @@ class LedgerSegmentWriter(SegmentWriter):
 
     def append(self, batch: Batch) -> Awaitable[None]:
         if self.closed:
-            raise JournalClosedError(f"segment {self._info} was closed")
+            raise JournalClosedError(f"segment {self._info} was closed, and takes no more edits")
         if batch.first != self._next:
-            raise SegmentMismatchError(f"edit {batch.first} does not follow {self._next - 1}")
+            raise SegmentMismatchError(f"edit {batch.first} does not follow edit {self._next - 1}")
         self._next = TxId(batch.last + 1)
         if not self._held:
             try:
@@ -223,7 +235,9 @@ class LedgerSegmentWriter(SegmentWriter):
         try:
             await self.handle.abandon()
         except BookKeeperError as error:
-            _log.warning("letting go of ledger %s: %r", self._info.location, error)
+            _log.warning(
+                "ledger %s could not be released; a recovery closes it: %s", self._info.location, in_words(error)
+            )
 
 
 async def _failed(error: BookKeeperError) -> int:
@@ -282,7 +296,7 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
     async def _delete_unless_in_the_chain(self, ledger: str) -> None:
         """Delete a ledger that lost the race.
 
-        The step may have been done, its reply lost, and the record replaced since: then it is the next owner's to drop.
+        The step may have been done, its reply lost, and the record replaced since: then the next owner drops it.
         """
         try:
             chain, _ = await self._record.read()
@@ -297,7 +311,7 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
         if self._owner.chain.find(first).in_progress:
             current = self._closed_segment(first)
             if current.last != last:
-                raise SegmentMismatchError(f"segment {current.info} ends at {current.last}, not at {last}")
+                raise SegmentMismatchError(f"segment {current.info} ends at edit {current.last}, not at {last}")
         await self._owner.step(lambda chain: chain.finish(self.token, first, last))
         if self._segment is not None and self._segment.info.first == first:
             self._segment = None
@@ -307,7 +321,7 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
         self._ensure_open()
         current = self._closed_segment(first)
         if current.last >= first:
-            raise SegmentMismatchError(f"there are edits in segment {current.info}")
+            raise SegmentMismatchError(f"segment {current.info} has edits, and is not removed")
         await self._owner.step(lambda chain: chain.drop(self.token, first))
         self._segment = None
         await delete_quietly(self._client, current.info.location)
@@ -342,14 +356,14 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
 
     def _closed_segment(self, first: TxId) -> LedgerSegmentWriter:
         if self._segment is None or self._segment.info.first != first:
-            raise SegmentNotFoundError(f"no segment of this writer begins at {first}")
+            raise SegmentNotFoundError(f"no segment of this writer begins at edit {first}")
         if not self._segment.closed:
-            raise SegmentExistsError(f"segment {self._segment.info} is still being written")
+            raise SegmentExistsError(f"segment {self._segment.info} is still being written: close its writer first")
         return self._segment
 
 
 def ledger_tags(name: str, first: TxId, token: FencingToken) -> dict[str, bytes]:
-    """Custom metadata by which a ledger without a journal is found."""
+    """The custom metadata of the journal's ledgers: it finds a ledger that no journal names."""
     return {
         "application": b"journal_manager",
         "journal": name.encode(),
@@ -359,5 +373,5 @@ def ledger_tags(name: str, first: TxId, token: FencingToken) -> dict[str, bytes]
 
 
 def claim_nonce(client: BookKeeper) -> str:
-    """Tells two claims of one epoch by one owner's name apart, also when a reply was lost."""
+    """A number that tells apart two claims of one epoch under one owner's name, also when a reply was lost."""
     return f"{client.metadata_store.store.session_id:x}-{next(_claims)}"

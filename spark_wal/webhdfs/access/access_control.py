@@ -26,10 +26,10 @@ from spark_wal.webhdfs.access.authentication import AuthenticationFailures, Auth
 logger = logging.getLogger(__name__)
 
 UNKNOWN_TOKEN_S: Final = 1.0
-"""The least time between two looks that unknown tokens cause."""
+"""The least time between two reads of the token file that unknown tokens cause."""
 
 LIST_ENDS_SOON_S: Final = 6 * 3600.0
-"""Seconds before the end of a revocation list from which it is warned of."""
+"""Seconds before the end of a revocation list from which the gateway warns."""
 
 INSECURE_WARNING_S: Final = 3600.0
 
@@ -44,37 +44,41 @@ class AccessConfig:
     insecure: bool = False
     """Serve beyond loopback without encryption, or without authentication: whoever reaches the port may do anything."""
     reload_s: float = RELOAD_S
-    """Seconds between two looks at the files; a token that is not known makes it look at once."""
+    """Seconds between two looks at the files. An unknown token makes the gateway look at once."""
 
     def __post_init__(self) -> None:
-        require(self.reload_s > 0, "the interval of looking for changed files is positive")
+        require(self.reload_s > 0, "the interval of looking for changed files is more than 0 s")
         optional = self.tls is not None and self.tls.client_ca and self.tls.client_certificates == "optional"
         if optional and self.token_file is None and not self.insecure:
-            raise ConfigError("client certificates can be optional only if others show a token: give --token-file too")
+            raise ConfigError(
+                "client certificates can be optional only if other clients show a token: give --token-file too"
+            )
 
     def require_safe(self, listen: Address) -> None:
-        """Whether this may be served there.
+        """Check that the gateway may serve at this address.
 
         Raises:
-            ConfigError: it may not; the settings that are missing are named.
+            ConfigError: it may not; the text names the missing settings.
         """
         if self.insecure or is_loopback(listen.host):
             return
         open_to_all = f"{listen} can be reached from other hosts"
         if self.tls is None:
             raise ConfigError(
-                f"{open_to_all}, and nothing would be encrypted: give --tls-cert and --tls-key, and --client-ca or "
-                "--token-file, or listen on 127.0.0.1. --insecure serves everyone who reaches it, in clear"
+                f"{open_to_all}, and nothing would be encrypted: give --tls-cert and --tls-key, and "
+                "--client-ca or --token-file, or listen on 127.0.0.1. --insecure serves everyone who "
+                "reaches the port, without encryption"
             )
         if self.tls.client_ca is None and self.token_file is None:
             raise ConfigError(
-                f"{open_to_all}, and nobody would be asked who they are: give --client-ca (client certificates) or "
-                "--token-file (bk gateway token makes one), or listen on 127.0.0.1. --insecure serves everyone"
+                f"{open_to_all}, and nobody would be asked who they are: give --client-ca (client "
+                "certificates) or --token-file (bk gateway token makes one), or listen on 127.0.0.1. "
+                "--insecure serves everyone who reaches the port"
             )
 
 
 class AccessControl:
-    """The rules of :class:`AccessConfig` at work.
+    """Applies the rules of :class:`AccessConfig`.
 
     Raises:
         ConfigError: a file cannot be read or used, or others may read it.
@@ -97,16 +101,16 @@ class AccessControl:
         )
         self.failures = AuthenticationFailures(clock, rng)
         self.on_change: Callable[[], None] | None = None
-        """Called when other certificates, authorities or revocations hold from now on."""
+        """Called when certificates, authorities or revocations have changed."""
         self.insecure = False
-        """Whether it serves beyond loopback without the protection that this asks for."""
+        """Whether it serves beyond loopback without the protection that this needs."""
 
     def book(self) -> TokenBook:
-        """The tokens, as they are now."""
+        """The tokens that are valid now."""
         return self._book
 
     def look(self) -> None:
-        """Read what has changed. What cannot be read is not used, and the old stays."""
+        """Read the files that have changed. A file that cannot be read is not used, and the old one stays in use."""
         self._looked = self._clock.monotonic()
         if self.certificates is not None:
             if self.certificates.refresh() and self.on_change is not None:
@@ -118,11 +122,13 @@ class AccessControl:
         now = self._clock.wall_ms() / 1000
         left_s = certificates.not_after - now
         if left_s < EXPIRES_SOON_S:
-            logger.warning("the gateway's certificate ends in %.1f days", left_s / 86_400)
+            logger.warning(
+                "the gateway's certificate ends in %.1f days: renew it, or clients refuse the gateway", left_s / 86_400
+            )
         end = certificates.revocations.end
         if end is not None and end - now < LIST_ENDS_SOON_S:
             logger.warning(
-                "a revocation list %s: without a newer one every client of its authority is refused",
+                "a revocation list %s: put a newer one in its file, or every client of its authority is refused",
                 "has ended" if end <= now else f"ends in {end - now:.0f} s",
             )
 
@@ -131,10 +137,13 @@ class AccessControl:
             try:
                 self._read_book(self._config.token_file)
             except (ConfigError, OSError) as error:
-                logger.warning("the changed token file is not used, the old tokens stay: %s", in_words(error))
+                logger.warning(
+                    "the changed token file cannot be used, so the old tokens stay in use until it is corrected: %s",
+                    in_words(error),
+                )
 
     def look_for_new_token(self) -> bool:
-        """A token was not known: it may have just been made. Whether the file has changed."""
+        """Look for an unknown token, which may have just been made. Returns whether the file has changed."""
         if self._config.token_file is None or self._clock.monotonic() - self._looked < UNKNOWN_TOKEN_S:
             return False
         before, self._looked = self._book, self._clock.monotonic()
@@ -142,7 +151,7 @@ class AccessControl:
         return self._book is not before
 
     async def watch(self) -> None:
-        """Look every now and then, until cancelled; say it every hour if this is insecure."""
+        """Look for changed files every now and then, until cancelled. An insecure gateway warns every hour."""
         loop = asyncio.get_running_loop()
         warn_at = loop.time()
         while True:
@@ -153,19 +162,23 @@ class AccessControl:
             self.look()
 
     def tell(self, metrics: Metrics) -> None:
-        """Bring the numbers of this up to date."""
-        metrics.gauge("insecure", "1 if whoever reaches the gateway may do anything.").value = int(self.insecure)
-        text = "Requests without credentials that are good."
+        """Update the metrics of access."""
+        metrics.gauge("insecure", "1 if whoever reaches the gateway may do anything, else 0.").value = int(
+            self.insecure
+        )
+        text = "Requests without valid credentials."
         metrics.counter("unauthenticated_total", text).value = self.failures.count
         if self.certificates is None:
             return
         now = self._clock.wall_ms() / 1000
         left_s = int(self.certificates.not_after - now)
-        metrics.gauge("certificate_left_seconds", "Until the gateway's certificate ends.").value = left_s
-        soon = metrics.gauge("certificate_ends_soon", "1 if the gateway's certificate ends within 14 days.")
+        metrics.gauge("certificate_left_seconds", "Seconds until the gateway's certificate ends.").value = left_s
+        soon = metrics.gauge("certificate_ends_soon", "1 if the gateway's certificate ends within 14 days, else 0.")
         soon.value = int(left_s < EXPIRES_SOON_S)
         end = self.certificates.revocations.end
-        lists = metrics.gauge("crl_left_seconds", "Until the first of the revocation lists ends; infinite without one.")
+        lists = metrics.gauge(
+            "crl_left_seconds", "Seconds until the first revocation list ends; infinite without a list."
+        )
         lists.value = math.inf if end is None else int(end - now)
 
     def _read_book(self, path: str) -> None:
@@ -174,12 +187,14 @@ class AccessControl:
         if stamp != self._book_stamp:
             book = TokenBook.parse(read_private(path).decode("utf-8", "replace"), path)
             if not len(book):
-                logger.warning("%s holds no token: everyone is refused (bk gateway token makes one)", path)
+                logger.warning(
+                    "%s holds no token, so every request is refused: make a token with bk gateway token", path
+                )
             self._book, self._book_stamp = book, stamp
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches it."""
+    """Whether only this machine can reach the address."""
     if host == "localhost":
         return True
     with contextlib.suppress(ValueError):

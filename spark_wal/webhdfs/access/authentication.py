@@ -42,23 +42,23 @@ ADDRESSES_MAX: Final = 10_000
 
 
 class UnauthenticatedError(Exception):
-    """Answered by 401. The text is for the user, in one line of ASCII."""
+    """Answered by 401. The text is for the user: one line of ASCII."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestCredentials:
-    """What came with a request."""
+    """The credentials of a request."""
 
     certificate: Mapping[str, Any] | None = None
-    """As the ssl module shows a peer's certificate that it has verified."""
+    """The client's verified certificate, as the ssl module shows it."""
     authorization: str | None = None
-    """The header."""
+    """The header ``Authorization``."""
     delegation: str | None = None
-    """The parameter."""
+    """The parameter ``delegation``."""
 
 
 class Authenticator:
-    """The rules of one gateway. ``book`` gives the tokens as they are now; None: there are none."""
+    """The rules of one gateway. ``book`` returns the tokens as they are now; None: there are none."""
 
     def __init__(
         self,
@@ -77,10 +77,10 @@ class Authenticator:
         return self._book is None and not self._certificates
 
     def principal(self, shown: RequestCredentials, now_ms: int) -> Principal | None:
-        """Who it is; None: nobody is asked here.
+        """Return who asks. None: nobody is asked here.
 
         Raises:
-            UnauthenticatedError: nothing was shown, or it is not good. Never says what is wrong with it (X11).
+            UnauthenticatedError: the request has no valid credentials. The text never says what is wrong (X11).
         """
         if self.is_open:
             return None
@@ -95,7 +95,7 @@ class Authenticator:
 
 
 def _token_of(shown: RequestCredentials) -> str | None:
-    """The token that was shown, if any: the header goes first."""
+    """The token of the request, if it has one: the header goes first."""
     if shown.authorization is not None:
         kind, _, value = shown.authorization.strip().partition(" ")
         if kind.lower() == "bearer" and value:
@@ -119,11 +119,11 @@ def certificate_name(certificate: Mapping[str, Any]) -> str:
         for key, value in part:
             if key == "commonName":
                 return str(value)
-    raise UnauthenticatedError("The client certificate names nobody: it has neither alternative nor common name")
+    raise UnauthenticatedError("The client certificate names nobody: it has neither an alternative nor a common name")
 
 
 def authorize(principal: Principal | None, path: str, operation: str) -> None:
-    """Whether this principal may do this there (X57).
+    """Check that this principal may perform the operation on the path (X57).
 
     Above its roots it may look whether a directory is there, and what the server's defaults are: clients do.
 

@@ -16,31 +16,31 @@ from typing import Final, Protocol
 from bookkeeper.seams import Disk, File, Rng, Worker
 
 READ_SIZE: Final = 256 * 1024
-"""How much a read hands out at a time."""
+"""Bytes that a read hands out at a time."""
 
 
 class BlobMissingError(Exception):
-    """A blob that must be there is not, or is shorter than what refers to it: never "no such file"."""
+    """A blob that must exist does not, or is too short for what refers to it. It is never taken for "no such file"."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlobInfo:
     blob: str
     epoch: int
-    """Of the owner that began it."""
+    """The epoch of the owner that began it."""
 
 
 class BlobWriter(Protocol):
-    """A blob that is being written. One call at a time."""
+    """Writes one blob. One call at a time."""
 
     @property
     def blob(self) -> str: ...
 
     async def write(self, data: bytes) -> None:
-        """Take bytes; waits while too many are on their way."""
+        """Write bytes; wait while too many are in flight."""
 
     async def finish(self) -> None:
-        """Every byte is durable when this returns; nothing can be added any more."""
+        """End the blob: every byte is durable when this returns, and nothing can be added any more."""
 
     async def abandon(self) -> None:
         """Give up: the blob is removed, now or by a later collection. Never raises."""
@@ -52,23 +52,23 @@ class BlobStore(Protocol):
     async def create(self, epoch: int) -> BlobWriter: ...
 
     def read(self, blob: str, offset: int, length: int) -> AsyncIterator[bytes]:
-        """``length`` bytes from ``offset``, in parts.
+        """Read ``length`` bytes from ``offset``, in parts.
 
         Raises (while iterating):
             BlobMissingError: they are not all there.
         """
 
     async def delete(self, blob: str) -> None:
-        """Remove a blob; absent is fine."""
+        """Remove a blob. A missing blob is no error."""
 
     async def list(self) -> list[BlobInfo]:
-        """All blobs of this namespace, finished or not."""
+        """List all blobs of this namespace, finished or not."""
 
     async def close(self) -> None: ...
 
 
 class MemoryBlobs:
-    """In this process, for tests and for namespaces that need not outlive it."""
+    """Blobs in this process, for tests and for namespaces that need not outlive it."""
 
     def __init__(self) -> None:
         self.blobs: dict[str, bytearray] = {}
@@ -83,7 +83,7 @@ class MemoryBlobs:
     async def read(self, blob: str, offset: int, length: int) -> AsyncIterator[bytes]:
         data = self.blobs.get(blob)
         if data is None or offset + length > len(data):
-            raise BlobMissingError(f"blob {blob}: {length} bytes from {offset} are not there")
+            raise BlobMissingError(f"blob {blob} lacks some of its {length} bytes from {offset} on")
         for at in range(offset, offset + length, READ_SIZE):
             yield bytes(data[at : min(at + READ_SIZE, offset + length)])
 
@@ -94,7 +94,7 @@ class MemoryBlobs:
         return [BlobInfo(blob, self.epochs[blob]) for blob in self.blobs]
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Does nothing: nothing is to be released."""
 
 
 class _MemoryWriter:
@@ -110,14 +110,14 @@ class _MemoryWriter:
         self._store.blobs[self._blob] += data
 
     async def finish(self) -> None:
-        """Memory is as durable as it gets."""
+        """Does nothing: memory is never more durable."""
 
     async def abandon(self) -> None:
         self._store.blobs.pop(self._blob, None)
 
 
 class FileBlobs:
-    """One file a blob, in one directory: for a namespace whose journal is a directory too."""
+    """Blobs as files in one directory, for a namespace whose journal is a directory too."""
 
     def __init__(self, directory: str, disk: Disk, worker: Worker, rng: Rng) -> None:
         self._directory = directory
@@ -141,14 +141,16 @@ class FileBlobs:
         try:
             file = await self._worker.call(lambda: self._disk.open(self._path(blob), write=False))
         except FileNotFoundError as error:
-            raise BlobMissingError(f"blob {blob} is not there") from error
+            raise BlobMissingError(f"blob {blob}, which holds a file, does not exist") from error
         try:
             end = offset + length
             while offset < end:
                 size = min(READ_SIZE, end - offset)
                 data = await self._worker.call(lambda at=offset, size=size: file.pread(size, at))  # type: ignore[misc]
                 if len(data) != size:
-                    raise BlobMissingError(f"blob {blob} ends at {offset + len(data)}, {end} bytes are needed")
+                    raise BlobMissingError(
+                        f"blob {blob}, which holds a file, ends at {offset + len(data)}; {end} bytes are needed"
+                    )
                 yield data
                 offset += size
         finally:
@@ -168,7 +170,7 @@ class FileBlobs:
         return [BlobInfo(name, int(name.split("-")[0], 16)) for name in names]
 
     async def close(self) -> None:
-        """The worker belongs to who made it."""
+        """Does nothing: the worker's maker closes it."""
 
 
 class _FileWriter:

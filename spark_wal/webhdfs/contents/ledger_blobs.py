@@ -20,13 +20,13 @@ ENTRY_SIZE: Final = 256 * 1024
 """Bytes in every entry of a blob but its last."""
 
 IN_FLIGHT: Final = 16
-"""Entries of one upload on their way to the bookies."""
+"""Entries of one upload that may be in flight."""
 
 APPLICATION: Final = b"spark_wal"
 
 
 class BlobLedgerWriter(Protocol):
-    """What is used of :class:`bookkeeper.client.write.write_handle.WriteHandle`."""
+    """The part of :class:`bookkeeper.client.write.write_handle.WriteHandle` that is used here."""
 
     @property
     def id(self) -> LedgerId: ...
@@ -36,7 +36,7 @@ class BlobLedgerWriter(Protocol):
 
 
 class BlobLedgerReader(Protocol):
-    """What is used of :class:`bookkeeper.client.read.read_handle.ReadHandle`."""
+    """The part of :class:`bookkeeper.client.read.read_handle.ReadHandle` that is used here."""
 
     @property
     def last_add_confirmed(self) -> int: ...
@@ -45,7 +45,7 @@ class BlobLedgerReader(Protocol):
 
 
 class BlobLedgers(Protocol):
-    """What is used of :class:`bookkeeper.BookKeeper`."""
+    """The part of :class:`bookkeeper.BookKeeper` that is used here."""
 
     async def create_ledger(
         self, *, custom_metadata: Mapping[str, bytes] | None, when_short: Literal["fail", "name_absent"]
@@ -78,7 +78,9 @@ class LedgerBlobs:
             reader = await self._ledgers.open_ledger(int(blob), recovery=False)
             try:
                 if last > reader.last_add_confirmed:
-                    raise BlobMissingError(f"ledger {blob} ends at entry {reader.last_add_confirmed}, not at {last}")
+                    raise BlobMissingError(
+                        f"ledger {blob}, which holds a file, ends at entry {reader.last_add_confirmed}, not at {last}"
+                    )
                 async for _, payload in reader.read(first, last):
                     data = payload[skip : skip + left]
                     skip = 0
@@ -87,9 +89,9 @@ class LedgerBlobs:
             finally:
                 await reader.close()
         except (NoSuchLedgerError, DataMissingError, CorruptionError) as error:
-            raise BlobMissingError(f"ledger {blob}: {error}") from error
+            raise BlobMissingError(f"ledger {blob}, which holds a file, cannot be read: {error}") from error
         if left:
-            raise BlobMissingError(f"ledger {blob} lacks {left} bytes")
+            raise BlobMissingError(f"ledger {blob}, which holds a file, is {left} bytes too short")
 
     async def delete(self, blob: str) -> None:
         try:
@@ -98,7 +100,7 @@ class LedgerBlobs:
             return
 
     async def list(self) -> list[BlobInfo]:
-        """Looks at the metadata of every ledger of the cluster: not for every day."""
+        """List the blobs. It reads the metadata of every ledger of the cluster, so it is slow."""
         found: list[BlobInfo] = []
         async for ledger in self._ledgers.list_ledgers():
             try:
@@ -110,11 +112,11 @@ class LedgerBlobs:
         return found
 
     async def close(self) -> None:
-        """The client belongs to who made it."""
+        """Does nothing: the client's maker closes it."""
 
 
 class _LedgerBlobWriter:
-    """Cuts bytes into entries and keeps a few of them on their way."""
+    """Cuts bytes into entries, and keeps a few entries in flight."""
 
     def __init__(self, store: LedgerBlobs, handle: BlobLedgerWriter) -> None:
         self._store = store

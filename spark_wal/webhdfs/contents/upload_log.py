@@ -1,4 +1,4 @@
-"""What became of each upload, noted down as it happens: what a gateway that was killed had cut can be told afterwards.
+"""Notes the fate of each upload as it happens, so that afterwards one can tell which uploads a killed gateway cut off.
 
 A line of JSON for each step, written at once, so that it outlives the process (not the machine: nothing is synced)::
 
@@ -25,10 +25,10 @@ logger = logging.getLogger(__name__)
 
 
 class UploadLog:
-    """Writes them, at the end of a file."""
+    """Appends notes to the end of a file."""
 
     def __init__(self, path: str, disk: Disk, clock: Clock) -> None:
-        """Raises OSError: nothing can be written there."""
+        """Open the file. Raises OSError: nothing can be written there."""
         self._file: File | None = disk.open(path, create=not disk.exists(path))
         self._clock = clock
         self._end = self._file.size()
@@ -41,7 +41,7 @@ class UploadLog:
         self._write("asked", op=op, path=path)
 
     def begun(self, op: str, path: str) -> int:
-        """Returns the number by which its end is told."""
+        """Note that an upload has begun; return the number with which its end is noted."""
         self._number += 1
         self._write("begun", op=op, path=path, number=self._number)
         return self._number
@@ -55,7 +55,7 @@ class UploadLog:
             file.close()
 
     def _write(self, what: str, **more: object) -> None:
-        """An upload does not fail for its note: what cannot be written is said once, and nothing more is noted."""
+        """Write a note. A failure ends no upload: it is logged once, and nothing more is noted."""
         self._put(json.dumps({"what": what, "at": self._clock.wall_ms(), **more}).encode() + b"\n")
 
     def _put(self, line: bytes) -> None:
@@ -64,7 +64,10 @@ class UploadLog:
         try:
             self._file.pwrite(line, self._end)
         except OSError as error:
-            logger.warning("uploads are not noted any more: %s", in_words(error))
+            logger.warning(
+                "uploads are not noted any more, because the file of --upload-log cannot be written: %s",
+                in_words(error),
+            )
             self.close()
         else:
             self._end += len(line)
@@ -72,16 +75,16 @@ class UploadLog:
 
 @dataclass(frozen=True, slots=True)
 class CutUpload:
-    """One that was not answered."""
+    """An upload that was not answered."""
 
     op: str
     path: str
     begun: bool
-    """Its bytes had begun to come; else its client had been told where to send them, or was about to be."""
+    """True: its bytes had begun to come. False: its client had been told where to send them, or was about to be."""
 
 
 def cut(lines: Iterable[bytes]) -> list[CutUpload]:
-    """What was open when the last gateway that wrote ``lines`` ended. A line that was cut short counts as absent."""
+    """Return the uploads that were open when the last gateway ended. A line that was cut short counts as absent."""
     asked: dict[tuple[str, str], None] = {}
     begun: dict[int, tuple[str, str]] = {}
     for line in lines:

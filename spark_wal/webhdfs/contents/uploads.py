@@ -25,7 +25,7 @@ MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadLimits:
-    """Sizes in bytes."""
+    """Limits of uploads, in bytes."""
 
     inline_size: int = 128 * 1024
     """A file up to this goes into its journal record."""
@@ -34,21 +34,21 @@ class UploadLimits:
     budget: int = 256 * MIB
     """What all uploads together may hold in memory."""
     file_bytes_max: int = 64 << 30
-    """The largest file that is taken."""
+    """The largest file that is accepted."""
 
     def __post_init__(self) -> None:
-        require(self.file_bytes_max > 0, "a file may have a byte or more")
+        require(self.file_bytes_max > 0, "a file may have one byte or more")
 
 
 class Uploads:
-    """All uploads of one gateway, and the memory they hold."""
+    """All uploads of one gateway, and the memory that they hold."""
 
     def __init__(self, blobs: BlobStore, epoch: int, limits: UploadLimits) -> None:
         self._blobs = blobs
         self._epoch = epoch
         self.limits = limits
         self.in_memory = 0
-        """Bytes that uploads hold."""
+        """Bytes that uploads hold in memory."""
         self._holders: set[Upload] = set()
 
     def begin(self) -> Upload:
@@ -58,7 +58,7 @@ class Uploads:
         return await self._blobs.create(self._epoch)
 
     def hold(self, upload: Upload, delta: int) -> None:
-        """``upload`` holds so many bytes more (or less) in memory."""
+        """Note that ``upload`` holds so many bytes more (or less) in memory."""
         self.in_memory += delta
         if upload.held:
             self._holders.add(upload)
@@ -66,7 +66,7 @@ class Uploads:
             self._holders.discard(upload)
 
     async def make_room(self) -> None:
-        """Stream out the largest until the budget is kept."""
+        """Stream out the largest uploads until the budget is kept."""
         while self.in_memory > self.limits.budget and self._holders:
             largest = max(self._holders, key=lambda u: u.held)
             await largest.spill()
@@ -96,7 +96,7 @@ class Upload:
             PlainIOError: there are more of them than a file may have.
         """
         if self.size + len(data) > self._uploads.limits.file_bytes_max:
-            raise PlainIOError(f"A file has at most {self._uploads.limits.file_bytes_max} bytes at this gateway")
+            raise PlainIOError(f"A file may have at most {self._uploads.limits.file_bytes_max} bytes at this gateway")
         async with self._lock:
             self.size += len(data)
             if self._writer is not None:
@@ -109,7 +109,7 @@ class Upload:
             await self._uploads.make_room()
 
     async def finish(self) -> None:
-        """The last byte came: what is too large for a record is durable when this returns."""
+        """End the upload: what is too large for a record is durable when this returns."""
         async with self._lock:
             self._finished = True
             if self._writer is None and self.size > self._uploads.limits.inline_size:
@@ -118,31 +118,31 @@ class Upload:
                 await self._writer.finish()
 
     async def spill(self) -> None:
-        """Move what is in memory to a blob; no harm if there is nothing."""
+        """Move what is in memory to a blob; without anything in memory do nothing."""
         async with self._lock:
             if self.held:
                 await self._stream_out()
 
     def pieces(self) -> tuple[Piece, ...]:
-        """What the record of a finished upload says: true until the caller pauses. Then the tree has it (``take``)."""
+        """The pieces for the record of a finished upload. They hold until the caller pauses, or until ``take``."""
         assert self._finished
         if self._writer is not None:
             return (BlobRef(self._writer.blob, 0, self.size),)
         return (b"".join(self._chunks),) if self.size else ()
 
     def take(self) -> None:
-        """The tree has what ``pieces`` said, whatever becomes of the record: nothing of it is removed any more."""
+        """Note that the tree has the ``pieces``, whatever becomes of the record: none of them is removed any more."""
         self._taken = True
         self._let_go()
 
     def _let_go(self) -> None:
-        """The bytes in memory no longer count."""
+        """Count the bytes in memory no longer."""
         self._chunks.clear()
         held, self.held = self.held, 0
         self._uploads.hold(self, -held)
 
     async def abandon(self) -> None:
-        """Leave nothing behind; no harm after ``take``."""
+        """Remove everything of the upload; after ``take`` do nothing."""
         if self._taken:
             return
         async with self._lock:
@@ -160,7 +160,7 @@ class Upload:
         self._uploads.hold(self, len(data))
 
     async def _stream_out(self) -> None:
-        """Under the lock: memory to a blob, which takes the rest of the upload as well.
+        """Move memory to a blob, which takes the rest of the upload as well. The caller holds the lock.
 
         Until the blob has the bytes (and they are durable, of a finished upload) they stay in memory, and ``pieces``
         says so: a record must never name a blob that may not come to its end.

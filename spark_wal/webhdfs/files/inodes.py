@@ -1,4 +1,4 @@
-"""What the tree is made of."""
+"""The nodes of the tree."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def piece_length(piece: Piece) -> int:
 
 @dataclass(slots=True)
 class FileNode:
-    """A file: complete since it is in the tree (S2)."""
+    """A file. It is complete since it is in the tree (S2)."""
 
     inode: int
     permission: int
@@ -46,7 +46,7 @@ class FileNode:
     replication: int
     block_size: int
     renamed_from: str | None = None
-    """Where it was before its last rename, so that a repeated rename request can be told from a conflict."""
+    """Its path before its last rename: it tells a repeated rename request from a conflict."""
     touched_ms: int = 0
     """When a record last made it, added to it or moved it; unlike ``modified_ms`` no client can set it."""
     changed: int = 0
@@ -71,9 +71,9 @@ class DirectoryNode:
     accessed_ms: int = 0
     children: dict[str, Node] = field(default_factory=dict)
     bytes_below: int = 0
-    """Sum of the lengths of all files below."""
+    """The sum of the lengths of all files below."""
     quota: int | None = None
-    """How many bytes may be below; None: no limit of its own."""
+    """How many bytes may be below it. None: it has no limit of its own."""
     renamed_from: str | None = None
     changed: int = 0
     names_changed: int = 0
@@ -81,7 +81,7 @@ class DirectoryNode:
     waits for it."""
 
     def sorted_names(self) -> list[str]:
-        """By bytes of UTF-8, as HDFS lists (code point order is the same order)."""
+        """The names in the order of their UTF-8 bytes, as HDFS lists them (code point order is the same)."""
         return sorted(self.children)
 
 

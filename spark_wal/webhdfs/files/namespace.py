@@ -48,16 +48,16 @@ from spark_wal.webhdfs.files.records import (
 
 @dataclass(frozen=True, slots=True)
 class AppliedRecord:
-    """What a record did."""
+    """The result of applying a record."""
 
     value: bool = True
-    """The answer where the operation has one; False means that nothing was done."""
+    """The answer, where the operation has one. False means that nothing was done."""
     changed: bool = True
     """False: the tree is as it was, and the record need not be kept."""
     path: str = ""
-    """Where the result is, when that is not what the record said (a bare rename into a directory)."""
+    """The path of the result, where it is not the record's (a bare rename into a directory)."""
     length: int | None = None
-    """Of the file that was renamed."""
+    """The modification time of the file that was renamed."""
     freed: tuple[str, ...] = ()
     """Blobs that no file refers to any more."""
 
@@ -67,27 +67,27 @@ UNCHANGED_FALSE = AppliedRecord(value=False, changed=False)
 
 
 class PathLookup(NamedTuple):
-    """The answer to a look."""
+    """The answer to a lookup."""
 
     node: Node | None
     seen: int
-    """The highest sequence number of a record this answer rests on: it may be told once that is durable."""
+    """The highest sequence number of a record that this answer rests on: it may be told once that record is durable."""
 
 
 class TrackedFile:
-    """A file whose bytes are on their way: where it is while others rename it, or a directory above it."""
+    """A file whose bytes are on their way. It follows the file while others rename it, or a directory above it."""
 
     __slots__ = ("node", "path")
 
     def __init__(self, node: FileNode, path: str) -> None:
         self.node = node
         self.path = path
-        """Where it is, unless it was removed."""
+        """The file's path, unless it was removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContentSummary:
-    """Of everything at and below a path."""
+    """The sums of everything at and below a path."""
 
     directories: int
     files: int
@@ -96,7 +96,7 @@ class ContentSummary:
 
 
 def shown(node: Node) -> int:
-    """The highest sequence number of a record that the status of an inode shows something of (S3)."""
+    """The highest sequence number of a record that an inode's status shows (S3)."""
     return node.changed if isinstance(node, FileNode) else max(node.changed, node.names_changed)
 
 
@@ -107,17 +107,17 @@ class Namespace:
         self.root = DirectoryNode(ROOT_INODE, 0o755, OWNER_OF_ROOT, GROUP, modified_ms=0)
         self.last_inode = ROOT_INODE
         self.sequence = 0
-        """Of the last record applied."""
+        """The sequence number of the last record applied."""
         self.temporary_files = 0
         """How many files have one of Spark's temporary names."""
         self._followed: set[TrackedFile] = set()
         self._moves: dict[str, Node] = {}
-        """Where things were before their last rename -> the thing (its ``renamed_from`` says the same)."""
+        """Where things were before their last rename -> the thing. Its ``renamed_from`` says the same."""
 
     # -- looking ---------------------------------------------------------------------------------------
 
     def find(self, path: str) -> PathLookup:
-        """What is at ``path``. Of a directory its children are a part: their number and its time are shown with it.
+        """Find what is at ``path``. A directory's children are part of it: their number and its time are shown with it.
 
         Raises:
             NotADirectoryRefusal: the path leads through a file.
@@ -136,7 +136,7 @@ class Namespace:
         return PathLookup(node, max(seen, shown(node)))
 
     def _at(self, path: str) -> Node | None:
-        """The node that ``find`` finds, for a change: what it rests on is not asked."""
+        """Find the node for a change: what the answer rests on is not asked."""
         node: Node = self.root
         for name in names_of(path):
             if isinstance(node, FileNode):
@@ -157,7 +157,7 @@ class Namespace:
         return PathThroughFileError(f"{at} (is not a directory)")
 
     def seen_listing(self, directory: DirectoryNode) -> int:
-        """What a listing of ``directory`` rests on, besides what the directory itself does."""
+        """What a listing of ``directory`` rests on, besides the directory itself."""
         return max(map(shown, directory.children.values()), default=0)
 
     def summary(self, node: Node) -> ContentSummary:
@@ -202,7 +202,7 @@ class Namespace:
         return len(self._followed)
 
     def follow(self, path: str) -> TrackedFile:
-        """Know where the file at ``path`` goes, until ``unfollow``.
+        """Follow the file at ``path`` wherever it is renamed to, until ``unfollow``.
 
         Raises:
             Refusal: there is no file.
@@ -215,7 +215,7 @@ class Namespace:
         self._followed.discard(followed)
 
     def still_there(self, followed: TrackedFile) -> bool:
-        """Whether it was not removed or replaced meanwhile."""
+        """Whether the file was not removed or replaced meanwhile."""
         try:
             return self.find(followed.path).node is followed.node
         except PathThroughFileError:
@@ -295,7 +295,7 @@ class Namespace:
         self._check_quota(parent_of(path), size - self._length(node if isinstance(node, FileNode) else None))
 
     def check_more(self, path: str, size: int) -> None:
-        """The same of an append of ``size`` bytes."""
+        """As :meth:`check_room`, for an append of ``size`` bytes."""
         self._check_quota(parent_of(path), size)
 
     def _existing_file(self, path: str, *, overwrite: bool) -> FileNode | None:
@@ -401,7 +401,7 @@ class Namespace:
         return AppliedRecord(path=target, length=node.length if isinstance(node, FileNode) else None, freed=freed)
 
     def _lead(self, source: str, target: str) -> None:
-        """Whoever is followed goes along with what was renamed."""
+        """Move the followed files along with what was renamed."""
         for followed in self._followed:
             if followed.path == source or is_below(followed.path, source):
                 followed.path = target + followed.path[len(source) :]
@@ -497,7 +497,7 @@ class Namespace:
         )
 
     def _make_parents(self, path: str, owner: str, at_ms: int, sequence: int) -> DirectoryNode:
-        """The directory that ``path`` is to be in; made, with those above it, as far as it is not there."""
+        """Return the directory of ``path``; make it, and those above it, where they do not exist."""
         node: DirectoryNode = self.root
         names = names_of(parent_of(path))
         for depth, name in enumerate(names, 1):

@@ -22,7 +22,7 @@ _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4
 
 
 class BadTargetError(ValueError):
-    """A request target that is no path at all: 400 without a RemoteException, as Jetty answers."""
+    """The request target is no path at all: 400 without a RemoteException, as Jetty answers."""
 
 
 def decode_path(raw: str) -> str:
@@ -36,27 +36,27 @@ def decode_path(raw: str) -> str:
     if "%" not in raw and "\0" not in raw and raw.isascii():
         return normalize(raw)
     if _BAD_ESCAPE.search(raw):
-        raise BadTargetError("broken escape")
+        raise BadTargetError("a percent escape in the path is broken")
     data = unquote_to_bytes(raw.encode("utf-8", "surrogateescape"))
     if 0 in data:
-        raise BadTargetError("NUL in the path")
+        raise BadTargetError("the path has a NUL in it")
     return normalize(data.decode("utf-8", "replace"))
 
 
 def encode_path(path: str) -> str:
-    """The path for a Location header."""
+    """Encode the path for a Location header."""
     return quote(path, safe=_UNQUOTED)
 
 
 def normalize(path: str) -> str:
-    """Double slashes and a slash at the end removed."""
+    """Remove double slashes and a slash at the end."""
     if "//" not in path and (len(path) == 1 or not path.endswith("/")) and path.startswith("/"):
         return path
     return "/" + "/".join(name for name in path.split("/") if name)
 
 
 def names_of(path: str) -> list[str]:
-    """The names of a path, top down; none for the root."""
+    """The names of a path from the top down; none for the root."""
     return [] if path == "/" else path[1:].split("/")
 
 
@@ -79,7 +79,7 @@ def is_below(path: str, ancestor: str) -> bool:
 
 
 def check_new(path: str) -> None:
-    """A path that something is to be created under.
+    """Check a path that is to be created.
 
     Raises:
         InvalidPathError: a name is ``.`` or ``..`` or has a colon in it.

@@ -141,33 +141,40 @@ _KINDS: Final[dict[type[Record], int]] = {
 
 
 class RecordFormatError(Exception):
-    """Bytes that are no record, or one of a newer program (S9: never skipped)."""
+    """The bytes are no record, or a record of a newer program. It is never skipped (S9)."""
 
 
 def encode_record(record: Record) -> tuple[int, bytes]:
-    """The opcode and the body of the edit."""
+    """Encode a record: the opcode and the body of the edit."""
     inline: list[bytes] = []
     fields = _ENCODE[type(record)](record, inline)
     return _KINDS[type(record)], pack_json(fields, inline)
 
 
 def decode_record(opcode: int, body: bytes) -> Record:
-    """The record of an edit.
+    """Decode the record of an edit.
 
     Raises:
         RecordFormatError: not a record this program knows, or cut short.
     """
     decode = _DECODE.get(opcode)
     if decode is None:
-        raise RecordFormatError(f"no record has opcode {opcode}")
+        raise RecordFormatError(
+            f"the edit has opcode {opcode}, and no kind of record has it: a newer program may have written it"
+        )
     fields, inline = unpack_json(body)
     reader = InlineBytes(inline)
     try:
         record = decode(fields, reader)
     except (KeyError, TypeError, ValueError) as error:
-        raise RecordFormatError(f"record of opcode {opcode}: {error!r}") from error
+        raise RecordFormatError(
+            f"the record of opcode {opcode} lacks a field, or has one that cannot be read: {error}"
+        ) from error
     if fields:
-        raise RecordFormatError(f"record of opcode {opcode} has unknown fields {', '.join(sorted(fields))}")
+        raise RecordFormatError(
+            f"the record of opcode {opcode} has unknown fields: {', '.join(sorted(fields))}; a newer program "
+            "may have written it"
+        )
     reader.finish()
     return record
 
@@ -186,17 +193,17 @@ def pack_json(fields: dict[str, Any], inline: Iterable[bytes]) -> bytes:
 def unpack_json(body: bytes) -> tuple[dict[str, Any], memoryview]:
     """Raises RecordFormatError if ``body`` is cut short or no JSON."""
     if len(body) < _LENGTH.size:
-        raise RecordFormatError(f"a record of {len(body)} bytes")
+        raise RecordFormatError(f"a record of {len(body)} bytes is cut short")
     (length,) = _LENGTH.unpack_from(body)
     end = _LENGTH.size + length
     if end > len(body):
-        raise RecordFormatError(f"a record of {len(body)} bytes says that its head has {length}")
+        raise RecordFormatError(f"a record of {len(body)} bytes is cut short: its head alone has {length}")
     try:
         fields = json.loads(body[_LENGTH.size : end].decode("utf-8", "surrogatepass"))
     except ValueError as error:
         raise RecordFormatError(f"the head of a record is no JSON: {error}") from error
     if not isinstance(fields, dict):
-        raise RecordFormatError("the head of a record is no object")
+        raise RecordFormatError("the head of a record is no JSON object")
     return fields, memoryview(body)[end:]
 
 
@@ -210,18 +217,20 @@ class InlineBytes:
     def take(self, size: int) -> bytes:
         end = self._at + size
         if size < 0 or end > len(self._data):
-            raise RecordFormatError(f"{size} bytes are wanted, {len(self._data) - self._at} are left")
+            raise RecordFormatError(
+                f"a record is cut short: {size} more bytes are needed, {len(self._data) - self._at} are left"
+            )
         taken = bytes(self._data[self._at : end])
         self._at = end
         return taken
 
     def finish(self) -> None:
         if self._at != len(self._data):
-            raise RecordFormatError(f"{len(self._data) - self._at} bytes too many")
+            raise RecordFormatError(f"a record has {len(self._data) - self._at} bytes too many")
 
 
 def encode_pieces(pieces: tuple[Piece, ...], inline: list[bytes]) -> list[Any]:
-    """JSON of pieces: a number is that many inline bytes, a list is [blob, offset, length]."""
+    """Encode pieces as JSON: a number is that many inline bytes, a list is [blob, offset, length]."""
     fields: list[Any] = []
     for piece in pieces:
         if isinstance(piece, bytes):

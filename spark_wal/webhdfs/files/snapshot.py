@@ -34,7 +34,7 @@ _CHUNK: Final = 256 * 1024
 
 
 def dump(namespace: Namespace) -> list[bytes]:
-    """The tree as it is now, in chunks. Runs without a pause: what it shows is one moment."""
+    """Encode the tree as it is now, in chunks. It runs without a pause, so it shows one moment."""
     chunks: list[bytes] = []
     pending: list[bytes] = []
     size = 0
@@ -51,7 +51,7 @@ def dump(namespace: Namespace) -> list[bytes]:
 
 
 def load(data: bytes) -> Namespace:
-    """The tree a snapshot holds.
+    """Decode the tree of a snapshot.
 
     Raises:
         RecordFormatError: damaged, cut short, or of a newer program.
@@ -59,13 +59,15 @@ def load(data: bytes) -> Namespace:
     lines = _split(data)
     head, _ = next(lines, ({}, memoryview(b"")))
     if head.get("format") != FORMAT:
-        raise RecordFormatError(f"snapshot of format {head.get('format')!r}; this program reads {FORMAT}")
+        raise RecordFormatError(f"the snapshot has format {head.get('format')}, and this program reads format {FORMAT}")
     namespace = Namespace()
     count = 0
     for fields, inline in lines:
         if "end" in fields:
             if fields["end"] != count or next(lines, None) is not None:
-                raise RecordFormatError(f"snapshot of {fields['end']} inodes holds {count}, or goes on behind its end")
+                raise RecordFormatError(
+                    f"the snapshot holds {count} inodes and should hold {fields['end']}, or goes on behind its end"
+                )
             namespace.sequence = head["sequence"]
             namespace.last_inode = head["last_inode"]
             return namespace
@@ -159,4 +161,4 @@ def _decode_node(f: dict[str, Any], inline: InlineBytes) -> Node:
             touched_ms=f.get("tt", f["mt"]),
         )
     except KeyError as error:
-        raise RecordFormatError(f"an inode of the snapshot lacks {error}") from error
+        raise RecordFormatError(f"an inode of the snapshot lacks its field {error}") from error

@@ -21,43 +21,43 @@ from spark_wal.webhdfs.files.inodes import DirectoryNode, FileNode
 from spark_wal.webhdfs.files.paths import child_of, is_temporary
 
 KEEP_S: Final = 24 * 3600.0
-"""How long a temporary file stays that nobody touches."""
+"""Seconds that a temporary file stays which nobody touches."""
 
 LOOK_MAX_S: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class TempFile:
-    """One of them, as it was found."""
+    """A temporary file, as it was found."""
 
     path: str
     node: FileNode
 
 
 class AbandonedFiles:
-    """Decides which go."""
+    """Decides which temporary files are removed."""
 
     def __init__(self, keep_s: float = KEEP_S) -> None:
         self._keep_ms = keep_s * 1000
         self._touched: dict[int, int] = {}
-        """Inode -> when it was last read or given attributes, in this ownership. Of files that are there only."""
+        """Inode -> when it was last read or given attributes, under this owner. Only files that exist are in it."""
         self._suspects: dict[int, int] = {}
-        """Those of the last look that were due: inode -> when they had been touched."""
+        """The files that were due at the last look: inode -> when they had been touched."""
 
     @property
     def looks_s(self) -> float | None:
-        """Seconds between two looks; None: never look."""
+        """Seconds between two looks. None: never look."""
         if not self._keep_ms:
             return None
         return min(LOOK_MAX_S, max(1.0, self._keep_ms / 24_000))
 
     def touch(self, temp: FileNode, now_ms: int) -> None:
-        """Somebody read it, or changed its attributes."""
+        """Note that somebody read the file, or changed its attributes."""
         if self._keep_ms:
             self._touched[temp.inode] = now_ms
 
     def look(self, found: Iterable[TempFile], now_ms: int) -> list[TempFile]:
-        """Of all temporary files that there are, those that go now."""
+        """Of all temporary files, return those that are to be removed now."""
         there: set[int] = set()
         suspects: dict[int, int] = {}
         gone: list[TempFile] = []
@@ -73,7 +73,7 @@ class AbandonedFiles:
         return gone
 
     def is_due(self, temp: TempFile, now_ms: int) -> bool:
-        """Whether nobody has touched it for long enough."""
+        """Whether nobody has touched the file for long enough."""
         return bool(self._keep_ms) and now_ms - self._touched_ms(temp.node) >= self._keep_ms
 
     def _touched_ms(self, node: FileNode) -> int:
@@ -83,7 +83,7 @@ class AbandonedFiles:
 def temporary_files(root: DirectoryNode) -> Iterator[list[TempFile]]:
     """All files with such a name, directory by directory: the tree may change between two of them.
 
-    Who moves from one directory to another meanwhile may be missed, and is found by a later look.
+    A file that moves to another directory meanwhile may be missed; a later look finds it.
     """
     stack: list[tuple[str, DirectoryNode]] = [("/", root)]
     while stack:

@@ -1,7 +1,7 @@
 """The blocks that Hadoop's clients want to see of a file. There are none here: what they split their work by is
 computed from the length and the block size that the file was created with.
 
-Where the blocks lie is said as Hadoop's own file systems without places say it, "localhost": Spark knows this word, and
+The host of a block is "localhost", as in Hadoop's own file systems without places: Spark knows this word, and
 does not wait for an executor there.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 SIZE_MIN: Final = 1 << 20
-"""Of a block, here: HDFS takes no smaller one, and a list of them has an end."""
+"""The smallest size of a block. HDFS takes no smaller one, and a list of blocks stays bounded."""
 
 HOST: Final = "localhost"
 PORT: Final = 9866

@@ -17,7 +17,7 @@ _BUFFER: Final = 32
 
 
 class CompositeChecksum:
-    """Takes a file's bytes in order."""
+    """Computes the checksum of a file whose bytes come in order."""
 
     def __init__(self, block_size: int) -> None:
         self._block_size = block_size

@@ -1,4 +1,4 @@
-"""The HTTP library's connections, watched: who is slow loses theirs, and nothing they sent is logged.
+"""The HTTP library's connections, watched: a slow client loses its connection, and nothing that it sent is logged.
 
 aiohttp limits what a head may hold, and ends idle connections; how long anything may take is looked at here. What a
 connection owes is told from outside: by the bytes that came, by the requests that were taken up and answered, and by
@@ -34,23 +34,23 @@ LINE_MAX: Final = 64 * 1024
 """Bytes of a request line: a path of HDFS's full length, every byte of it escaped, twice, and a token."""
 
 FIELD_MAX: Final = 16 * 1024
-"""Bytes of a header."""
+"""The longest header, in bytes."""
 
 HEADERS_MAX: Final = 48
 """Headers of a request. With the two above this is what somebody can make us keep who has not been asked who they are:
 Hadoop's client sends eight headers, a browser behind two proxies some thirty."""
 
 SWEEP_S: Final = 5.0
-"""Between two looks."""
+"""Seconds between two looks."""
 
 BROKEN_OFF: Final = (HttpProcessingError, ClientError, ConnectionError, web.RequestPayloadError)
-"""What stands for a client that is gone, or has sent something that is no body."""
+"""The errors that mean: the client is gone, or has sent something that is no body."""
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class HttpConnection(web.RequestHandler):
-    """One connection."""
+    """One watched connection."""
 
     def __init__(self, server: HttpConnections, number: int, **options: Any) -> None:
         super().__init__(server, **options)
@@ -82,7 +82,7 @@ class HttpConnection(web.RequestHandler):
         super().pause_writing()
 
     def sight(self) -> Observation:
-        """What is to be seen of it now."""
+        """What one look at the connection shows."""
         return self.watch.sight(
             is_closing=self.wire is not None and self.wire.is_closing(), is_stalled=self.writing_paused
         )
@@ -90,17 +90,17 @@ class HttpConnection(web.RequestHandler):
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
-        """What aiohttp says of a request that is none quotes it, in its log and to the client, tokens and all."""
+        """Answer a malformed request. aiohttp would quote it, in its log and to the client, with all tokens in it."""
         if status != 400:
             return super().handle_error(request, status, exc, message)
         self.connections.malformed(request.remote, exc)
-        refusal = web.Response(status=400, text="this is no request that can be understood\n")
+        refusal = web.Response(status=400, text="this request cannot be understood\n")
         refusal.force_close()
         return refusal
 
 
 class HttpConnections(web.Server):
-    """All of them; ``ended`` is told the number of each that is gone."""
+    """All connections. ``ended`` is called with the number of each that is gone."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class HttpConnections(web.Server):
         ended: Callable[[int], None],
         **options: Any,
     ) -> None:
-        """``options``: of aiohttp's RequestHandler."""
+        """``options`` are those of aiohttp's RequestHandler."""
         super().__init__(_watched(handler), request_factory=_taken_up)
         self._options = {
             "max_line_size": LINE_MAX,
@@ -126,14 +126,14 @@ class HttpConnections(web.Server):
         self._attention = ObservedTime(min(SWEEP_S, limits.slow_s / 2))
         self._sweeper: asyncio.TimerHandle | None = None
         self.slow = 0
-        """Connections that were closed because they were too slow."""
+        """Connections that were closed because the client was too slow."""
 
     def connection(self, number: int) -> HttpConnection:
-        """The protocol of a connection that was accepted."""
+        """Make the protocol of an accepted connection."""
         return HttpConnection(self, number, loop=asyncio.get_running_loop(), **self._options)
 
     def all(self) -> list[HttpConnection]:
-        """Those that stand now."""
+        """The connections that are open now."""
         return list(self._open)
 
     def begun(self, connection: HttpConnection) -> OverdueClock:
@@ -149,7 +149,7 @@ class HttpConnections(web.Server):
         self._ended(connection.number)
 
     def end(self, connection: HttpConnection, reason: str) -> None:
-        """Hang up on one that is too slow."""
+        """Close a connection that is too slow."""
         self.slow += 1
         wire = connection.wire
         if wire is not None:
@@ -158,7 +158,7 @@ class HttpConnections(web.Server):
             wire.abort()  # type: ignore[attr-defined]
 
     def drop(self, is_revoked: Callable[[bytes], bool]) -> int:
-        """Hang up on those whose certificate (DER) is revoked; how many they were."""
+        """Close the connections whose certificate (DER) is revoked; return their number."""
         count = 0
         for connection in self.all():
             wire = connection.wire
@@ -170,8 +170,10 @@ class HttpConnections(web.Server):
         return count
 
     def malformed(self, remote: str | None, error: BaseException | None) -> None:
-        """Count and say, seldom, that something came that is no request."""
-        self._malformed.warning("what came from %s is no request (%s)", remote, type(error).__name__)
+        """Count and log, with a limited rate, bytes that are no request."""
+        self._malformed.warning(
+            "what %s sent is no HTTP request (%s), so its connection is closed", remote, type(error).__name__
+        )
 
     def _sweep(self) -> None:
         self._sweeper = None
@@ -187,7 +189,7 @@ class HttpConnections(web.Server):
 
 
 class _JavaWriter(StreamWriter):
-    """Leaves out the Content-Type, which aiohttp puts on every reply at last."""
+    """Leaves out the Content-Type, which aiohttp would add to every reply."""
 
     async def write_headers(self, status_line: str, headers: Any) -> None:
         headers.popall("Content-Type", None)
@@ -195,7 +197,7 @@ class _JavaWriter(StreamWriter):
 
 
 def _taken_up(message: Any, payload: Any, protocol: Any, writer: AbstractStreamWriter, task: Any) -> web.BaseRequest:
-    """A request begins. A plain one: aiohttp's applications, with router and signals, took a sixth of the CPU."""
+    """Handle a request, in aiohttp's plain form: its applications, with router and signals, took a sixth of the CPU."""
     loop = asyncio.get_running_loop()
     protocol.watch.taken_up(payload.is_eof)
     if message.headers.get("User-Agent", "").startswith("Java/"):
@@ -204,7 +206,7 @@ def _taken_up(message: Any, payload: Any, protocol: Any, writer: AbstractStreamW
 
 
 def _watched(handler: Handler) -> Handler:
-    """The same, on a connection that may be gone: nobody gets a traceback for that."""
+    """As the handler, on a connection that may be gone: that is no reason for a traceback."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         if request.transport is None:
@@ -221,7 +223,7 @@ def _watched(handler: Handler) -> Handler:
 
 
 def hang_up(request: web.BaseRequest) -> web.Response:
-    """End the connection without an answer: the outcome is not known, and the client must not read one."""
+    """End the connection without an answer: the outcome is unknown, and the client must not read one."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=503)

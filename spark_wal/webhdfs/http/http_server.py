@@ -55,22 +55,22 @@ from spark_wal.webhdfs.ownership.namespace_owner import NotOwnerError
 logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_S: Final = 75.0
-"""How long an idle connection stays open."""
+"""Seconds that an idle connection stays open."""
 
 HEARTBEAT_S: Final = 10.0
-"""An empty line goes out on a feed of events that is quiet for so long."""
+"""Seconds after which a quiet feed of events gets an empty line."""
 
 DRAIN_S: Final = 5.0
-"""How long uploads may go on when the gateway is asked to stop."""
+"""Seconds that uploads may go on when the gateway is asked to stop."""
 
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,255})(:[0-9]{1,5})?")
-"""What may stand in ``Host``: it becomes part of redirects."""
+"""The characters that a ``Host`` may have: it becomes part of redirects."""
 
 _BAD_REQUEST: Final = "<h1>Bad Message 400</h1><pre>reason: Bad Request</pre>"
 
 
 class HttpServer:
-    """Serves one gateway."""
+    """Serves one gateway over HTTP."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class HttpServer:
         hosts: Collection[str] | None = None,
         upload_log: UploadLog | None = None,
     ) -> None:
-        """``hosts``: the names, besides addresses, under which clients may ask for it; None: any."""
+        """``hosts``: the names, besides addresses, that requests may give as their host. None: any name."""
         self._gateway = gateway
         self._clock = clock
         self._advertise = advertise
@@ -101,13 +101,13 @@ class HttpServer:
         self._listening: CountedListener | None = None
         self._connections: HttpConnections | None = None
         self.address: Address | None = None
-        """Where it listens (port 0 resolved)."""
+        """The address (port 0 resolved)."""
 
     async def start(self, listen: Address | BoundSockets) -> Address:
-        """Accept requests; returns where.
+        """Begin to accept requests; return the address.
 
         Raises:
-            OSError: the address cannot be had.
+            OSError: the address cannot be listened at.
         """
         self._connections = connections = HttpConnections(
             self._handle,
@@ -129,11 +129,11 @@ class HttpServer:
         return self.address
 
     def _drop_revoked(self) -> None:
-        """Connections that stand, and whose certificate is on a list now, end."""
+        """End the open connections whose certificate is now on a revocation list."""
         if self._certificates is not None and self._connections is not None:
             dropped = self._connections.drop(self._certificates.revocations.name)
             if dropped:
-                logger.warning("%d connections have ended: their certificates were revoked", dropped)
+                logger.warning("ended %d connections whose certificates were revoked", dropped)
 
     async def close(self) -> None:
         """Let uploads finish for a moment, then stop. Idempotent."""
@@ -160,7 +160,9 @@ class HttpServer:
         page = self._pages.get(raw_path)
         if page is not None and request.method in ("GET", "HEAD"):
             if raw_path == "/events" and principal is not None and not principal.holds(_events_root(request)):
-                return web.Response(status=403, text="not these events: give ?prefix=/PATH/ of your own\n")
+                return web.Response(
+                    status=403, text="this token may not see all events: give ?prefix=/PATH/ with a path of the token\n"
+                )
             return await page(request)
         if request.headers.get("Expect"):
             await _expect(request)
@@ -169,12 +171,12 @@ class HttpServer:
         return await self._webhdfs(request, principal)
 
     def _strange(self, request: web.BaseRequest) -> web.Response | None:
-        """The refusal of what no client of ours sends: it comes from a page in somebody's browser, or is made up."""
+        """Refuse what none of our clients sends: it comes from a page in somebody's browser, or is made up."""
         headers = request.headers
         host = headers.get("Host")
         known = _HostVerdict.OURS if host is None else _judge_host(host, self._hosts)
         if known is _HostVerdict.NO_HOST:
-            return _refused(400, "Host names no host")
+            return _refused(400, "The Host header names no host")
         origin = headers.get("Origin")
         changes = request.method not in ("GET", "HEAD", "OPTIONS")
         if changes and origin is not None and origin.lower() != f"{self._scheme}://{host}".lower():
@@ -202,7 +204,7 @@ class HttpServer:
             return self._access.authenticator.principal(shown, now_ms)
 
     def _is_still_good(self, request: web.BaseRequest) -> bool:
-        """Whether what was shown with a request that goes on for long would be taken again."""
+        """Whether the credentials of a request that goes on for long would still be accepted."""
         if self._access is None or self._access.authenticator.is_open:
             return True
         try:
@@ -212,11 +214,13 @@ class HttpServer:
         return True
 
     async def _unauthenticated(self, request: web.BaseRequest, reason: str) -> web.Response:
-        """401, a little later, and the connection ends. The reason phrase is what Hadoop's client shows."""
+        """Answer 401, after a delay, and end the connection. Hadoop's client shows the reason phrase."""
         assert self._access is not None
         address = request.remote or "?"
         delay_s = self._access.failures.delay_s(address)
-        self._unknown.warning("%s from %s is not authenticated", request.method, address)
+        self._unknown.warning(
+            "refused a %s request from %s: it brought no valid token or client certificate", request.method, address
+        )
         await asyncio.sleep(delay_s)
         headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
         reply = web.Response(status=401, reason=reason, text=reason + "\n", headers=headers)
@@ -239,7 +243,7 @@ class HttpServer:
         if given.status == 401 and self._access.look_for_new_token():
             given = oauth2.grant(self._access.book(), form, shown, now_ms)
         if given.status == 401:
-            self._unknown.warning("a request for an access token from %s is not authenticated", request.remote)
+            self._unknown.warning("refused an access token to %s: the name or the token is wrong", request.remote)
             await asyncio.sleep(self._access.failures.delay_s(request.remote or "?"))
         reply = web.json_response(given.fields, status=given.status, headers={"Cache-Control": "no-store"})
         if given.status != 200:
@@ -249,7 +253,7 @@ class HttpServer:
     # -- WebHDFS ---------------------------------------------------------------------------------------
 
     async def _noted(self, request: web.BaseRequest, principal: Principal | None, log: UploadLog) -> web.StreamResponse:
-        """The same, and uploads are noted down: when they begin, and when their answer has been sent."""
+        """As :meth:`_webhdfs`, and note uploads: when they begin, and when their answer has been sent."""
         raw_path, _, raw_query = request.raw_path.partition("?")
         query, path = Query(raw_query), raw_path.removeprefix(PREFIX)
         with suppress(BadTargetError):
@@ -287,7 +291,7 @@ class HttpServer:
             reply = await operations.perform(self._gateway, asked)
             response = await self._respond(request, reply)
         except NotOwnerError as error:
-            logger.warning("%s %s has no answer: %s", name, one_line(path), error)
+            logger.warning("%s %s gets no answer, because its outcome is unknown: %s", name, one_line(path), error)
             self._requests.count(name, self._clock.monotonic() - started, ok=False)
             return hang_up(request)
         except WebHdfsError as error:
@@ -296,7 +300,7 @@ class HttpServer:
             logger.info("%s %s: the client went away: %s", name, one_line(path), one_line(error))
             return hang_up(request)
         except (BookKeeperError, JournalError, OSError) as error:
-            logger.warning("%s %s: %s", name, one_line(path), one_line(error))
+            logger.warning("%s %s failed: %s", name, one_line(path), one_line(error))
             response = await self._respond(request, operations.refusal_reply(PlainIOError(str(error))))
         self._requests.count(name, self._clock.monotonic() - started, ok=response.status < 400)
         return response
@@ -316,7 +320,7 @@ class HttpServer:
     async def _stream(
         self, request: web.BaseRequest, content: FileContents, headers: dict[str, str]
     ) -> web.StreamResponse:
-        """Bytes of a file. The first are fetched before the status is sent, so that a failure can still be told."""
+        """Send a file. Its first bytes are fetched before the status is sent, so that a failure can still be told."""
         parts = aiter(content)
         first = await anext(parts, b"")
         if len(first) == content.length:
@@ -391,10 +395,14 @@ class HttpServer:
     def _tell_crowd(self, metrics: Metrics) -> None:
         assert self._listening is not None
         assert self._connections is not None
-        metrics.gauge("connections", "Open connections.").value = self._listening.connections
-        metrics.gauge("tls_handshakes", "TLS handshakes under way.").value = self._listening.handshakes
-        metrics.counter("connections_refused_total", "Connections over a limit.").value = self._listening.refused
-        metrics.counter("slow_clients_total", "Connections ended for their slowness.").value = self._connections.slow
+        metrics.gauge("connections", "Connections that are open now.").value = self._listening.connections
+        metrics.gauge("tls_handshakes", "TLS handshakes that are under way now.").value = self._listening.handshakes
+        metrics.counter(
+            "connections_refused_total", "Connections that were closed because a limit was reached."
+        ).value = self._listening.refused
+        metrics.counter(
+            "slow_clients_total", "Connections that were closed because the client was too slow."
+        ).value = self._connections.slow
 
 
 def _metrics_page(metrics: Metrics, accept: str) -> tuple[bytes, str]:
@@ -404,26 +412,26 @@ def _metrics_page(metrics: Metrics, accept: str) -> tuple[bytes, str]:
 
 
 async def _expect(request: web.BaseRequest) -> None:
-    """100 Continue, but only where a body is wanted: the first step redirects without it."""
+    """Send 100 Continue, but only where a body is wanted: the first step redirects without it."""
     if "namenoderpcaddress" in request.raw_path.lower() and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 def _events_root(request: web.BaseRequest) -> str:
-    """The directory that a feed is limited to: a prefix without a slash at its end is not one directory."""
+    """The directory to which a feed is limited. A prefix without a slash at its end names more than one directory."""
     prefix = request.query.get("prefix", "")
     return prefix.rstrip("/") or "/" if prefix.endswith("/") else prefix.rpartition("/")[0] or "/"
 
 
 def _refused(status: int, reason: str) -> web.Response:
-    """No more than that, and the connection ends. Hadoop's client shows its user the reason phrase."""
+    """Refuse with nothing more than a reason phrase, which Hadoop's client shows, and end the connection."""
     reply = web.Response(status=status, reason=reason, text=reason + "\n", headers={"Connection": "close"})
     reply.force_close()
     return reply
 
 
 class _HostVerdict(Enum):
-    """What a ``Host`` names."""
+    """What a ``Host`` header names."""
 
     OURS = auto()
     ANOTHERS = auto()
@@ -432,14 +440,14 @@ class _HostVerdict(Enum):
 
 @lru_cache(maxsize=64)  # a client names the same one in each request
 def _judge_host(host: str, names: frozenset[str] | None) -> _HostVerdict:
-    """``names``: ours, besides addresses; None: any is."""
+    """Judge a ``Host``. ``names`` are ours, besides addresses; None: any name is ours."""
     if not _HOST.fullmatch(host):
         return _HostVerdict.NO_HOST
     return _HostVerdict.OURS if names is None or _is_of(host, names) else _HostVerdict.ANOTHERS
 
 
 def _is_of(host: str, names: Collection[str]) -> bool:
-    """Whether this ``Host`` is an address, or one of these names: a page's own name never is an address."""
+    """Whether this ``Host`` is an address, or one of these names. A page's own name is never an address."""
     name = host.rpartition(":")[0] if re.search(r":[0-9]+$", host) else host
     with suppress(ValueError):
         return bool(ipaddress.ip_address(name.strip("[]")))

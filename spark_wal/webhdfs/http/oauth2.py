@@ -12,24 +12,24 @@ from spark_wal.webhdfs.http.parameters import Query
 
 ENDPOINT: Final = "/oauth2/token"
 FORM_MAX: Final = 16 * 1024
-"""Bytes of the largest request."""
+"""The size of the largest request, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenGrant:
-    """What to answer, as JSON."""
+    """The answer, as JSON."""
 
     status: int
     fields: dict[str, object]
 
 
 def refusal(error: str, status: int = 400) -> TokenGrant:
-    """One of the standard's errors."""
+    """Make one of the standard's errors."""
     return TokenGrant(status, {"error": error})
 
 
 def grant(book: TokenBook, form: bytes, authorization: str | None, now_ms: int) -> TokenGrant:
-    """An access token for the token that was shown, or 401: never why (X11)."""
+    """Make an access token for the token that was shown. Answer 401 if it is not valid, and never say why (X11)."""
     if len(form) > FORM_MAX:
         return refusal("invalid_request")
     fields = Query(form.decode("utf-8", "replace"))
@@ -43,7 +43,7 @@ def grant(book: TokenBook, form: bytes, authorization: str | None, now_ms: int) 
 
 
 def _client(fields: Query, authorization: str | None) -> tuple[str, str]:
-    """Name and secret: from the form, as Hadoop sends them, or from the header."""
+    """Read name and secret: from the form, as Hadoop sends them, or from the header."""
     kind, _, value = (authorization or "").partition(" ")
     if kind.lower() == "basic":
         try:

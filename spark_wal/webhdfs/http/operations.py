@@ -41,13 +41,13 @@ BATCH: Final = 1000
 
 REPLICATION_MAX: Final = 512
 ENDLESS: Final = 1 << 50
-"""Bytes said to be free where there is no quota."""
+"""The bytes that are reported free where there is no quota."""
 
 DRAIN_MAX: Final = 256 << 20
-"""Bytes that are received of a file that is refused, so that its sender gets to read why."""
+"""Bytes that are received of a refused file, so that its sender gets to read why."""
 
 LOOK_EVERY: Final = 4 << 20
-"""Bytes of an upload between two looks at the quotas."""
+"""Bytes of an upload between two checks of the quotas."""
 
 PATH_MAX: Final = 8000
 DEPTH_MAX: Final = 1000
@@ -59,17 +59,17 @@ STEP_TWO: Final = "namenoderpcaddress"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was asked."""
+    """One request."""
 
     method: str
     path: str
     query: Query
     authority: str
-    """Host and port as the client named us: redirects lead back there."""
+    """Host and port as the client named this gateway: redirects lead back there."""
     body: AsyncIterator[bytes]
     scheme: str = "http"
     principal: Principal | None = None
-    """Who it was proven to be; None: nobody is asked here, and ``user.name`` is believed."""
+    """The proven client. None: nobody is asked here, and ``user.name`` is believed."""
 
     @property
     def user(self) -> str:
@@ -78,12 +78,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What to answer."""
+    """The answer to a request."""
 
     status: int = 200
     body: bytes = b""
     content: FileContents | None = None
-    """Instead of ``body``: bytes to stream."""
+    """Bytes to stream instead of ``body``."""
     location: str | None = None
 
     @property
@@ -93,7 +93,7 @@ class Reply:
 
 Operation = Callable[[Gateway, Request], Awaitable[Reply]]
 _DONE: Final = Reply()
-"""Of an operation without a result."""
+"""The answer of an operation without a result."""
 
 
 def refusal_reply(error: WebHdfsError) -> Reply:
@@ -101,10 +101,10 @@ def refusal_reply(error: WebHdfsError) -> Reply:
 
 
 async def perform(gateway: Gateway, request: Request) -> Reply:
-    """Do it.
+    """Perform a request.
 
     Raises:
-        NotOwnerError: nothing can be said about it; the connection should end.
+        NotOwnerError: the outcome is unknown; the connection should end.
     """
     try:
         operation = _operation(request)
@@ -116,7 +116,7 @@ async def perform(gateway: Gateway, request: Request) -> Reply:
 
 
 def _authorize(request: Request) -> None:
-    """Every path that the request names lies where its principal may do this."""
+    """Check that the client may do this with every path that the request names."""
     if request.principal is None:
         return
     name = operation_name(request)
@@ -126,7 +126,7 @@ def _authorize(request: Request) -> None:
 
 
 def _check_length(request: Request) -> None:
-    """Raises PlainIOError: a path that is to be made is too long. The tree itself takes what its journal says."""
+    """Check the length of a new path. Raises PlainIOError. The tree itself takes what its journal says."""
     name = request.query.op
     if name not in MAKING:
         return
@@ -139,11 +139,11 @@ UPLOADS: Final = frozenset(("CREATE", "APPEND"))
 """Operations whose second step brings bytes."""
 
 MAKING: Final = frozenset(("MKDIRS", "CREATE", "RENAME"))
-"""Operations after which there is a path that was not there."""
+"""Operations that make a path."""
 
 
 def operation_name(request: Request) -> str:
-    """For metrics: one of a fixed set."""
+    """The operation's name for metrics: one of a fixed set."""
     name = request.query.op
     return name if (request.method, name) in OPERATIONS else "OTHER"
 
@@ -170,7 +170,7 @@ def _operation(request: Request) -> Operation:
 
 
 def _redirect(request: Request, *parameters: tuple[str, object]) -> Reply:
-    """To ourselves, with what the second step needs."""
+    """Redirect to this gateway, with what the second step needs."""
     query = request.query
     parts = [f"op={query.op}"]
     for name in ("user.name", "delegation"):
@@ -197,7 +197,7 @@ def _is_step_one(request: Request) -> bool:
 
 
 def is_step_one(query: Query) -> bool:
-    """Of an operation of two steps: whether this is the first, which is answered by a redirect."""
+    """Whether this is the first of two steps, which is answered by a redirect."""
     return not query.given(STEP_TWO)
 
 
@@ -220,8 +220,8 @@ async def _create(gateway: Gateway, request: Request) -> Reply:
     if _is_step_one(request):
         told_flags = ",".join(name for name in CREATE_FLAGS if name in given)
         rest = _given(query, "blocksize", "buffersize", "permission", "replication", "unmaskedpermission")
-        told = [("createparent", str(options.create_parent).lower()), ("overwrite", str(overwrite).lower())]
-        return _redirect(request, ("createflag", told_flags), *told, *rest)
+        parameters = [("createparent", str(options.create_parent).lower()), ("overwrite", str(overwrite).lower())]
+        return _redirect(request, ("createflag", told_flags), *parameters, *rest)
     try:
         file_system.check_create(owner, request.path, options)
     except WebHdfsError:
@@ -256,7 +256,7 @@ async def _append(gateway: Gateway, request: Request) -> Reply:
 
 
 async def _receive(request: Request, owner: NamespaceOwner, upload: Upload, check: Callable[[int], None]) -> None:
-    """The body into the upload; if it breaks off, nothing is left. What a quota will not take is not received."""
+    """Receive the body into the upload. If it breaks off nothing is left. A quota ends it early."""
     look_at = LOOK_EVERY
     try:
         async for data in request.body:
@@ -275,7 +275,7 @@ async def _receive(request: Request, owner: NamespaceOwner, upload: Upload, chec
 
 
 async def _drain(request: Request) -> None:
-    """A client that is still sending would not see a reply: let it finish first."""
+    """Receive the rest of a body: a client that is still sending would not read a reply."""
     size = 0
     async for data in request.body:
         size += len(data)
@@ -337,13 +337,13 @@ async def _blocks(request: Request, gateway: Gateway) -> tuple[FileStatus, list[
 
 
 async def _block_locations(gateway: Gateway, request: Request) -> Reply:
-    """What Hadoop's clients from 3.4 on ask before they split a file among tasks."""
+    """Answer what Hadoop's clients from 3.4 on ask before they split a file among tasks."""
     _, blocks = await _blocks(request, gateway)
     return Reply(200, replies.block_locations(blocks))
 
 
 async def _located_blocks(gateway: Gateway, request: Request) -> Reply:
-    """The same for older clients, and for those that were told once that there is no other."""
+    """Answer the same for older clients, and for those that once learnt that the newer operation is missing."""
     found, blocks = await _blocks(request, gateway)
     return Reply(200, replies.located_blocks(found, blocks))
 
@@ -353,7 +353,7 @@ async def _content_summary(gateway: Gateway, request: Request) -> Reply:
 
 
 async def _check_access(gateway: Gateway, request: Request) -> Reply:
-    """Modes and owners refuse nobody anything: what a principal may do is said by its paths."""
+    """Check nothing but the path: modes and owners refuse nobody anything, tokens have paths."""
     request.query.action("CHECKACCESS")
     try:
         await file_system.status(await gateway.owner(), request.path)
@@ -385,7 +385,7 @@ async def _fs_status(gateway: Gateway, request: Request) -> Reply:
 
 
 async def _delegation_token(gateway: Gateway, request: Request) -> Reply:
-    """There are none with simple authentication."""
+    """There are no delegation tokens with simple authentication."""
     await gateway.owner()
     return Reply(200, b'{"Token":null}')
 
@@ -486,7 +486,7 @@ OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     ("GET", "GETSTATUS"): _fs_status,
     ("GET", "GETDELEGATIONTOKEN"): _delegation_token,
 }
-"""What is done."""
+"""The operations that are performed."""
 
 UNSUPPORTED: Final[frozenset[tuple[str, str]]] = frozenset(
     [("GET", name) for name in (
@@ -504,4 +504,4 @@ UNSUPPORTED: Final[frozenset[tuple[str, str]]] = frozenset(
     + [("POST", name) for name in ("CONCAT", "TRUNCATE", "UNSETSTORAGEPOLICY", "UNSETECPOLICY")]
     + [("DELETE", "DELETESNAPSHOT")]
 )  # fmt: skip
-"""Operations of HDFS that are known and not done."""
+"""The operations of HDFS that are known and not supported."""

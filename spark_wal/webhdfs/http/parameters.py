@@ -17,10 +17,10 @@ CREATE_FLAGS: Final = (
     "CREATE", "OVERWRITE", "APPEND", "SYNC_BLOCK", "LAZY_PERSIST", "NEW_BLOCK", "NO_LOCAL_WRITE", "SHOULD_REPLICATE",
     "IGNORE_CLIENT_LOCALITY", "NO_LOCAL_RACK",
 )  # fmt: skip
-"""Hadoop's, in its order."""
+"""The values in Hadoop's order."""
 
 DEFAULT_USER: Final = "dr.who"
-"""Who it is without ``user.name``."""
+"""The user of a request without ``user.name``."""
 
 _USER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*[$]?")
 _ACTION: Final = re.compile(r"[r-][w-][x-]")
@@ -47,17 +47,17 @@ class Query:
                     value = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
                 self._values.setdefault(name.lower(), value)
         self.op = (self._values.get("op") or "").upper()
-        """The operation in capitals; empty: none is given."""
+        """The operation in capitals. Empty: the request gives none."""
 
     def given(self, name: str) -> bool:
-        """Whether it stands there at all, even empty."""
+        """Whether the parameter is given at all, even empty."""
         return name in self._values
 
     def text(self, name: str) -> str | None:
         return self._values.get(name) or None
 
     def required(self, name: str, op: str) -> str:
-        """Raises IllegalArgumentError: missing or empty."""
+        """The value. Raises IllegalArgumentError: it is missing or empty."""
         value = self.text(name)
         if value is None:
             raise IllegalArgumentError(f"Required param {name} for op: {op} is null or empty")
@@ -112,7 +112,7 @@ class Query:
         return value
 
     def create_flags(self) -> frozenset[str]:
-        """Of CREATE. HDFS's redirects have them encoded twice."""
+        """The flags of a CREATE. HDFS's redirects encode them twice."""
         given = self.text("createflag")
         if given is None:
             return frozenset()
@@ -123,7 +123,7 @@ class Query:
         return flags
 
     def action(self, op: str) -> str:
-        """Of CHECKACCESS."""
+        """The action of a CHECKACCESS."""
         value = self.required("fsaction", op)
         if not _ACTION.fullmatch(value):
             raise _invalid("fsaction", f'Invalid value: "{value}" does not belong to the domain [r-][w-][x-]')

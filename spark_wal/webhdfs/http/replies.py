@@ -1,4 +1,4 @@
-"""What replies look like: WebHDFS's JSON."""
+"""The JSON of WebHDFS's replies."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _DATANODE: Final[dict[str, Any]] = {
     "xceiverCount": 0,
     "xferPort": PORT,
 }
-"""What clients want to hear of a machine; only the name of its host means anything to them."""
+"""The fields that clients expect of a machine; only the host's name means anything to them."""
 
 
 _JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
@@ -73,18 +73,18 @@ def path(value: str) -> bytes:
 
 
 def location(url: str) -> bytes:
-    """What a redirected operation answers when no redirect is wanted."""
+    """The answer of a redirected operation when no redirect is wanted."""
     return dumps({"Location": url})
 
 
 def remote_exception(error: WebHdfsError) -> bytes:
-    """Every refusal."""
+    """The answer of every refusal."""
     message = str(error) or None
     return dumps({"RemoteException": {"exception": error.name, "javaClassName": error.java_class, "message": message}})
 
 
 def status_fields(status: FileStatus) -> dict[str, Any]:
-    """A FileStatus."""
+    """The fields of a FileStatus."""
     return {
         "accessTime": status.accessed_ms,
         "blockSize": status.block_size,
@@ -107,7 +107,7 @@ def file_status(status: FileStatus) -> bytes:
 
 
 def file_statuses(statuses: Sequence[FileStatus]) -> bytes:
-    """With a line for each entry, as HDFS writes it."""
+    """A list of FileStatuses, with a line for each entry, as HDFS writes it."""
     lines = b",\n".join(dumps(status_fields(s)) for s in statuses)
     return b'{"FileStatuses":{"FileStatus":[\n' + lines + b"\n]}}\n"
 
@@ -144,7 +144,7 @@ def file_checksum(algorithm: str, data: str, length: int) -> bytes:
 
 
 def block_locations(blocks: Sequence[FileBlock]) -> bytes:
-    """Of GETFILEBLOCKLOCATIONS."""
+    """The answer of GETFILEBLOCKLOCATIONS."""
     place = f"{HOST}:{PORT}"
     return dumps(
         {
@@ -168,7 +168,7 @@ def block_locations(blocks: Sequence[FileBlock]) -> bytes:
 
 
 def located_blocks(status: FileStatus, blocks: Sequence[FileBlock]) -> bytes:
-    """Of GET_BLOCK_LOCATIONS."""
+    """The answer of GET_BLOCK_LOCATIONS."""
     last = [*blocks_of(status.length, status.block_size, max(status.length - 1, 0), None)][-1:]
     return dumps(
         {

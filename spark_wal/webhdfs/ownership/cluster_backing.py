@@ -13,7 +13,7 @@ from spark_wal.webhdfs.ownership.backing import Backing, open_journal
 from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace
 
 CLIENT: Final = ClientConfig(explicit_lac_delay_ms=200)
-"""Nobody follows the namespace's journal: a successor recovers it. Files come one by one; none pays for the news."""
+"""Writes need not tell readers: nobody follows the namespace's journal, a successor recovers it."""
 
 
 async def open_cluster_backing(
@@ -27,7 +27,7 @@ async def open_cluster_backing(
 def backing_on(
     client: BookKeeper, clock: Clock, *, namespace: str, owner: str, address: str, here: OwnLocation = NOWHERE
 ) -> Backing:
-    """The backing on the cluster of ``client``, which is closed with it."""
+    """Make the backing on the cluster of ``client``, and close the client with it."""
     metadata = client.metadata_store
     path = metadata.own("leases", f"webhdfs-{namespace}")
     lease = StoreLease(metadata.store, path, clock, owner=owner, address=address, here=here)

@@ -16,7 +16,7 @@ from spark_wal.webhdfs.files.namespace import AppliedRecord
 from spark_wal.webhdfs.files.records import AppendToFile, DeletePath, MakeDirectories, PutFile, Record, Rename, SetQuota
 
 PENDING_MAX: Final = 10_000
-"""Events a subscriber may be behind."""
+"""Events that a subscriber may be behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +24,16 @@ class TreeEvent:
     """One durable change."""
 
     op: str
-    """create, append, rename, delete, mkdirs, attributes or quota."""
+    """The kind: create, append, rename, delete, mkdirs, attributes or quota."""
     path: str
     txid: int
     at_ms: int
     source: str | None = None
-    """Of a rename: where it was before."""
+    """The path before a rename."""
     length: int | None = None
 
     def line(self) -> bytes:
-        """As one line of JSON."""
+        """Encode the event as one line of JSON."""
         fields: dict[str, object] = {"op": self.op, "path": self.path, "txid": self.txid, "at": self.at_ms}
         if self.source is not None:
             fields["source"] = self.source
@@ -43,7 +43,7 @@ class TreeEvent:
 
 
 def event_of(record: Record, applied: AppliedRecord, txid: int) -> TreeEvent:
-    """The event of a record that was applied."""
+    """Make the event of a record that was applied."""
     match record:
         case MakeDirectories():
             return TreeEvent("mkdirs", record.path, txid, record.at_ms)
@@ -63,7 +63,7 @@ def event_of(record: Record, applied: AppliedRecord, txid: int) -> TreeEvent:
 
 
 class TreeEventFeed:
-    """Passes events on to whoever subscribed."""
+    """Passes events on to its subscribers."""
 
     def __init__(self) -> None:
         self._queues: set[asyncio.Queue[TreeEvent | None]] = set()
@@ -81,7 +81,7 @@ class TreeEventFeed:
                 queue.put_nowait(event)
 
     def subscribe(self) -> TreeEventSubscription:
-        """Events from now on."""
+        """Subscribe to all events from now on."""
         queue: asyncio.Queue[TreeEvent | None] = asyncio.Queue()
         self._queues.add(queue)
         return TreeEventSubscription(self._queues, queue)

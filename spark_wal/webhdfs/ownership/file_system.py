@@ -36,10 +36,10 @@ from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """Of one file or directory, as it was at one moment."""
+    """The status of one file or directory at one moment."""
 
     name: str
-    """Empty when it is the one that was asked for."""
+    """The name in its directory. Empty: it is the one that was asked for."""
     inode: int
     is_directory: bool
     length: int
@@ -87,14 +87,14 @@ class FileStatus:
 
 @dataclass(frozen=True, slots=True)
 class FileContents:
-    """Bytes to send."""
+    """The bytes of a file to send."""
 
     pieces: tuple[Piece, ...]
     length: int
     blobs: BlobStore
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Raises PlainIOError: bytes that must be there are not."""
+        """Yield the bytes. Raises PlainIOError: bytes that must exist do not."""
         for piece in self.pieces:
             if isinstance(piece, bytes):
                 yield piece
@@ -108,24 +108,24 @@ class FileContents:
 
 @dataclass(frozen=True, slots=True)
 class CreateOptions:
-    """Of a CREATE."""
+    """The options of a CREATE."""
 
     overwrite: bool
-    """Or it is refused where the file exists."""
+    """Replace an existing file. False: refuse the CREATE if the file exists."""
     create_parent: bool
     permission: int
     owner: str
     replication: int
     block_size: int
     create: bool = True
-    """Or it is refused where the file does not exist."""
+    """Make a new file. False: refuse the CREATE if the file does not exist."""
 
 
 # -- reading ---------------------------------------------------------------------------------------------
 
 
 async def status(owner: NamespaceOwner, path: str) -> FileStatus:
-    """Raises NoSuchFileError and what ``Namespace.find`` raises."""
+    """The status of a path. Raises NoSuchFileError and what ``Namespace.find`` raises."""
     owner.check_sure()
     found = owner.namespace.find(path)
     answer = FileStatus.of(found.node) if found.node is not None else None
@@ -153,7 +153,7 @@ async def listing(owner: NamespaceOwner, path: str) -> list[FileStatus]:
 
 
 async def summary(owner: NamespaceOwner, path: str) -> ContentSummary:
-    """Counts below a path."""
+    """The counts and sums below a path."""
     owner.check_sure()
     found = owner.namespace.find(path)
     answer = owner.namespace.summary(found.node) if found.node is not None else None
@@ -203,7 +203,7 @@ async def _content(owner: NamespaceOwner, path: str) -> tuple[tuple[Piece, ...],
 
 
 def _touch(owner: NamespaceOwner, path: str, node: Node | None) -> None:
-    """A temporary file that somebody reads, or gives attributes, has not been left behind."""
+    """Note that a temporary file is in use: somebody reads it, or gives it attributes."""
     if isinstance(node, FileNode) and is_temporary(path):
         owner.left_behind.touch(node, owner.clock.wall_ms())
 
@@ -228,13 +228,13 @@ def cut(pieces: tuple[Piece, ...], start: int, end: int) -> list[Piece]:
 
 
 async def make_directories(owner: NamespaceOwner, path: str, permission: int, user: str) -> bool:
-    """Like ``mkdir -p``."""
+    """Make a directory and those above it, like ``mkdir -p``."""
     await owner.change(MakeDirectories(path, permission, user, owner.clock.wall_ms()))
     return True
 
 
 def check_create(owner: NamespaceOwner, path: str, options: CreateOptions) -> None:
-    """Say no before the bytes come, where that is known already."""
+    """Refuse a CREATE before its bytes come, where that is known already."""
     owner.check_sure()
     owner.namespace.check_put(path, overwrite=options.overwrite)
     _check_there(owner, path, options)
@@ -266,7 +266,9 @@ async def _store(owner: NamespaceOwner, upload: Upload, record: Callable[[], Rec
     try:
         await upload.finish()
         await owner.room()
-        await owner.change_now(record(), taken=upload.take)  # no pause between asking for the pieces and taking them
+        await owner.change_now(
+            record(), on_applied=upload.take
+        )  # no pause between asking for the pieces and taking them
     except WebHdfsError:
         await owner.settled(owner.namespace.sequence)
         raise
@@ -329,10 +331,10 @@ async def rename(owner: NamespaceOwner, source: str, target: str, mode: RenameMo
 
 
 async def delete(owner: NamespaceOwner, path: str, *, recursive: bool) -> bool:
-    """False if there was nothing."""
+    """Remove a path. False: there was nothing."""
     return (await owner.change(DeletePath(path, recursive, owner.clock.wall_ms()))).value
 
 
 async def set_attributes(owner: NamespaceOwner, record: SetAttributes) -> None:
-    """Raises NoSuchFileError."""
-    await owner.change(record, taken=lambda: _touch(owner, record.path, owner.namespace.find(record.path).node))
+    """Set attributes. Raises NoSuchFileError."""
+    await owner.change(record, on_applied=lambda: _touch(owner, record.path, owner.namespace.find(record.path).node))

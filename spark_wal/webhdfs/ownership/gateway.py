@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from bookkeeper.errors import in_words
 from bookkeeper.gateways.lease import Lease, LeaseEntry, LeaseLostError, NamespaceOwnedError
 from bookkeeper.seams import Clock
 from journal_manager import JournalError, SnapshotStore
@@ -35,17 +36,17 @@ from spark_wal.webhdfs.ownership.namespace_owner import NamespaceLog, NamespaceO
 logger = logging.getLogger(__name__)
 
 PARK_S: Final = 20.0
-"""How long a request waits for an owner; well below the 60 s after which clients give up reading."""
+"""Seconds that a request waits for an owner; well below the 60 s after which clients give up reading."""
 
 PARKED_LOOK_S: Final = 0.05
-"""A request that waits looks so often whether the lease is certain again."""
+"""Seconds between two looks of a waiting request whether the lease is certain again."""
 
 FINISH_S: Final = 3.0
-"""How long the end of the journal may take when the gateway stops. What stops it waits ten seconds for all of it:
+"""Seconds that closing the journal may take when the gateway stops. The gateway has ten seconds for all of its end:
 uploads that go on, this, the lease, and the session with the metadata store."""
 
 RETRY_S: Final = 0.5
-"""Pause before the namespace is opened again after a failure."""
+"""Seconds before the namespace is opened again after a failure."""
 
 
 class GatewayRole(Enum):
@@ -57,7 +58,7 @@ class GatewayRole(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayConfig:
-    """What may be set."""
+    """The settings of a gateway."""
 
     owner: OwnerConfig = field(default_factory=OwnerConfig)
     quotas: Mapping[str, int | None] = field(default_factory=dict)
@@ -67,7 +68,7 @@ class GatewayConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedNamespace:
-    """A namespace that was just claimed: whoever had it is fenced."""
+    """A namespace that was just claimed: its former owner is fenced."""
 
     log: NamespaceLog
     snapshots: SnapshotStore
@@ -78,7 +79,7 @@ OpenNamespace = Callable[[], Awaitable[ClaimedNamespace]]
 
 
 class Gateway:
-    """Keeps the namespace open, as long as it may."""
+    """Keeps the namespace open for as long as it may."""
 
     def __init__(
         self, open_namespace: OpenNamespace, lease: Lease, clock: Clock, config: GatewayConfig | None = None
@@ -114,7 +115,7 @@ class Gateway:
             await self._lease.release()
             if not stand_by:
                 raise NamespaceOwnedError(self._lease.other or "an unknown address") from error
-            logger.info("stands by: the gateway at %s owns the namespace", self._lease.other)
+            logger.info("this gateway stands by, because the gateway at %s owns the namespace", self._lease.other)
             self._set_role(GatewayRole.STANDBY)
         except BaseException:
             await self._lease.release()
@@ -172,8 +173,8 @@ class Gateway:
                 await self._end_session(abort=False)
         except TimeoutError:
             logger.warning(
-                "the journal was left as it is, for its store did not answer within %g s: everything that was answered "
-                "is durable, and the next owner finishes it",
+                "the journal was not closed, because its store did not answer within %g s. Nothing is lost: everything "
+                "that was answered is durable, and the next owner closes the journal",
                 FINISH_S,
             )
 
@@ -188,11 +189,16 @@ class Gateway:
     async def _step_down(self) -> None:
         self._set_role(GatewayRole.STANDBY)
         if self._lease.other is not None:
-            logger.warning("stands by: the namespace was taken over by the gateway at %s", self._lease.other)
+            logger.warning(
+                "this gateway stands by, because the gateway at %s took the namespace over", self._lease.other
+            )
         try:
             await self._end_session(abort=True)
         except Exception as error:  # what it held is lost to it either way
-            logger.warning("the session did not end cleanly: %r", error)
+            logger.warning(
+                "this gateway could not close the journal that it gave up; the next owner closes it: %s",
+                in_words(error),
+            )
 
     async def _reopen(self) -> None:
         """Own it again, once nobody else does; it is ours still if only the journal failed."""
@@ -203,7 +209,7 @@ class Gateway:
                 await self._begin_session()
             except Exception as error:  # whatever it was (a lost race for the lease, too): never give up for good
                 self.problem = error
-                logger.warning("the namespace cannot be opened now: %r", error)
+                logger.warning("the namespace cannot be opened now, and is tried again: %s", in_words(error))
                 self._set_role(GatewayRole.STANDBY)
                 await self._lease.release()
                 await asyncio.sleep(RETRY_S)
@@ -245,7 +251,9 @@ class Gateway:
         self.problem = None
         self.session = session
         self._set_role(GatewayRole.OWNER)
-        logger.info("epoch %s owns the namespace, at edit %s", session.epoch, session.namespace.sequence)
+        logger.info(
+            "this gateway owns the namespace with epoch %s, from edit %s on", session.epoch, session.namespace.sequence
+        )
 
     async def _end_session(self, *, abort: bool) -> None:
         session, self.session = self.session, None

@@ -47,13 +47,13 @@ from spark_wal.webhdfs.ownership.events import TreeEventFeed, event_of
 logger = logging.getLogger(__name__)
 
 DOUBT_S: Final = 20.0
-"""How long a change waits for a lease whose renewal is late; well below the 60 s after which clients give up."""
+"""Seconds that a change waits for a late renewal of the lease; well below the 60 s after which clients give up."""
 
 DOUBT_LOOK_S: Final = 0.02
-"""It looks so often whether the renewal came."""
+"""Seconds between two looks whether the renewal came."""
 
 PENDING_BYTES_MAX: Final = 16 << 20
-"""Of records that wait to become durable; beyond, new ones wait their turn. Well below the edit log's own limit."""
+"""Bytes of records that wait to become durable; above this, new records wait. Well below the edit log's own limit."""
 
 
 class NotOwnerError(Exception):
@@ -61,7 +61,7 @@ class NotOwnerError(Exception):
 
 
 class NamespaceLog(Protocol):
-    """What the owner needs of :class:`journal_manager.EditLog`."""
+    """The part of :class:`journal_manager.EditLog` that the owner uses."""
 
     @property
     def token(self) -> FencingToken: ...
@@ -84,7 +84,7 @@ class NamespaceLog(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerConfig:
-    """What may be set."""
+    """The settings of the owner."""
 
     limits: UploadLimits = field(default_factory=UploadLimits)
     snapshot_records: int = 50_000
@@ -92,19 +92,19 @@ class OwnerConfig:
     snapshot_bytes: int = 64 << 20
     """... or so many bytes of records, whichever comes first."""
     delete_delay_s: float = 60.0
-    """How long the bytes of a removed file stay, for readers that are in the middle of it."""
+    """Seconds that the bytes of a removed file stay, for readers that are in the middle of it."""
     record_bytes_max: int = 512 * 1024
-    """The longest record: an inline file and its paths, with room to spare."""
+    """The longest record in bytes: an inline file and its paths, with room to spare."""
     temporary_keep_s: float = KEEP_S
-    """How long one of Spark's temporary files stays that nobody touches; 0: for ever."""
+    """Seconds that a temporary file of Spark's stays which nobody touches; 0: for ever."""
 
     def __post_init__(self) -> None:
         stays = 0 <= self.temporary_keep_s < math.inf
-        require(stays, "temporary files stay for so many seconds that nobody touches them, or for ever: 0")
+        require(stays, "an untouched temporary file stays for a number of seconds, or for ever (0)")
 
 
 class NamespaceOwner:
-    """The tree, its journal, and uploads under way."""
+    """The tree, its journal, and the uploads under way."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class NamespaceOwner:
 
     @property
     def fenced(self) -> bool:
-        """Whether the journal went to someone else (and did not merely fail)."""
+        """Whether another gateway took the journal (and it did not merely fail)."""
         return isinstance(self._log.failure, JournalFencedError)
 
     @property
@@ -166,7 +166,9 @@ class NamespaceOwner:
             info, data = loaded
             self.namespace = snapshot.load(data)
             if self.namespace.sequence != info.at:
-                raise RecordFormatError(f"the snapshot at {info.at} holds the tree at {self.namespace.sequence}")
+                raise RecordFormatError(
+                    f"the snapshot at edit {info.at} holds the tree at edit {self.namespace.sequence}: it is damaged"
+                )
         start = TxId(self.namespace.sequence + 1) if loaded is not None else FIRST_TXID
         count = size = 0
         if self._log.recovery.last_txid >= start:
@@ -177,7 +179,8 @@ class NamespaceOwner:
         self._since_snapshot = (count, size)
         if self.namespace.sequence != self._log.recovery.last_txid:
             raise RecordFormatError(
-                f"replayed to {self.namespace.sequence}, the journal ends at {self._log.recovery.last_txid}"
+                f"the replay ended at edit {self.namespace.sequence}, but the journal ends at edit "
+                f"{self._log.recovery.last_txid}"
             )
 
     def _replay_one(self, op: Op) -> None:
@@ -185,12 +188,15 @@ class NamespaceOwner:
         try:
             applied = self.namespace.apply(record, op.txid)
         except WebHdfsError as error:
-            raise RecordFormatError(f"edit {op.txid} cannot be applied: {error}") from error
+            raise RecordFormatError(f"edit {op.txid} of the journal cannot be applied to the tree: {error}") from error
         if not applied.changed:
-            raise RecordFormatError(f"edit {op.txid} changes nothing: {record}")
+            raise RecordFormatError(
+                f"edit {op.txid} of the journal does not change the tree, although only changes are journaled: "
+                f"{type(record).__name__}"
+            )
 
     async def collect_orphans(self) -> int:
-        """Remove the blobs that earlier owners began and nobody refers to; returns how many."""
+        """Remove the blobs that earlier owners began and that nobody refers to; return their number."""
         count = 0
         infos = await self.blobs.list()
         referenced = self.namespace.blobs()
@@ -201,32 +207,32 @@ class NamespaceOwner:
         return count
 
     def begin_collection(self) -> None:
-        """Collect orphans in the background."""
+        """Begin to remove orphaned blobs in the background."""
 
         async def collect() -> None:
             try:
                 count = await self.collect_orphans()
             except Exception as error:  # tried again by the next owner
-                logger.warning("orphans were not collected: %s", error)
+                logger.warning("orphaned blobs could not be removed; the next owner tries again: %s", error)
             else:
                 if count:
-                    logger.info("%s orphaned blobs removed", count)
+                    logger.info("removed %s orphaned blobs", count)
 
         self._spawn(collect())
 
     # -- changing and reading --------------------------------------------------------------------------
 
     def check_sure(self) -> None:
-        """Nothing is answered from memory by one who may not be the owner any more.
+        """Check that this gateway certainly is the owner: only the owner answers from memory.
 
         Raises:
-            NotOwnerError: then.
+            NotOwnerError: it may not be the owner any more.
         """
         if not self.is_sure:
-            raise NotOwnerError("the lease or the journal is not ours for certain")
+            raise NotOwnerError("this gateway does not certainly own the namespace any more")
 
     async def until_sure(self) -> None:
-        """Wait for a renewal of the lease that is late: it costs who asks a moment, not what they hold. Does not pause
+        """Wait for a late renewal of the lease: a request then waits a moment and does not fail. Does not pause
         if there is no doubt.
 
         Raises:
@@ -244,24 +250,26 @@ class NamespaceOwner:
     def _is_over(self) -> bool:
         return self._closed or self.failed.is_set() or self._log.failure is not None
 
-    async def change(self, record: Record, taken: Callable[[], None] | None = None) -> AppliedRecord:
-        """Apply a record and wait until it is durable. A lease whose renewal is late is waited for. ``taken`` is told
-        when the tree has it: from then on it may be, or become, durable, whatever is raised here; before that nothing
-        was done.
+    async def change(self, record: Record, on_applied: Callable[[], None] | None = None) -> AppliedRecord:
+        """Apply a record and wait until it is durable. It waits for a late renewal of the lease. ``on_applied`` is
+        called when the tree has it: from then on the record may become durable, whatever is raised here; before that
+        nothing was done.
 
         Raises:
             Refusal: it was refused, and that refusal rests on durable records only.
             NotOwnerError: not the owner any more: the outcome is unknown.
         """
         await self.room()
-        return await self.change_now(record, taken)
+        return await self.change_now(record, on_applied)
 
-    async def change_now(self, record: Record, taken: Callable[[], None] | None = None) -> AppliedRecord:
-        """The same for who has waited for :meth:`room`: no pause before the tree has the record, or it was refused."""
+    async def change_now(self, record: Record, on_applied: Callable[[], None] | None = None) -> AppliedRecord:
+        """As :meth:`change`, after :meth:`room`: there is no pause before the tree has the record, or refuses it."""
         self.check_sure()
         opcode, body = encode_record(record)
         if len(body) > self.config.record_bytes_max:
-            raise OpTooLargeError(f"a record of {len(body)} bytes; at most {self.config.record_bytes_max}")
+            raise OpTooLargeError(
+                f"the record has {len(body)} bytes; a record may have at most {self.config.record_bytes_max}"
+            )
         txid = self._log.next_txid
         try:
             applied = self.namespace.apply(record, txid)
@@ -271,8 +279,8 @@ class NamespaceOwner:
         if not applied.changed:
             await self.settled(self.namespace.sequence)
             return applied
-        if taken is not None:
-            taken()
+        if on_applied is not None:
+            on_applied()
         future = self._write(opcode, body)
         future.add_done_callback(lambda done: self._on_durable(done, record, applied, txid, len(body)))
         await self._durable(future)
@@ -291,10 +299,10 @@ class NamespaceOwner:
             await self.until_sure()
 
     async def settled(self, seen: int) -> None:
-        """Wait until everything up to ``seen`` is durable: then what rests on it may be told.
+        """Wait until everything up to ``seen`` is durable: then an answer may rest on it.
 
         Raises:
-            NotOwnerError: it will never be known.
+            NotOwnerError: it will never be known whether it is durable.
         """
         if seen <= self._log.durable_txid:
             return
@@ -337,7 +345,7 @@ class NamespaceOwner:
 
     def _fail(self, error: BaseException | None) -> None:
         if not self.failed.is_set() and not self._closed:
-            logger.warning("the journal is lost: %s", error)
+            logger.warning("this gateway stops answering, because its journal cannot be written any more: %s", error)
         self.failed.set()
 
     # -- housekeeping ----------------------------------------------------------------------------------
@@ -348,7 +356,7 @@ class NamespaceOwner:
             try:
                 await self.blobs.delete(blob)
             except Exception as error:  # an orphan then: the next owner collects it
-                logger.info("blob %s stays for now: %s", blob, error)
+                logger.info("blob %s could not be deleted now; the next owner deletes it: %s", blob, error)
 
         self._spawn(delete())
 
@@ -364,13 +372,13 @@ class NamespaceOwner:
             try:
                 count = await self.remove_left_behind()
             except (JournalError, NotOwnerError) as error:  # if it is not the end of the session: at the next look
-                logger.info("temporary files that were left behind stay for now: %s", error)
+                logger.info("old temporary files could not be removed now; the next look tries again: %s", error)
             else:
                 if count:
-                    logger.info("%s temporary files were left behind, and are removed", count)
+                    logger.info("removed %s temporary files that nobody had touched", count)
 
     async def remove_left_behind(self) -> int:
-        """One look: remove the temporary files that are due, each by a record of the journal; returns how many."""
+        """Look once: remove the temporary files that are due, each by a record of the journal; return their number."""
         found: list[TempFile] = []
         if self.namespace.temporary_files:
             for temps in temporary_files(self.namespace.root):
@@ -399,7 +407,7 @@ class NamespaceOwner:
         return task
 
     def begin_snapshot(self) -> asyncio.Task[None]:
-        """Take a snapshot of the tree as it is now, unless one is being taken; returns the task that keeps it."""
+        """Take a snapshot of the tree as it is now, unless one is under way; return the task that keeps it."""
         if self._snapshotting is None or self._snapshotting.done():
             at = self.namespace.sequence
             self._since_snapshot = (0, 0)
@@ -415,18 +423,25 @@ class NamespaceOwner:
             kept = await self._retire(await self._snapshots.list())
             await self._log.roll()
             await self._log.purge(TxId(kept + 1))
-            logger.info("snapshot at %s", at)
+            logger.info("kept a snapshot of the namespace at edit %s", at)
         except (JournalError, NotOwnerError) as error:
-            logger.warning("no snapshot at %s: %s", at, error)
+            logger.warning(
+                (
+                    "could not keep a snapshot at edit %s; a later one replaces it, and until then a start takes "
+                    "longer: %s"
+                ),
+                at,
+                error,
+            )
 
     async def _retire(self, infos: tuple[SnapshotInfo, ...]) -> TxId:
-        """Keep the newest two, so that a damaged one is no loss; returns the txid up to which edits may go."""
+        """Keep the newest two, so that a damaged one is no loss; return the txid up to which edits may be purged."""
         for info in infos[:-2]:
             await self._snapshots.delete(info.at)
         return infos[-2].at if len(infos) > 1 else NOTHING
 
     async def close(self, *, abort: bool = False) -> None:
-        """End the session; with ``abort``, as a crash would."""
+        """End the session; with ``abort``, as a crash would end it."""
         self._closed = True
         for task in list(self._tasks):
             task.cancel()

@@ -22,11 +22,11 @@ from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace
 async def open_backing(
     uri: str, seams: Seams, *, namespace: str, owner: str, address: str, here: OwnLocation = NOWHERE
 ) -> Backing:
-    """The backing at ``uri``. ``owner`` is unique to this process; ``address`` is where it answers, ``here`` where it
-    runs.
+    """Open the backing at ``uri``. ``owner`` is unique to this process; ``address`` is where it answers, ``here``
+    where it runs.
 
     Raises:
-        ConfigError: not such an address. DirectoryLockedError: another gateway uses the directory.
+        ConfigError: the address cannot be used. DirectoryLockedError: another gateway uses the directory.
         BookKeeperError: the cluster cannot be reached.
     """
     scheme = urlsplit(uri).scheme
@@ -38,7 +38,7 @@ async def open_backing(
         from spark_wal.webhdfs.ownership.cluster_backing import open_cluster_backing
 
         return await open_cluster_backing(uri, seams, namespace=namespace, owner=owner, address=address, here=here)
-    raise ConfigError(f"expected the URI of a cluster, file:///DIRECTORY or mem:NAME, got {uri!r}")
+    raise ConfigError(f"expected a cluster's address, file:///DIRECTORY or mem:NAME, got {uri!r}")
 
 
 def _in_memory(uri: str, namespace: str, owner: str) -> Backing:
@@ -78,7 +78,7 @@ def _lock(seams: Seams, directory: str) -> Lock:
     try:
         return seams.disk.lock(f"{directory}/lock")
     except BlockingIOError as error:
-        raise DirectoryLockedError(f"another gateway uses {directory}") from error
+        raise DirectoryLockedError(f"another gateway uses {directory}: end it, or choose another directory") from error
 
 
 def _release(lock: Lock, worker: Worker) -> None:

@@ -87,7 +87,7 @@ def test_ids_come_from_the_lines_in_any_order(cluster: Bookies, deferred: tuple[
 
 def test_a_missing_id_ends_the_ledger_below_it_and_is_named(cluster: Bookies) -> None:
     said = bk("ledger", "append", "-m", cluster.uri, "--with-ids", stdin=b"0 a\n1 b\n3 d\n4 e\n")
-    said.refused("no line has entry 2", "and 2 entries above it are not in it")
+    said.refused("no line has the id 2", "and 2 entries with higher ids are not in it")
     ledger = int(said.err.partition("ledger ")[2].split()[0])
     shown = bk("ledger", "show", ledger, "-m", cluster.uri, "--json").document
     assert (shown["state"], shown["last_entry"]) == ("CLOSED", 1)
@@ -97,7 +97,7 @@ def test_a_missing_id_ends_the_ledger_below_it_and_is_named(cluster: Bookies) ->
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        (b"0 a\nb\n", ["line 2 does not begin with an entry id", "b'b'"]),
+        (b"0 a\nb\n", ["line 2 does not begin with an entry id", ": 'b'; "]),
         (b"-1 a\n", ["line 1 does not begin with an entry id"]),
         (b"9999999999999999999 a\n", ["line 1 does not begin with an entry id"]),
         (b"0 a\n1 b\n0 c\n", ["line 3", "entry 0"]),
@@ -117,13 +117,13 @@ def test_too_much_above_a_gap_is_refused_instead_of_waiting_for_ever(
     assert written["entries"] == 2000, "in order there is always room in time"
     lines = "".join(f"{number} x\n" for number in range(1, 100)).encode() + b"0 x\n"
     said = bk("ledger", "append", "-m", cluster.uri, "--with-ids", stdin=lines)
-    said.refused("too much waits for entry 0, which no line has had so far", "has 0 confirmed entries")
+    said.refused("too many entries wait for entry 0, which no line has had so far", "has 0 confirmed entries")
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--count", 5], "--count is for --size"),
+        (["--count", 5], "--count needs --size"),
         (["--size", 5, "-"], "give SOURCE or --size"),
         (["--size", 5, "--with-ids"], "give --with-ids or --size"),
         (["--deferred", "--when-short", "name_absent"], "--deferred needs every bookie"),
@@ -223,7 +223,7 @@ def test_lines_are_durable_as_they_come_and_an_interruption_keeps_them(
     assert (status, out) == (130, b"")
     assert err.decode() == (
         f"bk: interrupted: ledger {slow.ledger} is closed with 3 entries; "
-        "the last 6 bytes, a line without its end, were not written\n"
+        "the last 6 bytes form a line without its end, and were not written\n"
     )
     assert closed_with(cluster, slow.ledger) == ("CLOSED", 2)
 

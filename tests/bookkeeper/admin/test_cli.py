@@ -97,7 +97,7 @@ def test_a_package_that_an_extra_brings_is_named_with_the_extra(monkeypatch: pyt
 
     verb = click.Command("lacks", callback=lacks)
     monkeypatch.setattr(cli, "_verbs", lambda: {"lacks": mock.Mock(load=lambda: verb)})
-    bk("lacks").refused("needs the Python package 'aiohttp'", "pip install 'bookkeeper-py[spark]'")
+    bk("lacks").refused("needs the Python package aiohttp", "pip install 'bookkeeper-py[spark]'")
 
 
 BLOCKED = """
@@ -205,7 +205,7 @@ def test_a_verb_whose_package_is_missing_says_so_when_it_is_asked_for(monkeypatc
     absent = EntryPoint("gateway", "no_such_package_here.commands:gateway", cli.COMMAND_GROUP)
     monkeypatch.setattr(cli, "_verbs", lambda: {"gateway": absent})
     assert "Not available" in bk("--help").out
-    bk("gateway").refused("bk gateway needs the Python package 'no_such_package_here'")
+    bk("gateway").refused("bk gateway needs the Python package no_such_package_here")
 
 
 @pytest.mark.parametrize("verb", cli.OWN)
@@ -247,7 +247,7 @@ def test_after_a_verb_was_loaded_garbage_is_collected_as_before(
         (NoSuchLedgerError("there is no ledger 7"), "there is no ledger 7"),
         (BookKeeperError(), "BookKeeperError"),
         (MetadataUnavailableError("gone"), "gone (trying again may help)"),
-        (UnauthorizedError("no"), "no (--password or BK_PASSWORD gives it)"),
+        (UnauthorizedError("no"), "no (give the ledger's password with --password or BK_PASSWORD)"),
         (OSError(2, "No such file", "x"), "x: No such file"),
         (OSError(28, "No space left on device"), "No space left on device"),
         (BookKeeperError("a: [Errno 28] No space left: '/x/y'; b"), "a: /x/y: No space left; b"),

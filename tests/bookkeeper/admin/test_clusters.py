@@ -29,12 +29,12 @@ def test_init_makes_a_cluster_that_can_be_joined(uri: str) -> None:
 
 
 def test_init_says_where_for_people(uri: str) -> None:
-    assert bk("init", "-m", uri).out.startswith(f"a new cluster at {uri}, instance ")
+    assert bk("init", "-m", uri).out.startswith(f"made a new cluster at {uri}, instance ")
 
 
 def test_init_refuses_a_cluster_that_is_there_and_leaves_it(uri: str) -> None:
     before = bk("init", "-m", uri, "--json").document
-    bk("init", "-m", uri).refused(f"there is a cluster at {uri} already", "it was left as it is")
+    bk("init", "-m", uri).refused(f"there is a cluster at {uri} already", "and it was left as it is")
     assert bk("bookies", "-m", uri).status == 0
     assert before["metadata"] == uri
 

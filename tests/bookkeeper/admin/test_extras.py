@@ -20,6 +20,6 @@ def test_the_extras_that_are_named_bring_these_packages() -> None:
 
 def test_a_package_of_nobody_s_is_named_alone() -> None:
     assert missing(ModuleNotFoundError(name="nobody.part")) == (
-        "needs the Python package 'nobody', which is not installed"
+        "needs the Python package nobody, which is not installed"
     )
     assert missing(ModuleNotFoundError(name="pyarrow.fs")).endswith(": pip install 'bookkeeper-py[copy]'")

@@ -172,7 +172,7 @@ def test_show_tells_state_end_quorums_and_who_holds_what(cluster: Bookies, writt
 
 def test_show_of_an_open_ledger_invents_no_end(cluster: Bookies, left_open: int) -> None:
     said = bk("ledger", "show", left_open, "-m", cluster.uri).out
-    assert f"ledger {left_open}: OPEN, end not decided yet" in said
+    assert f"ledger {left_open}: OPEN, its end is not decided yet" in said
     assert "application = tests" in said
     assert bk("ledger", "show", left_open, "-m", cluster.uri, "--json").document["last_entry"] is None
 

@@ -53,7 +53,7 @@ def test_what_is_open_is_not_copied(embedded: str, tmp_path: Path) -> None:
     async def job() -> None:
         async with BookKeeper.connect(embedded):
             said = await asyncio.to_thread(bk, "metadata", "copy", embedded, f"sqlite://{tmp_path}/there.db")
-            said.refused("another process has", "stop it first")
+            said.refused("another process has", "stop that process first")
         metadata = await Metadata.connect(f"sqlite://{tmp_path}/bk/metadata.sqlite", system_seams())
         said = await asyncio.to_thread(bk, "metadata", "copy", embedded, f"sqlite://{tmp_path}/there.db")
         said.refused("1 process has", "stop them first")
@@ -67,8 +67,8 @@ def test_what_is_open_is_not_copied(embedded: str, tmp_path: Path) -> None:
     [
         ("sqlite:///nowhere/x.db", "sqlite:///tmp/y.db", ["there is no cluster at sqlite:///nowhere/x.db"]),
         ("embedded:///nowhere", "sqlite:///tmp/y.db", ["there is no cluster at embedded:///nowhere"]),
-        ("memory:", "sqlite:///tmp/y.db", ["nothing to copy"]),
-        ("zk+flat://127.0.0.1:1/ledgers", "sqlite:///tmp/y.db", ["the address has none"]),
+        ("memory:", "sqlite:///tmp/y.db", ["cannot be copied"]),
+        ("zk+flat://127.0.0.1:1/ledgers", "sqlite:///tmp/y.db", ["give the address without a layout"]),
     ],
 )
 def test_what_cannot_be_copied_is_one_sentence(source: str, target: str, words: list[str]) -> None:

@@ -130,10 +130,10 @@ def test_what_is_stuck_is_told_with_its_reason_and_the_status_says_so(tmp_path: 
         assert plan.status == 1 and stuck["ledger"] == ledger, "a plan promises what cannot be"
         assert "nobody can take its place" in stuck["reason"]
         told = bk("bookies", "drain", "b2", "--dry-run", "-m", three.uri)
-        assert told.status == 1 and "cannot move now: 1 of the copies" in told.out
+        assert told.status == 1 and "1 copy cannot move now" in told.out
         bk("bookies", "drain", "b9", "--dry-run", "-m", three.uri).refused("no bookie b9")
         writable = bk("bookies", "drain", "b1", "--dry-run", "-m", three.uri).out
-        assert "writable, so not drained before they are read-only" in writable
+        assert "writable, so the drain refuses them until they are read-only" in writable
         said = bk("bookies", "drain", "b2", "-m", three.uri)
         shown = " ".join(said.out.replace("│", " ").split())
         assert said.status == 1 and "stuck: 1" in shown and "nobody can take the place of" in shown

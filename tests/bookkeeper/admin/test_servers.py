@@ -175,7 +175,7 @@ def test_a_zookeeper_that_ends_by_itself_is_reported(tmp_path: Path) -> None:
         server.until_said("serves at")
         os.kill(children(server.pid)[0], signal.SIGKILL)
         assert server.wait() == 1
-        assert "bk: ZooKeeper has ended by itself; what it said is in" in server.said
+        assert "bk: ZooKeeper has ended by itself; its output is in" in server.said
 
 
 @pytest.mark.zookeeper

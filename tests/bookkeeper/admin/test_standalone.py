@@ -20,7 +20,7 @@ from tests.integration.processes import end_with_parent
 PROGRAM = """
 import os, signal, sys
 from pathlib import Path
-from bookkeeper.admin.standalone import Plan, Standalone
+from bookkeeper.admin.standalone import Standalone, StandalonePlan
 from bookkeeper.errors import ConfigError
 
 def live():
@@ -41,7 +41,9 @@ class Family(Standalone):
         {bookie}
 
 wanted = {wanted}
-plan = Plan(Path(sys.argv[1]), bookies=2, webhdfs_port={port}, command_group="no.such.group", gateway_wanted=wanted)
+plan = StandalonePlan(
+    Path(sys.argv[1]), bookies=2, webhdfs_port={port}, command_group="no.such.group", gateway_wanted=wanted
+)
 raise SystemExit(Family(plan, pause_s=0.001).run())
 """
 
@@ -152,7 +154,7 @@ def test_without_the_gateway_s_package_the_bookies_are_started_unless_it_was_ask
 ) -> None:
     """Fifty lines of traceback, and then *ready*, with the address of a gateway that was not there."""
     family = Parent(tmp_path, bookie="live()", port=29870, wanted=wanted)
-    family.until("gateway  bk: not started: it needs the Python package 'spark_wal', which is not installed")
+    family.until("gateway  bk: not started: this needs the Python package spark_wal, which is not installed")
     if not wanted:
         assert family.until(r"ready after \S+ s( without gateway)?")[1] == " without gateway"
     assert family.end(None if wanted else signal.SIGTERM) == int(wanted)

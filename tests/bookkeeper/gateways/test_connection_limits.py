@@ -71,7 +71,7 @@ def pace() -> OverdueClock:
         (Expected.HEAD, 30, "head"),
         (Expected.UNIT, 30, "body"),
         (Expected.CHUNK, 300, "upload"),
-        (Expected.END, 30, "let go"),
+        (Expected.END, 30, "does not close"),
     ],
 )
 def test_what_is_owed_has_its_time(owes: Expected, limit: float, said: str) -> None:
@@ -109,7 +109,7 @@ def test_replies_must_be_taken() -> None:
     assert watched.look(Observation(Expected.NOTHING, stalls=1), 0) is None
     assert watched.look(Observation(Expected.NOTHING, stalls=2), 29) is None, "it took some in between"
     assert watched.look(Observation(Expected.NOTHING, stalls=2), 58) is None
-    assert watched.look(Observation(Expected.NOTHING, stalls=2), 59) == "replies are not taken"
+    assert watched.look(Observation(Expected.NOTHING, stalls=2), 59) == "the client does not read its replies"
     assert pace().look(Observation(Expected.NOTHING, stalls=1), 1000) is None, "seen for the first time"
 
 

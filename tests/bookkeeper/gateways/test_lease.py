@@ -520,9 +520,9 @@ async def test_who_takes_it_from_a_living_owner_says_so(caplog: pytest.LogCaptur
     owner, other = lease_on(cluster.connect(), "a"), lease_on(cluster.connect(), "b")
     await taken(owner)
     await taken(other)
-    assert "the namespace was taken over from the gateway at a:1" in caplog.text
+    assert "this gateway took the namespace over from the gateway at a:1" in caplog.text
     await owner.lost()
-    with pytest.raises(LeaseLostError, match="the lease went to the gateway at b:1"):
+    with pytest.raises(LeaseLostError, match="the gateway at b:1 took the lease over"):
         await owner.alone()
     await other.release()
 

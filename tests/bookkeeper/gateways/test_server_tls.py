@@ -51,7 +51,7 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         ServerCertificates(files(authority, key=authority.client().key))
     with pytest.raises(ConfigError, match="cannot be used"):
         ServerCertificates(files(authority, client_ca=authority.password_file))
-    with pytest.raises(ConfigError, match="only with --client-ca"):
+    with pytest.raises(ConfigError, match="with --client-ca only"):
         files(authority, crl=authority.revocations())
     with pytest.raises(ConfigError, match=r"none\.pem"):
         ServerCertificates(files(authority, client_ca=authority.ca, crl=str(tmp_path / "none.pem")))
@@ -81,7 +81,7 @@ def test_without_the_library_that_reads_lists_no_gateway_starts_with_one(
     assert missing(lacks.value).endswith("pip install 'bookkeeper-py[spark]'")
     Path(authority.ca).write_text(Path(authority.ca).read_text() + Path(listed).read_text())
     assert held.refresh()
-    assert "no connection is ended for what this revokes" in caplog.text
+    assert "open connections of revoked clients are not ended" in caplog.text
 
 
 def test_a_key_with_a_password_is_refused_instead_of_asked_for(tmp_path: Path) -> None:

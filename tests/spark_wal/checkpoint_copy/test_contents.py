@@ -42,7 +42,7 @@ def test_what_is_a_checkpoint_and_what_is_not() -> None:
     assert looks_like_one(["metadata", "offsets/0"]) is None
     assert looks_like_one([]) == "there is nothing"
     assert "file sink" in str(looks_like_one(["_spark_metadata/0", "part-0.parquet"]))
-    assert "metadata and a directory offsets" in str(looks_like_one(["a", "b/c"]))
+    assert "metadata and a directory named offsets" in str(looks_like_one(["a", "b/c"]))
 
 
 def test_the_logs_come_late_and_the_id_last() -> None:

@@ -34,6 +34,6 @@ def test_a_cluster_that_we_have_made_is_one_for_java(apache: None, tmp_path: Pat
 
 
 def test_another_exit_status_is_told_with_what_was_said(java_cluster: str) -> None:
-    with pytest.raises(BookKeeperError, match=r"bookkeeper shell nosuchcommand: exit status"):
+    with pytest.raises(BookKeeperError, match=r"bookkeeper shell nosuchcommand ended with exit status"):
         shell("nosuchcommand", uri=java_cluster)
     assert shell("nosuchcommand", uri=java_cluster, expect=None)

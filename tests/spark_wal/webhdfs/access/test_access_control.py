@@ -112,4 +112,4 @@ def test_a_token_file_without_tokens_is_warned_of(tmp_path: Path, caplog: pytest
     tokens = tmp_path / "tokens"
     tokens.touch(0o600)
     access(AccessConfig(token_file=str(tokens)))
-    assert "everyone is refused" in caplog.text
+    assert "every request is refused" in caplog.text

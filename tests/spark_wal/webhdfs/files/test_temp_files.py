@@ -91,7 +91,7 @@ def test_never_is_never() -> None:
 
 @pytest.mark.parametrize("keep_s", [-1, float("inf"), float("nan")])
 def test_nonsense_is_refused(keep_s: float) -> None:
-    with pytest.raises(ConfigError, match="temporary files stay for"):
+    with pytest.raises(ConfigError, match="an untouched temporary file stays for"):
         OwnerConfig(temporary_keep_s=keep_s)
 
 

@@ -221,7 +221,7 @@ async def test_a_connection_that_was_closed_is_let_go_of_by_force(caplog: pytest
             while mine[0] in server._connections.all():  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         lazy.close()
-    assert "it does not let go" in caplog.text
+    assert "the client does not close its side" in caplog.text
 
 
 def standing(server: HttpServer) -> list[HttpConnection]:
