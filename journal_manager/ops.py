@@ -146,7 +146,7 @@ def _decode_at(frames: bytes, offset: int, end: int) -> tuple[Op, int]:
     body_end = frame_end - _CRC.size
     opcode, _, txid = _HEADER.unpack_from(frames, offset)
     if zlib.crc32(memoryview(frames)[offset:body_end]) != _CRC.unpack_from(frames, body_end)[0]:
-        raise OpChecksumError(f"the checksum of the edit at offset {offset} does not match (its txid may be {txid})")
+        raise OpChecksumError(f"the checksum of the edit at offset {offset} does not match; it may be edit {txid}")
     if opcode > MAX_OPCODE or not is_txid(txid):
         raise OpFormatError(f"the edit at offset {offset} has opcode {opcode} and txid {txid}, which is impossible")
     return Op(opcode, TxId(txid), frames[offset + _HEADER.size : body_end]), frame_end

@@ -33,7 +33,7 @@ def install(monkeypatch: pytest.MonkeyPatch, *points: tuple[str, str]) -> None:
 def test_a_backend_that_cannot_be_made_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, ("a", "no_such_module:Backend"), ("b", "journal_manager.backend:NamespaceInfo.no_such"))
     for scheme, cause in (("a", ModuleNotFoundError), ("b", AttributeError)):
-        with pytest.raises(JournalConfigError, match="cannot be made") as caught:
+        with pytest.raises(JournalConfigError, match="cannot be loaded") as caught:
             backend_for(parse_uri(f"{scheme}:x"))
         assert isinstance(caught.value.__cause__, cause)
 
@@ -42,7 +42,7 @@ def test_two_packages_may_not_claim_one_scheme(monkeypatch: pytest.MonkeyPatch) 
     install(monkeypatch, ("a", "one:Backend"), ("a", "one:Backend"))
     assert set(installed_backends()) == {"a"}
     install(monkeypatch, ("a", "one:Backend"), ("a", "two:Backend"))
-    with pytest.raises(JournalConfigError, match="one:Backend and by two:Backend"):
+    with pytest.raises(JournalConfigError, match="one:Backend and two:Backend"):
         installed_backends()
 
 

@@ -56,4 +56,4 @@ def test_sighup_revokes_what_was_taken_from_the_file(tmp_path: Path) -> None:
         assert secured.gateway.get("/health") is not None
     finally:
         secured.gateway.kill()
-    assert "is not authenticated" in (tmp_path / "gateway.log").read_text()
+    assert "it brought no valid token or client certificate" in (tmp_path / "gateway.log").read_text()

@@ -42,7 +42,7 @@ async def test_of_damaged_ones_an_older_is_loaded_and_none_is_passed_over_on_dem
     with pytest.raises(JournalCorruptionError, match="9 is damaged"):
         await store.load(TxId(9))
     cluster.ledgers.clear()
-    with pytest.raises(JournalCorruptionError, match="reading the snapshot at 9"):
+    with pytest.raises(JournalCorruptionError, match="reading the snapshot at edit 9"):
         await store.load()
 
 
