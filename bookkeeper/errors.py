@@ -422,7 +422,7 @@ def _unnumbered(found: re.Match[str]) -> str:
     return found[1] if found[2] is None else f"{found[2]}: {found[1]}"
 
 
-def _told(error: BaseException) -> str:
+def _system_text(error: BaseException) -> str:
     return error.strerror if isinstance(error, OSError) and error.strerror is not None else str(error)
 
 
@@ -433,7 +433,9 @@ def in_words(error: BaseException, beside: str = "") -> str:
     """
     if _CONNECT.search(str(error)):
         number = error.errno if isinstance(error, OSError) else None
-        return _CONNECT.sub(lambda found: os.strerror(int(found[1] or number or errno.ECONNREFUSED)), _told(error))
+        return _CONNECT.sub(
+            lambda found: os.strerror(int(found[1] or number or errno.ECONNREFUSED)), _system_text(error)
+        )
     if not isinstance(error, OSError) or error.strerror is None:
         return _NUMBERED.sub(_unnumbered, str(error)) or type(error).__name__
     if (bound := _BIND.search(error.strerror)) is not None:

@@ -32,10 +32,10 @@ DESCRIPTORS: Final = 512
 """Descriptors besides those of connections: for journal, bookies and the metadata store."""
 
 
-def limit(name: str, default: float, told: str) -> Callable[[F], F]:
+def limit(name: str, default: float, help_text: str) -> Callable[[F], F]:
     """An option for a positive number."""
     kind = click.IntRange(min=1) if isinstance(default, int) else click.FloatRange(min=0, min_open=True)
-    return click.option(name, type=kind, default=default, show_default=True, help=told)
+    return click.option(name, type=kind, default=default, show_default=True, help=help_text)
 
 
 class AddressType(click.ParamType[Address]):

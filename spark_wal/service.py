@@ -152,15 +152,15 @@ class CheckpointService:
         if directory is None:
             self._directory = self._directory or tempfile.TemporaryDirectory(prefix="spark-wal-")
             directory = self._directory.name
-        told = write_settings(
+        settings = write_settings(
             self._access,
             Address.parse(self.address),
             Path(directory).resolve(),
             tls=self._tls,
             spark_version=_version(spark_version or _installed()),
         )
-        conf |= told.conf
-        for kind, options in (("driver", told.driver_options), ("executor", told.executor_options)):
+        conf |= settings.conf
+        for kind, options in (("driver", settings.driver_options), ("executor", settings.executor_options)):
             name = f"spark.{kind}.extraJavaOptions"
             conf[name] = " ".join([conf[name], *options])
         return conf

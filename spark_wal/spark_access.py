@@ -106,7 +106,7 @@ def write_settings(
             "required: a directory whose path can stand in Java's options and in lists of files (letters, "
             f"digits and /._+@=~-); got {str(directory)!r}"
         )
-    told = SparkAccess()
+    result = SparkAccess()
     driver, shipped = directory / "driver", directory / "shipped"
     for made in (directory, driver, shipped):
         made.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -117,45 +117,45 @@ def write_settings(
             "leave client_id out, and the token goes with every request"
         )
     if tls:
-        _write_stores(access, driver, shipped, told)
+        _write_stores(access, driver, shipped, result)
     elif access.ca or access.certificate:
         raise ConfigError("ca and certificate are for a gateway with TLS: give its address as https://HOST:PORT")
     if access.client_id is not None:
-        _write_oauth2(access, address, driver, shipped, tls, told)
+        _write_oauth2(access, address, driver, shipped, tls, result)
     elif access.token is not None:
-        _write_token(access.token, address, driver, tls, told)
-    _remove_others(told.files, driver, shipped)
-    if names := sorted(path.name for path in told.files if path.parent == shipped):
-        told.conf["spark.files"] = ",".join(str(shipped / name) for name in names)
-        told.conf["spark.executor.extraClassPath"] = "."
-    told.conf["spark.driver.extraClassPath"] = str(driver)
-    told.conf["spark.redaction.regex"] = REDACTED
-    return told
+        _write_token(access.token, address, driver, tls, result)
+    _remove_others(result.files, driver, shipped)
+    if names := sorted(path.name for path in result.files if path.parent == shipped):
+        result.conf["spark.files"] = ",".join(str(shipped / name) for name in names)
+        result.conf["spark.executor.extraClassPath"] = "."
+    result.conf["spark.driver.extraClassPath"] = str(driver)
+    result.conf["spark.redaction.regex"] = REDACTED
+    return result
 
 
-def _write_stores(access: GatewayAccess, driver: Path, shipped: Path, told: SparkAccess) -> None:
+def _write_stores(access: GatewayAccess, driver: Path, shipped: Path, result: SparkAccess) -> None:
     """Write the trust store, and the key store for mutual TLS, with an ``ssl-client.xml`` for driver and executors."""
     stores: dict[str, str] = {}
     if access.ca is not None:
-        _write(shipped / "gateway-ca.p12", _trust_store(access.ca), told)
+        _write(shipped / "gateway-ca.p12", _trust_store(access.ca), result)
         stores["ssl.client.truststore.location"] = "gateway-ca.p12"
         stores["ssl.client.truststore.type"] = "pkcs12"
     if access.certificate is not None:
         key, password = access.key or access.certificate, Secret(secrets.token_hex(16))
-        _write(shipped / "gateway-client.p12", _key_store(access.certificate, key, password), told)
+        _write(shipped / "gateway-client.p12", _key_store(access.certificate, key, password), result)
         stores["ssl.client.keystore.location"] = "gateway-client.p12"
         stores["ssl.client.keystore.password"] = password.reveal()
         stores["ssl.client.keystore.keypassword"] = password.reveal()
         stores["ssl.client.keystore.type"] = "pkcs12"
-        told.conf["spark.hadoop.hadoop.ssl.require.client.cert"] = "true"
+        result.conf["spark.hadoop.hadoop.ssl.require.client.cert"] = "true"
     if stores:
-        _write(shipped / "ssl-client.xml", _xml(stores), told)
+        _write(shipped / "ssl-client.xml", _xml(stores), result)
         absolute = {name: str(shipped / v) if name.endswith(".location") else v for name, v in stores.items()}
-        _write(driver / "ssl-client.xml", _xml(absolute), told)
+        _write(driver / "ssl-client.xml", _xml(absolute), result)
 
 
 def _write_oauth2(
-    access: GatewayAccess, address: Address, driver: Path, shipped: Path, tls: bool, told: SparkAccess
+    access: GatewayAccess, address: Address, driver: Path, shipped: Path, tls: bool, result: SparkAccess
 ) -> None:
     """Set up OAuth2. Its library knows the JVM's own trust store only, so that store gets the authority."""
     assert access.client_id is not None and access.token is not None
@@ -166,17 +166,17 @@ def _write_oauth2(
         "client.id": access.client_id,
         "refresh.url": url,
     }
-    told.conf |= {f"spark.hadoop.{_OAUTH2}.{name}": value for name, value in fields.items()}
+    result.conf |= {f"spark.hadoop.{_OAUTH2}.{name}": value for name, value in fields.items()}
     # Spark lays this file from its class path over its Hadoop settings: the secret is on no command line.
-    _write(driver / "__spark_hadoop_conf__.xml", _xml({f"{_OAUTH2}.credential": access.token.reveal()}), told)
+    _write(driver / "__spark_hadoop_conf__.xml", _xml({f"{_OAUTH2}.credential": access.token.reveal()}), result)
     if access.ca is not None:
         name = "jvm-ca.p12"
-        _write(shipped / name, _trust_store(access.ca, _public()), told)
-        told.driver_options += [f"-Djavax.net.ssl.trustStore={shipped / name}"]
-        told.executor_options += [f"-Djavax.net.ssl.trustStore={name}"]
+        _write(shipped / name, _trust_store(access.ca, _public()), result)
+        result.driver_options += [f"-Djavax.net.ssl.trustStore={shipped / name}"]
+        result.executor_options += [f"-Djavax.net.ssl.trustStore={name}"]
 
 
-def _write_token(token: Secret, address: Address, driver: Path, tls: bool, told: SparkAccess) -> None:
+def _write_token(token: Secret, address: Address, driver: Path, tls: bool, result: SparkAccess) -> None:
     """Write a token for each address of the gateway's name: a client looks for its token by address."""
     try:
         found = socket.getaddrinfo(address.host, address.port, socket.AF_INET, socket.SOCK_STREAM)
@@ -188,9 +188,9 @@ def _write_token(token: Secret, address: Address, driver: Path, tls: bool, told:
     kind = KIND_TLS if tls else KIND_PLAIN
     services = sorted({f"{place[0]}:{address.port}" for *_, place in found})
     tokens = [HadoopToken("spark", token, service, kind) for service in services]
-    _write(driver / "gateway.token", token_file(tokens), told)
-    told.driver_options.append(f"-Dhadoop.token.files={driver / 'gateway.token'}")
-    told.conf["spark.executorEnv.HADOOP_TOKEN"] = ",".join(t.url_string().reveal() for t in tokens)
+    _write(driver / "gateway.token", token_file(tokens), result)
+    result.driver_options.append(f"-Dhadoop.token.files={driver / 'gateway.token'}")
+    result.conf["spark.executorEnv.HADOOP_TOKEN"] = ",".join(t.url_string().reveal() for t in tokens)
 
 
 def _trust_store(ca: str, public: Sequence[bytes] = ()) -> bytes:
@@ -266,9 +266,9 @@ def _remove_others(written: Sequence[Path], driver: Path, shipped: Path) -> None
                 (directory / name).unlink(missing_ok=True)
 
 
-def _write(path: Path, data: bytes, told: SparkAccess) -> None:
+def _write(path: Path, data: bytes, result: SparkAccess) -> None:
     """Replace a file that nobody else may read."""
-    told.files.append(path)
+    result.files.append(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(descriptor, "wb") as file:

@@ -217,7 +217,7 @@ class ConnectionWatch:
         """Note that more of the body is there, or that nothing more will come."""
         self._waits = None
 
-    def sight(self, *, is_closing: bool, is_stalled: bool) -> Observation:
+    def observe(self, *, is_closing: bool, is_stalled: bool) -> Observation:
         """What one look shows. ``is_closing``: the gateway closed it; ``is_stalled``: the client reads no replies."""
         if is_closing:
             return Observation(Expected.END)
@@ -250,17 +250,17 @@ class OverdueClock:
         self._stalls: int | None = None
         self._stalled = now
 
-    def look(self, sight: Observation, now: float) -> str | None:
+    def look(self, observation: Observation, now: float) -> str | None:
         """What takes too long; None if nothing does (X34)."""
-        if sight.stalls != self._stalls:
-            self._stalls, self._stalled = sight.stalls, now
-        elif sight.stalls is not None and now - self._stalled >= self._limits.slow_s:
+        if observation.stalls != self._stalls:
+            self._stalls, self._stalled = observation.stalls, now
+        elif observation.stalls is not None and now - self._stalled >= self._limits.slow_s:
             return "the client does not read its replies"
-        if (seen := (sight.owes, sight.unit)) != self._seen:
-            self._seen, self._begun, self._received = seen, now, sight.received
+        if (seen := (observation.owes, observation.unit)) != self._seen:
+            self._seen, self._begun, self._received = seen, now, observation.received
             return None
         waited = now - self._begun
-        match sight.owes:
+        match observation.owes:
             case Expected.NOTHING:
                 return None
             case Expected.HEAD if waited >= self._limits.slow_s:
@@ -268,9 +268,9 @@ class OverdueClock:
             case Expected.END if waited >= self._limits.slow_s:
                 return "the client does not close its side"
             case Expected.UNIT if waited >= self._limits.slow_s:
-                if sight.received - self._received < BYTES_PER_S * self._limits.slow_s:
+                if observation.received - self._received < BYTES_PER_S * self._limits.slow_s:
                     return "the body of a request comes too slowly"
-                self._begun, self._received = now, sight.received
+                self._begun, self._received = now, observation.received
             case Expected.CHUNK if waited >= self._limits.upload_idle_s:
                 return "nothing more of an upload comes"
         return None

@@ -107,7 +107,7 @@ class CountedListener:
         self._factory = factory
         self._limits = limits
         self._tls = tls
-        self._crowd = ConnectionTable(limits)
+        self._connections = ConnectionTable(limits)
         self._sockets: list[socket.socket] = []
         self._arrivals: dict[int, asyncio.Task[None]] = {}
         """Connections whose protocol has not been made yet."""
@@ -120,11 +120,11 @@ class CountedListener:
 
     @property
     def connections(self) -> int:
-        return len(self._crowd)
+        return len(self._connections)
 
     @property
     def handshakes(self) -> int:
-        return self._crowd.handshakes
+        return self._connections.handshakes
 
     async def start(self, listen: Address | BoundSockets) -> Address:
         """Begin to accept; return the address (port 0 resolved).
@@ -140,7 +140,7 @@ class CountedListener:
 
     def ended(self, number: int) -> None:
         """Count a connection as gone."""
-        self._crowd.leave(number)
+        self._connections.leave(number)
 
     def close(self) -> None:
         """Accept nothing more, and end handshakes. Established connections are not touched. Idempotent."""
@@ -182,7 +182,7 @@ class CountedListener:
     def _arrived(self, connection: socket.socket, host: str) -> None:
         self._last += 1
         number = self._last
-        verdict = self._crowd.arrive(number, host, shakes=self._tls is not None)
+        verdict = self._connections.arrive(number, host, shakes=self._tls is not None)
         if verdict.refused is not None:
             connection.close()
             self._turned_away(host, verdict.refused)
@@ -201,9 +201,9 @@ class CountedListener:
         """Settle it here: a task that was cancelled before its first step has done nothing."""
         del self._arrivals[number]
         if not done.cancelled() and done.exception() is None:
-            self._crowd.shaken(number)
+            self._connections.shaken(number)
             return
-        self._crowd.leave(number)
+        self._connections.leave(number)
         connection.close()
         if not done.cancelled():
             logger.debug("a connection failed before its first request: %s", done.exception())

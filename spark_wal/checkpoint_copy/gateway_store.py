@@ -69,8 +69,8 @@ class GatewayStore:
         if reply.status == 404:
             reply.read()
             return []
-        told = json.loads(self._good(reply, directory, 200).read())
-        entries: list[dict[str, Any]] = told["FileStatuses"]["FileStatus"]
+        document = json.loads(self._good(reply, directory, 200).read())
+        entries: list[dict[str, Any]] = document["FileStatuses"]["FileStatus"]
         if any(not entry["pathSuffix"] for entry in entries):
             raise CheckpointStoreError(f"{self.uri} is a file, not a directory")
         for name in (entry["pathSuffix"] for entry in entries):

@@ -58,18 +58,18 @@ class AbandonedFiles:
 
     def look(self, found: Iterable[TempFile], now_ms: int) -> list[TempFile]:
         """Of all temporary files, return those that are to be removed now."""
-        there: set[int] = set()
+        present: set[int] = set()
         suspects: dict[int, int] = {}
         gone: list[TempFile] = []
         for temp in found:
-            there.add(temp.node.inode)
+            present.add(temp.node.inode)
             if not self.is_due(temp, now_ms):
                 continue
             suspects[temp.node.inode] = at = self._touched_ms(temp.node)
             if self._suspects.get(temp.node.inode) == at:
                 gone.append(temp)
         self._suspects = suspects
-        self._touched = {inode: at for inode, at in self._touched.items() if inode in there}
+        self._touched = {inode: at for inode, at in self._touched.items() if inode in present}
         return gone
 
     def is_due(self, temp: TempFile, now_ms: int) -> bool:

@@ -81,9 +81,9 @@ class HttpConnection(web.RequestHandler):
         self.watch.stalls += 1
         super().pause_writing()
 
-    def sight(self) -> Observation:
+    def observe(self) -> Observation:
         """What one look at the connection shows."""
-        return self.watch.sight(
+        return self.watch.observe(
             is_closing=self.wire is not None and self.wire.is_closing(), is_stalled=self.writing_paused
         )
 
@@ -181,7 +181,7 @@ class HttpConnections(web.Server):
         now = self._attention.look(loop.time())
         for connection in self.all():
             assert connection.pace is not None
-            late = connection.pace.look(connection.sight(), now)
+            late = connection.pace.look(connection.observe(), now)
             if late is not None:
                 self.end(connection, late)
         if self._open:

@@ -387,12 +387,12 @@ class HttpServer:
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
         if self._access is not None:
             self._access.tell(self.metrics)
-        self._tell_crowd(self.metrics)
+        self._count_connections(self.metrics)
         accept = ", ".join(request.headers.getall("Accept", ()))
         body, kind = await asyncio.to_thread(_metrics_page, self.metrics, accept)
         return web.Response(body=body, headers={"Content-Type": kind})
 
-    def _tell_crowd(self, metrics: Metrics) -> None:
+    def _count_connections(self, metrics: Metrics) -> None:
         assert self._listening is not None
         assert self._connections is not None
         metrics.gauge("connections", "Connections that are open now.").value = self._listening.connections

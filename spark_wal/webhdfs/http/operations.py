@@ -218,10 +218,10 @@ async def _create(gateway: Gateway, request: Request) -> Reply:
     )
     owner = await gateway.owner()
     if _is_step_one(request):
-        told_flags = ",".join(name for name in CREATE_FLAGS if name in given)
+        flags_given = ",".join(name for name in CREATE_FLAGS if name in given)
         rest = _given(query, "blocksize", "buffersize", "permission", "replication", "unmaskedpermission")
         parameters = [("createparent", str(options.create_parent).lower()), ("overwrite", str(overwrite).lower())]
-        return _redirect(request, ("createflag", told_flags), *parameters, *rest)
+        return _redirect(request, ("createflag", flags_given), *parameters, *rest)
     try:
         file_system.check_create(owner, request.path, options)
     except WebHdfsError:

@@ -17,11 +17,11 @@ class RequestMetrics:
         found = self._operations.get(operation)
         if found is None:
             found = self._operations[operation] = self._of(operation)
-        answered, refused, taken = found
+        answered, refused, duration = found
         answered.add()
         if not ok:
             refused.add()
-        taken.observe(seconds)
+        duration.observe(seconds)
 
     def _of(self, operation: str) -> tuple[Counter, Counter, Histogram]:
         metrics = self._metrics

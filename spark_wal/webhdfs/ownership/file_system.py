@@ -210,18 +210,18 @@ def _touch(owner: NamespaceOwner, path: str, node: Node | None) -> None:
 
 def cut(pieces: tuple[Piece, ...], start: int, end: int) -> list[Piece]:
     """The parts of ``pieces`` that make up the bytes from ``start`` to ``end``."""
-    taken: list[Piece] = []
+    parts: list[Piece] = []
     at = 0
     for piece in pieces:
         size = len(piece) if isinstance(piece, bytes) else piece.length
         first, last = max(start - at, 0), min(end - at, size)
         if first < last:
             if isinstance(piece, bytes):
-                taken.append(piece[first:last])
+                parts.append(piece[first:last])
             else:
-                taken.append(type(piece)(piece.blob, piece.offset + first, last - first))
+                parts.append(type(piece)(piece.blob, piece.offset + first, last - first))
         at += size
-    return taken
+    return parts
 
 
 # -- changing --------------------------------------------------------------------------------------------

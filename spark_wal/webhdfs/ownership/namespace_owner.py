@@ -345,7 +345,10 @@ class NamespaceOwner:
 
     def _fail(self, error: BaseException | None) -> None:
         if not self.failed.is_set() and not self._closed:
-            logger.warning("this gateway stops answering, because its journal cannot be written any more: %s", error)
+            if isinstance(error, JournalFencedError):
+                logger.info("this gateway stops answering, because another one has its journal: %s", error)
+            else:
+                logger.warning("this gateway stops answering, because its journal cannot be written: %s", error)
         self.failed.set()
 
     # -- housekeeping ----------------------------------------------------------------------------------

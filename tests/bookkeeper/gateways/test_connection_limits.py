@@ -117,7 +117,7 @@ def test_replies_must_be_taken() -> None:
 
 
 def owed(watch: ConnectionWatch) -> Expected:
-    return watch.sight(is_closing=False, is_stalled=False).owes
+    return watch.observe(is_closing=False, is_stalled=False).owes
 
 
 def test_a_request_from_its_first_byte_to_its_answer() -> None:
@@ -135,7 +135,7 @@ def test_a_request_from_its_first_byte_to_its_answer() -> None:
     assert owed(watch) is Expected.NOTHING, "idle"
     watch.came(1)
     assert owed(watch) is Expected.HEAD
-    assert watch.sight(is_closing=True, is_stalled=False).owes is Expected.END
+    assert watch.observe(is_closing=True, is_stalled=False).owes is Expected.END
 
 
 def test_what_comes_before_a_request_is_taken_up_is_its_body_from_then_on() -> None:

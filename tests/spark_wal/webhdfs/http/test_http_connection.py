@@ -324,7 +324,7 @@ async def test_what_comes_of_a_body_before_its_request_is_taken_up_is_no_head(pi
         await turns()
         assert line.sent.startswith(b"HTTP/1.1 201 "), bytes(line.sent[:200])
         line.sent.clear()
-        assert connection.sight().owes is Expected.NOTHING
+        assert connection.observe().owes is Expected.NOTHING
     assert sizes == [pieces * len(PIECE)] * 2
     connection.connection_lost(None)
     await turns()
