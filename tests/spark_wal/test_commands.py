@@ -84,7 +84,7 @@ def test_a_gateway_has_descriptors_for_its_connections(
     assert not caplog.records
     commands._raise_descriptors(10_000)
     assert given[1:] == [(4096, 4096)]
-    assert "may have 4096 descriptors" in caplog.text
+    assert "only 4096 descriptors, too few for the 10000 connections" in caplog.text
 
 
 def test_wrong_options_are_refused_with_a_reason() -> None:

@@ -72,6 +72,6 @@ def test_files_that_may_name_places() -> None:
 def test_a_change_is_named() -> None:
     before = {"a": FileStamp(1, 1), "b": FileStamp(2, 2)}
     assert difference(before, dict(before)) is None
-    assert difference(before, {"a": FileStamp(1, 1)}) == "b has gone"
-    assert difference(before, {**before, "c": FileStamp(0, 0)}) == "c has come"
+    assert difference(before, {"a": FileStamp(1, 1)}) == "b was removed"
+    assert difference(before, {**before, "c": FileStamp(0, 0)}) == "c is new"
     assert difference(before, {**before, "b": FileStamp(2, 3)}) == "b has changed"

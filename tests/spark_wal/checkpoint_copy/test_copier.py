@@ -169,7 +169,7 @@ def test_an_unfinished_copy_goes_on_only_when_told_and_only_from_its_source(
     copy(source, other)
     with pytest.raises(CopyRefusedError, match="not of"):
         copy(other, target, resume=True)
-    with pytest.raises(CopyRefusedError, match="not finished"):
+    with pytest.raises(CopyRefusedError, match="is an unfinished copy itself"):
         copy(target, LocalStore(str(tmp_path / "third")))
     target.write("state/9", lambda: [b"from elsewhere"])
     with pytest.raises(CopyRefusedError, match="state/9"):

@@ -58,7 +58,7 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
         ServerTlsFiles(certificate="c", key="k", client_certificates="maybe")
     with pytest.raises(ConfigError, match="--token-file"):
         AccessConfig(tls=ServerTlsFiles(certificate="c", key="k", client_ca="a", client_certificates="optional"))
-    with pytest.raises(ConfigError, match="positive"):
+    with pytest.raises(ConfigError, match="more than 0 s"):
         AccessConfig(reload_s=0)
 
 
