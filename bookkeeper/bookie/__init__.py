@@ -4,5 +4,5 @@ Begin with :mod:`~bookkeeper.bookie.lifecycle` (from start to stop), then :mod:`
 answered) and :mod:`~bookkeeper.bookie.connections.server` (how an add travels). :mod:`~bookkeeper.bookie.config` is
 what an operator may set, :mod:`~bookkeeper.bookie.process` a bookie with a process of its own.
 
-Nothing is imported here: who reads a configuration needs no server.
+Nothing is imported here: a program that only reads a configuration needs no server.
 """

@@ -1,13 +1,13 @@
-"""Request to reply: who may add, what a fence means, what is answered when.
+"""From request to reply: who may add, what a fence does, and when each request is answered.
 
-One :class:`Bookie` per process, on the loop's thread. It knows no sockets and no bytes of the wire; the disk is the
-engine's. Each request gets exactly one reply, some at once, some when the disk has done its part:
+A process has one :class:`Bookie`, on the loop's thread. It knows no sockets and no bytes of the wire; the engine owns
+the disk. Each request gets exactly one reply:
 
-* an add, an explicit LAC and a force: when it is durable;
-* a deferred add: when it is stored and can be read; a crash may take it away again. Only a force that is answered
-  later makes a promise about it. The journal writes it soon all the same;
-* anything with a fence, also a negative: when the fence is durable;
-* a negative only if the engine is sure; every doubt is UNKNOWN_STATE or IO_ERROR.
+* An add, an explicit LAC and a force are answered when they are durable.
+* A deferred add is answered when it is stored and can be read. A crash may still lose it: only a force that is
+  answered later promises that it stays. The journal writes it soon anyway.
+* A request with a fence is answered when the fence is durable, also with "no such entry".
+* "No such entry" is answered only if the engine is sure. Every doubt becomes UNKNOWN_STATE or IO_ERROR.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ BATCH_OVERHEAD: Final = 24 + 8 + 4
 
 
 class Timer(Protocol):
-    """What the loop's ``call_later`` gives."""
+    """A timer as the loop's ``call_later`` returns it."""
 
     def cancel(self) -> None: ...
 
 
 class Bookie:
-    """See the module."""
+    """Answers the requests of all connections; the module says when."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class Bookie:
     ) -> None:
         self.engine = engine
         self.read_only = read_only
-        """By order; what the disk says comes on top."""
+        """Whether the operator has ordered read-only. The disk's state may forbid adds as well."""
         self.stale_adds: StaleAdds | None = None
-        """Of a bookie with ledgers older than its disk: whom regular adds have to ask first."""
+        """Checks regular adds to ledgers older than the disk; None if there can be no such ledger."""
         self.long_polls = 0
-        """Readers waiting now."""
+        """Long polls that wait now."""
         self._call_later = call_later
         self._wall_ms = wall_ms
         self._frame_max = frame_max
@@ -84,10 +84,11 @@ class Bookie:
     # -- adds, in runs ------------------------------------------------------------------------------------
 
     def add_run(self, run: Run, adds: Adds) -> Status:
-        """Take a run of plain adds. OK: answer it when :meth:`Engine.when_durable` says so, or, if it is deferred, now,
-        and call :meth:`Engine.start_writing` after the last one of a chunk. Else answer this now.
+        """Take a run of plain adds.
 
-        If there is a :attr:`stale_adds`, it has been asked about the ledger."""
+        With OK the caller answers the run when :meth:`Engine.when_durable` says so; a deferred run it answers now, and
+        it calls :meth:`Engine.start_writing` after the last run of a chunk. With any other status the caller answers
+        that status now. If there is a :attr:`stale_adds`, the caller has asked it about the ledger before."""
         if self.read_only:
             return Status.READ_ONLY
         try:
@@ -99,7 +100,7 @@ class Bookie:
     # -- everything else ----------------------------------------------------------------------------------
 
     def handle(self, header: wire.RequestHeader, request: wire.Request, reply: Reply) -> None:
-        """Do what ``request`` asks; ``reply`` is called exactly once, now or later."""
+        """Perform ``request``. ``reply`` is called exactly once, now or later."""
         try:
             match request:
                 case wire.AddEntry():
@@ -157,13 +158,13 @@ class Bookie:
             self.engine.when_durable(lambda error: reply(self._ended(request, error)))
 
     def end_polls(self) -> None:
-        """Answer every reader that waits, with what there is: the bookie stops."""
+        """End all long polls with the entries there are, because the bookie stops."""
         for waiting in list(self._wake_on_fence.values()):
             for wake in list(waiting):
                 wake()
 
     def drop_poll(self, reply: Reply) -> None:
-        """Whoever waits for ``reply`` has gone: if it is a long poll it ends now, and nothing is read for it."""
+        """The client that waits for ``reply`` has gone. If the request is a long poll, end it without a read."""
         if (poll := self._polls.get(reply)) is not None:
             poll.drop()
 
@@ -184,7 +185,7 @@ class Bookie:
     def _fenced(
         self, request: wire.ReadEntry | wire.BatchRead, key: bytes | None, reply: Reply, go_on: Callable[[], None]
     ) -> None:
-        """Fence, and go on when the fence is durable: until then there is no reply of any kind."""
+        """Fence the ledger and go on when the fence is durable. Until then nothing is answered."""
         if key is None:
             reply(wire.failure(request, Status.UNAUTHORIZED))
             return
@@ -327,7 +328,7 @@ class Bookie:
         reply(wire.ListReply(Status.OK, request.ledger_id, body))
 
     def _listed(self, ledger_id: LedgerId) -> Iterable[tuple[int, int]]:
-        """(first, last) of each run of entries; of a negative id, the ledgers that it asks for."""
+        """(first, last) of each run of entries of a ledger. A negative id asks for ranges of ledgers instead."""
         if ledger_id >= 0:
             return ((run.first, run.first + run.count - 1) for run in self.engine.entries(ledger_id))
         start, dropped = wire.asked_ledgers(ledger_id)
@@ -344,7 +345,7 @@ class Bookie:
             return None
 
     def _ended(self, request: wire.Request, error: BaseException | None) -> wire.Reply:
-        """The reply to a request for which "done" is all there is to say."""
+        """The success reply to a request that is answered with a status alone."""
         if error is not None:
             return wire.failure(request, self._status_of(error))
         match request:
@@ -359,15 +360,16 @@ class Bookie:
 
     @staticmethod
     def _status_of(error: BaseException) -> Status:
-        """What a client is told. What we did not foresee is told to the operator, and is *unknown* to the client."""
+        """The status that a client gets for ``error``. An unforeseen error goes into the log; the client gets an
+        *unknown* status."""
         if isinstance(error, BookKeeperError | OSError) and not isinstance(error, InvariantError):
             return wire.status_of(error)
-        log.error("a request failed in a way nobody foresaw", exc_info=error)
+        log.error("a request failed with an unexpected error: its client gets an I/O error", exc_info=error)
         return Status.IO_ERROR
 
 
 class _LongPoll:
-    """One reader that waits. Whatever comes first ends it, once."""
+    """One long poll. A new LAC, a fence, the time limit or the end of the connection ends it, once."""
 
     __slots__ = ("_bookie", "_forget", "_reply", "_request", "_timer")
 
@@ -398,12 +400,12 @@ class _LongPoll:
             reply(wire.failure(request, bookie._status_of(error)))
 
     def drop(self) -> None:
-        """Answer, for the books, with nothing: nobody listens."""
+        """End the poll with an empty reply, because the client has gone; admission still needs a reply to count."""
         if (reply := self._over()) is not None:
             reply(wire.ReadReply(Status.OK, self._request.ledger_id, NO_ENTRY))
 
     def _over(self) -> Reply | None:
-        """It waits no longer; the reply to give, unless it was given before."""
+        """Stop waiting. Returns the reply to call; None if it was called before."""
         reply, self._reply = self._reply, None
         if reply is None:
             return None

@@ -29,35 +29,65 @@ from bookkeeper.net.tls import MODES
 
 @click.command()
 @click.option(
-    "--metadata", "-m", "metadata_uri", envvar="BK_METADATA", metavar="URI", help="The cluster. [env: BK_METADATA]"
+    "--metadata",
+    "-m",
+    "metadata_uri",
+    envvar="BK_METADATA",
+    metavar="URI",
+    help="Address of the cluster's metadata.  [env: BK_METADATA]",
 )
-@click.option("--dir", "--directory", "directory", metavar="DIR", help="Where this bookie keeps its identity and data.")
+@click.option("--dir", "--directory", "directory", metavar="DIR", help="Directory of the bookie's identity and data.")
 @click.option(
-    "--journal-dir", metavar="DIR", help="Where its journal goes, if on another disk.  [default: DIR/journal]"
+    "--journal-dir",
+    metavar="DIR",
+    help="Directory of its journal, for instance on another disk.  [default: DIR/journal]",
 )
-@click.option("--listen", metavar="HOST:PORT", help="Port 0 chooses one with the first start.  [default: 127.0.0.1:0]")
+@click.option(
+    "--listen", metavar="HOST:PORT", help="With port 0 the first start chooses a port.  [default: 127.0.0.1:0]"
+)
 @click.option("--port", type=click.IntRange(0, 65535), help="Short for --listen 127.0.0.1:PORT.")
-@click.option("--advertise", metavar="HOST:PORT", help="Under which clients reach it.  [default: where it listens]")
-@click.option("--bookie-id", metavar="ID", help="Its name for ever.  [default: the address of its first start]")
 @click.option(
-    "--http", "http_listen", metavar="HOST:PORT", help="/healthz, /livez, /readyz and /metrics.  [default: 127.0.0.1:0]"
+    "--advertise", metavar="HOST:PORT", help="Address under which clients reach it.  [default: where it listens]"
+)
+@click.option(
+    "--bookie-id", metavar="ID", help="Its id, which never changes.  [default: the address of its first start]"
+)
+@click.option(
+    "--http",
+    "http_listen",
+    metavar="HOST:PORT",
+    help="Port of /healthz, /livez, /readyz and /metrics.  [default: 127.0.0.1:0]",
 )
 @click.option(
     "--metadata-session",
     "metadata_session_s",
     type=float,
     metavar="SECONDS",
-    help="Without contact for so long it is no longer listed; ZooKeeper's servers have limits of their own.  "
+    help="After so long without contact it is no longer listed; ZooKeeper's servers have limits of their own.  "
     "[default: 10]",
 )
-@click.option("--config", "path", type=click.Path(dir_okay=False), help="A TOML file; options given here go before it.")
-@click.option("--tls-cert", metavar="FILE", help="PEM: its certificate, and its chain. Switches TLS on.")
-@click.option("--tls-key", metavar="FILE", help="PEM: the certificate's private key.  [default: it is in --tls-cert]")
-@click.option("--tls-client-ca", metavar="FILE", help="PEM: who vouches for clients; others are not served.")
-@click.option("--tls-mode", type=click.Choice(MODES), help="Refuse clear text or not.  [default: required]")
-@click.option("--insecure", is_flag=True, default=None, help="Listen beyond loopback without authentication.")
-@click.option("--read-only", is_flag=True, default=None, help="Take no new entries, as before it is drained.")
-@click.option("--verbose", is_flag=True, help="Log more than warnings.")
+@click.option(
+    "--config",
+    "path",
+    type=click.Path(dir_okay=False),
+    help="A TOML file; options on the command line replace its options.",
+)
+@click.option("--tls-cert", metavar="FILE", help="PEM file with its certificate and chain. Switches TLS on.")
+@click.option("--tls-key", metavar="FILE", help="PEM file with the private key.  [default: the file of --tls-cert]")
+@click.option(
+    "--tls-client-ca", metavar="FILE", help="PEM file with the authorities of clients; other clients are refused."
+)
+@click.option(
+    "--tls-mode", type=click.Choice(MODES), help="Whether connections without TLS are refused.  [default: required]"
+)
+@click.option(
+    "--insecure",
+    is_flag=True,
+    default=None,
+    help="Allow to listen beyond loopback without encryption and authentication.",
+)
+@click.option("--read-only", is_flag=True, default=None, help="Take no new entries, for instance before a drain.")
+@click.option("--verbose", is_flag=True, help="Log ordinary events, too, not only warnings.")
 def bookie(
     path: str | None, verbose: bool, port: int | None, journal_dir: str | None, **options: str | bool | float | None
 ) -> None:
@@ -86,7 +116,7 @@ def bookie(
         click.echo(f"bk: {error}", err=True)
         code = EXIT_CONFIG
     except MetadataUnavailableError as error:
-        click.echo(f"bk: the metadata store does not answer: {error}", err=True)
+        click.echo(f"bk: the metadata store does not answer: {error}; start the bookie again later", err=True)
         code = EXIT_METADATA
     except (MetadataError, StorageError, OSError) as error:
         click.echo(f"bk: {in_words(error)}", err=True)

@@ -1,4 +1,4 @@
-"""What an operator may set about a bookie. One TOML file, one frozen object; a misspelt option is an error (by name).
+"""The settings of a bookie: one TOML file, one frozen object. An unknown option is an error that names it.
 
 ::
 
@@ -36,104 +36,107 @@ from bookkeeper.storage.config import StorageConfig
 MIB: Final = 1024 * 1024
 
 INLINE_SYNC_US: Final = 500.0
-"""What a bookie with a process of its own takes for a fast sync, unless it is told otherwise (``storage``): about what
-two hand-overs between threads cost on a busy machine, besides the sync itself."""
+"""Seconds up to which a sync counts as fast, in a bookie with a process of its own, unless ``[storage]`` says
+otherwise: about what two hand-overs between threads cost on a busy machine, besides the sync itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookieConfig:
-    """One bookie. Defaults appear here and nowhere else."""
+    """The settings of one bookie. Defaults stand here and nowhere else."""
 
     metadata_uri: str
-    """The cluster's metadata service, as :mod:`bookkeeper.meta.service_uri` reads it."""
+    """Address of the cluster's metadata store; :mod:`bookkeeper.meta.service_uri` lists the forms."""
 
     directory: str
     """Where the bookie keeps its identity and, unless ``[storage]`` says otherwise, its data."""
 
     storage: StorageConfig
-    """The disk; by default ``journal`` and ``ledgers`` below ``directory``."""
+    """Settings of the storage; by default the data lie in ``journal`` and ``ledgers`` below ``directory``."""
 
     listen: str = "127.0.0.1:0"
-    """HOST:PORT. Port 0 chooses a free one with the first start; it is kept in ``directory`` from then on.
+    """HOST:PORT. With port 0 the first start chooses a free port and keeps it in ``directory``.
     An address other than loopback needs ``[tls]`` with client certificates (or ``[auth]``), and, where the metadata
     are in ZooKeeper, an identity there (:mod:`bookkeeper.meta.stores.credentials`); or ``insecure``."""
 
     advertise: str | None = None
-    """HOST:PORT under which clients reach this bookie; default: where it listens."""
+    """HOST:PORT under which clients reach this bookie. Default: the address at which it listens."""
 
     bookie_id: str | None = None
-    """This bookie's name for ever; default: the advertised HOST:PORT of its first start."""
+    """The bookie's id, which never changes. Default: the advertised HOST:PORT of its first start."""
 
     tls: ServerTls = field(default_factory=lambda: ServerTls(mode="off"))
-    """How connections are encrypted; by default they are not."""
+    """Encryption of connections. Default: none."""
 
     auth: AuthConfig = field(default_factory=AuthConfig)
-    """How clients are told apart; by default by their certificates, where ``tls`` asks for them."""
+    """Authentication of clients. Default: by their certificates, if ``tls`` asks for them."""
 
     insecure: bool = False
-    """Serve beyond loopback without authentication and encryption: whoever reaches the port may read and write."""
+    """Serve beyond loopback without authentication and encryption: everyone who reaches the port may read and
+    write."""
 
     read_only: bool = False
-    """Take no new entries by order; reads, fences and recovery go on."""
+    """Take no new entries. Reads, fences and recovery go on."""
 
     frame_max: int = FRAME_MAX
     """Bytes of the largest request, and of the largest reply."""
 
     in_progress_bytes: int = 64 * MIB
-    """Bytes of requests accepted and not yet answered. Above it sockets are not read, then requests are refused."""
+    """Bytes of requests that are accepted and not yet answered. Above it the bookie stops reading from sockets, then
+    refuses requests."""
 
     reserved_bytes: int = 16 * MIB
-    """On top of that for fences, recovery and high priority."""
+    """Further bytes, reserved for fences, recovery and requests of high priority."""
 
     receive_bytes: int = 64 * MIB
-    """Bytes of large frames that have arrived in part, of all connections together; more of them wait."""
+    """Bytes of large frames that have arrived in part, over all connections. Above it such frames wait."""
 
     connections_max: int = 10_000
-    """Connections at a time; one more is closed."""
+    """Connections at a time. One more is closed at once."""
 
     connections_per_host_max: int = 1_000
     """Connections at a time from one address."""
 
     slow_frame_s: float = 30.0
-    """Seconds a peer may take for the rest of a frame, or to take replies, before it loses its connection."""
+    """Seconds that a peer may take to send the rest of a frame, or to read replies, before its connection is closed."""
 
     long_polls_max: int = 10_000
-    """Readers waiting at a time; one more is answered at once."""
+    """Long polls at a time. One more is answered at once."""
 
     long_poll_max_s: float = 60.0
-    """The longest a reader waits, whatever it asked for."""
+    """Seconds that a long poll lasts at most, whatever the reader asked for."""
 
     batch_read_bytes: int = 5 * MIB
-    """The most one batch read answers with."""
+    """Bytes of a reply to a batch read at most."""
 
     http_listen: str | None = "127.0.0.1:0"
-    """HOST:PORT of /healthz, /livez, /readyz and /metrics; none with an empty string. Loopback unless
-    ``insecure``."""
+    """HOST:PORT of /healthz, /livez, /readyz and /metrics. An empty string switches them off. A loopback address
+    unless ``insecure``."""
 
     space_check_s: float = 5.0
-    """Seconds between two looks at the free space."""
+    """Seconds between two checks of the free disk space."""
 
     garbage_interval_s: float = 900.0
     """Seconds between two passes that look for deleted ledgers."""
 
     garbage_grace_s: float = 600.0
-    """A ledger is dropped only if two passes at least this far apart found it deleted."""
+    """Seconds between the two passes that must both find a ledger deleted before its data are dropped."""
 
     garbage_shrink_max: float = 0.5
-    """A listing that lost more than this share since the last pass is not believed."""
+    """Share of the ledgers by which the listing may shrink between two passes. A pass that finds more gone drops
+    nothing."""
 
     completion_bytes_per_s: int = 20 * MIB
-    """Bytes a second of what this bookie copies from others after it has lost data of its own; 0: nothing is
-    copied, an operator or a repair must do it."""
+    """Bytes a second at which the bookie copies entries from others after it has lost its own. With 0 it copies
+    nothing, and an operator or a repair must do it."""
 
     metadata_session_s: float = service_uri.SESSION_S
-    """Seconds without contact that end the session with ZooKeeper (or a SQLite file): a bookie that has died or hangs
-    is listed for so long, and one that is cut off or halted for longer must register again. ZooKeeper's servers grant
-    2 to 20 of their ticks (4 to 40 s), whatever was asked for. A bookie that starts waits 5 s longer than this (15 s
-    at least) for an earlier registration of its id to go."""
+    """Seconds without contact after which the session with ZooKeeper (or a SQLite file) ends. A bookie that has died
+    or hangs stays listed for this time; one that is cut off for longer must register again. ZooKeeper's servers grant
+    2 to 20 of their ticks (4 to 40 s), whatever was asked for. A bookie that starts waits 5 s longer than this (at
+    least 15 s) until an earlier registration of its id has gone."""
 
     drain_s: float = 10.0
-    """Seconds a stopping bookie waits for what is in progress."""
+    """Seconds that a stopping bookie waits for requests in progress."""
 
     def __post_init__(self) -> None:
         require(bool(self.metadata_uri), "metadata_uri is set")
@@ -174,13 +177,13 @@ class BookieConfig:
 
     @property
     def auth_provider(self) -> str:
-        """The provider of authentication that is meant."""
+        """The provider of authentication that is used."""
         if self.auth.provider is None:
             return TLS if self.tls.mode != "off" and self.tls.client_ca else NONE
         return self.auth.provider
 
     def _require_secure(self, name: str, value: str) -> None:
-        """Beyond loopback only encrypted and authenticated, and with metadata that are not everybody's."""
+        """Refuse to serve beyond loopback without encryption and authentication, or with metadata open to everyone."""
         open_to_all = f"{value} would be open to everyone who reaches it, without authentication and encryption"
         require(
             name == "listen",
@@ -201,20 +204,23 @@ class BookieConfig:
         )
 
     def _require_authenticable(self) -> None:
-        """A provider that looks at certificates gets to see some, from everyone."""
-        require(not self.auth.required, "auth.required is a client's: a bookie's provider always asks; leave it out")
+        """Refuse the provider ``tls`` unless every client must show a certificate."""
+        require(
+            not self.auth.required,
+            "auth.required is an option of clients; leave it out: a bookie with a provider authenticates every client",
+        )
         if self.auth_provider == TLS:
-            require(self.tls.client_ca is not None, 'auth.provider "tls" only with tls.client_ca')
-            require(self.tls.mode == "required", 'auth.provider "tls" only with tls.mode = "required"')
+            require(self.tls.client_ca is not None, 'auth.provider "tls" needs tls.client_ca')
+            require(self.tls.mode == "required", 'auth.provider "tls" needs tls.mode = "required"')
         elif self.tls.mode != "off":
             require(
                 not (self.tls.allow or self.tls.roles),
-                f'tls.allow and tls.roles only with auth.provider "tls", not {self.auth_provider!r}',
+                f'tls.allow and tls.roles need auth.provider "tls", not "{self.auth_provider}"',
             )
 
 
 def is_loopback(host: str) -> bool:
-    """Only this machine reaches ``host``."""
+    """Whether only this machine can reach ``host``."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -225,11 +231,11 @@ _PLACES: Final = ("journal_dir", "ledger_dir")
 
 
 def config_from(options: Mapping[str, Any]) -> BookieConfig:
-    """Options as a mapping (a TOML document) to a config. Directories become absolute: they are kept in the cookie, and
-    a bookie may be started again from somewhere else.
+    """Make a config from a mapping of options (a TOML document). Directories become absolute: the cookie holds them,
+    and the bookie may be started from somewhere else next time.
 
     Raises:
-        ConfigError: an unknown option, by name; a value of another type; a rule that does not hold.
+        ConfigError: an unknown option, which it names; a value of the wrong type; options that do not fit together.
     """
     options = dict(options)
     if directory := str(options.get("directory", "")):
@@ -249,10 +255,10 @@ def config_from(options: Mapping[str, Any]) -> BookieConfig:
 
 
 def load_config(path: str, **overrides: Any) -> BookieConfig:
-    """A TOML file, with options given on the command line instead of the file's (those that are not None).
+    """Read a TOML file. Options of the command line that are not None replace the file's.
 
     Raises:
-        ConfigError: see :func:`config_from`; also if the file cannot be read or is no TOML.
+        ConfigError: as :func:`config_from`; also if the file cannot be read or is not TOML.
     """
     import tomllib  # a bookie that is told everything on the command line does without
 

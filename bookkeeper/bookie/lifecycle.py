@@ -1,14 +1,13 @@
 """A bookie from start to stop.
 
-Start: listen (closing whoever comes too early) -> who am I -> cookie -> what is known of the disk -> on an empty disk:
-which ledgers are there -> boot number -> open the disk -> serve -> register. A client that finds the registration finds
-a bookie that serves.
+Start: listen (and close connections that come too early) -> read the identity -> check the cookie -> read the published
+progress of the disk -> on an empty disk: read which ledgers there are -> count the start -> open the disk -> serve ->
+register. A client that finds the registration finds a bookie that serves.
 
-Running: the registration follows the disk (writable, read-only); deleted ledgers are collected; how far the
-disk is becomes known outside it; a disk that failed ends the bookie:
-:meth:`BookieServer.run_until_failure` returns why.
+Running: the registration follows the disk's state (writable, read-only); deleted ledgers are collected; the progress of
+the disk is published. A disk that fails ends the bookie, and :meth:`BookieServer.run_until_failure` returns the reason.
 
-Stop: unregister -> accept nothing -> wait for what is in progress -> close the disk cleanly -> close connections.
+Stop: unregister -> accept nothing -> wait for requests in progress -> close the disk cleanly -> close connections.
 """
 
 from __future__ import annotations
@@ -87,10 +86,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OPENED = "boot"
-"""File with the number of the last start that had the disk open: from the first on, an empty disk is a lost one."""
+"""File with the number of the last start that had the disk open. If it exists, an empty disk is a lost disk."""
 
 GOODBYE_S: Final = 1.0
-"""Seconds that connections have to end in good order when the bookie stops; then they are cut off."""
+"""Seconds that a stopping bookie waits for connections to end properly; then it cuts them off."""
 
 
 class BookieServer:
@@ -104,7 +103,7 @@ class BookieServer:
         self._engine: Engine | None = None
         self.bookie_id: BookieId
         self.boot = 0
-        """Counts this bookie's starts."""
+        """The number of this start, counted in the metadata store."""
         self.first_start = False
         self._seams = seams
         self._metadata = metadata
@@ -112,7 +111,7 @@ class BookieServer:
         self._connections: Connections | None = None
         self._early_listener: EarlyListener | None = None
         self._security: ConnectionSecurity | None = None
-        """Only where connections are encrypted or clients authenticated."""
+        """None if connections are neither encrypted nor authenticated."""
         self._address: Address | None = None
         self._registration: Registration | None = None
         self._http: HealthServer | None = None
@@ -128,43 +127,43 @@ class BookieServer:
         self._publisher: ProgressPublisher | None = None
         self._running = False
         self._chose_identity = False
-        """This start wrote down whose directory it is."""
+        """Whether this start has written the identity into the directory."""
         self._session_watch: Watch | None = None
         self._contact_lost_at: float | None = None
-        """Since when there is no contact with the metadata service, by the monotonic clock."""
+        """When contact with the metadata store was lost, by the monotonic clock; None while it stands."""
 
     @property
     def engine(self) -> Engine:
-        """The disk."""
+        """The storage engine."""
         assert self._engine is not None, "not started"
         return self._engine
 
     async def collect_garbage(self) -> set[LedgerId]:
-        """One garbage pass now; see :class:`GarbageCollector`."""
+        """Make one garbage pass now; see :class:`GarbageCollector`."""
         assert self._garbage is not None, "not started"
         return await self._garbage.one_pass()
 
     @property
     def address(self) -> Address:
-        """Where clients reach this bookie."""
+        """The address under which clients reach this bookie."""
         assert self._address is not None, "not started"
         return Address.parse(self.config.advertise) if self.config.advertise else self._address
 
     @property
     def http_address(self) -> Address | None:
-        """Where /healthz and /metrics are."""
+        """The address of /healthz and /metrics; None if they are off."""
         return self._http.address if self._http is not None else None
 
     # -- start --------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Serve and be registered, or raise and have left nothing behind but files.
+        """Start to serve and register. On an error nothing keeps running; files may stay behind.
 
         Raises:
-            DirectoryLockedError: another process has the directory.
-            CookieError: the directory is another bookie's, or the bookie's disk is gone.
+            DirectoryLockedError: another process uses the directory.
+            CookieError: the directory belongs to another bookie, or the bookie's disk is gone.
             KeyExistsError: another bookie is registered under this id.
-            StorageError, MetadataError, OSError
+            StorageError, MetadataError, OSError: the disk, the metadata store or the network failed.
         """
         loop = asyncio.get_running_loop()
         self._failure = loop.create_future()
@@ -179,7 +178,7 @@ class BookieServer:
             raise
 
     async def _undo_first_start(self) -> None:
-        """A bookie whose first start failed before it served leaves nothing behind that says it is there."""
+        """Remove the cookie and identity of a first start that failed before the bookie served."""
         if not self._chose_identity or self._connections is not None:
             return
         disk, directory = self._seams.disk, self.config.directory
@@ -193,7 +192,10 @@ class BookieServer:
             remove_files(disk, [os.path.join(directory, name) for name in (OPENED, BIRTH, IDENTITY)])
         except (BookKeeperError, OSError) as error:
             log.warning(
-                "bookie %s is known to the cluster, though it did not start: %s", self.bookie_id, in_words(error)
+                "bookie %s did not start, and its cookie could not be removed (%s): it stays a known bookie of the "
+                "cluster until it is started again, or forgotten with bk bookies forget",
+                self.bookie_id,
+                in_words(error),
             )
 
     async def _start(self) -> None:
@@ -203,7 +205,10 @@ class BookieServer:
         try:
             self._lock = disk.lock(os.path.join(config.directory, "bookie.lock"))
         except BlockingIOError as error:
-            raise DirectoryLockedError(f"another process uses {config.directory}") from error
+            raise DirectoryLockedError(
+                f"another process uses {config.directory}: a bookie runs there already; stop it, or choose another "
+                "directory"
+            ) from error
         self._security = self._new_security()
         identity = read_identity(disk, config.directory)
         await self._bind(identity)
@@ -263,7 +268,7 @@ class BookieServer:
         return ConnectionSecurity(seams.net, config.tls, provider, self.metrics, seams.rng, asks_tls=asks_tls)
 
     async def _bind(self, identity: BookieIdentity | None) -> None:
-        """Take the port; until the bookie serves, whoever connects is sent away."""
+        """Take the port. Connections are closed until the bookie serves."""
         wanted = Address.parse(self.config.listen)
         if wanted.port == 0 and identity is not None:
             wanted = Address(wanted.host, identity.port)
@@ -272,7 +277,7 @@ class BookieServer:
         self._address = early_listener.listener.address
 
     def _identify(self, identity: BookieIdentity | None) -> BookieIdentity:
-        """Who this is; of a first start not kept yet, for it may be refused."""
+        """Determine the bookie's identity. On a first start it is not written yet, because the start may be refused."""
         config = self.config
         assert self._address is not None
         if identity is None:
@@ -292,7 +297,7 @@ class BookieServer:
             write_identity(self._seams.disk, self.config.directory, identity)
 
     async def _settle_cookie(self, identity: BookieIdentity) -> bool:
-        """Make or check the cookie; the identity is on disk before it is, and only if nothing forbids it."""
+        """Make or check the cookie. Writes the identity before the cookie, and only if nothing forbids the start."""
         disk = self._seams.disk
         for directory in self._directories:
             disk.make_directories(directory)
@@ -309,7 +314,7 @@ class BookieServer:
 
     @property
     def _directories(self) -> list[str]:
-        """Where its data are."""
+        """The directories of the bookie's data."""
         return list(dict.fromkeys([self.config.storage.journal_dir, self.config.storage.ledger_dir]))
 
     @property
@@ -322,7 +327,7 @@ class BookieServer:
         )
 
     async def _settle_disk_identity(self, served_before: bool) -> DiskIdentity | None:
-        """On empty storage, or if what was seen then is gone, look at the ledgers there are; else that."""
+        """Read ``birth.json``. On empty storage, or if the file is gone or outdated, look at all ledgers instead."""
         disk, directory = self._seams.disk, self.config.directory
         seen, which = self._known_disk.highest if self._known_disk is not None else NO_LEDGER, "an empty disk"
         if disk.exists(os.path.join(directory, OPENED)):
@@ -330,8 +335,11 @@ class BookieServer:
             disk_identity, doubt = self._remembered_disk_identity()
             if doubt is None:
                 return disk_identity
-            log.error("bookie %s looks at all ledgers again, for %s", self.bookie_id, doubt)
-            seen, which = max(seen, (disk_identity or DiskIdentity()).highest), "a disk that is not as it was left"
+            log.error("bookie %s reads the metadata of all ledgers again, because %s", self.bookie_id, doubt)
+            seen, which = (
+                max(seen, (disk_identity or DiskIdentity()).highest),
+                "a disk that has changed since its last start",
+            )
         disk_identity = await survey(self._metadata, self.bookie_id, served_before=served_before)
         disk_identity = disk_identity.with_highest(LedgerId(seen))
         if disk_identity == DiskIdentity() and not disk.exists(os.path.join(directory, BIRTH)):
@@ -339,8 +347,8 @@ class BookieServer:
         write_disk_identity(disk, directory, disk_identity, self.bookie_id)
         if disk_identity.suspects:
             log.error(
-                "bookie %s starts on %s, but %d ledgers name it: what it had of them is lost, and it answers "
-                "'unknown' about it until they are closed and whole here again",
+                "bookie %s starts on %s, but %d ledgers name it: it may have lost entries of them. It answers "
+                "'unknown' for what is missing until they are closed and whole here again",
                 self.bookie_id,
                 which,
                 len(disk_identity.suspects),
@@ -348,23 +356,26 @@ class BookieServer:
         return disk_identity
 
     async def _doubt_rebuilt(self, engine: Engine) -> None:
-        """An index that was built anew from the logs may have forgotten that a ledger is deleted: once its logs
-        are gone nothing else here says so. Adds to ledgers that may be older wait for metadata.
+        """Treat all present ledgers as older than the disk, because the index was built anew from the entry logs.
 
-        Durable before the start counts as one that had the disk open: whoever comes after one that ended before this
-        finds a whole index, and cannot tell how it was made.
+        A new index may have forgotten that a ledger is deleted: once its logs are gone, nothing else here says so. So
+        adds to these ledgers wait for metadata. The mark is durable before the directory knows of this start: a later
+        start finds a whole index and cannot tell how it was made.
         """
         highest = await newest(self._metadata, max(engine.ledgers(), default=NO_LEDGER))
         self._disk_identity = (self._disk_identity or DiskIdentity()).with_highest(highest)
         write_disk_identity(self._seams.disk, self.config.directory, self._disk_identity, self.bookie_id)
 
     def _refuse_emptied(self) -> None:
-        """Before anything is written: a later start would take what this one makes for the bookie's."""
+        """Refuse an empty ledger directory of a bookie that has served. Called before anything is written there."""
         if is_unused(self._seams.disk, self.config.storage):
-            raise CookieError(f"{self.config.storage.ledger_dir} is empty, but {self.bookie_id} is no new bookie")
+            raise CookieError(
+                f"{self.config.storage.ledger_dir} is empty, but {self.bookie_id} has served before: mount its disk; "
+                "if that is lost, join with empty directories under another --bookie-id"
+            )
 
     def _remembered_disk_identity(self) -> tuple[DiskIdentity | None, str | None]:
-        """What ``birth.json`` says, and why it cannot be all."""
+        """What ``birth.json`` says, and why it cannot be trusted; None if it can."""
         disk, directory, known = self._seams.disk, self.config.directory, self._known_disk
         try:
             disk_identity = read_disk_identity(disk, directory, self.bookie_id)
@@ -373,14 +384,14 @@ class BookieServer:
         if known is not None and self._opened() < known.boot:
             return (
                 disk_identity,
-                f"{directory} was put back from an older copy, or its file {OPENED!r} is missing or damaged",
+                f"{directory} was put back from an older copy, or its file {OPENED} is missing or damaged",
             )
         if known is not None and (disk_identity or DiskIdentity()).highest < known.highest:
             return disk_identity, f"{os.path.join(directory, BIRTH)} is missing or was put back from an older copy"
         return disk_identity, None
 
     def _opened(self) -> int:
-        """The number of the last start that had the disk open, by the directory; 0 if it does not say."""
+        """The number of the last start that had the disk open, as the directory says; 0 if it does not."""
         try:
             return int(self._seams.disk.read_file(os.path.join(self.config.directory, OPENED)))
         except (FileNotFoundError, ValueError):
@@ -391,7 +402,7 @@ class BookieServer:
         return self._publisher.record if self._publisher is not None else None
 
     async def _last_start(self) -> int:
-        """The store's transaction of the last start of this id; 0 before the first."""
+        """The store's transaction in which the last start of this id was counted; 0 before the first."""
         store = self._metadata.store
         await store.sync(self._boot_path)
         try:
@@ -401,11 +412,11 @@ class BookieServer:
 
     @property
     def _boot_path(self) -> str:
-        """Where the store keeps the number of this bookie's starts."""
+        """The path in the store under which this bookie's starts are counted."""
         return self._metadata.own("boot", self.bookie_id)
 
     async def _next_boot(self) -> int:
-        """A number no earlier start of this bookie had."""
+        """Count this start. Returns a number that no earlier start of this bookie had."""
         store, path = self._metadata.store, self._boot_path
         if await store.exists(path) is None:
             with contextlib.suppress(KeyExistsError):
@@ -423,7 +434,7 @@ class BookieServer:
         return int((await update(store, path, following)).value)
 
     async def _open_engine(self) -> Engine:
-        """In a worker: replay may take long, and the loop has a session to keep alive."""
+        """Open the engine in a worker: replay may take long, and the loop must keep its session alive."""
         loop = asyncio.get_running_loop()
         assert self._publisher is not None
         known = await self._publisher.claim(self.boot, self._seams.disk, self.config.storage)
@@ -452,20 +463,20 @@ class BookieServer:
         replace_file(self._seams.disk, os.path.join(self.config.directory, OPENED), b"%d\n" % self.boot)
         if report.limbo_reason:
             log.error(
-                "bookie %s may have lost acknowledged data: %s. It denies nothing, and counts as fenced, for every "
-                "ledger that names it until that is closed and whole here again: `bk ledger recover` closes one, "
-                "`bk bookies drain` brings its data elsewhere",
+                "bookie %s may have lost acknowledged data: %s. For every ledger that names it, it refuses adds and "
+                "answers 'unknown' for missing entries, until the ledger is closed and whole here again. "
+                "`bk ledger recover` closes a ledger, `bk bookies drain` moves its data to other bookies",
                 self.bookie_id,
                 report.limbo_reason,
             )
         for place in report.quarantined:
-            log.error("bookie %s: damaged: %s", self.bookie_id, place)
+            log.error("bookie %s found damage and set it aside: %s", self.bookie_id, place)
         engine.on_state(self._on_state)
         engine.on_pressure(self._pressed, lambda: self._admission.set_pressure(False))
         return engine
 
     def _superseded(self, reason: str) -> None:
-        """Two processes must not be one bookie."""
+        """End this bookie: another process has started under its id."""
         if self._failure is not None and not self._failure.done():
             self._failure.set_result(reason)
 
@@ -525,17 +536,17 @@ class BookieServer:
     # -- running ------------------------------------------------------------------------------------------
 
     def reload(self) -> None:
-        """Look for changed certificates now."""
+        """Read changed certificates now."""
         if self._security is not None:
             self._security.refresh()
 
     async def run_until_failure(self) -> str:
-        """Wait until the disk fails; why it did. Cancel it to go on to :meth:`stop`."""
+        """Wait until the disk fails or another process takes over; returns the reason. Cancel it before a stop."""
         assert self._failure is not None, "not started"
         return await asyncio.shield(self._failure)
 
     def condition(self) -> BookieHealth:
-        """How this bookie is; from any thread."""
+        """The bookie's condition now. May be called from any thread."""
         engine = self.engine
         lost_at = self._contact_lost_at
         return BookieHealth(
@@ -557,7 +568,7 @@ class BookieServer:
         )
 
     def health(self) -> dict[str, Any]:
-        """What /healthz shows."""
+        """The content of /healthz."""
         return health(self.condition())
 
     def _on_session(self, state: SessionState) -> None:
@@ -566,21 +577,26 @@ class BookieServer:
         elif self._contact_lost_at is None:
             self._contact_lost_at = self._seams.clock.monotonic()
             if self._running:
-                log.warning("bookie %s has no contact with the metadata service: %s", self.bookie_id, state.value)
+                log.warning(
+                    "bookie %s has lost contact with the metadata store (session %s): it serves its open ledgers on, "
+                    "and registers again by itself when the store is back",
+                    self.bookie_id,
+                    state.value,
+                )
 
     def _wants_read_only(self) -> bool:
-        """By order, by the disk's state, or while limbo concerns every ledger: all count as fenced here then,
-        and a new one that got this bookie into its ensemble would end with its first append."""
+        """Whether to register as read-only: by order, for the disk's state, or while limbo concerns every ledger. In
+        that limbo every ledger counts as fenced here, and the first append to a new ledger would fail."""
         engine = self.engine
         return self.config.read_only or not engine.takes_new_ledgers or engine.state is not EngineState.WRITABLE
 
     def _pressed(self) -> None:
-        """Too much waits for the journal. Not on a full disk: there it may wait for good, nothing more joins it, and
-        reads go on."""
+        """Too many adds wait for the journal: slow the clients down. Not on a full disk: there the adds may wait for
+        good, no more of them come, and reads go on."""
         self._admission.set_pressure(self.engine.state is EngineState.WRITABLE)
 
     def _on_state(self, state: EngineState, reason: str) -> None:
-        level = logging.INFO if state is EngineState.CLOSED else logging.WARNING
+        level = logging.INFO if state in (EngineState.CLOSED, EngineState.WRITABLE) else logging.WARNING
         log.log(level, "bookie %s is %s: %s", self.bookie_id, state.value, reason)
         if state is EngineState.FAILED and self._failure is not None and not self._failure.done():
             self._failure.set_result(reason)
@@ -592,14 +608,15 @@ class BookieServer:
         assert self._seen_metadata is not None, "it runs"
         self._seen_metadata.remember()
         log.critical(
-            "bookie %s serves what it has, and drops nothing any more: %s. It is registered again when it is started "
-            "with metadata that are whole, or that an operator has accepted (bk metadata accept-rollback)",
+            "bookie %s finds the metadata in an older state: %s. It serves what it has, and drops nothing. To register "
+            "it again, put back the newest metadata, or accept the loss (bk metadata accept-rollback), and start it "
+            "again",
             self.bookie_id,
             alarm,
         )
 
     async def _follow_state(self) -> None:
-        """The registration says what the disk allows, also after many changes in a row."""
+        """Keep the registration's mode equal to the bookie's, also after many changes in a row."""
         assert self._registration is not None
         while True:
             await self._state_changed.wait()
@@ -612,7 +629,11 @@ class BookieServer:
             try:
                 self.engine.check_space()
             except OSError:
-                log.exception("bookie %s cannot tell its free space", self.bookie_id)
+                log.exception(
+                    "bookie %s cannot read how much disk space is free: it tries again in %g s",
+                    self.bookie_id,
+                    self.config.space_check_s,
+                )
 
     # -- numbers ------------------------------------------------------------------------------------------
 
@@ -620,26 +641,36 @@ class BookieServer:
         gauge = self.metrics.gauge
         engine, admission = self.engine, self._admission
         for name in engine.stats.__slots__ if hasattr(engine.stats, "__slots__") else vars(engine.stats):
-            gauge(f"storage_{name}", "Of the storage engine, since this start.").value = getattr(engine.stats, name)
-        gauge("journal_bytes_in_flight", "Accepted and not yet durable.").value = engine.journal_bytes_in_flight
-        gauge("writable", "1 while new entries are taken.").value = 0 if self._wants_read_only() else 1
+            gauge(f"storage_{name}", f"Counter {name} of the storage engine since this start.").value = getattr(
+                engine.stats, name
+            )
+        gauge(
+            "journal_bytes_in_flight", "Bytes of entries that are accepted and not yet durable."
+        ).value = engine.journal_bytes_in_flight
+        gauge("writable", "1 while the bookie takes new entries, else 0.").value = 0 if self._wants_read_only() else 1
         registered = self._registration is not None and self._registration.present
-        text = "1 while clients find this bookie: its registration stands, as far as is known."
+        text = "1 while the bookie is registered, so that clients find it, else 0."
         gauge("registered", text).value = 1 if registered else 0
-        gauge("in_progress_bytes", "Requests accepted and not yet answered.").value = admission.in_progress
-        gauge("paused_connections", "Times a connection was not read for want of room.").value = admission.pauses
-        gauge("refused_requests", "Requests refused for want of room.").value = admission.refused
-        gauge("insecure", "1 if open to a network without authentication.").value = 1 if self.config.insecure else 0
+        gauge(
+            "in_progress_bytes", "Bytes of requests that are accepted and not yet answered."
+        ).value = admission.in_progress
+        gauge(
+            "paused_connections", "Times the bookie stopped reading from a connection because too much was in progress."
+        ).value = admission.pauses
+        gauge("refused_requests", "Requests refused because too much was in progress.").value = admission.refused
+        gauge("insecure", "1 if the bookie serves a network without authentication, else 0.").value = (
+            1 if self.config.insecure else 0
+        )
         if self._stale_adds is not None:
-            text = "Ledgers of which an earlier disk of this bookie may have had entries."
+            text = "Ledgers older than the disk of which this bookie may have lost entries."
             gauge("suspect_ledgers", text).value = self._stale_adds.suspects
         if self._garbage is not None and (age := self._garbage.age_s) is not None:
-            gauge("garbage_pass_age_seconds", "Since the last garbage pass that came to its end.").value = age
+            gauge("garbage_pass_age_seconds", "Seconds since the last garbage pass that succeeded.").value = age
 
     # -- stop ---------------------------------------------------------------------------------------------
 
     async def stop(self, *, drain: bool = True) -> None:
-        """Stop cleanly; with ``drain`` wait up to ``drain_s`` for what is in progress. Idempotent."""
+        """Stop cleanly. With ``drain`` wait up to ``drain_s`` for requests in progress. Idempotent."""
         if not self._running:
             return
         self._running = False
@@ -688,7 +719,7 @@ class BookieServer:
 
     @staticmethod
     async def _hang_up(connections: Connections) -> None:
-        """End every connection and wait until it has ended: encrypted ones exchange last words, or are cut off."""
+        """Close every connection and wait for its end. Encrypted ones get time to close TLS, then they are cut off."""
         loop = asyncio.get_running_loop()
         connections.close()
         end = loop.time() + GOODBYE_S
@@ -705,10 +736,12 @@ class BookieServer:
             task.cancel()
         for result in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(result, Exception):  # one that had ended early does not keep the disk from its clean stop
-                log.error("bookie %s: its background work had failed", self.bookie_id, exc_info=result)
+                log.error(
+                    "bookie %s: a background task had failed before the bookie stopped", self.bookie_id, exc_info=result
+                )
 
     async def _abandon(self) -> None:
-        """Let go of everything but the disk."""
+        """Release everything but the disk."""
         await self._end_tasks()
         if self._stale_adds is not None:
             self._stale_adds.close()

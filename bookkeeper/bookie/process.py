@@ -14,6 +14,7 @@ from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.meta import Metadata
 from bookkeeper.seams import Seams
+from bookkeeper.storage.engine import EngineState
 
 EXIT_DISK: Final = 74
 """The disk failed."""
@@ -24,7 +25,7 @@ EXIT_CONFIG: Final = 78
 
 
 REMINDER_S: Final = 3600.0
-"""Seconds between two warnings that a bookie is insecure."""
+"""Seconds between two warnings that the bookie is insecure."""
 
 
 def _remind(loop: asyncio.AbstractEventLoop, text: str) -> None:
@@ -34,7 +35,7 @@ def _remind(loop: asyncio.AbstractEventLoop, text: str) -> None:
 
 
 async def serve(config: BookieConfig, seams: Seams, give_back_memory: Callable[[], object] = lambda: None) -> int:
-    """Run one bookie until a signal comes or its disk fails; the process's exit code."""
+    """Run one bookie until a signal comes or its disk fails. Returns the process's exit code."""
     metadata = await Metadata.connect(config.metadata_uri, seams, session_s=config.metadata_session_s)
     try:
         server = BookieServer(config, seams, metadata)
@@ -48,12 +49,13 @@ async def serve(config: BookieConfig, seams: Seams, give_back_memory: Callable[[
         http = f", http://{server.http_address}" if server.http_address else ""
         click.echo(f"bookie {server.bookie_id} serves at {server.address}{http}")
         if config.insecure:
-            _remind(loop, f"insecure: open to everyone who reaches {server.address}")
+            _remind(loop, f"insecure: everyone who reaches {server.address} may read and write")
         stopped = asyncio.ensure_future(stop.wait())
         failed = asyncio.ensure_future(server.run_until_failure())
         await asyncio.wait([stopped, failed], return_when=asyncio.FIRST_COMPLETED)
         if failed.done():
-            click.echo(f"the disk failed: {failed.result()}", err=True)
+            what = "the disk failed" if server.engine.state is EngineState.FAILED else "the bookie ends"
+            click.echo(f"{what}: {failed.result()}", err=True)
             return EXIT_DISK
         failed.cancel()
         await server.stop()

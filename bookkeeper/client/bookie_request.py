@@ -8,13 +8,13 @@ from collections.abc import Callable
 from bookkeeper.client.bookies.bookie_pool import Use
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import BookieUnavailableError, BookKeeperError, ClientClosedError, MalformedFrameError
+from bookkeeper.errors import BookieUnavailableError, BookKeeperError, ClientClosedError, MalformedFrameError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import DigestScheme, Entry
 from bookkeeper.wire import BareReply, ReadReply, Reply, Request, Status, error_of
 
 Answered = Callable[["Reply | BookKeeperError"], None]
-"""Gets the reply, whatever its status, or why there is none; exactly once, never inside the call that asked."""
+"""Called exactly once with the reply, whatever its status, or with the error in place of it; never inside ``ask``."""
 
 
 def ask(
@@ -40,7 +40,7 @@ def ask(
 def _answer_if_cancelled(task: asyncio.Task[None], bookie: BookieId, answered: Answered) -> None:
     """Answer also for a task that was cancelled before its first step: somebody waits for the answer."""
     if task.cancelled():
-        answered(ClientClosedError(f"{bookie} was not asked: the handle is closed"))
+        answered(ClientClosedError(f"no request was sent to {bookie}: the handle is closed"))
 
 
 async def _connect_and_ask(
@@ -52,7 +52,7 @@ async def _connect_and_ask(
         answered(error)
         return
     except Exception as error:  # unexpected, and logged as such; the asker must not wait for ever
-        answered(BookieUnavailableError(f"{bookie} was not asked: {error!r}"))
+        answered(BookieUnavailableError(f"no request was sent to {bookie}: {in_words(error)}"))
         raise
     connection.request_nowait(request, limit_s, answered)
 
@@ -65,7 +65,7 @@ def failure_of(reply: Reply | BookKeeperError, what: str) -> BookKeeperError | N
     if isinstance(reply, BookKeeperError):
         return reply
     if isinstance(reply, BareReply) and reply.status is Status.OK:
-        return MalformedFrameError(f"{what}: a success without its message")
+        return MalformedFrameError(f"{what}: the bookie answered OK, but its reply is empty")
     if reply.status is Status.OK:
         return None
     return error_of(reply.status, f"{what}: {reply.status.name}")
@@ -74,13 +74,13 @@ def failure_of(reply: Reply | BookKeeperError, what: str) -> BookKeeperError | N
 def entry_of(
     reply: Reply | BookKeeperError, digest: DigestScheme, ledger_id: LedgerId, entry_id: int | None, what: str
 ) -> Entry:
-    """The entry in a read's reply, its digest and ids checked; ``entry_id`` None: whichever.
+    """The entry in a read's reply, with its digest and ids checked. With ``entry_id`` None any entry id is right.
 
     Raises:
-        BookKeeperError: what the bookie said, why it said nothing, or DigestMismatchError.
+        BookKeeperError: the bookie's error, the reason for no reply, or DigestMismatchError.
     """
     if (error := failure_of(reply, what)) is not None:
         raise error
     if not isinstance(reply, ReadReply) or reply.entry is None:
-        raise MalformedFrameError(f"{what}: a success without an entry")
+        raise MalformedFrameError(f"{what}: the bookie answered OK, but sent no entry")
     return digest.unseal(reply.entry, ledger_id, entry_id)

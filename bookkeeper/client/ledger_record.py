@@ -1,4 +1,4 @@
-"""A ledger's metadata as one handle last saw it, with the version that a change must name."""
+"""A ledger's metadata as one handle last saw them, with the version that a change must name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bookkeeper.meta.store import Check
 
 
 class LedgerRecord:
-    """Read and compare-and-set of one ledger's metadata."""
+    """Reads one ledger's metadata, and changes them by compare-and-set."""
 
     def __init__(self, ledgers: Ledgers, ledger_id: LedgerId, versioned: Versioned[LedgerMetadata]) -> None:
         self._ledgers = ledgers
@@ -25,13 +25,13 @@ class LedgerRecord:
         return self.versioned.value
 
     async def refresh(self, *, fresh: bool = True) -> LedgerMetadata:
-        """Read it again, after a sync if ``fresh``.
+        """Read the metadata again, after a sync if ``fresh``.
 
         Raises:
-            NoSuchLedgerError: it was deleted; also if there is another one by now, made anew under its id.
-            MetadataRolledBackError: ``fresh``, and it is older than what was seen before, or it is gone with
-                what the store had seen.
-            MetadataUnavailableError.
+            NoSuchLedgerError: the ledger was deleted, also if another one was made under its id since.
+            MetadataRolledBackError: with ``fresh``: the metadata are older than before, or are gone because the store
+                was put back to an older state.
+            MetadataUnavailableError: the store does not answer.
         """
         before = self.versioned
         try:
@@ -41,8 +41,8 @@ class LedgerRecord:
             raise
         if fresh and before.created_txn in (0, found.created_txn) and found.version < before.version:
             raise MetadataRolledBackError(
-                f"the metadata of ledger {self.ledger_id} are those of version {found.version}, and version "
-                f"{before.version} was seen before: they were put back to an older state"
+                f"the metadata of ledger {self.ledger_id} have version {found.version}, but version {before.version} "
+                "was seen before: the metadata store was put back to an older state"
             )
         if self.versioned.created_txn and found.created_txn != self.versioned.created_txn:
             raise NoSuchLedgerError(f"ledger {self.ledger_id} was deleted, and another one was made under its id")
@@ -58,13 +58,18 @@ class LedgerRecord:
         same_creation: bool = False,
         only_if: Sequence[Check] = (),
     ) -> LedgerMetadata:
-        """Replace ``over``, from which ``metadata`` was made. ``same_creation``: not in a ledger that was made anew
-        under this id meanwhile and has come to the same version; in ZooKeeper that costs two more requests.
-        ``only_if``: all of this holds in the moment of the write.
+        """Replace ``over``, from which ``metadata`` was made.
+
+        Args:
+            same_creation: fail if another ledger was made under this id meanwhile and has reached the same version. In
+                ZooKeeper this costs two more requests.
+            only_if: conditions that must hold at the moment of the write.
 
         Raises:
-            MetadataConflictError, NoSuchLedgerError, MetadataUnavailableError (outcome unknown).
-            MetadataRolledBackError: it is gone with what the store had seen before.
+            MetadataConflictError: somebody else wrote, or a condition does not hold.
+            NoSuchLedgerError: the ledger was deleted.
+            MetadataUnavailableError: it is not known whether the write was done.
+            MetadataRolledBackError: the ledger is gone because the store was put back to an older state.
         """
         created_txn = over.created_txn if same_creation else 0
         try:

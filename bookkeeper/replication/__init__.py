@@ -1,4 +1,4 @@
-"""REPAIR: bringing copies of ledgers to other bookies, one fragment or all that a bookie holds.
+"""REPAIR: copies ledgers to other bookies, one fragment or everything that a bookie holds.
 
 ::
 
@@ -9,18 +9,22 @@
         report = await drain(bk, ["b1", "b2"])            # every ledger off two bookies
         await replicate_fragment(bk, ledger_id, 0, "b3")  # one fragment's share of b3 to somebody else
 
-Safety is the compare-and-set's and the rules' (A1-A11, docs/rules.md), not the locks'. Works with Apache's bookies as
-sources and targets; its list of under-replicated ledgers and its repair locks are kept as its own workers keep them.
+Safety rests on compare-and-set and on the rules (A1-A11, docs/rules.md), not on locks. Apache's bookies may be sources
+and targets. Apache's list of under-replicated ledgers and its repair locks are kept as Apache's own workers keep them.
 
 Read in this order
     copies      what a bookie holds of a ledger, by metadata (pure)
-    fragment    the machine that brings one copy to another bookie (pure);  throttle  bytes per second (pure)
-    repair      the shell around it: reads, writes, reads back, swaps
+    fragment    the machine that copies one bookie's share to another bookie (pure)
+    throttle    bytes per second (pure)
+    repair      the shell around the machine: reads, writes, reads back, swaps
     replace     choosing targets; ``replicate_fragment``
-    check, marks, tidy
-                is a ledger whole; the list of under-replicated ledgers and its locks; which marks may go
-    completer   what a bookie has lost itself, from the others
-    drain       every ledger off some bookies;  forget  their cookies, when nothing names them any more
+    check, repair_lock, tidy
+                whether a ledger is whole; one repair at a time; which marks of under-replicated ledgers may go
+    peer_completer
+                what a bookie has lost itself, copied from the others
+    drain       moving every ledger off some bookies
+    forget      removing the cookies of bookies that no ledger names
+    rollback    what bookies hold that the metadata do not know
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Is a ledger whole? Asks every bookie that metadata name which entries it holds, and compares.
+"""Checks whether a ledger is whole: asks every bookie that its metadata name which entries it holds, and compares.
 
-* A bookie that does not answer, or does not tell, leaves it open: unknown, never missing.
+* If a bookie does not answer, or does not say, its copies count as unknown, never as missing.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from bookkeeper.wire.availability import HeldEntries
 
 @dataclass(frozen=True, slots=True)
 class IncompleteCopy:
-    """One copy that is not whole, or of which it is not known."""
+    """One copy that is not proved to be whole."""
 
     copy: Copy
     missing: int
-    """Entries that its bookie says it does not hold."""
+    """How many of its entries the bookie says it does not hold."""
     unknown: BookKeeperError | None = None
-    """Why nothing is known; then ``missing`` is 0."""
+    """Why it is not known which entries the bookie holds; then ``missing`` is 0."""
 
     def __str__(self) -> str:
         if self.unknown is not None:
-            return f"{self.copy}: not known: {self.unknown}"
+            return f"{self.copy}: it is not known whether they are there: {self.unknown}"
         if not self.copy.is_decided:
             return f"{self.copy}: the ledger is not closed"
         return f"{self.copy}: {self.missing} are missing"
 
 
-async def incomplete_copies(shop: RepairContext, record: LedgerRecord) -> list[IncompleteCopy]:
-    """Every copy of the ledger, as ``record`` has it, that is not proved to be whole. Empty: the ledger is whole.
+async def incomplete_copies(context: RepairContext, record: LedgerRecord) -> list[IncompleteCopy]:
+    """Every copy of the ledger that is not proved to be whole. An empty list means that the ledger is whole.
 
     The last fragment of a ledger that is not closed has no end: its copies count as not proved.
     """
@@ -45,7 +45,7 @@ async def incomplete_copies(shop: RepairContext, record: LedgerRecord) -> list[I
     bookies = sorted(metadata.bookies)
     tasks = Tasks(f"check of ledger {record.ledger_id}")
     try:
-        answers = await asyncio.gather(*(_held(shop, tasks, bookie, record) for bookie in bookies))
+        answers = await asyncio.gather(*(_held(context, tasks, bookie, record) for bookie in bookies))
     finally:
         await tasks.close()
     held = dict(zip(bookies, answers, strict=True))
@@ -54,10 +54,10 @@ async def incomplete_copies(shop: RepairContext, record: LedgerRecord) -> list[I
 
 
 async def _held(
-    shop: RepairContext, tasks: Tasks, bookie: BookieId, record: LedgerRecord
+    context: RepairContext, tasks: Tasks, bookie: BookieId, record: LedgerRecord
 ) -> HeldEntries | BookKeeperError:
     try:
-        return await held_by(shop.services, tasks, bookie, record)
+        return await held_by(context.services, tasks, bookie, record)
     except BookKeeperError as error:
         return error
 

@@ -1,7 +1,7 @@
-"""What one bookie holds of a ledger, by metadata: the unit that repair works in. Pure.
+"""What one bookie holds of a ledger, by metadata. Repair works in these units. Pure.
 
-A *copy* is the share that one bookie, at one position of an ensemble, holds of one fragment: under striping every
-entry whose write set has this position (Q1), and nothing past the fragment's end (A6).
+A *copy* is the share of one fragment that one bookie holds, at one position of the ensemble: every entry whose write
+set has this position (Q1), and nothing past the fragment's end (A6).
 
     A3  The last fragment of a ledger that is not closed has no end yet: its copies are left alone.
     A6  Nothing past the last id is copied.
@@ -22,11 +22,11 @@ class Copy:
     """One bookie's share of one fragment."""
 
     first_entry: EntryId
-    """The fragment's first entry, which names it (M3: it never changes)."""
+    """The fragment's first entry, which names the fragment and never changes (M3)."""
     end: EntryId | None
-    """The fragment's last entry (``first_entry - 1`` if it is empty); None: entries may still come (A3)."""
+    """The fragment's last entry (``first_entry - 1`` if it is empty). None: entries may still be added (A3)."""
     position: int
-    """The bookie's place in the ensemble."""
+    """The bookie's position in the ensemble."""
     bookie: BookieId
 
     def __str__(self) -> str:
@@ -35,17 +35,18 @@ class Copy:
 
     @property
     def is_decided(self) -> bool:
-        """Has the fragment an end?"""
+        """Whether the fragment has an end."""
         return self.end is not None
 
     def held(self, spec: QuorumSpec) -> int:
-        """How many entries this copy consists of."""
+        """How many entries this copy has."""
         if self.end is None:
             return 0
         return spec.stripe_size(self.position, self.first_entry, self.end - self.first_entry + 1)
 
     def runs(self, spec: QuorumSpec, entries_max: int) -> Iterator[Sequence[int]]:
-        """The entry ids of this copy, rising, in runs of at most ``entries_max``: neighbours unless it is striped."""
+        """The entry ids of this copy in ascending runs of at most ``entries_max``. Ids of a run are consecutive unless
+        the fragment is striped."""
         if self.end is None:
             return
         at = int(self.first_entry)
@@ -69,21 +70,21 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class PartialCopy(Copy):
-    """Some entries of a copy: the rest is known to be there."""
+    """Some entries of a copy; its other entries are known to be there."""
 
     entries: tuple[range, ...]
 
     @classmethod
     def of(cls, copy: Copy, entries: tuple[range, ...]) -> PartialCopy:
-        """``entries``, which rise, of ``copy``."""
+        """The part of ``copy`` that has ``entries``, which are ascending."""
         return cls(copy.first_entry, copy.end, copy.position, copy.bookie, entries)
 
     def held(self, spec: QuorumSpec) -> int:
-        """How many entries this part consists of."""
+        """How many entries this part has."""
         return sum(map(len, self.entries))
 
     def runs(self, spec: QuorumSpec, entries_max: int) -> Iterator[Sequence[int]]:
-        """As a copy's: neighbours unless it is striped."""
+        """The entry ids of this part in ascending runs, as :meth:`Copy.runs`."""
         if not spec.is_striped:
             for some in self.entries:
                 for at in range(some.start, some.stop, entries_max):
@@ -100,7 +101,7 @@ class PartialCopy(Copy):
 
 
 def copies_of(metadata: LedgerMetadata, bookie: BookieId | None = None) -> list[Copy]:
-    """Every copy, or those of one bookie, in the order of their entries."""
+    """All copies of a ledger, or those of one bookie, in the order of their entries."""
     found = []
     for index, fragment in enumerate(metadata.fragments):
         end = metadata.fragment_end(index)
@@ -111,7 +112,7 @@ def copies_of(metadata: LedgerMetadata, bookie: BookieId | None = None) -> list[
 
 
 def copy_at(metadata: LedgerMetadata, first_entry: int, position: int) -> Copy | None:
-    """The copy that is at this position of the fragment that begins at ``first_entry`` now; None: no such fragment."""
+    """The copy at this position of the fragment that begins at ``first_entry``; None if there is no such fragment."""
     for index, fragment in enumerate(metadata.fragments):
         if fragment.first_entry == first_entry:
             return Copy(fragment.first_entry, metadata.fragment_end(index), position, fragment.ensemble[position])

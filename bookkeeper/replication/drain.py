@@ -1,14 +1,14 @@
-"""Moving every ledger off some bookies: what to look at, in which order, when to stop, and what to report.
+"""Drain: moves every ledger off some bookies.
 
-Works while the bookies are up and when they are gone for good. A pass reads the metadata of every ledger and repairs
-those that name a drained bookie, a few at a time; passes go on until one finds nothing, or gets nowhere.
+The bookies may be up or gone for good. A pass reads the metadata of every ledger and repairs those that name a drained
+bookie, a few at a time. Passes go on until one finds nothing, or makes no progress.
 
-    * The last fragment of a ledger that is not closed is its writer's to move: a read-only or dead bookie refuses
-      its next append, and the writer changes the ensemble by itself. With ``recover_open`` a ledger whose last
-      fragment has not moved for a grace period is recovered, which ends its writer.
-    * A mark in the list of under-replicated ledgers goes only after the ledger was found whole.
-    * Everything is in the metadata: a drain that was cut short is simply begun again. No ledger holds up another;
-      what cannot be moved is reported with its reason.
+    * The last fragment of a ledger that is not closed is left to its writer. A read-only or dead bookie refuses the
+      next append, and the writer changes the ensemble by itself. With ``recover_open``, a ledger whose last fragment
+      has not moved for a grace period is recovered, which ends its writer.
+    * A mark in the list of under-replicated ledgers is removed only after the ledger was found whole.
+    * All progress is in the metadata: a drain that was cut short is simply begun again. No ledger holds up another.
+      What cannot be moved is reported with its reason.
     * Every pass looks at everything anew.
 """
 
@@ -39,7 +39,7 @@ from bookkeeper.replication.tidy import TidiedMark, tidy_marks
 _log = logging.getLogger(__name__)
 
 WRITABLE_PASSES_MAX: Final = 3
-"""Passes over bookies that are writable: they would never end under load."""
+"""Passes at most while a drained bookie is writable: under load they would never end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,19 +47,19 @@ class DrainConfig:
     """How to drain."""
 
     targets: tuple[str, ...] = ()
-    """Only these take what is moved; none named: any writable bookie."""
+    """The bookies that take what is moved. Empty: any writable bookie."""
     parallel: int = 4
-    """Ledgers at a time."""
+    """Ledgers that are moved at a time."""
     bytes_per_s: int = 0
-    """All copies together not faster than this; 0: as fast as it goes."""
+    """The greatest speed of all copies together; 0 sets no limit."""
     recover_open: bool = False
     """Recover ledgers that are not closed and whose writers do not move on."""
     grace_ms: int = 30_000
-    """How long such a ledger is left alone first."""
+    """How long such a ledger is left alone before it is recovered."""
     while_writable: bool = False
-    """Also while a drained bookie takes new entries: then new fragments may go on appearing there."""
+    """Drain bookies that still take new entries, too. New fragments may go on appearing there."""
     owner: str = "bookkeeper-py"
-    """Who holds the repair locks, for people who look at them."""
+    """Name of the repair locks' holder, for people who look at them."""
     copy: CopyConfig = field(default_factory=CopyConfig)
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ class DrainConfig:
 
 @dataclass(frozen=True, slots=True)
 class MovedCopy:
-    """One copy that has another bookie now."""
+    """One copy that was moved to another bookie."""
 
     ledger_id: LedgerId
     first_entry: EntryId
@@ -95,34 +95,34 @@ class StuckLedger:
 
 @dataclass(slots=True)
 class DrainReport:
-    """What became of it."""
+    """The result of a drain."""
 
     bookies: tuple[BookieId, ...]
     moved: list[MovedCopy] = field(default_factory=list)
     recovered: list[LedgerId] = field(default_factory=list)
-    """Ledgers that were closed on the way (``recover_open``)."""
+    """Ledgers that the drain has recovered and closed (``recover_open``)."""
     stuck: list[StuckLedger] = field(default_factory=list)
-    """What still names the bookies after the last pass."""
+    """Ledgers and copies that still name the bookies after the last pass, with the reasons."""
     marks: list[TidiedMark] = field(default_factory=list)
-    """Marks of under-replicated ledgers that concerned the bookies, or ledgers that were moved."""
+    """What became of the marks of under-replicated ledgers that name the bookies or ledgers that were moved."""
     passes: int = 0
 
     @property
     def is_complete(self) -> bool:
-        """Does no ledger name the bookies any more?"""
+        """Whether no ledger names the bookies any more."""
         return not self.stuck
 
 
 @dataclass(slots=True)
 class DrainProgress:
-    """Where it is. Entries and ledgers are those of the present pass."""
+    """The progress of a drain. Entries and ledgers are those of the present pass."""
 
     ledgers: int = 0
     ledgers_done: int = 0
     entries: int = 0
     entries_done: int = 0
     bytes_sent: int = 0
-    """Since the beginning."""
+    """Bytes copied since the drain began."""
     stuck: int = 0
 
 
@@ -140,13 +140,13 @@ class LedgerShare:
 
     @property
     def size_guess(self) -> int:
-        """Bytes, as if all entries of the ledger were equally large; 0 while it is not closed."""
+        """Estimated bytes, as if all entries of the ledger were equally large; 0 while it is not closed."""
         every = self.metadata.last_entry + 1
         return self.metadata.length * self.entries // every if every else 0
 
 
 async def shares_of(client: BookKeeper, bookies: Sequence[str]) -> tuple[list[LedgerShare], list[StuckLedger]]:
-    """What there is to move now, and the ledgers of which it cannot be told.
+    """The shares that have to move, and the ledgers whose metadata cannot be read.
 
     Raises: MetadataError.
     """
@@ -166,7 +166,7 @@ async def shares_of(client: BookKeeper, bookies: Sequence[str]) -> tuple[list[Le
 async def cannot_move(
     client: BookKeeper, bookies: Sequence[str], shares: Sequence[LedgerShare], config: DrainConfig
 ) -> list[StuckLedger]:
-    """The decided copies among ``shares`` whose place nobody can take, by the bookies that are writable now.
+    """The copies among ``shares`` whose place no bookie can take, by the bookies that are writable now.
 
     Raises:
         IllegalOperationError: as :func:`drain`, but for bookies that are writable: they may be made read-only first.
@@ -187,7 +187,8 @@ async def cannot_move(
             if taken[copy.first_entry] > len(free):
                 able = ", ".join(sorted(takers)) or "none"
                 reason = (
-                    f"nobody can take its place: writable and allowed are {able}, of {', '.join(ensemble)} it consists"
+                    f"no bookie can take its place: writable and allowed are {able}, and the fragment has "
+                    f"{', '.join(ensemble)}"
                 )
                 stuck.append(StuckLedger(share.ledger_id, reason, copy))
     return stuck
@@ -199,12 +200,12 @@ async def drain(
     config: DrainConfig | None = None,
     on_progress: Callable[[DrainProgress], None] = lambda progress: None,
 ) -> DrainReport:
-    """Move every ledger off ``bookies``; the report says what was moved and what was not.
+    """Move every ledger off ``bookies``. The report says what was moved and what was not.
 
     Raises:
-        IllegalOperationError: nobody knows such a bookie; it is writable and ``while_writable`` is not set; a target
-            is one of the drained, or not writable. Nothing was done.
-        MetadataError: the ledgers cannot be listed. What was moved until then is moved.
+        IllegalOperationError: a bookie is not known; it is writable and ``while_writable`` is not set; a target is
+            itself drained, or not writable. Nothing was done.
+        MetadataError: the ledgers cannot be listed. What was moved until then stays moved.
     """
     config = config or DrainConfig()
     names = tuple(dict.fromkeys(BookieId(bookie) for bookie in bookies))
@@ -219,11 +220,11 @@ async def _check_request(client: BookKeeper, names: Sequence[BookieId], config: 
         raise IllegalOperationError("no bookie was named")
     for name in names:
         if name not in known and not (await shares_of(client, [name]))[0]:
-            raise IllegalOperationError(f"no bookie {name}: there are {', '.join(known) or 'none'}")
+            raise IllegalOperationError(f"there is no bookie {name}; known are {', '.join(known) or 'none'}")
         if name in writable and not config.while_writable:
             raise IllegalOperationError(
-                f"{name} is writable: writers would go on putting entries there. Stop it, or start it again read-only; "
-                "or let it be drained while it is writable, and once more afterwards"
+                f"{name} is writable: writers would go on putting entries there. Stop it, or start it again with "
+                "--read-only; or drain it while it is writable, and once more afterwards"
             )
     for target in config.targets:
         if target in names or target not in writable:
@@ -232,7 +233,7 @@ async def _check_request(client: BookKeeper, names: Sequence[BookieId], config: 
 
 
 class _Drain:
-    """One call of :func:`drain`."""
+    """The work of one call of :func:`drain`."""
 
     def __init__(
         self,
@@ -247,7 +248,7 @@ class _Drain:
         self._config = config
         self._on_progress = on_progress
         self._progress = DrainProgress()
-        self._shop = RepairContext(
+        self._context = RepairContext(
             services=client.services,
             config=config.copy,
             throttle=Throttle(config.bytes_per_s),
@@ -256,7 +257,7 @@ class _Drain:
         )
         self._report = DrainReport(names)
         self._undecided_since: dict[tuple[LedgerId, EntryId], float] = {}
-        """Last fragments of ledgers that are not closed -> when they were first seen to name a drained bookie."""
+        """When the last fragment of each open ledger was first seen to name a drained bookie."""
 
     def _copied(self, entries: int, size: int) -> None:
         self._progress.entries_done += entries
@@ -279,11 +280,11 @@ class _Drain:
             if idle and report.stuck and not await self._wait_for_grace():
                 break
         touched = {moved.ledger_id for moved in report.moved}
-        report.marks = await tidy_marks(self._shop, self._names, touched, self._config.owner)
+        report.marks = await tidy_marks(self._context, self._names, touched, self._config.owner)
         return report
 
     async def _pass(self) -> bool:
-        """Look at everything once, and move what can be moved. Was there anything?"""
+        """Look at every ledger once, and move what can be moved. Returns whether there was anything to move."""
         shares, unreadable = await shares_of(self._client, self._names)
         self._report.stuck = list(unreadable)
         progress = self._progress
@@ -309,13 +310,13 @@ class _Drain:
         return not set(self._names).isdisjoint(await self._services.metadata.bookies.writable())
 
     async def _stick_what_is_left(self) -> None:
-        """New fragments go on appearing: report those there are now."""
+        """Report the fragments that still name a drained bookie, because new ones go on appearing."""
         shares, self._report.stuck = await shares_of(self._client, self._names)
         for share in shares:
-            self._stick(share.ledger_id, "it names a bookie that is writable, and may do so again")
+            self._stick(share.ledger_id, "it names a drained bookie that is writable; new fragments may name it again")
 
     async def _wait_for_grace(self) -> bool:
-        """Wait until the next open ledger may be recovered; False if there is none."""
+        """Wait until the next open ledger may be recovered. Returns False if there is none."""
         if not self._config.recover_open:
             return False
         now, grace_s = asyncio.get_running_loop().time(), self._config.grace_ms / 1000
@@ -329,11 +330,11 @@ class _Drain:
     # -- one ledger ---------------------------------------------------------------------------------------
 
     async def _one(self, ledger_id: LedgerId) -> None:
-        """Move one ledger; whatever happens, the others go on."""
+        """Move one ledger. Whatever happens, the others go on."""
         try:
             async with repair_lock(self._services.metadata, ledger_id, self._config.owner) as holder:
                 if holder is not None:
-                    self._stick(ledger_id, f"{holder} repairs it now (the lock says so)")
+                    self._stick(ledger_id, f"{holder} repairs it now and holds its lock")
                     return
                 await self._move(ledger_id)
         except NoSuchLedgerError:
@@ -356,7 +357,7 @@ class _Drain:
                     return
 
     async def _decide(self, record: LedgerRecord) -> None:
-        """Recover a ledger that is not closed, if that is wanted and its grace is over."""
+        """Recover an open ledger, if that is wanted and its grace period is over."""
         last = record.metadata.last_fragment
         if record.metadata.is_closed or not set(last.ensemble) & set(self._names):
             return
@@ -369,15 +370,15 @@ class _Drain:
         self._report.recovered.append(record.ledger_id)
 
     def _why_undecided(self, metadata: LedgerMetadata) -> str:
-        state = "open" if metadata.state is LedgerState.OPEN else "being recovered"
+        state = "open" if metadata.state is LedgerState.OPEN else "in recovery"
         if self._config.recover_open:
-            return f"it is {state}, and its grace is not over"
-        return f"it is {state}: its writer moves on by itself with its next append; otherwise it has to be recovered"
+            return f"it is {state}, and its grace period is not over"
+        return f"it is {state}: its writer moves it with the next append; without a writer it has to be recovered"
 
     async def _replace(self, record: LedgerRecord, copy: Copy) -> CopyOutcome:
         only = tuple(map(BookieId, self._config.targets))
         try:
-            brought = await replace_copy(self._shop, record, copy, self._names, only)
+            brought = await replace_copy(self._context, record, copy, self._names, only)
         except NoSuchLedgerError:
             return CopyOutcome.GONE
         except BookKeeperError as error:

@@ -1,14 +1,14 @@
-"""Forgetting bookies that hold nothing: their cookies go, and they are no longer known to the cluster.
+"""Forget bookies that hold nothing: remove their cookies, so that the cluster no longer knows them.
 
-    * A bookie is forgotten only when no ledger's metadata name it and it is not registered; that it is not is found
-      in the very write that removes the cookie. A bookie of ours is registered only while it has one, and one that
-      was started while the ledgers were looked at is not forgotten: it may have been given some. Nor is one that a
-      new ledger has named since, though it was absent (``when_short``): who names it does so in a transaction that
-      counts this, and that fails once the cookie is gone.
+    * A bookie is forgotten only if no ledger's metadata name it and it is not registered. The very write that removes
+      the cookie checks that it is not registered; a bookie of ours registers only while it has a cookie. A bookie that
+      was started while the ledgers were read is not forgotten, because it may have been given some. Nor is one that a
+      new ledger has named since although it was absent (``when_short``): the transaction that names it counts this,
+      and fails once the cookie is gone.
 
-A writer whose list of bookies is old may still choose it in the moment between: such a ledger has nothing there, and
-lacks a copy as with any bookie that is dead. The directory keeps its cookie: a bookie that is started on it again
-refuses, since the cluster does not know it any more.
+A writer with an old list of bookies may still choose the bookie in the moment between. Such a ledger lacks one copy, as
+with any dead bookie. The directory keeps its cookie: a bookie that is started on it again refuses to start, because the
+cluster does not know it any more.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Version
 
 SHOWN: Final = 10
-"""Ledgers that a refusal names."""
+"""Ledgers that an error message names at most."""
 
 
 @dataclass(slots=True)
 class ForgottenBookies:
-    """What :func:`forget` did."""
+    """The result of :func:`forget`."""
 
     bookies: tuple[BookieId, ...]
     ledgers: int = 0
-    """Looked at: none of them names one of the bookies."""
+    """How many ledgers were read; none of them names one of the bookies."""
     removed: list[BookieId] = field(default_factory=list)
 
 
 async def forget(
     client: BookKeeper, bookies: Sequence[str], on_progress: Callable[[int], None] = lambda ledgers: None
 ) -> ForgottenBookies:
-    """Remove the cookies of drained bookies. Either all of them may be forgotten, or none is.
+    """Remove the cookies of drained bookies. If one of them may not be forgotten, none is.
 
     Args:
-        on_progress: told how many ledgers were looked at.
+        on_progress: called with the number of ledgers that were read.
 
     Raises:
-        IllegalOperationError: nobody knows such a bookie; it is registered, before or after the look at all ledgers;
-            a ledger names it; or the metadata of a ledger cannot be read, so that it cannot be told. The message says
-            which bookies were forgotten before, which is none unless one of them was just started.
+        IllegalOperationError: a bookie is not known; it is registered, before or after all ledgers were read; a ledger
+            names it; or the metadata of a ledger cannot be read. The message says which bookies were forgotten before:
+            none, unless one of them was just started.
         MetadataError: the ledgers cannot be listed, or (MetadataUnavailableError) the store does not answer.
     """
     done = ForgottenBookies(tuple(dict.fromkeys(BookieId(bookie) for bookie in bookies)))
@@ -71,7 +71,8 @@ async def forget(
         try:
             if await _starts_of(client, bookie) != starts[bookie]:
                 raise IllegalOperationError(
-                    f"{bookie} was started while the ledgers were looked at, and may have been given some: try again"
+                    f"{bookie} was started while the ledgers were read, and new ones may name it: drain and stop it, "
+                    "then try again"
                 )
             await client.services.metadata.bookies.forget(bookie, version, named[bookie])
             await _forget_disk(client, bookie, disks[bookie])
@@ -84,7 +85,7 @@ async def forget(
 
 
 async def _cookie_of(client: BookKeeper, bookie: BookieId) -> Version:
-    """The version of a cookie, whatever is in it."""
+    """The version of a bookie's cookie, also of one that cannot be read."""
     metadata = client.services.metadata
     try:
         return (await metadata.cookies.read(bookie)).version
@@ -95,11 +96,11 @@ async def _cookie_of(client: BookKeeper, bookie: BookieId) -> Version:
     except NoSuchKeyError:
         pass
     known = await metadata.cookies.known()
-    raise IllegalOperationError(f"no bookie {bookie} has a cookie: known are {', '.join(known) or 'none'}")
+    raise IllegalOperationError(f"there is no bookie {bookie}; known are {', '.join(known) or 'none'}")
 
 
 async def _starts_of(client: BookKeeper, bookie: BookieId) -> Version | None:
-    """Changes with every start of a bookie of ours; Apache's bookies leave no such trace."""
+    """A version that changes with every start of the bookie; None for Apache's bookies, which leave no such trace."""
     metadata = client.services.metadata
     path = metadata.own("boot", bookie)
     await metadata.store.sync(path)
@@ -107,7 +108,7 @@ async def _starts_of(client: BookKeeper, bookie: BookieId) -> Version | None:
 
 
 async def _forget_disk(client: BookKeeper, bookie: BookieId, version: Version | None) -> None:
-    """What was known of its disk goes, too, unless somebody has joined under the id at once."""
+    """Remove the record of the bookie's disk, too, unless a new bookie has joined under the id meanwhile."""
     if version is not None:
         with contextlib.suppress(NoSuchKeyError, MetadataConflictError):
             await client.services.metadata.disks.forget(bookie, version)
@@ -122,19 +123,18 @@ async def _refuse_registered(client: BookKeeper, bookies: Sequence[BookieId]) ->
         for bookie in bookies:
             if bookie in present:
                 raise IllegalOperationError(
-                    f"{bookie} is registered ({state}): drain it, stop it, and forget it then. One that was killed is "
-                    "registered until its session ends"
+                    f"{bookie} is registered ({state}): drain it, stop it, and forget it then. A bookie that was "
+                    "killed stays registered until its session ends"
                 )
 
 
 async def _refuse_named(client: BookKeeper, done: ForgottenBookies, on_progress: Callable[[int], None]) -> None:
-    """Look at every ledger's metadata, as of a sync at the start."""
+    """Read every ledger's metadata after a sync. Raises IllegalOperationError if one names a bookie."""
     naming: dict[BookieId, list[LedgerId]] = {}
     async for ledger_id, found in Operator(client).all_metadata():
         if isinstance(found, BookKeeperError):
             raise IllegalOperationError(
-                f"whether ledger {ledger_id} names {' or '.join(done.bookies)} cannot be told, its metadata cannot be "
-                f"read: {found}"
+                f"ledger {ledger_id} may name {' or '.join(done.bookies)}, but its metadata cannot be read: {found}"
             ) from found
         for bookie in done.bookies:
             if bookie in found.bookies:
@@ -142,8 +142,8 @@ async def _refuse_named(client: BookKeeper, done: ForgottenBookies, on_progress:
         done.ledgers += 1
         on_progress(done.ledgers)
     if naming:
-        told = "; ".join(f"{bookie} is named by {_some(ledgers)}" for bookie, ledgers in naming.items())
-        raise IllegalOperationError(f"{told}: `bk bookies drain {' '.join(naming)}` moves them elsewhere")
+        holders = "; ".join(f"{bookie} still has {_some(ledgers)}" for bookie, ledgers in naming.items())
+        raise IllegalOperationError(f"{holders}: `bk bookies drain {' '.join(naming)}` moves them elsewhere")
 
 
 def _some(ledgers: Sequence[LedgerId]) -> str:

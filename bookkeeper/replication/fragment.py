@@ -1,29 +1,29 @@
-"""Bringing one copy of a fragment to another bookie: the machine. Performs nothing; says what to do.
+"""The machine that copies one bookie's share of a fragment to another bookie. It performs nothing; it says what to do.
 
     read --> write --> verify --> (all runs verified) --> swap --> done
      ^_________________|  not there, or damaged
 
-A copy is brought over in *runs* of entries. Each is read (by whoever asks the fragment's bookies, digest checked),
-written to the target with the very bytes that were read, and read back from the target, digest checked. When every
-run was read back the target takes the old bookie's place in the metadata, by compare-and-set.
+A copy moves in *runs* of entries. Each run is read from the fragment's bookies, digests checked, written to the target
+with the very bytes that were read, and read back from the target, digests checked. When every run was read back, the
+target takes the old bookie's place in the metadata, by compare-and-set.
 
-What the target has of an earlier attempt is written again: that it can be read there does not prove that it is
-durable. It may be another repairer's, and still on its way to the disk.
+Entries that the target has from an earlier attempt are written again. That the target can read them does not prove that
+they are durable: another repairer may have sent them, and they may still be on their way to the disk.
 
 Rules
     A1  The swap comes when every entry was digest-checked on reading, acknowledged by the target (which means durable),
         and read back from it.
     A2  The swap is a compare-and-set. One that lost is decided again from what is stored: someone else may have
         repaired the same, changed something else, or deleted the ledger. Locks guard nothing here.
-    A2b The swap holds only in the life of the target in which all of this was done: whoever was started meanwhile may
-        have lost it, and would deny what it is named for. Everything is brought once more then.
+    A2b The swap holds only in the incarnation of the target in which all of this was done. A target that was started
+        meanwhile may have lost entries, and would deny them. Then everything is copied once more.
     A3  The last fragment of a ledger that is not closed is refused: its writer, or a recovery, may still add to it.
     A4  Silence is unknown. A read or write without an answer is tried again; it never counts as missing, nor as done.
     A5  The old bookie leaves metadata in the very write that brings the target in, never before.
     A6  Nothing past the fragment's end is read or written.
 
-With ``target`` equal to the bookie in place the copy is only completed where it is: there is no swap. Then, and only
-then, the bookie is asked first which entries it has (survey), and those are only read back.
+If ``target`` is the bookie in place, its copy is completed and nothing is swapped. Only then the bookie is first asked
+which entries it has (survey), and those are only read back.
 """
 
 from __future__ import annotations
@@ -71,20 +71,20 @@ class CopyConfig:
     """Limits of one copy on its way."""
 
     window_bytes: int = 8 * 1024 * 1024
-    """No further run is read while so much is on its way from or to bookies."""
+    """Bytes on their way from or to bookies above which no further run is read."""
     run_bytes: int = 384 * 1024
-    """About the size of a run."""
+    """Approximate bytes of a run."""
     run_entries_max: int = 4096
     striped_run_entries_max: int = 64
-    """The same where each entry is a read of its own (E > Qw)."""
+    """Approximate bytes of a run if each entry needs a read of its own (E > Qw)."""
     retry_ms: int = 500
-    """Pause before the same is tried again."""
+    """Pause before a failed step is tried again."""
     tries_max: int = 6
-    """How often a step of one run may fail, all of its steps together, before the attempt ends."""
+    """How often the steps of one run may fail, all together, before the attempt ends."""
     target_lives_max: int = 4
-    """How often the copy is begun, if the target is started again meanwhile (A2b)."""
+    """How often the copy begins anew because the target was started again (A2b)."""
     runs_max: int = 32
-    """Runs on their way at a time."""
+    """Runs that are under way at a time."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -102,22 +102,22 @@ class CopyConfig:
 
 @dataclass(frozen=True, slots=True)
 class SurveyTarget:
-    """Ask ``target`` which entries of the ledger it holds; report ``on_surveyed`` (None: it does not tell)."""
+    """Ask ``target`` which entries of the ledger it holds. Report ``on_surveyed``, with None if it does not say."""
 
     target: BookieId
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRun:
-    """Read these entries from whoever has a good copy (L5); keep them. Report ``on_read`` or ``on_read_failed``."""
+    """Read these entries from any good copy (L5) and keep them. Report ``on_read`` or ``on_read_failed``."""
 
     entries: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRun:
-    """Send the entries as they were read to ``target``: recovery adds without priority. All acknowledged:
-    ``on_written``; else ``on_write_failed``."""
+    """Send the entries, as they were read, to ``target`` as recovery adds without priority. Report ``on_written`` if
+    all were acknowledged, else ``on_write_failed``."""
 
     target: BookieId
     entries: Sequence[int]
@@ -125,7 +125,7 @@ class WriteRun:
 
 @dataclass(frozen=True, slots=True)
 class VerifyRun:
-    """Read these entries from ``target`` and nobody else, check digests and ids; what was kept of them is not needed
+    """Read these entries from ``target`` alone, and check digests and ids. The entries that were kept are not needed
     any more. Report ``on_verified`` or ``on_verify_failed``."""
 
     target: BookieId
@@ -134,10 +134,11 @@ class VerifyRun:
 
 @dataclass(frozen=True, slots=True)
 class SwapBookie:
-    """Write ``over`` with ``old`` replaced by ``new`` (:meth:`LedgerMetadata.swap_bookie`), at the version that
-    ``over`` was read with, and in the life of ``new`` in which the copy was begun (else ``on_target_reborn``). Report
-    ``on_stored`` with what is stored then, whoever wrote it and whether it is known or
-    not; ``on_gone`` if the ledger is; ``on_store_failed`` if the store does not say."""
+    """Replace ``old`` by ``new`` in ``over`` and write it (:meth:`LedgerMetadata.swap_bookie`).
+
+    The write names the version with which ``over`` was read, and the incarnation of ``new`` in which the copy began.
+    Report ``on_target_reborn`` if ``new`` was started since, ``on_stored`` with the metadata that are stored then,
+    whoever wrote them, ``on_gone`` if the ledger was deleted, ``on_store_failed`` if the store does not answer."""
 
     over: LedgerMetadata
     first_entry: EntryId
@@ -146,14 +147,14 @@ class SwapBookie:
 
 
 class CopyOutcome(Enum):
-    """How it ended."""
+    """How a copy ended."""
 
     SWAPPED = "swapped"
-    """The target is in the old bookie's place."""
+    """The target has taken the old bookie's place."""
     COMPLETED = "completed"
     """The bookie in place has its whole share."""
     OVERTAKEN = "overtaken"
-    """Somebody else has replaced the old bookie: nothing is left to do here."""
+    """Somebody else has replaced the old bookie; nothing is left to do."""
     GONE = "gone"
     """The ledger was deleted."""
     FAILED = "failed"
@@ -161,12 +162,12 @@ class CopyOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CopyFinished:
-    """The end. ``error`` is set when it FAILED."""
+    """The copy has ended. ``error`` is set when it FAILED."""
 
     outcome: CopyOutcome
     error: BookKeeperError | None = None
     target_at_fault: bool = False
-    """Another target may do better."""
+    """The target is the reason; another target may succeed."""
 
 
 Effect = SurveyTarget | ReadRun | WriteRun | VerifyRun | SwapBookie | WakeAt | CopyFinished
@@ -187,17 +188,17 @@ class _CopiedRun:
     due: float = 0.0
     tries: int = 0
     size: int = 0
-    """Bytes that it is (or is guessed) to hold in the window."""
+    """Bytes that the run takes in the window, known or estimated."""
     acknowledged: bool = False
-    """Has the target acknowledged it in this attempt?"""
+    """Whether the target has acknowledged the run in this attempt."""
 
 
 class FragmentCopy:
-    """Brings ``copy`` of a ledger to ``target``. Ends with :class:`CopyFinished`.
+    """Copies ``copy`` of a ledger to ``target``. Ends with :class:`CopyFinished`.
 
     Args:
-        metadata: as stored; the copy was found in it.
-        entry_bytes: about how large an entry is; learned while it runs.
+        metadata: the ledger's stored metadata, in which the copy was found.
+        entry_bytes: estimated size of an entry; the machine corrects it while it runs.
     """
 
     def __init__(
@@ -214,7 +215,7 @@ class FragmentCopy:
         self.copy = copy
         self.target = target
         self.copied_entries = 0
-        """Written to the target and acknowledged."""
+        """Entries that the target has acknowledged."""
         self.copied_bytes = 0
         self.verified_entries = 0
         self.finished: CopyFinished | None = None
@@ -225,14 +226,14 @@ class FragmentCopy:
         self._surveyed = False
         self._rest: Iterator[Sequence[int]] | None = None
         self._runs: dict[int, _CopiedRun] = {}
-        """By their first entry: those begun and not verified."""
+        """Runs that were begun and are not verified, by their first entry."""
         self._brought = False
-        """Is there no run that was not begun?"""
+        """Whether every run was begun."""
         self._again: deque[_CopiedRun] = deque()
-        """Those that wait for their next try."""
+        """Runs that wait for their next try."""
         self._swapping = False
         self._lives = 1
-        """In so many lives of the target was the copy begun."""
+        """In how many incarnations of the target the copy was begun."""
 
     def __repr__(self) -> str:
         return f"<{self.copy} to {self.target}: {self.verified_entries} verified, {len(self._runs)} runs under way>"
@@ -240,7 +241,7 @@ class FragmentCopy:
     # -- beginning ----------------------------------------------------------------------------------------
 
     def start(self, now: float) -> list[Effect]:
-        """Begin."""
+        """Begin the copy. Returns the first effects."""
         problem = self._refusal(self._metadata)
         if problem is not None:
             return [problem]
@@ -249,7 +250,7 @@ class FragmentCopy:
         return self.on_surveyed(None, now)
 
     def _refusal(self, metadata: LedgerMetadata) -> CopyFinished | None:
-        """Why nothing may be done, or need be, by metadata as they are stored."""
+        """The end, if by the stored metadata nothing may or need be done; else None."""
         copy = self.copy
         now = copy_at(metadata, copy.first_entry, copy.position)
         if now is None:
@@ -261,8 +262,8 @@ class FragmentCopy:
         if not now.is_decided:
             return self._fail(
                 LedgerFencedError(
-                    f"{now}: the ledger is {metadata.state.name}, entries may still be added to its last fragment; "
-                    "recover it first"
+                    f"{now}: the ledger is {metadata.state.name}, so entries may still be added to its last fragment; "
+                    "recover it first (bk ledger recover)"
                 )
             )
         check(copy.end in (None, now.end), "M3", f"{copy} now ends at {now.end}")
@@ -272,7 +273,7 @@ class FragmentCopy:
         return None
 
     def on_surveyed(self, held: Container[int] | None, now: float) -> list[Effect]:
-        """What the bookie in place holds; None: it does not tell, so everything is brought (A4)."""
+        """The bookie in place holds these entries. None: it does not say, so everything is copied (A4)."""
         if self.finished or self._surveyed:
             return []
         self._surveyed = True
@@ -282,7 +283,7 @@ class FragmentCopy:
     # -- runs ---------------------------------------------------------------------------------------------
 
     def _go_on(self, now: float) -> list[Effect]:
-        """Everything that may be begun now; the swap when nothing is left."""
+        """Begin every run that may begin now, or the swap when no run is left."""
         if self.finished or not self._surveyed:
             return []
         effects: list[Effect] = []
@@ -332,7 +333,7 @@ class FragmentCopy:
                 effects.append(VerifyRun(self.target, run.entries))
 
     def _wake(self, now: float, effects: list[Effect]) -> None:
-        """For whatever waits for time alone."""
+        """Ask for a wake-up if something waits for time alone."""
         due = [run.due for run in self._again if run.due > now]  # the others wait for room
         ready = self._throttle.ready_at(now)
         if ready > now:
@@ -345,8 +346,8 @@ class FragmentCopy:
         return run if run is not None and run.step is step and not self.finished else None
 
     def on_read(self, first: int, size: int, now: float, count: int | None = None) -> list[Effect]:
-        """The run that begins with ``first`` was read, every digest checked: so many bytes in all. ``count``: only so
-        many of its entries, for they are larger than was thought; the rest is a run of its own."""
+        """The run that begins with ``first`` was read, and every digest checked; it has ``size`` bytes. ``count``: only
+        so many of its entries were read, because they are larger than estimated; the rest becomes a run of its own."""
         if (run := self._run(first, _Step.READING)) is None:
             return []
         self._throttle.spend(size - run.size, now)  # its guess was spent when it was asked for
@@ -364,7 +365,7 @@ class FragmentCopy:
         return effects + self._go_on(now)
 
     def on_written(self, first: int, now: float) -> list[Effect]:
-        """The target has acknowledged every entry of the run: they are durable there (A1)."""
+        """The target has acknowledged every entry of the run, so they are durable there (A1)."""
         if (run := self._run(first, _Step.WRITING)) is None:
             return []
         run.acknowledged = True
@@ -376,7 +377,7 @@ class FragmentCopy:
         return effects + self._go_on(now)
 
     def on_verified(self, first: int, now: float) -> list[Effect]:
-        """The target has given back every entry of the run, digest checked."""
+        """Every entry of the run was read back from the target, and its digest checked."""
         if (run := self._run(first, _Step.VERIFYING)) is None:
             return []
         in_place = self.target == self.copy.bookie
@@ -388,7 +389,7 @@ class FragmentCopy:
     # -- failures -----------------------------------------------------------------------------------------
 
     def on_read_failed(self, first: int, error: BookKeeperError, now: float) -> list[Effect]:
-        """No good copy was to be had now: unknown (A4)."""
+        """No good copy of the run could be read now. That is unknown, not missing (A4)."""
         run = self._run(first, _Step.READING)
         if run is None:
             return []
@@ -396,7 +397,7 @@ class FragmentCopy:
         return self._try_again(run, _Step.READING, error, now, hopeless=hopeless, target_at_fault=False)
 
     def on_write_failed(self, first: int, error: BookKeeperError, now: float) -> list[Effect]:
-        """The target did not acknowledge all of the run: some of it may be there, and writing it again is harmless."""
+        """The target did not acknowledge all of the run. Some of it may be there; writing it again is harmless."""
         run = self._run(first, _Step.WRITING)
         if run is None:
             return []
@@ -404,7 +405,7 @@ class FragmentCopy:
         return self._try_again(run, _Step.WRITING, error, now, hopeless=hopeless, target_at_fault=True)
 
     def on_verify_failed(self, first: int, error: BookKeeperError, now: float) -> list[Effect]:
-        """The target did not give back all of the run. A clear no, or damage: it is brought anew; else asked again."""
+        """Not all of the run could be read back. After a clear denial or damage it is copied anew, else read again."""
         run = self._run(first, _Step.VERIFYING)
         if run is None:
             return []
@@ -447,7 +448,7 @@ class FragmentCopy:
         return [SwapBookie(self._metadata, self.copy.first_entry, self.copy.bookie, self.target)]
 
     def on_stored(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
-        """What is stored after a swap was tried, whether ours was done, lost, or its reply did not come (A2, M8)."""
+        """These metadata are stored after a swap was tried, whether it was done, lost, or not answered (A2, M8)."""
         if self.finished or not self._swapping:
             return []
         if (end := self._refusal(metadata)) is not None:
@@ -456,15 +457,13 @@ class FragmentCopy:
         return self._swap()
 
     def on_target_reborn(self, now: float) -> list[Effect]:
-        """The target was started since the copy was begun (A2b): what it acknowledged and gave back before proves
-        nothing of what it has now. Everything is brought once more, in its present life."""
+        """The target was started since the copy was begun (A2b). What it acknowledged before proves nothing about what
+        it has now, so everything is copied once more, in its present incarnation."""
         if self.finished or not self._swapping:
             return []
         self._lives += 1
         if self._lives > self.config.target_lives_max:
-            error = BookieUnavailableError(
-                f"{self.target} was started again and again while entries were brought to it"
-            )
+            error = BookieUnavailableError(f"{self.target} was started again and again while entries were copied to it")
             return [self._fail(error, target_at_fault=True)]
         self._swapping = self._brought = False
         self._rest = None
@@ -472,11 +471,11 @@ class FragmentCopy:
         return self._go_on(now)
 
     def on_gone(self, now: float) -> list[Effect]:
-        """The ledger was deleted: there is nothing to repair any more."""
+        """The ledger was deleted; nothing is left to repair."""
         return [] if self.finished else [self._finish(CopyFinished(CopyOutcome.GONE))]
 
     def on_store_failed(self, error: BookKeeperError, now: float) -> list[Effect]:
-        """The store does not say what is stored: the swap may have been done; whoever looks again will see."""
+        """The store does not answer: the swap may have been done. The next repair of this copy finds out."""
         return [] if self.finished else [self._fail(error)]
 
     # -- the end ------------------------------------------------------------------------------------------

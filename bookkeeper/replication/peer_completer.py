@@ -1,9 +1,9 @@
-"""Completing a bookie's own copies from the other bookies: what ends its suspects.
+"""Completes a bookie's own copies from the other bookies, so that its suspects become whole again.
 
-The bookie says which entries it cannot read; they are read from the other bookies of their fragments, digest checked,
-sent to it as recovery adds, and read back from it (:mod:`~bookkeeper.replication.repair`, with the bookie in place as
-the target: nothing is swapped in metadata). The bookie itself loads this by name, when something is to be copied
-(:mod:`bookkeeper.bookie.identity.completion`).
+The bookie names the entries that it cannot read. They are read from the other bookies of their fragments, their digests
+are checked, they are sent to the bookie as recovery adds, and read back from it (:mod:`~bookkeeper.replication.repair`
+with the bookie itself as the target: metadata do not change). The bookie loads this module by name when it has
+something to copy (:mod:`bookkeeper.bookie.identity.completion`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bookkeeper.seams import Net, Seams
 
 
 class PeerCompleter:
-    """See :class:`bookkeeper.bookie.identity.completion.Completer`."""
+    """Implements :class:`bookkeeper.bookie.identity.completion.Completer` with the machinery of repair."""
 
     def __init__(self, bookie: BookieId, metadata: Metadata, config: BookieConfig, seams: Seams) -> None:
         self._bookie = bookie
@@ -42,19 +42,19 @@ class PeerCompleter:
     async def complete(
         self, ledger_id: LedgerId, gaps: Sequence[MissingEntries], on_copied: Callable[[int, int], None]
     ) -> None:
-        """Bring the entries of ``gaps`` here, one fragment after the other.
+        """Copy the entries of ``gaps`` to this bookie, one fragment after the other.
 
         Raises:
             BookieUnavailableError: somebody else repairs this ledger now.
-            BookKeeperError: not all of them could be had now; those that could are here.
+            BookKeeperError: some entries could not be copied now; the others are here.
         """
         client = await self._connected()
         async with repair_lock(self._metadata, ledger_id, self._bookie) as holder:
             if holder is not None:
-                raise BookieUnavailableError(f"{holder} repairs it now (the lock says so)")
+                raise BookieUnavailableError(f"{holder} holds the lock of its repair now")
             ledgers = self._metadata.ledgers
             record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
-            shop = RepairContext(
+            context = RepairContext(
                 services=client.services,
                 throttle=self._throttle,
                 on_copied=on_copied,
@@ -64,12 +64,12 @@ class PeerCompleter:
                 copy = copy_at(record.metadata, gap.first_entry, gap.position)
                 if copy is None or copy.bookie != self._bookie:
                     continue  # somebody else has its place by now
-                brought = await bring(shop, record, PartialCopy.of(copy, gap.entries), self._bookie)
+                brought = await bring(context, record, PartialCopy.of(copy, gap.entries), self._bookie)
                 if brought.error is not None:
                     raise brought.error
 
     async def close(self) -> None:
-        """End the connections. Idempotent."""
+        """Close the connections. Idempotent."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
@@ -85,19 +85,19 @@ class PeerCompleter:
 
 
 class _BookieCluster:
-    """The cluster as the bookie knows it: its session is the bookie's, and stays."""
+    """The cluster over the bookie's own session, which stays open when the client is closed."""
 
     def __init__(self, metadata: Metadata, net: Net) -> None:
         self.metadata = metadata
         self.net: Net | None = net
 
     async def close(self) -> None:
-        """Nothing here is ours to close."""
+        """Do nothing: the session belongs to the bookie."""
 
 
 def _own(config: BookieConfig) -> TlsConfig | None:
-    """How other bookies are spoken to where the environment says nothing of it (``BK_TLS_CA`` ...): with this bookie's
-    own certificate, which the authority of its clients vouches for where one authority serves a cluster."""
+    """TLS settings towards other bookies if the environment gives none (``BK_TLS_CA`` ...): this bookie's own
+    certificate. Other bookies accept it where one authority serves the whole cluster."""
     tls = config.tls
     if tls.mode == "off" or tls.client_ca is None:
         return None

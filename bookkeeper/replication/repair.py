@@ -1,7 +1,8 @@
-"""Bringing one copy to another bookie: the shell around :class:`~bookkeeper.replication.fragment.FragmentCopy`.
+"""Copies one bookie's share to another bookie: the shell around :class:`~bookkeeper.replication.fragment.FragmentCopy`.
 
-Reads what the machine wants from the fragment's bookies (the one that is replaced is asked last), sends the very
-bytes that were read to the target, reads them back from there, and swaps in metadata. One task per run of entries.
+It reads the entries that the machine names from the fragment's bookies (the one that is replaced is asked last), sends
+the very bytes that were read to the target, reads them back, and swaps the bookies in the metadata. Each run of entries
+has one task.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from bookkeeper.errors import (
     MetadataError,
     MetadataUnavailableError,
     NoSuchLedgerError,
+    in_words,
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import Answer, DigestScheme, DigestType, LedgerMetadata, classify
@@ -49,18 +51,18 @@ _SINGLES: Final = 64
 
 @dataclass(slots=True, kw_only=True)
 class RepairContext:
-    """What all repairs of one caller share."""
+    """What all repairs of one caller share: the client's services, limits, and callbacks."""
 
     services: ClientServices
     config: CopyConfig = field(default_factory=CopyConfig)
     throttle: Throttle = field(default_factory=Throttle)
     on_copied: Callable[[int, int], None] = lambda entries, size: None
-    """Told (entries, bytes) of each run that a target has acknowledged."""
+    """Called with (entries, bytes) of each run that a target has acknowledged."""
     locked: bool = False
-    """The caller holds the locks of the ledgers it repairs, and nothing is swapped in when one is lost: the target,
-    a Java bookie, may have dropped as surplus what was verified."""
+    """Whether the caller holds the locks of the ledgers it repairs. If a lock is lost, nothing is swapped in: a Java
+    bookie that is the target may have dropped as surplus what was verified."""
     tells_nothing: set[BookieId] = field(default_factory=set)
-    """Bookies that do not answer which entries they hold: not asked again."""
+    """Bookies that did not answer which entries they hold; they are not asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +73,26 @@ class RepairResult:
     target: BookieId
     outcome: CopyOutcome
     entries: int
-    """Sent to the target."""
+    """How many entries were sent to the target."""
     size: int
-    """Their bytes, headers included."""
+    """Bytes that were sent to the target, headers included."""
     found: int
-    """COMPLETED: entries that the bookie held before, and gave back."""
+    """With COMPLETED: how many entries the bookie held before. They were read back."""
     error: BookKeeperError | None = None
-    """Why it FAILED. Nothing was swapped, or (MetadataUnavailableError) it is not known."""
+    """Why it FAILED. Nothing was swapped; with MetadataUnavailableError this is not known."""
     target_at_fault: bool = False
-    """It FAILED, and another target may do better."""
+    """It FAILED because of the target; another target may succeed."""
 
 
 def digest_of(metadata: LedgerMetadata) -> DigestScheme:
-    """The digest and key of a ledger, from its metadata alone."""
+    """The digest and key of a ledger, as its metadata have them."""
     return DigestScheme(metadata.digest_type or DigestType.CRC32, metadata.password or b"")
 
 
 async def held_by(services: ClientServices, tasks: Tasks, bookie: BookieId, record: LedgerRecord) -> HeldEntries:
-    """Which entries of a ledger a bookie holds.
+    """Ask a bookie which entries of a ledger it holds.
 
-    Raises: BookKeeperError: it does not tell, which proves nothing.
+    Raises: BookKeeperError: it does not say, which proves nothing.
     """
     request, what = ListEntries(record.ledger_id), f"entries of ledger {record.ledger_id} on {bookie}"
     reply = await _asked(services, tasks, bookie, request, Use.LAC)
@@ -100,23 +102,23 @@ async def held_by(services: ClientServices, tasks: Tasks, bookie: BookieId, reco
             return HeldEntries()
         raise error
     if not isinstance(reply, ListReply) or reply.availability is None:
-        raise MalformedFrameError(f"{what}: a success without a list")
+        raise MalformedFrameError(f"{what}: the bookie answered OK, but sent no list")
     return decode_availability(reply.availability)
 
 
-async def bring(shop: RepairContext, record: LedgerRecord, copy: Copy, target: BookieId) -> RepairResult:
-    """Bring ``copy`` to ``target`` and swap it in; with ``target`` already in place, complete it there.
+async def bring(context: RepairContext, record: LedgerRecord, copy: Copy, target: BookieId) -> RepairResult:
+    """Copy ``copy`` to ``target`` and swap ``target`` in. If ``target`` is already in place, complete its copy.
 
-    Never raises for what was foreseen: see :class:`RepairResult`. The last fragment of a ledger that is not closed
-    FAILED with LedgerFencedError.
+    Foreseen failures are not raised but returned, see :class:`RepairResult`. The last fragment of a ledger that is not
+    closed FAILED with LedgerFencedError.
     """
-    return await _RepairShell(shop, record, copy, target).run()
+    return await _RepairShell(context, record, copy, target).run()
 
 
 def _asked(
     services: ClientServices, tasks: Tasks, bookie: BookieId, request: Request, use: Use
 ) -> asyncio.Future[Reply | BookKeeperError]:
-    """The reply, or why there is none: never raises."""
+    """The reply, or the error in place of it. Never raises."""
     answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
 
     def answered(reply: Reply | BookKeeperError) -> None:
@@ -128,15 +130,15 @@ def _asked(
 
 
 class _RepairShell:
-    """One attempt."""
+    """One attempt to copy one share to one target."""
 
-    def __init__(self, shop: RepairContext, record: LedgerRecord, copy: Copy, target: BookieId) -> None:
+    def __init__(self, context: RepairContext, record: LedgerRecord, copy: Copy, target: BookieId) -> None:
         metadata = record.metadata
-        self._shop = shop
-        self._services = shop.services
+        self._context = context
+        self._services = context.services
         self._record = record
         self._planned = record.versioned
-        """What the machine was told last: a swap names its version."""
+        """The metadata that the machine was told last; a swap names their version."""
         self._digest = digest_of(metadata)
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks(f"repair of ledger {record.ledger_id}, {copy}", on_error=self._end_with)
@@ -144,17 +146,17 @@ class _RepairShell:
         self._source.last_resort = frozenset([copy.bookie])
         entries = metadata.last_entry + 1
         self._incarnation: Incarnation | None = None
-        """The target's, when the copy was begun."""
+        """The target's incarnation when the copy was begun."""
         self._machine = FragmentCopy(
             metadata,
             copy,
             target,
-            throttle=shop.throttle,
-            config=shop.config,
+            throttle=context.throttle,
+            config=context.config,
             entry_bytes=metadata.length // entries + self._digest.overhead if entries else 1024,
         )
         self._entries: dict[int, list[bytes]] = {}
-        """First entry of a run -> its entries, as they were read."""
+        """The entries of each run as they were read, by the run's first entry."""
         self._timer: asyncio.TimerHandle | None = None
         self._done: asyncio.Future[CopyFinished] = self._loop.create_future()
 
@@ -232,7 +234,7 @@ class _RepairShell:
         entries: Sequence[int],
         failed: Callable[[int, BookKeeperError, float], list[fragment_machine.Effect]],
     ) -> None:
-        """One step of a run: what comes of it goes to the machine."""
+        """Perform one step of a run and report the result to the machine."""
 
         async def step() -> None:
             try:
@@ -247,18 +249,23 @@ class _RepairShell:
 
     async def _survey(self, target: BookieId) -> None:
         held: HeldEntries | None = None
-        if target not in self._shop.tells_nothing:
+        if target not in self._context.tells_nothing:
             try:
                 held = await held_by(self._services, self._tasks, target, self._record)
             except BookKeeperError as error:
-                _log.info("what %s holds of ledger %d is not known: %s", target, self._record.ledger_id, error)
-                self._shop.tells_nothing.add(target)
+                _log.info(
+                    "%s does not say which entries of ledger %d it holds (%s): all of them are sent",
+                    target,
+                    self._record.ledger_id,
+                    in_words(error),
+                )
+                self._context.tells_nothing.add(target)
         self._perform(self._machine.on_surveyed(held, self._loop.time()))
 
     # -- one run ------------------------------------------------------------------------------------------
 
     async def _read(self, entries: Sequence[int]) -> list[fragment_machine.Effect]:
-        first, most = entries[0], 2 * self._shop.config.run_bytes
+        first, most = entries[0], 2 * self._context.config.run_bytes
         ensemble = self._record.metadata.fragment_of(first).ensemble
         if isinstance(entries, range) and self._source.batches.asks_any(ensemble):
             found = await self._source.read(first, len(entries), whole=True, bytes_max=most)
@@ -273,7 +280,7 @@ class _RepairShell:
         return self._machine.on_read(first, sum(map(len, found)), self._loop.time(), len(found))
 
     async def _write(self, target: BookieId, entries: Sequence[int]) -> list[fragment_machine.Effect]:
-        """Recovery adds without priority: what they rebuild is not more urgent than what is written now."""
+        """Send the entries as recovery adds without priority: repair is not more urgent than present writes."""
         first, ledger_id = entries[0], self._record.ledger_id
         key = self._digest.master_key
         packets = self._entries[first]
@@ -285,7 +292,7 @@ class _RepairShell:
         for add, reply in zip(adds, await _all(waiting), strict=True):
             if (error := failure_of(reply, f"entry {add.entry_id} of ledger {ledger_id} to {target}")) is not None:
                 raise error
-        self._shop.on_copied(len(adds), sum(map(len, packets)))
+        self._context.on_copied(len(adds), sum(map(len, packets)))
         return self._machine.on_written(first, self._loop.time())
 
     async def _verify(self, target: BookieId, entries: Sequence[int]) -> list[fragment_machine.Effect]:
@@ -298,7 +305,7 @@ class _RepairShell:
         return self._machine.on_verified(entries[0], self._loop.time())
 
     async def _verify_batch(self, target: BookieId, entries: Sequence[int]) -> int:
-        """How many of them were good, from the first on."""
+        """How many entries were good, from the first on."""
         ledger_id, first = self._record.ledger_id, EntryId(entries[0])
         what = f"reading back entries from {first} of ledger {ledger_id} on {target}"
         request = BatchRead(ledger_id, first, 0, len(entries), self._services.config.batch_read_bytes)
@@ -308,12 +315,12 @@ class _RepairShell:
                 return await self._verify_singles(target, entries[:1])
             raise error
         if not isinstance(reply, BatchReply):
-            raise MalformedFrameError(f"{what}: a {type(reply).__name__}")
+            raise MalformedFrameError(f"{what}: the bookie sent a reply of the wrong kind ({type(reply).__name__})")
         self._source.batches.on_answered(target)
         digest, body = self._digest, reply.body
         found = codec.split_entries(body, 0, len(body), ledger_id, first, digest.digest_type, digest.mac_key)
         if not found.payloads:
-            raise DigestMismatchError(f"{what}: digest or ids differ")
+            raise DigestMismatchError(f"{what}: digests or ids do not match")
         return len(found.payloads)
 
     async def _verify_singles(self, target: BookieId, entries: Sequence[int]) -> int:
@@ -330,13 +337,16 @@ class _RepairShell:
     # -- the swap -----------------------------------------------------------------------------------------
 
     async def _swap(self, swap: fragment_machine.SwapBookie) -> None:
-        """By compare-and-set, in the life of the ledger that was copied and in that of the target to which
-        it was copied; whatever comes of it, what is stored then decides."""
+        """Swap by compare-and-set. The write holds only for the very ledger that was copied, and for the incarnation of
+        the target to which it was copied. Whatever the result, the metadata that are stored then decide."""
         assert self._planned.value is swap.over, "the machine plans over what it was told last"
         try:
             try:
-                if self._shop.locked and not await holds_lock(self._services.metadata, self._record.ledger_id):
-                    raise MetadataError(f"the lock of ledger {self._record.ledger_id}'s repair is lost: begin again")
+                if self._context.locked and not await holds_lock(self._services.metadata, self._record.ledger_id):
+                    raise MetadataError(
+                        f"this repair has lost the lock of ledger {self._record.ledger_id}, as its session expired: "
+                        "begin again"
+                    )
                 incarnation = await self._services.metadata.bookies.incarnation(swap.new)
                 if incarnation != self._incarnation:
                     self._incarnation = incarnation
@@ -366,8 +376,8 @@ class _RepairShell:
             except STORE_AWAY as error:
                 if self._loop.time() >= deadline:
                     raise MetadataUnavailableError(
-                        f"ledger {self._record.ledger_id}: whether {self._machine.target} was swapped in is not known, "
-                        f"the metadata store does not answer: {error}"
+                        f"ledger {self._record.ledger_id}: it is not known whether {self._machine.target} was swapped "
+                        f"in, because the metadata store does not answer ({error}); repair it again"
                     ) from error
                 await asyncio.sleep(RETRY_S)
             else:
@@ -375,7 +385,7 @@ class _RepairShell:
 
 
 async def _all(futures: Sequence[asyncio.Future[Any]]) -> list[Any]:
-    """The results in order; if one fails the others are let go of."""
+    """The results in order. If one fails, the others are cancelled."""
     try:
         return list(await asyncio.gather(*futures))
     except BaseException:

@@ -1,11 +1,11 @@
-"""One repair of a ledger at a time: the locks that Apache BookKeeper's workers take, too.
+"""The lock of a ledger's repair, which Apache BookKeeper's workers take, too.
 
     <root>/underreplication/locks/urL0000000005   ephemeral: who repairs this ledger now
 
-    * One repair of a ledger at a time in a client; the lock is let go of by the repair that took it.
+    * A client runs one repair of a ledger at a time, and only the repair that took the lock releases it.
 
-A lock guards nothing. It saves two repairers the same work, and it keeps Java bookies, which drop surplus
-copies of a ledger under this lock, from dropping the copy that is just being written.
+Safety does not rest on the lock. It keeps two repairers from doing the same work. It also keeps Java bookies, which
+drop surplus copies of a ledger under this lock, from dropping the copy that is just being written.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from bookkeeper.errors import (
     MetadataConflictError,
     MetadataError,
     NoSuchKeyError,
+    in_words,
 )
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta import Metadata
@@ -28,16 +29,16 @@ _log = logging.getLogger(__name__)
 
 
 def lock_path(root: str, ledger_id: LedgerId) -> str:
-    """Where the lock of a ledger's repair lies."""
+    """The path of a ledger's repair lock."""
     return f"{root}/underreplication/locks/urL{ledger_id:010d}"
 
 
 @asynccontextmanager
 async def repair_lock(metadata: Metadata, ledger_id: LedgerId, owner: str) -> AsyncIterator[str | None]:
-    """Hold the lock of a ledger's repair; gives None, or, if someone else holds it, who.
+    """Hold the lock of a ledger's repair. Gives None if the lock is held, or else the name of its present holder.
 
-    The lock belongs to this repair, not to the session that other repairs of the same client share: a second
-    one is refused here as by anybody else's lock, and whoever ends lets go of a lock of its own only.
+    The lock belongs to this repair, not to the session that all repairs of the client share. A second repair in the
+    same client is refused like any other, and each repair releases only its own lock.
 
     Raises: MetadataError.
     """
@@ -62,8 +63,8 @@ async def repair_lock(metadata: Metadata, ledger_id: LedgerId, owner: str) -> As
 
 
 async def _take(metadata: Metadata, ledger_id: LedgerId, owner: str) -> str | None:
-    """Create the lock, or find that it is this session's and nobody's here: left by a repair that could not tell the
-    store that it had ended, or whose reply was lost."""
+    """Create the lock, or adopt one that this session holds for no repair: an earlier repair could not remove it, or
+    the reply to its creation was lost."""
     path, store = lock_path(metadata.paths.root, ledger_id), metadata.store
     try:
         await store.create(path, f'bookieId: "{owner}"\n'.encode(), ephemeral=True, parents=True)
@@ -81,11 +82,16 @@ async def _let_go(metadata: Metadata, ledger_id: LedgerId) -> None:
     except (NoSuchKeyError, MetadataConflictError):
         pass
     except (MetadataError, ClientClosedError) as error:  # it goes with the session
-        _log.warning("the repair lock of ledger %d stays until this session ends: %s", ledger_id, error)
+        _log.warning(
+            "the repair lock of ledger %d could not be removed (%s): others can repair the ledger when this process's "
+            "session with the metadata store ends",
+            ledger_id,
+            in_words(error),
+        )
 
 
 async def holds_lock(metadata: Metadata, ledger_id: LedgerId) -> bool:
-    """Is the lock still this session's, for the repair that took it? One that expired has lost it.
+    """Whether this session still holds the lock. A session that expired has lost it.
 
     Raises: MetadataError.
     """
@@ -102,9 +108,9 @@ async def _owner(metadata: Metadata, path: str) -> int | None:
 
 
 async def _holder(metadata: Metadata, path: str) -> str:
-    """What a lock says of who holds it."""
+    """The holder's name, as the lock's value says."""
     try:
         text = (await metadata.store.get(path)).value.decode(errors="replace")
     except NoSuchKeyError:
-        return "somebody who has just let go of it"
+        return "another repair, which has just ended,"
     return text.partition(":")[2].strip().strip('"') or "somebody"

@@ -1,8 +1,8 @@
-"""The way out of metadata that were put back to an older state: what do the bookies hold, and go on.
+"""Goes on from metadata that were put back to an older state: asks the bookies what they hold, then accepts the loss.
 
-Bookies are asked which ledgers they hold and which they have dropped; none of these ids is given out again, and
-ledgers that metadata do not know are kept for a time. Those that do not answer are named: whoever goes on without them
-says so.
+Every known bookie is asked which ledgers it holds and which it has dropped. None of these ids is given out again, and
+ledgers that metadata do not know are kept for a time. Bookies that do not answer are named; the operator must say for
+each that the cluster goes on without it.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from bookkeeper.wire import ListEntries, ListReply, Reply, ledgers_dropped, ledg
 from bookkeeper.wire.availability import decode_availability
 
 KEEP_S: Final = 7 * 24 * 3600
-"""For so long ledgers that metadata do not know are kept."""
+"""Seconds for which bookies keep ledgers that metadata do not know."""
 
 START_MAX: Final = 1 << 62
-"""Ids from here on come with what is asked for below, as many as fit into a frame."""
+"""Pages begin below this id; a page has as many ranges as fit into a frame."""
 
 
 @dataclass(slots=True)
 class HeldLedgers:
-    """What the bookies said."""
+    """The bookies' answers."""
 
     asked: dict[BookieId, int] = field(default_factory=dict)
-    """Who answered, and how many ledgers are there."""
+    """The bookies that answered, each with the number of ledgers it holds."""
     away: dict[BookieId, str] = field(default_factory=dict)
-    """Who did not, and why."""
+    """The bookies that did not answer, each with the reason."""
     unknown: dict[LedgerId, list[BookieId]] = field(default_factory=dict)
-    """Ledgers that no metadata know, and who holds them."""
+    """Ledgers that are in no metadata, each with the bookies that hold it."""
     used: IdRanges = field(default_factory=IdRanges)
-    """Ids that must not be given out again."""
+    """Ledger ids that must not be given out again."""
 
 
 async def look(client: BookKeeper, addresses: Mapping[BookieId, Address] | None = None) -> HeldLedgers:
-    """Ask every known bookie. Changes nothing.
+    """Ask every known bookie what it holds. Changes nothing.
 
     Args:
-        addresses: where bookies are that are not registered and whose ids are no addresses.
+        addresses: addresses of bookies that are not registered and whose ids are no addresses.
 
     Raises:
-        MetadataError: the store cannot say who is known, or which ledgers there are.
+        MetadataError: the known bookies, or the ledgers, cannot be read from the store.
     """
     metadata, services = client.services.metadata, client.services
     where = dict(addresses or {})
@@ -66,7 +66,7 @@ async def look(client: BookKeeper, addresses: Mapping[BookieId, Address] | None 
                 return Address.parse(bookie)
             except ValueError:
                 raise BookieUnavailableError(
-                    f"{bookie} is not registered: where it listens is told by --bookie {bookie}=HOST:PORT"
+                    f"{bookie} is not registered, so its address is not known: give it with --bookie {bookie}=HOST:PORT"
                 ) from None
 
     found = HeldLedgers()
@@ -90,18 +90,18 @@ async def look(client: BookKeeper, addresses: Mapping[BookieId, Address] | None 
 async def accept(
     client: BookKeeper, held: HeldLedgers, *, keep_s: int = KEEP_S, without: frozenset[str] = frozenset()
 ) -> int:
-    """Go on from what the metadata show; the lowest id that can be given out from now on.
+    """Go on from what the metadata show. Returns the lowest ledger id that can be given out from now on.
 
     Raises:
-        IllegalOperationError: a bookie was not asked that is not in ``without``.
+        IllegalOperationError: a bookie did not answer and is not in ``without``.
         MetadataError: as :func:`bookkeeper.meta.acceptance.accept`.
     """
     missing = sorted(bookie for bookie in held.away if bookie not in without)
     if missing:
         reasons = "; ".join(f"{bookie}: {held.away[bookie]}" for bookie in missing)
         raise IllegalOperationError(
-            f"not every bookie was asked ({reasons}). Start those that are stopped only afterwards; --without ID goes "
-            "on without asking one: ids are then given out from far above, and what it holds is not listed"
+            f"not every bookie has answered ({reasons}). Stopped bookies can start only after the loss was accepted. "
+            "Go on without a bookie by --without ID: then new ids begin far above, and what it holds is not listed"
         )
     name = f"{client.services.seams.rng.getrandbits(64):016x}"
     used = [last for _, last in held.used]
@@ -127,7 +127,7 @@ async def _ask_one(services: ClientServices, bookie: BookieId, listed: IdRanges,
 
 
 async def _list(services: ClientServices, bookie: BookieId, which: Callable[[int], LedgerId]) -> list[tuple[int, int]]:
-    """Ranges of ledger ids, page by page."""
+    """The ranges of ledger ids that a bookie answers, read page by page."""
     found: list[tuple[int, int]] = []
     start = 0
     while start < START_MAX and (page := await _page(services, bookie, which(start))):
@@ -153,5 +153,5 @@ async def _page(services: ClientServices, bookie: BookieId, which: LedgerId) -> 
     if (error := failure_of(reply, what)) is not None:
         raise error
     if not isinstance(reply, ListReply) or reply.availability is None:
-        raise MalformedFrameError(f"{what}: a success without a list")
+        raise MalformedFrameError(f"{what}: the bookie answered OK, but sent no list")
     return list(decode_availability(reply.availability).runs())

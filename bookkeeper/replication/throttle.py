@@ -1,4 +1,4 @@
-"""Bytes per second, for everybody who shares one of these. Pure: time is an argument."""
+"""Limits the bytes per second of everybody who shares one throttle. Pure: time is an argument."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from bookkeeper.errors import require
 
 
 class Throttle:
-    """Lets so many bytes a second pass; 0: as many as there are.
+    """Lets ``bytes_per_s`` pass; 0 sets no limit.
 
-    What is spent may run ahead by one second's worth: a transfer is asked for before its size is known, and pays
+    Spending may run ahead by the bytes of one second: a transfer begins before its size is known, and is counted
     afterwards.
     """
 
@@ -18,10 +18,10 @@ class Throttle:
         self._paid_until = 0.0
 
     def spend(self, size: int, now: float) -> None:
-        """So many bytes were moved."""
+        """Count bytes that were transferred."""
         if self.bytes_per_s:
             self._paid_until = max(self._paid_until, now - 1.0) + size / self.bytes_per_s
 
     def ready_at(self, now: float) -> float:
-        """When more may be asked for; ``now`` if at once."""
+        """The time at which the next transfer may begin; ``now`` if at once."""
         return max(now, self._paid_until)

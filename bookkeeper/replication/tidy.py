@@ -1,9 +1,8 @@
-"""Marks of under-replicated ledgers after a repair: removed when the ledger is whole, kept with a reason otherwise.
+"""Tidies the marks of under-replicated ledgers after a repair: removes a mark if its ledger is whole.
 
-    * Verified as it is stored now; if metadata or mark have changed meanwhile the mark stays.
+    * The ledger is verified as it is stored now. If its metadata or the mark change meanwhile, the mark stays.
 
-What a verified ledger still lacks on a bookie that is up (one that was away while its writer went on) is
-completed where it is, so that the mark can go.
+If a bookie that is up lacks entries (it was away while the writer went on), its copy is completed first.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from bookkeeper.client.ledger_record import LedgerRecord
-from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
+from bookkeeper.errors import BookKeeperError, NoSuchLedgerError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records.under_replication import UnderReplicationMark
 from bookkeeper.replication.check import IncompleteCopy, incomplete_copies
@@ -34,14 +33,14 @@ class TidiedMark:
 
 
 async def tidy_marks(
-    shop: RepairContext, bookies: Collection[BookieId], ledgers: Collection[LedgerId], owner: str
+    context: RepairContext, bookies: Collection[BookieId], ledgers: Collection[LedgerId], owner: str
 ) -> list[TidiedMark]:
-    """Look at the marks that name one of ``bookies``, and at those of ``ledgers``. One that cannot be dealt with does
-    not hold up the others.
+    """Tidy the marks that name one of ``bookies``, and those of ``ledgers``. A mark that fails does not hold up the
+    others.
 
     Raises: MetadataError: the marks cannot be listed.
     """
-    metadata = shop.services.metadata
+    metadata = context.services.metadata
     found: list[TidiedMark] = []
     async for ledger_id in metadata.under_replication.ledgers():
         try:
@@ -50,32 +49,32 @@ async def tidy_marks(
                 continue
             async with repair_lock(metadata, ledger_id, owner) as holder:
                 if holder is not None:
-                    found.append(TidiedMark(ledger_id, False, f"{holder} repairs it now"))
+                    found.append(TidiedMark(ledger_id, False, f"{holder} repairs it now and holds its lock"))
                     continue
-                found.append(await tidy_mark(shop, mark))
+                found.append(await tidy_mark(context, mark))
         except BookKeeperError as error:
             found.append(TidiedMark(ledger_id, False, str(error) or type(error).__name__))
     return found
 
 
-async def tidy_mark(shop: RepairContext, mark: UnderReplicationMark) -> TidiedMark:
-    """Verify the ledger, complete what can be completed, remove the mark if the ledger is whole.
+async def tidy_mark(context: RepairContext, mark: UnderReplicationMark) -> TidiedMark:
+    """Verify the ledger, complete copies where that is possible, and remove the mark if the ledger is whole.
 
-    Raises: BookKeeperError: nothing can be said now; the mark stays.
+    Raises: BookKeeperError: the ledger cannot be verified now; the mark stays.
     """
-    services, ledger_id = shop.services, mark.ledger_id
+    services, ledger_id = context.services, mark.ledger_id
     ledgers = services.metadata.ledgers
     try:
         record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
     except NoSuchLedgerError:
         removed = await services.metadata.under_replication.remove(mark)
         return TidiedMark(ledger_id, removed, "the ledger was deleted")
-    lacking = await incomplete_copies(shop, record)
+    lacking = await incomplete_copies(context, record)
     if any(each.missing for each in lacking):
         for each in lacking:
             if each.missing:
-                await _complete(shop, record, each)
-        lacking = await incomplete_copies(shop, record)
+                await _complete(context, record, each)
+        lacking = await incomplete_copies(context, record)
     if lacking:
         return TidiedMark(ledger_id, False, "; ".join(map(str, lacking)))
     verified = record.versioned.version
@@ -86,8 +85,13 @@ async def tidy_mark(shop: RepairContext, mark: UnderReplicationMark) -> TidiedMa
     return TidiedMark(ledger_id, removed, "every copy is whole" if removed else "it was marked again meanwhile")
 
 
-async def _complete(shop: RepairContext, record: LedgerRecord, lacking: IncompleteCopy) -> None:
-    """Bring a bookie what it lacks of its own share, where it is."""
-    brought = await bring(shop, record, lacking.copy, lacking.copy.bookie)
+async def _complete(context: RepairContext, record: LedgerRecord, lacking: IncompleteCopy) -> None:
+    """Copy to a bookie what it lacks of its own share."""
+    brought = await bring(context, record, lacking.copy, lacking.copy.bookie)
     if brought.error is not None:
-        _log.info("ledger %d: %s cannot be completed: %s", record.ledger_id, lacking.copy, brought.error)
+        _log.info(
+            "ledger %d: %s could not be completed (%s): the ledger stays marked as under-replicated",
+            record.ledger_id,
+            lacking.copy,
+            in_words(brought.error) if brought.error is not None else "no reason is known",
+        )

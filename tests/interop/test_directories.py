@@ -80,7 +80,7 @@ def test_our_bookie_refuses_javas_directories_and_its_id_elsewhere(uri: str, tmp
             assert "bk bookies drain" in process.said
         process = ours(tmp_path / "elsewhere", uri, tmp_path / "data", port).start()
         assert process.wait() != 0
-        assert f"the cluster knows {java.bookie_id} otherwise: journal_dirs is" in process.said
+        assert f"the cookie of {java.bookie_id} in the metadata is another: its journal directory is" in process.said
         process.kill()
         after = contents(home)
         assert {name: after[name] for name in before} == before and set(after) == set(before)

@@ -1,1 +1,1 @@
-"""Ledgers that were deleted, and the space they free: a pure proof, and the passes that look for it."""
+"""Garbage collection: which ledgers are provably deleted (pure), and the passes that drop their data."""

@@ -1,4 +1,4 @@
-"""Passes that look for deleted ledgers and drop their data: the shell around ``garbage.GarbageProof``."""
+"""The garbage collector: passes that find deleted ledgers and drop their data. The shell around ``GarbageProof``."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from bookkeeper.storage.engine import Engine
 log = logging.getLogger(__name__)
 
 KEPT = "rollback-kept"
-"""File with the loss after which ledgers are kept that metadata do not know, and for how many seconds they were."""
+"""File that names an accepted loss of metadata, and how many seconds unknown ledgers were kept since."""
 
 
 class GarbageCollector:
-    """See the module."""
+    """Collects the deleted ledgers of one bookie."""
 
     def __init__(
         self,
@@ -41,35 +41,40 @@ class GarbageCollector:
         self._config = config
         self._seams = seams
         self._proof = GarbageProof(config.garbage_grace_s, config.garbage_shrink_max)
-        self._failed = metrics.counter("garbage_passes_failed_total", "Garbage passes that proved nothing.")
+        self._failed = metrics.counter(
+            "garbage_passes_failed_total", "Garbage passes that failed; a failed pass drops nothing."
+        )
         self._last_good: float | None = None
         self._passed_at: float | None = None
-        """When the time that ledgers are kept after an accepted loss was last noted."""
+        """When this bookie last wrote down for how long it has kept ledgers after an accepted loss."""
         self.kept = 0
-        """Ledgers that metadata do not know, kept after an accepted loss."""
+        """How many ledgers that metadata do not know are kept after an accepted loss."""
         self._unfinished = False
-        """Ledgers were dropped, and the disk could not yet free what they took."""
+        """Whether ledgers were dropped whose space the disk could not free yet."""
 
     @property
     def age_s(self) -> float | None:
-        """Seconds since the last pass that came to its end; None before the first."""
+        """Seconds since the last pass that succeeded; None before the first."""
         return None if self._last_good is None else self._seams.clock.monotonic() - self._last_good
 
     async def run(self) -> None:
-        """Pass after pass; no error ends it."""
+        """Make passes until cancelled. Errors are logged, and the next pass tries again."""
         while True:
             await asyncio.sleep(self._config.garbage_interval_s)
             try:
                 await self.one_pass()
             except Exception:
                 self._failed.add()
-                log.exception("this garbage pass proved nothing")
+                log.exception(
+                    "a garbage pass failed and dropped nothing; the next one comes in %g s",
+                    self._config.garbage_interval_s,
+                )
 
     async def one_pass(self) -> set[LedgerId]:
-        """Drop the ledgers that are provably gone; the ids of those dropped.
+        """Drop the ledgers that are provably deleted. Returns their ids.
 
         Raises:
-            MetadataError: the pass proved nothing; nothing was dropped.
+            MetadataError: the pass failed; nothing was dropped.
         """
         local = sorted(self._engine.ledgers())  # before the listing: who is created later is in the listing
         await self._metadata.present.check_fresh()
@@ -83,7 +88,7 @@ class GarbageCollector:
             except NoSuchLedgerError:
                 absent.append(ledger)
             except MetadataFormatError:
-                log.error("the metadata of ledger %d cannot be read; its data is kept", ledger)
+                log.error("the metadata of ledger %d cannot be read: its data are kept", ledger)
         absent = await self._not_kept(absent)
         dead = self._proof.confirmed(absent, self._seams.clock.monotonic())
         if dead or self._unfinished:
@@ -92,8 +97,9 @@ class GarbageCollector:
         return dead
 
     async def _not_kept(self, absent: list[LedgerId]) -> list[LedgerId]:
-        """Without those of which metadata may have been lost: until an accepted loss is so old, they are kept, unless
-        somebody has deleted them since. Time counts while this bookie runs, from pass to pass."""
+        """The ledgers of ``absent`` that may go. After an accepted loss of metadata, ledgers that the loss may concern
+        are kept for ``keep_s`` seconds, unless somebody has deleted them since. Only time in which this bookie runs
+        counts, from pass to pass."""
         last = self._metadata.lineage.copies[-1:]
         loss = last[0].loss if last else None
         self.kept = 0
@@ -119,7 +125,7 @@ class GarbageCollector:
 
     @property
     def refused(self) -> str | None:
-        """Why nothing is collected any more, until the next start: the metadata are not believed."""
+        """Why nothing is collected until the next start: the metadata show an older state. None if all is well."""
         alarm = self._metadata.present.alarm
         return None if alarm is None else str(alarm)
 

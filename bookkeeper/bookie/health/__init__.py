@@ -1,4 +1,4 @@
-"""Whether a bookie is well: what it says over HTTP to probes and to Prometheus.
+"""Health and metrics of a bookie over HTTP, for probes and for Prometheus.
 
 health         what /livez, /readyz and /healthz answer, decided from the bookie's state (pure)
 health_server  the port

@@ -1,10 +1,10 @@
-"""How a bookie is: what /healthz, /livez and /readyz say of it. Pure.
+"""The health of a bookie, as /healthz, /livez and /readyz show it. Pure.
 
-* **live**: the process is of use, and would not be of more use if it were started again. Only a failed disk, or a stop
-  that is under way, says otherwise. The metadata service being away does not: a bookie serves its open ledgers without
-  it (Z12), and starting it again while the service is away would end that.
+* **live**: the process works, and a restart would not help. Only a failed disk, or a stop that has begun, makes it not
+  live. A metadata store that is away does not: the bookie serves its open ledgers without it (Z12), and a restart
+  while the store is away would end that.
 * **ready**: clients find this bookie. It serves, and its registration stands, as far as is known.
-* **health** is for people and keeps the code of *live*: everything that is known, in numbers and in sentences.
+* **health** is for people, and has the same HTTP code as *live*: everything that is known, in numbers and sentences.
 """
 
 from __future__ import annotations
@@ -18,43 +18,43 @@ UNREGISTERED: Final = "unregistered"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookieHealth:
-    """What is known of a bookie at one moment."""
+    """The condition of a bookie at one moment."""
 
     bookie_id: str
     boot: int
     running: bool
     """Started, and not stopping."""
     disk: str
-    """Of the storage engine: writable, read-only, failed, closed."""
+    """State of the storage engine: writable, read-only, failed or closed."""
     failed: bool
-    """The disk is of no use any more."""
+    """The disk has failed or is closed."""
     read_only: bool
-    """New entries are not taken, by order or for the disk's sake."""
+    """The bookie takes no new entries, by order or because of the disk's state."""
     registered: bool
-    """Its registration stands, as far as is known."""
+    """The bookie is registered, as far as is known."""
     metadata: str
-    """Of the session with the metadata service: connected, suspended, lost."""
+    """State of the session with the metadata store: connected, suspended or lost."""
     without_metadata_s: float | None
-    """Seconds since the contact with it was lost; None while it stands."""
+    """Seconds since contact with the metadata store was lost; None while it stands."""
     limbo: str | None = None
-    """Why acknowledged data may have been lost; None outside of limbo."""
+    """Why acknowledged data may have been lost; None if the bookie is not in limbo."""
     ledgers_lost_before: int = 0
     garbage_age_s: float | None = None
     nothing_is_collected: str | None = None
-    """Why deleted ledgers are not collected."""
+    """Why deleted ledgers are not collected; None if they are."""
     kept_though_unknown: int = 0
-    """Ledgers that metadata do not know, kept for a time after an accepted loss."""
+    """How many ledgers that metadata do not know are kept for a time after an accepted loss."""
     doing: tuple[str, ...] = ()
-    """What residents say of themselves: what they are doing, and why they are not."""
+    """Sentences about background work: what is being done, and what holds it up."""
 
     @property
     def problem(self) -> str:
-        """Why the process is of no use; ``ok`` if it is."""
+        """What is wrong with the process; ``ok`` if nothing is."""
         return "failed" if self.failed else OK if self.running else "stopping"
 
     @property
     def state(self) -> str:
-        """What the cluster may take this bookie for."""
+        """The bookie's state in the cluster, in one word."""
         if self.problem != OK:
             return self.problem
         if not self.registered:
@@ -62,32 +62,37 @@ class BookieHealth:
         return "read-only" if self.read_only else self.disk
 
     def sentences(self) -> list[str]:
-        """What is not as it should be, and what is done about it."""
+        """What is wrong, what it means, and what is done about it: sentences for people."""
         said = []
         if self.without_metadata_s is not None:
             said.append(
-                f"there is no contact with the metadata service for {self.without_metadata_s:.0f} s: open ledgers are "
-                "served, but nobody who creates a ledger or looks for this bookie anew finds it; it registers again by "
-                "itself when the service is back"
+                f"the bookie has had no contact with the metadata store for {self.without_metadata_s:.0f} s: it serves "
+                "open ledgers, but new ledgers and new clients do not find it; it registers again by itself when the "
+                "store is back"
             )
         elif self.problem == OK and not self.registered:
-            said.append("it is not registered: it tries again all the time, the log says what keeps it from it")
+            said.append(
+                "the bookie is not registered, so clients do not find it: it keeps trying, and the log says what fails"
+            )
         if self.limbo is not None:
-            said.append(f"it may have lost acknowledged data: {self.limbo}")
+            said.append(f"the bookie may have lost acknowledged data: {self.limbo}")
         if self.nothing_is_collected is not None:
             said.append(f"deleted ledgers are not collected: {self.nothing_is_collected}")
         if self.kept_though_unknown:
-            said.append(f"it keeps {self.kept_though_unknown} ledgers that metadata do not know, for a time")
+            said.append(
+                f"the bookie keeps {self.kept_though_unknown} ledgers that are in no metadata, for the time given to "
+                "bk metadata accept-rollback"
+            )
         return [*said, *self.doing]
 
 
 def liveness(condition: BookieHealth) -> dict[str, Any]:
-    """What /livez shows."""
+    """The content of /livez."""
     return {"status": condition.problem}
 
 
 def readiness(condition: BookieHealth) -> dict[str, Any]:
-    """What /readyz shows."""
+    """The content of /readyz."""
     status = UNREGISTERED if condition.problem == OK and not condition.registered else condition.problem
     return {
         "status": status,
@@ -98,7 +103,7 @@ def readiness(condition: BookieHealth) -> dict[str, Any]:
 
 
 def health(condition: BookieHealth) -> dict[str, Any]:
-    """What /healthz shows."""
+    """The content of /healthz."""
     age, without = condition.garbage_age_s, condition.without_metadata_s
     return {
         "status": condition.problem,

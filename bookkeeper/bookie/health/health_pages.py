@@ -1,4 +1,4 @@
-"""What /healthz, /livez, /readyz and /metrics show: a WSGI application with Prometheus' page in it.
+"""The pages /healthz, /livez, /readyz and /metrics: a WSGI application with Prometheus' page in it.
 
 Numbers are read while the loop changes them: each is one plain int or float, which is as exact as a scrape can be.
 Nothing here changes anything, echoes input, or shows a secret (X47, X49, X50, X53).
@@ -17,18 +17,18 @@ from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 
 Health = Callable[[], dict[str, Any]]
-"""What a page about the bookie shows; its key ``status`` is "ok" or says why not (then the answer's code is 503)."""
+"""The content of a page. Its key ``status`` is "ok", or says what is wrong; then the response has code 503."""
 
 _HEADERS = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store")]
 
 
 class _Handler(WSGIRequestHandler):
-    """Quiet, and not for long."""
+    """Handles one HTTP request, without a log line and with a time limit."""
 
     timeout = 5
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base's name
-        """Scrapes are not worth a line."""
+        """Log nothing: scrapes come all the time."""
 
 
 class HealthPages(WSGIServer):
@@ -45,7 +45,7 @@ class HealthPages(WSGIServer):
 
 
 class _Application:
-    """The routes."""
+    """The WSGI application with its routes."""
 
     def __init__(self, health: Mapping[str, Health], metrics: Callable[..., Iterable[bytes]], host: str) -> None:
         self._health = health
@@ -68,7 +68,8 @@ class _Application:
         return [json.dumps(state).encode() + b"\n"]
 
     def _known_host(self, header: str) -> bool:
-        """On loopback, only a name of loopback: a web page's name that resolves here is refused (X49)."""
+        """Whether the request's host is allowed. On loopback only names of loopback are: the name of a web page that
+        resolves to loopback is refused (X49)."""
         if not is_loopback(self._host):
             return True
         host = header.rpartition(":")[0] if header.rpartition(":")[2].isdecimal() else header

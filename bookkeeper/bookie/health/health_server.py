@@ -1,8 +1,8 @@
 """The port of /healthz, /livez, /readyz and /metrics, served by threads of its own.
 
-The port is taken when the bookie starts, for it is part of the registration. The pages, with the HTTP and metrics
-libraries, are loaded by the first who asks for one (:mod:`~bookkeeper.bookie.health.health_pages`): a start does not
-wait for them.
+The bookie takes the port when it starts, because the port is part of its registration. The first request loads the
+pages (:mod:`~bookkeeper.bookie.health.health_pages`) with the HTTP and metrics libraries: a start does not wait for
+them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CONNECTIONS_MAX: Final = 32
-"""Connections at a time, each of which has a thread. One more ends the oldest: a page takes milliseconds."""
+"""Connections at a time, each with a thread. One more closes the oldest: a page takes milliseconds."""
 
 
 class HealthServer:
@@ -67,7 +67,7 @@ class HealthServer:
 
 
 class _Port(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """Accepts; each connection has a thread, which ends with the process at the latest."""
+    """Accepts connections. Each has a thread, which ends with the process at the latest."""
 
     allow_reuse_address = True
     request_queue_size = 128
@@ -98,8 +98,8 @@ class _Port(socketserver.ThreadingMixIn, socketserver.TCPServer):
         super().process_request(request, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever says nothing in time, or goes away, is not worth a traceback."""
-        log.debug("a connection to the pages ended", exc_info=True)
+        """Log at level DEBUG: a client that is too slow, or goes away, is no error."""
+        log.debug("a connection to the health port ended early", exc_info=True)
 
     def shutdown_request(self, request: Any) -> None:
         self._open.pop(request, None)

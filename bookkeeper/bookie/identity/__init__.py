@@ -1,9 +1,9 @@
 """Who this bookie is, and what its disk may have lost.
 
 bookie_identity      the bookie's id, port and cookie: chosen once
-disk_identity        what a disk that began empty remembers of that moment
-progress_publisher   how far the disk is, told to the metadata store and compared at every start
-stale_adds           adds to ledgers that are older than the disk
-suspect_ledgers      ledgers in limbo: the loss may concern them, until their copies are verified
-completion           what was lost, copied back from the other bookies
+disk_identity        which ledgers existed when the disk began empty
+progress_publisher   publishes how far the disk is; every start compares its disk with that
+stale_adds           checks adds to ledgers that are older than the disk
+suspect_ledgers      narrows limbo to the ledgers that a loss may concern, and ends it
+completion           copies what was lost back from the other bookies
 """

@@ -1,13 +1,13 @@
-"""Whose directory this is: the bookie's id and port, chosen once, and its cookie.
+"""The bookie's id, port and cookie. They are chosen once and say to which bookie a directory belongs.
 
-The cookie is in every directory (``VERSION``) and in the metadata. It is made in three steps, each durable before the
-next, so that a crash between any two is finished by the next start:
+The cookie is in every directory (``VERSION``) and in the metadata. A first start makes it in three steps. Each step is
+durable before the next one begins, so the next start can finish what a crash has cut short:
 
 1. ``VERSION.pending`` in every directory,
 2. the cookie in the metadata,
 3. ``VERSION.pending`` renamed to ``VERSION`` in every directory.
 
-A directory without a cookie, of a bookie that has one, is a lost disk; it is never used in silence.
+If the metadata hold a cookie and a directory holds none, its disk was lost. The bookie then refuses to start.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from bookkeeper.errors import CookieError, KeyExistsError, MetadataFormatError, NoSuchKeyError
 from bookkeeper.ids import BookieId, bookie_id
@@ -31,17 +32,17 @@ IDENTITY = "identity.json"
 
 @dataclass(frozen=True, slots=True)
 class BookieIdentity:
-    """What a bookie keeps from its first start on."""
+    """The id and the port that a bookie keeps from its first start on."""
 
     bookie_id: BookieId
     port: int
 
 
 def read_identity(disk: Disk, directory: str) -> BookieIdentity | None:
-    """What an earlier start has chosen.
+    """Read the id and port that an earlier start has chosen.
 
     Raises:
-        CookieError: the file is there and says something else.
+        CookieError: the file exists and cannot be read.
     """
     path = os.path.join(directory, IDENTITY)
     if not disk.exists(path):
@@ -50,20 +51,22 @@ def read_identity(disk: Disk, directory: str) -> BookieIdentity | None:
         found = json.loads(disk.read_file(path))
         return BookieIdentity(bookie_id(found["bookie_id"]), int(found["port"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise CookieError(f"{path} does not name a bookie: {error}") from error
+        raise CookieError(
+            f"{path} should name this bookie and cannot be read: {error}; put the file back from a copy"
+        ) from error
 
 
 def write_identity(disk: Disk, directory: str, identity: BookieIdentity) -> None:
-    """Keep it for ever."""
+    """Write the id and port into the directory. They are durable when this returns."""
     text = json.dumps({"bookie_id": identity.bookie_id, "port": identity.port})
     replace_file(disk, os.path.join(directory, IDENTITY), text.encode() + b"\n")
 
 
 def refuse_java(disk: Disk, directories: Sequence[str]) -> None:
-    """Nothing may be written into a directory of Apache's bookie, in Java: its files are in ``current`` below each.
+    """Refuse directories that hold data of Apache's bookie in Java: its files are in ``current`` below each.
 
     Raises:
-        CookieError: one of them is.
+        CookieError: one of them holds such data. Nothing was written.
     """
     for directory in directories:
         current = os.path.join(directory, "current")
@@ -85,7 +88,7 @@ _JAVA_ENDINGS = (".txn", ".log", ".idx")
 
 
 def _whose(disk: Disk, current: str) -> str:
-    """Of which bookie, as far as its cookie says."""
+    """The id of the bookie, for an error message; empty if its cookie cannot be read."""
     try:
         return f", {cookie_format.decode(disk.read_file(os.path.join(current, COOKIE))).bookie_id}"
     except (OSError, MetadataFormatError):
@@ -93,8 +96,10 @@ def _whose(disk: Disk, current: str) -> str:
 
 
 def refuse_strangers(disk: Disk, cookie: Cookie, directories: Sequence[str]) -> None:
-    """Asks the disk alone, so it comes before what metadata say is believed or doubted: another cluster's are no older
-    state of this one's.
+    """Refuse directories of another bookie or cluster.
+
+    This looks at the disk alone and comes before the check of the metadata's age. Otherwise the metadata of another
+    cluster could be taken for an older state of this one's.
 
     Raises:
         CookieError: a directory belongs to another bookie or cluster.
@@ -103,7 +108,7 @@ def refuse_strangers(disk: Disk, cookie: Cookie, directories: Sequence[str]) -> 
         found = _read(disk, directory, COOKIE)
         if found is not None and found != cookie:
             raise CookieError(
-                f"{directory} is not this bookie's: {_difference(found, cookie)}; "
+                f"{directory} does not belong to this bookie: {_difference(found, cookie)}; "
                 "start each bookie with its own directories and its own id"
             )
 
@@ -151,7 +156,10 @@ async def settle_cookie(
         await _make(disk, cookies, cookie, directories, before)
         return True
     if stored != cookie:
-        raise CookieError(f"the cluster knows {cookie.bookie_id} otherwise: {_difference(stored, cookie)}")
+        raise CookieError(
+            f"the cookie of {cookie.bookie_id} in the metadata is another: {_difference(stored, cookie)}; "
+            "start the bookie with the directories it had before"
+        )
     for directory in directories:
         if final[directory] is None:
             if pending[directory] != cookie:
@@ -161,8 +169,8 @@ async def settle_cookie(
                 )
             if last_start > made:
                 raise CookieError(
-                    f"{directory} was prepared for {cookie.bookie_id} and never used; that bookie has served since: "
-                    "its data is on another disk"
+                    f"{directory} was prepared for {cookie.bookie_id} and never used, and that bookie has served "
+                    "since: its data is on another disk; start it with that disk"
                 )
             _finish(disk, directory)
     return False
@@ -174,7 +182,10 @@ async def _make(
     for directory in directories:
         strangers = [name for name in disk.list(directory) if name not in _OURS]
         if strangers:
-            raise CookieError(f"{directory} is not empty and has no cookie: it holds {strangers[0]}")
+            raise CookieError(
+                f"{directory} is not empty and has no cookie: it holds {strangers[0]}; "
+                "give the bookie an empty directory"
+            )
     before()
     for directory in directories:
         replace_file(disk, os.path.join(directory, PENDING), cookie_format.encode(cookie))
@@ -191,12 +202,13 @@ _OURS = {PENDING, PENDING + ".tmp", IDENTITY, IDENTITY + ".tmp", "bookie.lock", 
 
 
 async def undo_first_start(disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str]) -> None:
-    """Nobody knows the bookie any more, and the directories are as empty as before: of a first start that
-    :func:`settle_cookie` let pass, and that came to its end before the bookie served anybody. A crash in the middle
-    leaves a bookie that is known and absent, as a first start that is cut short does.
+    """Remove the cookie of a first start that failed before the bookie served anybody.
+
+    Afterwards the cluster does not know the bookie, and the directories are as empty as before. A crash in the middle
+    leaves a bookie that is known and absent, like a first start that was cut short.
 
     Raises:
-        MetadataError: the store cannot say or do it: then the next start goes on where this one was.
+        MetadataError: the store does not answer. The next start goes on where this one stopped.
     """
     found = await cookies.read(cookie.bookie_id)
     if found.value != cookie:
@@ -212,7 +224,7 @@ _KEPT = {COOKIE, "lost+found", "bookie.lock", "journal", "ledgers"}
 
 
 def remove_files(disk: Disk, paths: Sequence[str]) -> None:
-    """Durably; what is not there is no mistake."""
+    """Remove the files, durably. Files that do not exist are passed over."""
     for path in paths:
         if disk.exists(path):
             disk.unlink(path)
@@ -226,7 +238,7 @@ def _finish(disk: Disk, directory: str) -> None:
 
 
 def _read(disk: Disk, directory: str, name: str) -> Cookie | None:
-    """The cookie in a file; None if there is none, or half of a pending one."""
+    """The cookie in a file; None if there is no file, or a pending one was not written to its end."""
     path = os.path.join(directory, name)
     if not disk.exists(path):
         return None
@@ -239,14 +251,30 @@ def _read(disk: Disk, directory: str, name: str) -> Cookie | None:
 
 
 def _absolute(cookie: Cookie) -> Cookie:
-    """Directories of an earlier version may stand in it as they were typed: seen from here, like then."""
+    """The cookie with absolute directories. Earlier versions wrote them as the operator had typed them."""
     journals, ledgers = (tuple(map(os.path.abspath, places)) for places in (cookie.journal_dirs, cookie.ledger_dirs))
     return replace(cookie, journal_dirs=journals, ledger_dirs=ledgers)
 
 
+_COOKIE_WORDS: Final = {
+    "instance_id": "cluster",
+    "bookie_id": "bookie id",
+    "journal_dirs": "journal directory",
+    "ledger_dirs": "ledger directory",
+    "index_dirs": "index directory",
+}
+"""The fields of a cookie that must agree, in the words of a message."""
+
+
+def _shown(value: str | tuple[str, ...] | None) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return value or "not given"
+
+
 def _difference(found: Cookie, expected: Cookie) -> str:
-    for name in ("instance_id", "bookie_id", "journal_dirs", "ledger_dirs", "index_dirs"):
+    for name in _COOKIE_WORDS:
         there, here = getattr(found, name), getattr(expected, name)
         if there != here:
-            return f"{name} is {there!r} there, {here!r} here"
+            return f"its {_COOKIE_WORDS[name]} is {_shown(there)}, this bookie's is {_shown(here)}"
     return "nothing"

@@ -1,17 +1,16 @@
-"""Bringing back what a disk has lost, from the other bookies: what a bookie does itself to end its suspects.
+"""Copies what a disk has lost back from the other bookies, so that this bookie's suspects become whole again.
 
 A *suspect* is a ledger of which this bookie may have lost something: it is in limbo
 (:mod:`~bookkeeper.bookie.identity.suspect_ledgers`), or older than the disk
-(:mod:`~bookkeeper.bookie.identity.stale_adds`). It ends when it is closed and everything that its metadata say is here
-was read and verified. This module looks, and if only entries are missing it has them copied from the other bookies of
-the ledger's fragments, through the machinery of repair, a ledger at a time and not faster than
-``completion_bytes_per_s``. Whether the ledger is whole then is looked at again, by reading all of it: whatever the
-copy did, it proves nothing.
+(:mod:`~bookkeeper.bookie.identity.stale_adds`). It is whole when it is closed and the bookie has read and verified
+everything that its metadata say is here. This module checks that. If entries are missing, repair copies them from the
+other bookies of the ledger's fragments, one ledger at a time and not faster than ``completion_bytes_per_s``. Then all
+of the ledger is read once more: a copy that was made proves nothing, entries that can be read do.
 
-What this never does: close a ledger, change metadata, say that an entry does not exist. A ledger that is open stays a
-suspect until its writer, or whoever recovers it, has closed it.
+This module never closes a ledger, never changes metadata, and never says that an entry does not exist. An open ledger
+stays a suspect until its writer, or whoever recovers it, has closed it.
 
-The repair is a higher floor's and is known here by its name only; it is loaded when something is to be copied.
+Repair belongs to a higher floor. Only its name is known here; it is loaded when something has to be copied.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ log = logging.getLogger(__name__)
 COMPLETER: Final = "bookkeeper.replication.peer_completer:PeerCompleter"
 
 BATCH_BYTES: Final = 1 << 20
-"""How much is read at once when a copy is verified."""
+"""Bytes of one read when a copy is verified."""
 
 GAPS_MAX: Final = 100_000
-"""Runs of missing entries of a fragment that are looked for at a time; the rest comes after them."""
+"""Runs of missing entries of one fragment that one pass collects; the next pass finds the others."""
 
 NAMED_MAX: Final = 5
-"""How many ledgers a sentence names."""
+"""Ledgers that a sentence for people names at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +57,20 @@ class MissingEntries:
 
     @property
     def count(self) -> int:
-        """How many entries."""
+        """How many entries are missing."""
         return sum(map(len, self.entries))
 
 
 class Completer(Protocol):
-    """Brings entries here."""
+    """Copies entries from other bookies to this one."""
 
     async def complete(
         self, ledger_id: LedgerId, gaps: Sequence[MissingEntries], on_copied: Callable[[int, int], None]
     ) -> None:
-        """Copy the entries to this bookie; ``on_copied`` is told (entries, bytes) as they are durable here.
+        """Copy the entries to this bookie. ``on_copied`` gets (entries, bytes) when they are durable here.
 
         Raises:
-            BookKeeperError: not all of them could be had now.
+            BookKeeperError: some entries could not be copied now.
         """
 
     async def close(self) -> None:
@@ -82,7 +81,7 @@ MakeCompleter = Callable[[BookieId, Metadata, BookieConfig, Seams], Completer]
 
 
 class Completion:
-    """One bookie's, for all its suspects. On the loop's thread."""
+    """Completes the suspects of one bookie. Runs on the loop's thread."""
 
     def __init__(
         self,
@@ -99,23 +98,25 @@ class Completion:
         self._config = config
         self._seams = seams
         self._completer: Completer | None = None
-        self._entries = metrics.counter("completion_entries_total", "Entries lost here and copied from other bookies.")
-        self._bytes = metrics.counter("completion_bytes_total", "Their bytes.")
+        self._entries = metrics.counter(
+            "completion_entries_total", "Entries that this bookie had lost and copied from other bookies."
+        )
+        self._bytes = metrics.counter("completion_bytes_total", "Bytes of those entries.")
         self._turn = asyncio.Lock()
-        """One ledger at a time."""
+        """Held while a ledger is checked and copied: one ledger at a time."""
         self._now = ""
-        """What is being done."""
+        """What is being copied, as a sentence for people."""
         self._not_closed: set[LedgerId] = set()
         self._reasons: dict[LedgerId, str] = {}
-        """Why a ledger that is closed is not whole yet."""
+        """Closed ledgers that are not whole yet, each with the reason."""
 
     def sentences(self) -> tuple[str, ...]:
-        """What this is doing, and why it is not."""
+        """What is being copied, and what keeps other ledgers from becoming whole: sentences for people."""
         said = [self._now] if self._now else []
         if open_ := list(self._not_closed):
             said.append(
-                f"{_ledgers(open_)}: what was lost here is copied when {_they(open_)} closed, by "
-                "the writer or by a recovery (bk ledger recover)"
+                f"{_ledgers(open_)}: entries that were lost here are copied from other bookies once {_they(open_)} "
+                "closed, by the writer or by a recovery (bk ledger recover)"
             )
         by_reason: dict[str, list[LedgerId]] = {}
         for ledger_id, reason in list(self._reasons.items()):
@@ -124,11 +125,13 @@ class Completion:
         return tuple(said)
 
     async def is_whole(self, ledger_id: LedgerId) -> bool:
-        """The ledger is closed, and everything that its metadata say is here has been read and verified, after it
-        was brought here where that was possible; or it is deleted and its data collected.
+        """Copy what is missing, then say whether the ledger is whole here.
+
+        A ledger is whole if it is closed and everything that its metadata say is here was read and verified, or if it
+        is deleted and its data are collected.
 
         Raises:
-            MetadataError: the store cannot say, or shows an older state than was seen.
+            MetadataError: the store does not answer, or shows an older state than was seen.
         """
         async with self._turn:
             whole = await self._look(ledger_id)
@@ -139,7 +142,7 @@ class Completion:
         return whole
 
     async def close(self) -> None:
-        """Let go of the other bookies. Idempotent."""
+        """Close the connections to other bookies. Idempotent."""
         completer, self._completer = self._completer, None
         if completer is not None:
             await completer.close()
@@ -161,7 +164,7 @@ class Completion:
                 return False
 
     async def _closed(self, ledger_id: LedgerId) -> LedgerMetadata | bool:
-        """The metadata of a closed ledger, read now; otherwise whether it is whole without."""
+        """The metadata, read now, if the ledger is closed; otherwise whether it counts as whole without them."""
         self._not_closed.discard(ledger_id)
         try:
             found = (await self._metadata.ledgers.read(ledger_id, fresh=True)).value
@@ -176,21 +179,30 @@ class Completion:
         return False
 
     async def _bring(self, ledger_id: LedgerId, gaps: Sequence[MissingEntries]) -> bool:
-        """Have the entries copied; False, and the reason noted, if that could not be done now."""
+        """Have the entries copied. Returns False, and notes the reason, if that is not possible now."""
         if not self._config.completion_bytes_per_s:
-            self._reasons[ledger_id] = "completion_bytes_per_s is 0: nothing is copied by itself"
+            self._reasons[ledger_id] = "completion_bytes_per_s is 0, so the bookie copies nothing by itself"
             return False
         try:
             await self._copy(ledger_id, gaps)
         except NoSuchLedgerError:
             return True  # looked at again
         except (BookKeeperError, OSError) as error:
-            self._reasons[ledger_id] = f"{error}; it is tried again"
-            log.warning("ledger %d is not whole here yet: %s", ledger_id, in_words(error))
+            self._reasons[ledger_id] = f"{in_words(error)}; the bookie tries again"
+            log.warning(
+                "bookie %s could not copy the entries of ledger %d that it has lost (%s): it tries again",
+                self._bookie,
+                ledger_id,
+                in_words(error),
+            )
             return False
         except Exception:  # one bad ledger holds up no other
-            self._reasons[ledger_id] = "the log says what went wrong; it is tried again"
-            log.exception("ledger %d could not be made whole", ledger_id)
+            self._reasons[ledger_id] = "copying failed, and the log says why; the bookie tries again"
+            log.exception(
+                "bookie %s could not copy the entries of ledger %d that it has lost: it tries again",
+                self._bookie,
+                ledger_id,
+            )
             return False
         return True
 
@@ -204,7 +216,7 @@ class Completion:
         def tell() -> None:
             self._now = (
                 f"ledger {ledger_id}: {done} of {wanted} entries that were lost here are copied from other bookies, "
-                f"{self._config.completion_bytes_per_s} bytes a second at most"
+                f"at most {self._config.completion_bytes_per_s} bytes a second"
             )
 
         def on_copied(entries: int, size: int) -> None:
@@ -215,7 +227,12 @@ class Completion:
             tell()
 
         tell()
-        log.warning("ledger %d: %d entries were lost here, they are copied from other bookies", ledger_id, wanted)
+        log.warning(
+            "bookie %s has lost %d entries of ledger %d: it copies them from other bookies",
+            self._bookie,
+            wanted,
+            ledger_id,
+        )
         try:
             await self._completer.complete(ledger_id, gaps, on_copied)
         finally:
@@ -225,7 +242,7 @@ class Completion:
 async def gaps_of(
     engine: Engine, bookie: BookieId, ledger_id: LedgerId, metadata: LedgerMetadata
 ) -> list[MissingEntries]:
-    """What a closed ledger's metadata say is here and cannot be read, by reading all of it."""
+    """The entries of a closed ledger that its metadata say are here and that cannot be read. Reads all of it."""
     spec, gaps = metadata.spec, []
     for index, fragment in enumerate(metadata.fragments):
         if bookie not in fragment.ensemble:
@@ -250,7 +267,7 @@ async def gaps_of(
 
 
 async def _count_from(engine: Engine, ledger: LedgerId, first: EntryId, count: int) -> int:
-    """How many consecutive entries could be read; at most ``count``."""
+    """How many consecutive entries from ``first`` on can be read; at most ``count``."""
     done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def got(packed: PackedEntries | BaseException) -> None:

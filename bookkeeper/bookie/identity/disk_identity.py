@@ -1,16 +1,16 @@
-"""What a bookie that starts on empty storage remembers of that moment.
+"""Which ledgers existed when a bookie started on empty storage.
 
-Empty storage is that of a new bookie, or of one whose disk and cookie an operator took away: then acknowledged
-entries and fences of this id are gone, and nobody else knows. So before such a bookie serves, or is even known to
-others, it looks at every ledger there is, and keeps in ``birth.json``
+Storage is empty in a new bookie, and in one whose disk and cookie an operator took away. In the second case
+acknowledged entries and fences of this id are gone, and nobody else knows. So before such a bookie serves, and before
+others know it, it looks at every ledger, and keeps in ``birth.json``
 
 * ``highest``: no ledger that existed then, or was deleted before, has a greater id (unless its id was chosen by hand,
   and it was deleted). A ledger with a greater id is younger than this disk: nothing of it can have been lost here.
-* ``suspects``: the ledgers whose metadata name this bookie, or cannot be read. What was here of them is not known.
+* ``suspects``: the ledgers whose metadata name this bookie, or cannot be read. The bookie may have had entries of them.
 
-The file is durable before the storage is opened for the first time: a crash in between begins anew. What it says
-cannot be had from anywhere else, so a bookie that finds it missing, damaged or older than it was (the greatest
-``highest`` and the number of starts are known outside the disk) looks at all ledgers once more.
+The file is durable before the storage is opened for the first time; after a crash in between the next start begins
+anew. Nothing else holds what the file says. So a bookie that finds it missing, damaged or put back from an older copy
+looks at all ledgers once more (the metadata hold the greatest ``highest`` and the number of starts).
 """
 
 from __future__ import annotations
@@ -40,29 +40,29 @@ log = logging.getLogger(__name__)
 
 BIRTH: Final = "birth.json"
 NO_LEDGER: Final = LedgerId(-1)
-"""Less than every ledger's id."""
+"""Stands for "no ledger": below every ledger id."""
 
 READS: Final = 100
-"""How many ledgers' metadata are asked for at a time."""
+"""Ledgers whose metadata are read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskIdentity:
-    """See the module."""
+    """What ``birth.json`` says: the mark ``highest`` and the suspects."""
 
     highest: LedgerId = NO_LEDGER
     suspects: frozenset[LedgerId] = frozenset()
 
     def with_highest(self, ledger_id: LedgerId) -> DiskIdentity:
-        """The same, of a disk that lost something later, when ``ledger_id`` was the greatest id."""
+        """A copy for a disk that lost something later, when ``ledger_id`` was the greatest id."""
         return replace(self, highest=max(self.highest, ledger_id))
 
 
 def read_disk_identity(disk: Disk, directory: str, bookie: BookieId) -> DiskIdentity | None:
-    """None of a bookie that began together with its cluster.
+    """Read ``birth.json``. None if there is none: the bookie began on a new cluster.
 
     Raises:
-        CookieError: the file is there and says something else, or is another bookie's.
+        CookieError: the file is damaged, or belongs to another bookie.
     """
     path = os.path.join(directory, BIRTH)
     if not disk.exists(path):
@@ -76,14 +76,14 @@ def read_disk_identity(disk: Disk, directory: str, bookie: BookieId) -> DiskIden
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CookieError(f"{path} is damaged: {error}") from error
     if crc is not None and crc != _crc(disk_identity):  # files of before it was kept have none
-        raise CookieError(f"{path} is damaged: its checksum is another")
+        raise CookieError(f"{path} is damaged: its checksum does not match")
     if whose != bookie:
-        raise CookieError(f"{path} is of bookie {whose}, not of {bookie}")
+        raise CookieError(f"{path} belongs to bookie {whose}, not to {bookie}")
     return disk_identity
 
 
 def write_disk_identity(disk: Disk, directory: str, disk_identity: DiskIdentity, bookie: BookieId) -> None:
-    """Durable when this returns."""
+    """Write ``birth.json``. It is durable when this returns."""
     found = {
         "bookie": bookie,
         "highest": disk_identity.highest,
@@ -98,27 +98,27 @@ def _crc(disk_identity: DiskIdentity) -> int:
 
 
 async def survey(metadata: Metadata, bookie: BookieId, *, served_before: bool = False) -> DiskIdentity:
-    """Look at every ledger there is; one round trip on a new cluster, and else one more for each hundred ledgers.
+    """Read the metadata of every ledger. One round trip on a new cluster, and one more for each hundred ledgers.
 
     Args:
-        served_before: a bookie of this id has: also ledgers that are gone by now may have been there.
+        served_before: a bookie of this id has served; it may also have had ledgers that are deleted by now.
 
     Raises:
-        MetadataError: the store cannot say.
+        MetadataError: the store does not answer.
     """
     listed = [ledger async for ledger in metadata.ledgers.list()]  # after a sync
     if not listed and not served_before:
         return DiskIdentity()
-    log.info("bookie %s is new here: it looks at the metadata of %d ledgers, once", bookie, len(listed))
+    log.info("bookie %s starts on an empty disk: it reads the metadata of %d ledgers once", bookie, len(listed))
     highest = max(listed, default=NO_LEDGER)
     return DiskIdentity(await newest(metadata, highest), await naming(metadata, bookie, listed))
 
 
 async def newest(metadata: Metadata, highest: LedgerId) -> LedgerId:
-    """An id not below ``highest``, and above all that were ever generated: also of ledgers that are deleted.
+    """An id not below ``highest``, and above every id that was ever generated, also for ledgers that are deleted.
 
     Raises:
-        MetadataError: the store cannot say.
+        MetadataError: the store does not answer.
     """
     try:
         return max(highest, await metadata.ledgers.next_id())
@@ -127,10 +127,10 @@ async def newest(metadata: Metadata, highest: LedgerId) -> LedgerId:
 
 
 async def naming(metadata: Metadata, bookie: BookieId, ledgers: Iterable[LedgerId]) -> frozenset[LedgerId]:
-    """Those of ``ledgers`` whose metadata name the bookie, or cannot be read.
+    """The ledgers among ``ledgers`` whose metadata name the bookie, or cannot be read.
 
     Raises:
-        MetadataError: the store cannot say.
+        MetadataError: the store does not answer.
     """
 
     async def is_named(ledger: LedgerId) -> bool:

@@ -1,14 +1,14 @@
-"""A bookie tells the metadata store how far its disk is, and learns at its start how far it was.
+"""Publishes in the metadata store how far the bookie's disk is; a start compares the disk with that record.
 
-    look      what is known of this disk (before anything in it is believed)
-    claim     from now on no earlier life writes the record, however late its last write arrives
-    opened    the directory knows this start: so may the record. A start that ends before this leaves no trace by which
-              a later one would take its directory for an old copy
-    run       after each new journal file, and a few seconds after anything became durable; no add waits for it, and
-              while the store is away nothing is told
-    stopped   where the journal ended
+    look      read what was published of this disk, before anything on it is believed
+    claim     take the record for this start: no earlier start can write it from now on, however late its write arrives
+    opened    the directory knows this start, so the record names it, too. A start that ends before this leaves no
+              trace: the next one does not take the directory for an old copy
+    run       publish after each new journal file, and a few seconds after anything became durable. No add waits for
+              it. While the store is away nothing is published
+    stopped   publish where the journal ended
 
-What became durable since the last word is not guarded: 10 seconds at the most while the store answers.
+Data that became durable after the last publication are not covered: at most 10 seconds while the store answers.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from bookkeeper.storage.results import PublishedProgress
 log = logging.getLogger(__name__)
 
 PUBLISH_S: Final = 5.0
-"""Seconds between two looks at how far the disk is; half of the time that may be unknown, for the store's sake."""
+"""Seconds between two publications; half of the 10 s that may go unpublished, so that a slow store has time."""
 
 GAP_S: Final = 1.0
-"""Least time between two writes, however fast journal files fill up."""
+"""Seconds between two writes at least, however fast journal files fill up."""
 
 LAST_WORD_S: Final = 2.0
-"""The longest a stop waits for the store."""
+"""Seconds that a stop waits for the store at most."""
 
 
 class SupersededError(KeyExistsError):
@@ -53,7 +53,7 @@ class SupersededError(KeyExistsError):
 
 
 class ProgressPublisher:
-    """One life of one bookie. On the loop's thread."""
+    """Publishes for one start of one bookie. Runs on the loop's thread."""
 
     def __init__(self, metadata: Metadata, bookie: BookieId, rng: Rng) -> None:
         self._metadata = metadata
@@ -63,30 +63,30 @@ class ProgressPublisher:
         self._found: Versioned[DiskRecord] | None = None
         self._boot = self._directory_id = 0
         self._silent = False
-        """The store could not be told; said once."""
+        """The last publication failed, and the log says so already."""
 
     @property
     def record(self) -> DiskRecord | None:
-        """As this life has read or written it last."""
+        """The record as this start has read or written it last."""
         return self._found.value if self._found is not None else None
 
     # -- start --------------------------------------------------------------------------------------------
 
     async def look(self) -> DiskRecord | None:
-        """What is known; None of a bookie of before there were records, and of a new one.
+        """Read the record. None: the bookie is new, or comes from a version without records.
 
         Raises:
-            MetadataError: the store cannot say, or what it has cannot be read.
+            MetadataError: the store does not answer, or the record cannot be read.
         """
         self._found = await self._disks.read(self._bookie)
         return self.record
 
     async def claim(self, boot: int, disk: Disk, config: StorageConfig) -> PublishedProgress:
-        """Take the record for start ``boot``; what the directory has to know.
+        """Take the record for start ``boot``. Returns the progress that the directory must have at least.
 
         Raises:
-            SupersededError: a later start has.
-            MetadataError: the store cannot say.
+            SupersededError: a later start has taken the record.
+            MetadataError: the store does not answer.
         """
         self._boot = boot
         unused = is_unused(disk, config)
@@ -95,10 +95,13 @@ class ProgressPublisher:
         while True:
             before = self.record
             if before is not None and before.starting >= boot:
-                raise SupersededError(f"start {before.starting} of bookie {self._bookie} has begun, this is {boot}")
+                raise SupersededError(
+                    f"another process has started as bookie {self._bookie} (start {before.starting}, this is start "
+                    f"{boot}): run one process per bookie"
+                )
             if before is None:
                 wanted = DiskRecord(directory_id=here or fresh, starting=boot)
-            elif unused and before.boot:  # of a disk that is gone: what was on it is the newcomer's doubt
+            elif unused and before.boot:  # the old disk is gone: what it had is in doubt
                 wanted = DiskRecord(directory_id=fresh, starting=boot)
             else:
                 wanted = replace(before, starting=boot)
@@ -113,22 +116,23 @@ class ProgressPublisher:
             )
 
     async def named(self, error: ForeignDirectoryError) -> CookieError:
-        """The same, with the bookie whose file it is, as far as anybody knows."""
+        """The error, with the bookie to which the file belongs, if the metadata name one."""
         whose = await self._disks.holder_of(error.directory_id)
-        return CookieError(f"{error}. It is a file of bookie {whose}" if whose is not None else str(error))
+        return CookieError(f"{error}. The file belongs to bookie {whose}" if whose is not None else str(error))
 
     async def opened(self, engine: Engine, highest: int) -> None:
-        """The directory knows this start, durably.
+        """Publish that the directory knows this start, durably.
 
         Raises:
-            SupersededError, MetadataError
+            SupersededError: a later start has taken the record.
+            MetadataError: the store does not answer.
         """
         await self._tell(engine, highest)
 
     # -- running ------------------------------------------------------------------------------------------
 
     async def run(self, engine: Engine, highest: Callable[[], int], superseded: Callable[[str], None]) -> None:
-        """Tell the store how far the disk is, until cancelled; no error of the store ends it."""
+        """Publish until cancelled. Errors of the store are logged, and the next round tries again."""
         due = asyncio.Event()
         engine.on_new_journal_file(due.set)
         while True:
@@ -148,20 +152,30 @@ class ProgressPublisher:
                 self._complain(error)
 
     async def stopped(self, engine: Engine, highest: int) -> None:
-        """The last word, if the store takes it at once."""
+        """Publish for the last time. Gives up after ``LAST_WORD_S``."""
         try:
             async with asyncio.timeout(LAST_WORD_S):
                 await self._tell(engine, highest)
         except (MetadataError, TimeoutError) as error:
-            log.warning("bookie %s could not tell how far its disk is at its end: %s", self._bookie, in_words(error))
+            log.warning(
+                "bookie %s stops and could not publish how far its disk is (%s): the last seconds are not covered if "
+                "its disk is put back from an older copy",
+                self._bookie,
+                in_words(error),
+            )
 
     def _complain(self, error: Exception) -> None:
         if not self._silent:
-            log.warning("bookie %s cannot tell the metadata store how far its disk is: %r", self._bookie, error)
+            log.warning(
+                "bookie %s cannot publish how far its disk is (%s): it serves on and tries again every %g s",
+                self._bookie,
+                in_words(error),
+                PUBLISH_S,
+            )
         self._silent = True
 
     async def _tell(self, engine: Engine, highest: int) -> bool:
-        """False: there was nothing new."""
+        """Publish the progress if it has changed. Returns whether it had."""
         while True:
             before = self.record
             assert before is not None, "it was claimed"
@@ -182,16 +196,16 @@ class ProgressPublisher:
                 await self._settle()
                 continue
             if self._silent:
-                log.info("bookie %s tells the metadata store again how far its disk is", self._bookie)
+                log.info("bookie %s publishes again how far its disk is", self._bookie)
             self._silent = False
             return True
 
     async def _settle(self) -> None:
-        """Somebody else wrote, or we did in a call that was cancelled.
+        """Read the record again after a conflict: another start wrote it, or an own call that was cancelled did.
 
         Raises:
-            SupersededError: a later start did.
-            NoSuchKeyError: the bookie was forgotten, and its record with it.
+            SupersededError: a later start has taken the record.
+            NoSuchKeyError: the bookie was forgotten, and its record was removed.
         """
         mine = self.record
         assert mine is not None, "it was claimed"
@@ -201,8 +215,8 @@ class ProgressPublisher:
             self._found = await self._disks.write(self._bookie, mine, None)
         elif found.value.starting > self._boot:
             raise SupersededError(
-                f"another process has started as bookie {self._bookie} (start {found.value.starting}, this is "
-                f"{self._boot})"
+                f"another process has started as bookie {self._bookie} (start {found.value.starting}, this is start "
+                f"{self._boot}): this process ends; run one process per bookie"
             )
         else:
             self._found = found

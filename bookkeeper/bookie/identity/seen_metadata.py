@@ -1,8 +1,8 @@
-"""What this bookie has seen of the metadata store, kept on its disk: an older state is noticed at the next start.
+"""How far the metadata store was when this bookie last saw it, kept on its disk: a start notices an older state.
 
 metadata-transaction   the highest transaction of the store that the bookie has seen
-metadata-beacon        the number that the bookie counted up in the store last, and the copy of the metadata to
-                       which it belongs
+metadata-beacon        the number up to which the bookie has counted in the store, and the copy of the metadata to which
+                       it belongs
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COUNTED: Final = "metadata-beacon"
 
 
 class SeenMetadata:
-    """One bookie's. Made at its start, before it believes the store.
+    """The notes of one bookie. Made at its start, before it believes the store.
 
     Raises:
         CookieError: a file is damaged.
@@ -36,8 +36,8 @@ class SeenMetadata:
         self._disk = disk
         self._directory = directory
         self.counter: Final = RollbackCounter(metadata.store, metadata.own("seen", bookie), metadata.present)
-        """The number that this bookie counts up in the store. What was counted before a move of the metadata, or
-        before a loss that an operator has accepted, is not compared."""
+        """The number that this bookie counts up in the store. Counts from before a move of the metadata, or before a
+        loss that an operator has accepted, are not compared."""
         metadata.present.counter = self.counter
         path = os.path.join(directory, COUNTED)
         if disk.exists(path):
@@ -49,10 +49,10 @@ class SeenMetadata:
                 raise CookieError(f"{path} is damaged") from error
 
     async def check(self) -> None:
-        """The store must not show less than this bookie saw before its last stop.
+        """Check that the store shows no older state than this bookie saw before its last stop.
 
         Raises:
-            MetadataRolledBackError: it does: nothing that it says about deleted ledgers may be believed.
+            MetadataRolledBackError: it shows an older state: what it says about deleted ledgers may be wrong.
             CookieError: a file is damaged.
         """
         path = os.path.join(self._directory, SEEN_TRANSACTION)
@@ -69,8 +69,8 @@ class SeenMetadata:
         await self.counter.check()
 
     def remember(self) -> None:
-        """Keep what was seen and counted, for the next start. On a full disk the older note stays: the garbage pass
-        that calls this may be what makes room again."""
+        """Write down what was seen and counted, for the next start. On a full disk the older note stays: the garbage
+        pass that calls this may make room."""
         counted = f"{self.counter.count} {self._metadata.lineage.id}".rstrip().encode() + b"\n"
         try:
             replace_file(self._disk, os.path.join(self._directory, SEEN_TRANSACTION), self._metadata.seen())
@@ -78,4 +78,6 @@ class SeenMetadata:
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
-            log.warning("the disk is full: what this bookie saw of the metadata is not noted: %s", in_words(error))
+            log.warning(
+                "the disk is full: the bookie keeps its older note of the metadata's state (%s)", in_words(error)
+            )

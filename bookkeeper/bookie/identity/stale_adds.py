@@ -1,16 +1,16 @@
-"""What a bookie whose disk knows less than its name may answer.
+"""Checks regular adds to ledgers that are older than the bookie's disk.
 
-Fences that were on a lost disk are gone, and metadata say instead what they said: a recovery changes the state before
-it fences. So for a regular add to a ledger that may be older than the disk
-(:mod:`~bookkeeper.bookie.identity.disk_identity`) the metadata are read first, once in a life: the ledger must be
-OPEN, and this bookie in its last fragment. Whoever writes to it otherwise has been fenced, and is told so. Adds that
-wait for one read stay in order; what waits is charged to admission like everything in progress. Recovery adds are
-exempt: they come with IN_RECOVERY, and re-replication with CLOSED.
+A bookie that lost its disk has lost the fences on it. The metadata can stand in for them: a recovery changes a
+ledger's state before it fences. So before the first regular add to a ledger that may be older than the disk
+(:mod:`~bookkeeper.bookie.identity.disk_identity`), the bookie reads the ledger's metadata, once per start. The ledger
+must be OPEN, and this bookie must be in its last fragment. Otherwise the writer has been fenced, and the bookie
+answers that. Adds that wait for one read stay in order, and count in admission like all requests in progress. Recovery
+adds are exempt: recovery writes to ledgers IN_RECOVERY, and re-replication to CLOSED ones.
 
-Until the copies of a *suspect* are whole, "no such entry" is not said of it: unknown is. What is missing of a suspect
-that is closed is copied from the other bookies (:mod:`~bookkeeper.bookie.identity.completion`).
+Until the copies of a *suspect* are whole, the bookie never answers "no such entry" for it, but "unknown". What is
+missing of a closed suspect is copied from the other bookies (:mod:`~bookkeeper.bookie.identity.completion`).
 
-A closed ledger stays closed to whoever it was closed against, so ``highest`` is kept for good. That costs nothing: new
+The mark ``highest`` is kept for good, because a fenced writer may come back at any time. That costs nothing: new
 ledgers have greater ids.
 """
 
@@ -23,7 +23,7 @@ from typing import Final
 
 from bookkeeper.bookie.identity.completion import Completion
 from bookkeeper.bookie.identity.disk_identity import DiskIdentity, write_disk_identity
-from bookkeeper.errors import NoSuchLedgerError
+from bookkeeper.errors import NoSuchLedgerError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerState
 from bookkeeper.meta import Metadata
@@ -35,20 +35,20 @@ from bookkeeper.wire import Status
 log = logging.getLogger(__name__)
 
 PASS_S: Final = 60.0
-"""Seconds between two looks at the suspects."""
+"""Seconds between two passes over the suspects."""
 
 READ_S: Final = 5.0
-"""The longest an add waits for metadata; its client would give up then, too."""
+"""Seconds that an add waits for metadata at most; its client gives up after the same time."""
 
 READS: Final = 32
-"""Reads at a time; further ledgers wait."""
+"""Reads of metadata at a time; further ledgers wait."""
 
 Verdict = Callable[[Status], None]
-"""OK: go on. FENCED, IO_ERROR: answer this."""
+"""Called with OK (store the add), or with FENCED or IO_ERROR (answer the add with this)."""
 
 
 class StaleAdds:
-    """One bookie's doubts about ledgers older than its disk. On the loop's thread."""
+    """Decides which adds to ledgers older than the disk one bookie takes. Runs on the loop's thread."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class StaleAdds:
         self._disk_identity = disk_identity or DiskIdentity()
         self._suspects = set(self._disk_identity.suspects)
         self._vouched: set[LedgerId] = set()
-        """Seen OPEN in this life, with this bookie in the last fragment."""
+        """Ledgers that this start has seen OPEN, with this bookie in the last fragment."""
         self._waiting: dict[LedgerId, list[Verdict]] = {}
         self._reads = asyncio.Semaphore(READS)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -77,30 +77,33 @@ class StaleAdds:
 
     @property
     def suspects(self) -> int:
-        """Ledgers of which this bookie cannot say what it had."""
+        """How many ledgers there are of which this bookie cannot say what it had."""
         return len(self._suspects)
 
     @property
     def highest(self) -> LedgerId:
-        """Ledgers up to this one may be older than the disk, or than a loss on it."""
+        """The greatest ledger id that may be older than the disk, or than a loss on it."""
         return self._disk_identity.highest
 
     def cover(self, highest: LedgerId) -> None:
-        """Ledgers up to this one may have lost something here just now; durable when this returns.
+        """Raise :attr:`highest` to ``highest``, because a loss was just found. Durable when this returns.
 
         Raises:
-            OSError
+            OSError: the file could not be written.
         """
         self._keep(self._disk_identity.with_highest(highest))
 
     # -- adds ---------------------------------------------------------------------------------------------
 
     def must_ask(self, ledger_id: LedgerId) -> bool:
-        """A regular add to this ledger has to wait for :meth:`ask`."""
+        """Whether a regular add to this ledger has to wait for :meth:`ask`."""
         return ledger_id <= self._disk_identity.highest and ledger_id not in self._vouched
 
     def ask(self, ledger_id: LedgerId, then: Verdict) -> None:
-        """Read the ledger's metadata, unless that is under way; ``then`` in the order of these calls."""
+        """Read the ledger's metadata, unless a read is under way, then call ``then`` with the verdict.
+
+        Calls for one ledger are answered in their order.
+        """
         if (waiting := self._waiting.get(ledger_id)) is not None:
             waiting.append(then)
             return
@@ -110,7 +113,7 @@ class StaleAdds:
         task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
-        """Whoever waits is told that nothing is known."""
+        """Cancel the reads. Adds that wait are answered with IO_ERROR."""
         for task in list(self._tasks):
             task.cancel()
         for ledger_id in list(self._waiting):
@@ -130,8 +133,8 @@ class StaleAdds:
         except NoSuchLedgerError:
             return Status.FENCED
         except Exception as error:  # whatever it is, somebody waits for an answer
-            told = "whether ledger %d is open cannot be told, its adds are refused: %s"
-            self._log.warning(told, ledger_id, repr(error))
+            text = "bookie %s refuses adds to ledger %d: it cannot read whether the ledger is open (%s)"
+            self._log.warning(text, self._bookie, ledger_id, in_words(error))
             return Status.IO_ERROR
         if found.state is LedgerState.OPEN and self._bookie in found.last_fragment.ensemble:
             return Status.OK
@@ -144,20 +147,24 @@ class StaleAdds:
     # -- suspects -----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Look at the suspects until there are none; no error ends it."""
+        """Make passes until no suspect is left. Errors are logged, and the next pass tries again."""
         while self._suspects:
             try:
                 await self.one_pass()
             except Exception:
-                log.exception("this look at the ledgers older than the disk proved nothing")
+                log.exception(
+                    "bookie %s could not check the ledgers older than its disk: it tries again in %g s",
+                    self._bookie,
+                    PASS_S,
+                )
             if self._suspects:
                 await asyncio.sleep(PASS_S)
 
     async def one_pass(self) -> frozenset[LedgerId]:
-        """The suspects that are left: not closed yet, or not whole here.
+        """Check every suspect once. Returns those that are left: not closed yet, or not whole here.
 
         Raises:
-            MetadataError: the store cannot say.
+            MetadataError: the store does not answer.
             OSError: the file could not be written.
         """
         for ledger in sorted(self._suspects):
@@ -165,7 +172,7 @@ class StaleAdds:
                 self._suspects.discard(ledger)
         if len(self._suspects) < len(self._disk_identity.suspects):
             self._keep(DiskIdentity(self._disk_identity.highest, frozenset(self._suspects)))
-            log.warning("%d ledgers are left of which this bookie may have lost entries", len(self._suspects))
+            log.info("bookie %s may still have lost entries of %d ledgers", self._bookie, len(self._suspects))
         return frozenset(self._suspects)
 
     def _keep(self, disk_identity: DiskIdentity) -> None:

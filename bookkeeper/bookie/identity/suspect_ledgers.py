@@ -1,20 +1,21 @@
-"""The way out of limbo: which ledgers the loss may concern, and when each is whole again.
+"""The way out of limbo: finds the ledgers that a loss may concern, and ends limbo for each when it is whole again.
 
-After a start that may have lost acknowledged data every ledger, also one never seen, is in limbo: regular adds are
-refused as fenced, negatives are unknown. What was lost can only be of ledgers that existed then. So
+After a start that may have lost acknowledged data, every ledger is in limbo, also one that was never seen here: the
+bookie refuses regular adds as fenced, and answers "unknown" where it would say "no such entry". The loss can only
+concern ledgers that existed then. So
 
-1. All ledgers are listed once, after a sync. Those whose metadata name this bookie, or cannot be read, and those that
-   lie here without being listed, are *suspects*; all others are out of limbo, and so is every ledger that is created
-   from then on: the bookie may be writable again. (A fence can be lost of a ledger that names this bookie no longer:
-   regular adds to those that were listed are checked by :mod:`~bookkeeper.bookie.identity.stale_adds`.)
-2. A suspect is out when it is closed and everything that its metadata say is here has been read and verified, or when
-   its deletion was proved and its data collected. Somebody else closes it (a recovery); what is missing of it
-   then is copied from the other bookies (:mod:`~bookkeeper.bookie.identity.completion`).
-3. When no suspect is left the limbo is over, durably. A restart before that begins with the first step.
+1. The bookie lists all ledgers once, after a sync. A ledger is a *suspect* if its metadata name this bookie or cannot
+   be read, or if it lies here and is not listed. All other ledgers leave limbo, and ledgers that are created later are
+   never in it: the bookie may be writable again. (The bookie may also have lost a fence of a ledger that no longer
+   names it. So :mod:`~bookkeeper.bookie.identity.stale_adds` checks regular adds to all ledgers that were listed.)
+2. A suspect leaves limbo when it is closed and the bookie has read and verified everything that its metadata say is
+   here, or when its deletion is proved and its data are collected. Somebody else closes it (a recovery). What is
+   missing then is copied from the other bookies (:mod:`~bookkeeper.bookie.identity.completion`).
+3. When no suspect is left, limbo is over, durably. A restart before that begins with the first step.
 
-Why that is safe: an acknowledgement or an entry that was lost here concerns a ledger whose metadata named this bookie
-at the time, and name it still: fragments in which something was acknowledged stay, and a recovery's changes enter
-metadata with the close only.
+Why that is safe: a lost acknowledgement or entry concerns a ledger whose metadata named this bookie at the time. They
+name it still: a fragment in which something was acknowledged stays, and a recovery changes metadata only when it
+closes the ledger.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from bookkeeper.storage.engine import Engine
 log = logging.getLogger(__name__)
 
 PASS_S: Final = 60.0
-"""Seconds between two looks at the suspects."""
+"""Seconds between two passes over the suspects."""
 
 
 class SuspectLedgers:
-    """Of a bookie that started in limbo."""
+    """The suspect ledgers of a bookie that started in limbo."""
 
     def __init__(
         self,
@@ -49,8 +50,10 @@ class SuspectLedgers:
         completion: Completion,
     ) -> None:
         """
+        Make it for one start; :meth:`run` does the work.
+
         Args:
-            cover: told, before limbo is narrowed, up to which ledger a fence may be lost.
+            cover: called before limbo is narrowed, with the greatest ledger id of which a fence may be lost.
         """
         self._engine = engine
         self._metadata = metadata
@@ -61,25 +64,33 @@ class SuspectLedgers:
         self._suspects: set[LedgerId] | None = None
 
     async def run(self) -> None:
-        """Look again and again until the limbo is over; no error ends it."""
+        """Make passes until limbo is over. Errors are logged, and the next pass tries again."""
         while self._engine.in_limbo:
             try:
                 await self.one_pass()
             except Exception:
-                log.exception("this look at the ledgers in limbo proved nothing")
+                log.exception(
+                    "bookie %s could not check the ledgers in limbo: they stay in limbo, and it tries again in %g s",
+                    self._bookie,
+                    PASS_S,
+                )
             if self._engine.in_limbo:
                 await asyncio.sleep(PASS_S)
 
     async def one_pass(self) -> frozenset[LedgerId]:
-        """The ledgers that are still in limbo afterwards.
+        """Check every suspect once. Returns the ledgers that are still in limbo.
 
         Raises:
-            MetadataError: the store cannot say, or shows an older state than was seen.
+            MetadataError: the store does not answer, or shows an older state than was seen.
         """
         if self._suspects is None:
             self._suspects = await self._all_suspects()
             self._engine.narrow_limbo(self._suspects)
-            log.warning("limbo concerns %d ledgers; new ones are taken", len(self._suspects))
+            log.warning(
+                "bookie %s: %d ledgers are in limbo until they are closed and whole here; it takes new ledgers again",
+                self._bookie,
+                len(self._suspects),
+            )
             self._on_change()
         for ledger in sorted(self._suspects):
             if await self._completion.is_whole(ledger):
@@ -88,7 +99,7 @@ class SuspectLedgers:
         if not self._suspects:
             self._engine.end_limbo()
             self._engine.checkpoint(lambda error: None)
-            log.warning("the limbo is over")
+            log.info("bookie %s: limbo is over, every ledger is whole here again", self._bookie)
             self._on_change()
         return frozenset(self._suspects)
 

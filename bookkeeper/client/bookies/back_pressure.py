@@ -15,11 +15,11 @@ from bookkeeper.net.backoff import Backoff
 from bookkeeper.seams import Rng
 
 PAUSES: Final = Backoff(first_s=0.01, max_s=0.25)
-"""Well below the time without progress after which a bookie counts as failed."""
+"""The pauses between two tries: well below the time without progress after which a bookie counts as failed."""
 
 Resend = Callable[[BookieId, int, int], bool | None]
-"""(bookie, first entry, count): send what it holds of these. False: nothing was sent, for their packets are gone, or
-the bookie is; then no answer comes, and nothing is held for one."""
+"""Called with (bookie, first entry, count): send the bookie's share of these entries. Returns False if nothing was
+sent, because the packets or the bookie are gone; then no answer comes."""
 
 
 class BackPressure:

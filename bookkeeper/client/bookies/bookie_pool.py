@@ -42,7 +42,7 @@ GOODBYE_S: Final = 1.0
 
 
 class Use(Enum):
-    """What a connection is for."""
+    """The purpose of a connection."""
 
     MAIN = "main"
     BATCH = "batch"
@@ -58,7 +58,7 @@ class _Key(NamedTuple):
 
 @dataclass(slots=True)
 class _Pause:
-    """Why and until when a bookie is left alone."""
+    """Why and until when a bookie is not tried again."""
 
     until: float
     delays: Iterator[float]
@@ -66,7 +66,7 @@ class _Pause:
 
 
 class BookiePool:
-    """All connections of one client."""
+    """All connections of one client to bookies."""
 
     def __init__(
         self, net: Net, rng: Rng, config: ClientConfig, address_of: Callable[[BookieId], Awaitable[Address]]
@@ -102,10 +102,10 @@ class BookiePool:
         return connection if connection is not None and not connection.closed else None
 
     async def get(self, bookie: BookieId, use: Use = Use.MAIN) -> BookieConnection:
-        """The connection, made now if there is none. Callers of one moment share one attempt.
+        """The connection. Made now if there is none; callers at the same time share one attempt.
 
         Raises:
-            BookieUnavailableError: it cannot be reached, or could not be a moment ago.
+            BookieUnavailableError: the bookie cannot be reached, or could not be a moment ago.
             ClientClosedError: the client was closed.
         """
         if self._retired:
@@ -118,7 +118,9 @@ class BookiePool:
         if (attempt := self._connecting.get(key)) is None:
             pause = self._pauses.get(bookie)
             if pause is not None and asyncio.get_running_loop().time() < pause.until:
-                raise BookieUnavailableError(f"{bookie} failed a moment ago: {pause.error}") from pause.error
+                raise BookieUnavailableError(
+                    f"{bookie} could not be reached a moment ago: {pause.error}"
+                ) from pause.error
             attempt = self._connecting[key] = self._tasks.start(self._connect(key), f"connect {bookie}")
             attempt.add_done_callback(lambda _: self._connecting.pop(key, None))
         try:
@@ -130,21 +132,21 @@ class BookiePool:
 
     @property
     def has_pauses(self) -> bool:
-        """Is any bookie left alone now?"""
+        """Whether any bookie is in a pause now."""
         return bool(self._pauses)
 
     def pause_left(self, bookie: BookieId) -> float:
-        """Seconds for which this bookie is still left alone; 0 when it may be tried."""
+        """Seconds until this bookie may be tried again; 0 if it may be tried now."""
         pause = self._pauses.get(bookie)
         return max(0.0, pause.until - asyncio.get_running_loop().time()) if pause is not None else 0.0
 
     def forgive(self, bookie: BookieId) -> None:
-        """There is news of this bookie: try it again without waiting."""
+        """End this bookie's pause, because something has changed: it may be tried at once."""
         if (pause := self._pauses.get(bookie)) is not None:
             pause.until = 0.0
 
     def enlist(self, connection: BookieConnection) -> None:
-        """Someone keeps a stream on this connection."""
+        """A user keeps a stream on this connection; it stays open until :meth:`dismiss`."""
         self._users[connection] = self._users.get(connection, 0) + 1
 
     def dismiss(self, connection: BookieConnection) -> None:
@@ -155,7 +157,7 @@ class BookiePool:
         self._close_unused()
 
     def retire(self, bookie: BookieId, connection: BookieConnection) -> None:
-        """Nobody gets this connection any more: the next to ask has a new one made. Closed when unused."""
+        """Give this connection to no new user; the next call of :meth:`get` makes a new one. Closed when unused."""
         for standing in (self._main, self._batch, self._lac, self._recovery):
             if standing.get(bookie) is connection:
                 del standing[bookie]
@@ -169,7 +171,7 @@ class BookiePool:
                 connection.close()
 
     async def close(self) -> None:
-        """Close every connection; returns when they have ended, so that the loop may be closed. Idempotent."""
+        """Close every connection. Returns when they have ended, so that the loop may be closed. Idempotent."""
         await self._tasks.close()
         for connection in list(self._open):
             connection.close()
@@ -284,4 +286,4 @@ class BookiePool:
         have to mend the reason."""
         if bookie not in self._explained:
             self._explained.add(bookie)
-            log.warning("bookie %s: %s", bookie, refusal)
+            log.warning("bookie %s does not serve this client: %s", bookie, refusal)

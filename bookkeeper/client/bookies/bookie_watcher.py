@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import MetadataError
+from bookkeeper.errors import MetadataError, in_words
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import Watch
 from bookkeeper.seams import Rng
@@ -27,7 +27,7 @@ RETRY_S: Final = 1.0
 
 
 class BookieDirectory(Protocol):
-    """What is asked of :class:`bookkeeper.meta.Bookies`."""
+    """The part of :class:`bookkeeper.meta.Bookies` that the watcher needs."""
 
     def writable(self) -> Awaitable[list[BookieId]]: ...
     def read_only(self) -> Awaitable[list[BookieId]]: ...
@@ -49,7 +49,7 @@ class BookieWatcher:
         self._watch: Watch | None = None
         self._tasks = Tasks("bookie watcher")
         self.writable: tuple[BookieId, ...] = ()
-        """Bookies that take new entries, sorted, as last seen."""
+        """Bookies that take new entries, sorted, as last read."""
         self.read_only: tuple[BookieId, ...] = ()
 
     async def start(self) -> None:
@@ -75,18 +75,18 @@ class BookieWatcher:
 
     @property
     def has_quarantined(self) -> bool:
-        """May any bookie be in quarantine?"""
+        """Whether any bookie may be in quarantine."""
         return bool(self._quarantined)
 
     def is_quarantined(self, bookie: BookieId) -> bool:
         return self._quarantined.get(bookie, 0.0) > asyncio.get_running_loop().time()
 
     def quarantine(self, bookie: BookieId) -> None:
-        """This bookie failed someone: offer it last for a while."""
+        """This bookie failed for a ledger: offer it last for a while."""
         self._quarantined[bookie] = asyncio.get_running_loop().time() + self._config.quarantine_ms / 1000
 
     def pardon(self, bookie: BookieId) -> None:
-        """This bookie answers again."""
+        """This bookie answers again: end its quarantine."""
         self._quarantined.pop(bookie, None)
 
     async def known_absent(self) -> list[BookieId]:
@@ -97,7 +97,7 @@ class BookieWatcher:
         return absent
 
     def on_appeared(self, callback: Callable[[frozenset[BookieId]], None]) -> Callable[[], None]:
-        """Call back with the bookies that have become writable. Returns the way to stop that."""
+        """Call ``callback`` with bookies that have become writable. Returns a function that ends this."""
         self._listener_ids += 1
         key = self._listener_ids
         self._listeners[key] = callback

@@ -1,7 +1,7 @@
-"""A new ledger: what was asked for is checked, an ensemble chosen, and the ledger entered into metadata.
+"""Creates a ledger: checks the options, chooses an ensemble, and writes the ledger's metadata.
 
-No bookie is asked: bookies learn of a ledger with its first entry. The id is taken by creating the ledger's metadata
-exclusively, so that an id is never given out twice.
+No bookie is asked: bookies learn of a ledger with its first entry. The metadata are created exclusively, so that an id
+is never given out twice.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ DIGESTS: Final = {
     "mac": DigestType.HMAC,
     "dummy": DigestType.DUMMY,
 }
-"""Names of digest types."""
+"""The digest types by name."""
 
 LEDGER_ID_MAX: Final = (1 << 63) - 1
 
 METADATA_MAX: Final = 768 * 1024
-"""Bytes of custom metadata and password: ZooKeeper takes values of up to 1 MiB, and a ledger's grow with each ensemble
-change."""
+"""Bytes of custom metadata and password at most: ZooKeeper takes values of up to 1 MiB, and a ledger's metadata grow
+with each ensemble change."""
 
 
 WhenShortName = Literal["fail", "name_absent"]
-"""What a new ledger does that cannot have its full ensemble; see :class:`bookkeeper.ledger.placement.WhenShort`."""
+"""What happens if there are too few bookies for the ensemble; see :class:`bookkeeper.ledger.placement.WhenShort`."""
 
 
 class LedgerOptions(TypedDict, total=False):
@@ -61,17 +61,17 @@ class LedgerOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerSpec:
-    """What a new ledger is to be; see :meth:`bookkeeper.client.bookkeeper.BookKeeper.create_ledger`.
+    """The options of a new ledger; see :meth:`bookkeeper.client.bookkeeper.BookKeeper.create_ledger`.
 
     Raises:
-        ConfigError: something of it is impossible, whatever the cluster is like.
+        ConfigError: an option is invalid, whatever the cluster is like.
     """
 
     ensemble: int = 3
     write_quorum: int = 3
     ack_quorum: int = 2
     password: bytes = field(default=b"", repr=False)
-    """Shown nowhere."""
+    """The ledger's password; never shown."""
     digest: str = "crc32c"
     custom_metadata: Mapping[str, bytes] | None = None
     ledger_id: int | None = None
@@ -82,18 +82,20 @@ class LedgerSpec:
         self.spec()
         self.digest_type()
         self.policy()
-        require(isinstance(self.password, bytes), f"password is bytes, not {type(self.password).__name__}")
+        require(isinstance(self.password, bytes), f"password must be bytes, not {type(self.password).__name__}")
         for key, value in (self.custom_metadata or {}).items():
             fits = isinstance(key, str) and isinstance(value, bytes)
-            require(fits, f"custom_metadata maps str to bytes, not {key!r} to {type(value).__name__}")
+            require(fits, f"custom_metadata must map str to bytes, not {type(key).__name__} to {type(value).__name__}")
         size = len(self.password) + sum(len(k.encode()) + len(v) for k, v in (self.custom_metadata or {}).items())
-        require(size <= METADATA_MAX, f"custom_metadata and password of at most {METADATA_MAX} bytes, not {size}")
+        require(
+            size <= METADATA_MAX, f"custom_metadata and password may have {METADATA_MAX} bytes together, not {size}"
+        )
         if self.ledger_id is not None:
             fits = isinstance(self.ledger_id, int) and 0 <= self.ledger_id <= LEDGER_ID_MAX
-            require(fits, f"ledger_id is a whole number of 0 to 2**63 - 1, not {self.ledger_id!r}")
+            require(fits, f"ledger_id must be a whole number from 0 to 2**63 - 1, not {self.ledger_id!r}")
 
     def spec(self) -> QuorumSpec:
-        """Ensemble, write and ack quorum, as a size that a ledger can have."""
+        """The ensemble size and quorums, checked."""
         try:
             return QuorumSpec(ensemble_size=self.ensemble, write_quorum=self.write_quorum, ack_quorum=self.ack_quorum)
         except ValueError as error:
@@ -103,21 +105,21 @@ class LedgerSpec:
         try:
             return DIGESTS[self.digest.lower()]
         except KeyError:
-            raise ConfigError(f"no digest {self.digest!r}; there are {', '.join(sorted(DIGESTS))}") from None
+            raise ConfigError(f"digest must be one of {', '.join(sorted(DIGESTS))}, not {self.digest}") from None
 
     def policy(self) -> WhenShort:
         try:
             return WhenShort(self.when_short)
         except ValueError:
             known = ", ".join(policy.value for policy in WhenShort)
-            raise ConfigError(f"when_short={self.when_short!r}; there are {known}") from None
+            raise ConfigError(f"when_short must be one of {known}, not {self.when_short}") from None
 
     def check_with(self, config: ClientConfig) -> None:
-        """Can this client ask for deferred sync, if it is to?"""
+        """Raise ConfigError if deferred sync is wanted and not possible with this client."""
         if self.deferred_sync:
-            require(config.protocol == "v3", 'protocol="v3" for deferred_sync: v2 cannot ask a bookie for it')
+            require(config.protocol == "v3", 'deferred_sync needs protocol="v3": v2 cannot ask a bookie for it')
             every = self.policy() is WhenShort.FAIL
-            require(every, 'when_short="fail" with deferred_sync: force() needs every bookie of the ensemble')
+            require(every, 'deferred_sync needs when_short="fail": force() needs every bookie of the ensemble')
 
 
 def takes_ledger_options(method: F) -> F:
@@ -140,20 +142,20 @@ def refuse_unknown(options: Mapping[str, object]) -> None:
 
 
 async def create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerRecord, DigestScheme]:
-    """Enter a new ledger into metadata.
+    """Create a new ledger in the metadata.
 
     Raises:
         ConfigError: ``deferred_sync`` is not possible with this client.
-        NotEnoughBookiesError: names the bookies there are.
+        NotEnoughBookiesError: there are too few bookies; the message names those there are.
         LedgerExistsError: the id that was asked for is taken.
-        MetadataUnavailableError: the store is away; nobody else knows of the ledger if it was made.
+        MetadataUnavailableError: the store is away. If the ledger was created, nobody else knows of it.
     """
     wanted.check_with(services.config)
     while True:
         try:
             return await _create(services, wanted)
         except BookieUnavailableError as error:  # an absent one that was chosen was forgotten: choose among the others
-            _log.info("%s; another ensemble is chosen", error)
+            _log.info("a new ledger gets another ensemble: %s", error)
 
 
 async def _create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerRecord, DigestScheme]:
@@ -177,7 +179,7 @@ async def _create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerR
 
 
 async def _choose(services: ClientServices, spec: QuorumSpec, when_short: WhenShort) -> tuple[BookieId, ...]:
-    """An ensemble for a new ledger. Too few bookies: look again before saying so, the list may be old."""
+    """Choose an ensemble for a new ledger. If there are too few bookies, read the list again first: it may be old."""
     try:
         return _place(services, spec, (), WhenShort.FAIL)
     except NotEnoughBookiesError:
@@ -206,5 +208,11 @@ def _absent(services: ClientServices, chosen: Sequence[BookieId]) -> list[Bookie
 
 def _note_absent(services: ClientServices, ledger_id: LedgerId, absent: Sequence[BookieId]) -> None:
     if absent:
-        services.metrics.counter("ledgers_created_short", "Ledgers created with absent bookies").add()
-        _log.warning("ledger %d was created with absent bookies: %s", ledger_id, ", ".join(absent))
+        services.metrics.counter(
+            "ledgers_created_short", "Ledgers that were created with absent bookies in their ensemble."
+        ).add()
+        _log.warning(
+            "ledger %d was created with absent bookies (%s): it has fewer copies until they return or it is repaired",
+            ledger_id,
+            ", ".join(absent),
+        )

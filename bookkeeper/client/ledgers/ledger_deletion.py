@@ -1,8 +1,7 @@
-"""Deleting a ledger for ever: its writer is stopped first.
+"""Deletes a ledger for ever, and stops its writer first.
 
-Bookies drop the data of a deleted ledger much later, and know nothing of the deletion until then: they would go on
-acknowledging a running writer. So a ledger that is not closed is recovered first, which fences it; only then do its
-metadata go.
+Bookies learn of a deletion much later, when they collect garbage. Until then they would go on acknowledging a running
+writer. So a ledger that is not closed is recovered first, which fences its writer; only then its metadata are removed.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from bookkeeper.errors import (
     MetadataError,
     NoSuchLedgerError,
     RecoveryInconclusiveError,
+    in_words,
 )
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import DigestScheme, DigestType
@@ -27,16 +27,16 @@ _log = logging.getLogger(__name__)
 
 
 async def delete(services: ClientServices, ledger_id: LedgerId, *, force: bool = False) -> None:
-    """Close the ledger if need be, with the password that its metadata hold, then remove its metadata.
+    """Close the ledger if it is not closed, with the password in its metadata, then remove its metadata.
 
     Args:
-        force: delete it also if it cannot be closed, after one try. A writer that is still running is then
-            acknowledged until the bookies collect the ledger, and all of it is lost.
+        force: delete the ledger also if one try to close it fails. A writer that is still running may then be
+            acknowledged until the bookies collect the ledger; what it appends is lost.
 
     Raises:
-        NoSuchLedgerError: there is none.
-        RecoveryInconclusiveError: it is not closed and cannot be closed now; it was not deleted.
-        MetadataUnavailableError: unknown; call again.
+        NoSuchLedgerError: the ledger does not exist.
+        RecoveryInconclusiveError: the ledger is not closed and cannot be closed now; it was not deleted.
+        MetadataUnavailableError: it is not known whether the ledger was deleted; call again.
     """
     ledgers = services.metadata.ledgers
     created_txn: int | None = None
@@ -65,7 +65,11 @@ async def _close(services: ClientServices, record: LedgerRecord, force: bool) ->
     except BookKeeperError as error:
         if not force:
             raise RecoveryInconclusiveError(
-                f"ledger {record.ledger_id} was not deleted: it is not closed, and closing it failed, so that its "
-                f"writer could go on ({error}); force deletes it nevertheless"
+                f"ledger {record.ledger_id} was not deleted: it is open, and it could not be closed, so its writer may "
+                f"still run ({error}); try again later, or delete it with force"
             ) from error
-        _log.warning("ledger %d is deleted without having been closed: %s", record.ledger_id, error)
+        _log.warning(
+            "ledger %d is deleted, though it could not be closed (%s): what its writer still appends is lost",
+            record.ledger_id,
+            in_words(error),
+        )

@@ -1,7 +1,7 @@
-"""Closing a ledger whose writer is gone: the shell around ``LedgerRecovery``.
+"""Closes a ledger whose writer is gone: the shell around ``LedgerRecovery``.
 
-Performs its effects and reports what happened. The payloads that were found are kept here until they are not needed
-any more; what may be concluded from whose silence is decided in :mod:`bookkeeper.ledger.recovery`.
+The shell performs the machine's effects and reports what happened. It keeps the payloads that were found as long as
+they are needed. What a bookie's answer or silence means is decided in :mod:`bookkeeper.ledger.recovery`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bookkeeper.errors import (
     MetadataConflictError,
     MetadataUnavailableError,
     RecoveryInconclusiveError,
+    in_words,
 )
 from bookkeeper.ids import NO_ENTRY, BookieId
 from bookkeeper.ledger import DigestScheme, LedgerMetadata, classify
@@ -35,15 +36,16 @@ _log = logging.getLogger(__name__)
 
 
 async def recover(services: ClientServices, record: LedgerRecord, digest: DigestScheme) -> LedgerMetadata:
-    """Fence the ledger, find its end, close it; the metadata that is stored then.
+    """Fence the ledger, find its end, and close it. Returns the metadata that are stored then.
 
-    Inconclusive attempts are repeated ``recovery_attempts`` times (V2). After each, metadata are read again: another
-    client may have closed the ledger meanwhile, with bookies that it reaches, or have changed its fragments.
+    There are at most ``recovery_attempts`` attempts (V2). After each the metadata are read again: another client, which
+    reaches other bookies, may have closed the ledger or changed its fragments meanwhile.
 
     Raises:
-        RecoveryInconclusiveError: too few of its bookies answer; the ledger stays in recovery, nothing is lost.
-        UnauthorizedError: bookies hold another password.
-        NoSuchLedgerError, MetadataUnavailableError.
+        RecoveryInconclusiveError: too few of its bookies answer. The ledger stays in recovery; nothing is lost.
+        UnauthorizedError: the bookies hold another password.
+        NoSuchLedgerError: the ledger was deleted.
+        MetadataUnavailableError: the metadata store does not answer.
     """
     config = services.config
     for attempt in range(1, config.recovery_attempts + 1):
@@ -55,25 +57,37 @@ async def recover(services: ClientServices, record: LedgerRecord, digest: Digest
                 return record.metadata
             if attempt == config.recovery_attempts:
                 raise
-            _log.warning("recovery of ledger %d, attempt %d: %s", record.ledger_id, attempt, error)
+            _log.warning(
+                "attempt %d of %d to recover ledger %d was inconclusive (%s): it is repeated in %g s",
+                attempt,
+                config.recovery_attempts,
+                record.ledger_id,
+                in_words(error),
+                config.recovery_retry_ms / 1000,
+            )
             await asyncio.sleep(config.recovery_retry_ms / 1000)
     raise AssertionError("at least one attempt is made")
 
 
 async def _is_closed_by_now(record: LedgerRecord) -> bool:
-    """Read the metadata again. A store that does not answer leaves them as they were seen last.
+    """Read the metadata again and say whether the ledger is closed. If the store does not answer, the last known
+    metadata stand.
 
     Raises: NoSuchLedgerError.
     """
     try:
         await record.refresh()
     except STORE_AWAY as error:
-        _log.warning("recovery of ledger %d: its metadata cannot be read now: %s", record.ledger_id, error)
+        _log.warning(
+            "the metadata of ledger %d cannot be read (%s): its recovery goes on with those read before",
+            record.ledger_id,
+            in_words(error),
+        )
     return record.metadata.is_closed
 
 
 class _RecoveryShell:
-    """One attempt."""
+    """One attempt to recover a ledger."""
 
     def __init__(self, services: ClientServices, record: LedgerRecord, digest: DigestScheme) -> None:
         self._services = services
@@ -212,7 +226,7 @@ class _RecoveryShell:
         self._perform(self._machine.on_stand_ins(chosen, self._loop.time()))
 
     async def _begin(self) -> None:
-        """OPEN -> IN_RECOVERY, or find it so. A write of unknown outcome is looked at again."""
+        """Write IN_RECOVERY, or find it written. After a write of unknown outcome the metadata are read again."""
         try:
             while True:
                 stored = self._record.versioned
@@ -229,21 +243,22 @@ class _RecoveryShell:
         self._perform(self._machine.on_begun(stored.value, self._loop.time()))
 
     async def _close(self, end: recovery_machine.CloseRecovered) -> None:
-        """By compare-and-set at the version this recovery began with."""
+        """Close by compare-and-set at the version that this recovery began with."""
         begun = self._begun
         try:
             new = begun.value.close_recovered(end.last_entry, end.length, end.fragments)
             metadata = await self._record.write(new, begun)
             effects = self._machine.on_closed(metadata, self._loop.time())
         except (MetadataConflictError, LedgerClosedError):
-            effects = await self._lost()
+            effects = await self._adopt_stored()
         except STORE_AWAY:
-            effects = await self._lost()  # whoever wrote: what is stored decides
+            effects = await self._adopt_stored()  # whoever wrote: what is stored decides
         except BookKeeperError as error:
             effects = self._machine.on_store_failed(error, self._loop.time())
         self._perform(effects)
 
-    async def _lost(self) -> list[recovery_machine.Effect]:
+    async def _adopt_stored(self) -> list[recovery_machine.Effect]:
+        """The close lost, or its outcome is unknown: read what is stored and report it."""
         try:
             await self._reread()
         except BookKeeperError as error:
@@ -260,7 +275,8 @@ class _RecoveryShell:
             except STORE_AWAY as error:
                 if self._loop.time() >= deadline:
                     raise MetadataUnavailableError(
-                        f"recovery of ledger {self._ledger_id}: the metadata store does not answer: {error}"
+                        f"ledger {self._ledger_id} is not recovered: the metadata store does not answer ({error}); "
+                        "open or recover it again later"
                     ) from error
                 await asyncio.sleep(RETRY_S)
             else:

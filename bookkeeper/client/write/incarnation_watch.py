@@ -27,24 +27,24 @@ def pauses(services: ClientServices) -> Iterator[float]:
 
 
 async def watch_incarnation(
-    services: ClientServices, record: LedgerRecord, bookie: BookieId, news: asyncio.Event, delays: Iterator[float]
+    services: ClientServices, record: LedgerRecord, bookie: BookieId, try_now: asyncio.Event, delays: Iterator[float]
 ) -> tuple[BookieConnection, LedgerMetadata]:
-    """Wait until ``bookie`` answers; then re-read the metadata, after a sync. ``news``: try at once.
+    """Wait until ``bookie`` answers, then read the metadata, after a sync. Setting ``try_now`` ends a pause at once.
 
     ``delays`` continue where the last watch of this bookie stopped, so that a bookie that answers requests and refuses
     adds is not asked again and again. The connection returned has answered before the metadata was read.
 
     Raises:
-        NoSuchLedgerError: the ledger is gone.
+        NoSuchLedgerError: the ledger was deleted.
     """
     for delay in delays:
         try:
             async with asyncio.timeout(max(delay, services.pool.pause_left(bookie))):
-                await news.wait()
+                await try_now.wait()
             services.pool.forgive(bookie)
         except TimeoutError:
             pass
-        news.clear()
+        try_now.clear()
         try:
             connection = await services.pool.get(bookie, Use.MAIN)
             await connection.request(ReadEntry(record.ledger_id, NO_ENTRY), PROBE_TIMEOUT_S)

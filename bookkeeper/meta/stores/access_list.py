@@ -1,9 +1,9 @@
-"""Who may read and change a cluster's nodes in ZooKeeper, and which nodes are not as they ought to be.
+"""Who may read and change a cluster's nodes in ZooKeeper, and which nodes have a wrong access list.
 
-Ledger metadata hold the ledgers' passwords, and whoever may change a node can end, empty or hide a ledger. So with an
-identity every node is the creator's, plus what the configured readers may read. Nodes that were made before, by a
-session without identity, or by Java, which leaves ``idgen-long/HOB-*`` and ``lostBookieRecoveryDelay`` open to all,
-are found here.
+Ledger metadata hold the ledgers' passwords, and anyone who may change a node can end, empty or hide a ledger. So with
+an identity every node belongs to its creator, and the configured readers may read it. This module finds nodes with
+another access list: made earlier, by a session without identity, or by Java, which leaves ``idgen-long/HOB-*`` and
+``lostBookieRecoveryDelay`` open to everybody.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class AclEntry:
 
 @dataclass(frozen=True, slots=True)
 class AclDeviation:
-    """A node with another access list than it ought to have."""
+    """A node with a wrong access list."""
 
     path: str
     found: tuple[AclEntry, ...]
-    """Empty: it may not even be looked at."""
+    """The entries that were found. Empty: this session may not even read the list."""
 
     @property
     def problem(self) -> str:
-        """The worst of it, for people."""
+        """The worst entry, as a sentence for people."""
         if not self.found:
             return "does not let us look at it"
         for entry in self.found:
@@ -54,18 +54,18 @@ class AclDeviation:
 
 
 class AccessStore(MetadataStore, Protocol):
-    """A store that has access lists: the one in ZooKeeper."""
+    """A store with access lists: the one in ZooKeeper."""
 
     @property
     def identified(self) -> bool:
-        """Is this session somebody, so that what it creates is its own?"""
+        """Whether the session has an identity, to which what it creates belongs."""
 
     async def access(self, path: str) -> list[AclEntry]: ...
     async def take(self, path: str) -> None: ...
 
 
 async def warn_if_open(store: MetadataStore, paths: Paths) -> None:
-    """One look at the start: a root that everybody may change makes the credentials useless."""
+    """Warn at the start if everybody may change the root, because then the credentials are useless."""
     if not getattr(store, "identified", False):
         return
     listed = cast(AccessStore, store)
@@ -78,7 +78,7 @@ async def warn_if_open(store: MetadataStore, paths: Paths) -> None:
 
 
 async def audit(store: AccessStore, paths: Paths) -> AsyncIterator[AclDeviation]:
-    """Every node of a cluster whose access list is not what this session would give it.
+    """Every node of a cluster whose access list differs from what this session would give it.
 
     Raises:
         MetadataForbiddenError: this session has no identity, or may not list a node's children.
@@ -98,7 +98,7 @@ async def audit(store: AccessStore, paths: Paths) -> AsyncIterator[AclDeviation]
 
 
 async def _own_list(store: AccessStore, paths: Paths) -> Sequence[AclEntry]:
-    """What ZooKeeper makes of "the creator": seen on a node that goes at once, and with the session at the latest."""
+    """The access list that ZooKeeper gives to "the creator", read from a node that is deleted at once."""
     while True:
         try:
             path, _ = await store.create(paths.own("audit-"), ephemeral=True, sequential=True, parents=True)

@@ -1,4 +1,4 @@
-"""Who we are to ZooKeeper, who else may read what we write, and how the way there is protected.
+"""This process's identity in ZooKeeper, who else may read what it writes, and how the connection is protected.
 
 The settings come from a file that ``BK_ZOOKEEPER`` names, user and password also from ``BK_ZOOKEEPER_USER`` and
 ``BK_ZOOKEEPER_PASSWORD``: never from an address or a command line, which others on the machine can read::
@@ -42,7 +42,7 @@ Scheme = Literal["digest", "sasl"]
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperTls:
-    """How ZooKeeper's servers are reached and believed. Paths of PEM files."""
+    """TLS towards ZooKeeper's servers: paths of PEM files."""
 
     ca: str | None = None
     certificate: str | None = None
@@ -52,7 +52,7 @@ class ZooKeeperTls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """The settings above."""
+    """The settings that the module describes."""
 
     user: str | None = None
     password: Secret | None = None
@@ -63,18 +63,18 @@ class Credentials:
 
     @property
     def identified(self) -> bool:
-        """Are we somebody to ZooKeeper? Then what we create is ours."""
+        """Whether there is an identity, to which the nodes that this process creates belong."""
         return self.user is not None or (self.tls is not None and self.tls.certificate is not None)
 
     @property
     def name(self) -> str:
-        """Who we are, for messages."""
+        """The identity in words, for messages."""
         if self.user is not None:
             return f"{self.scheme} user {self.user}"
         return f"the certificate {self.tls.certificate}" if self.identified and self.tls else "nobody"
 
     def check_way(self, hosts: str) -> None:
-        """Refuse to send digest credentials in clear to another machine. Raises: ConfigError."""
+        """Refuse to send digest credentials in clear text to another machine. Raises: ConfigError."""
         if self.user is None or self.scheme != "digest" or self.tls is not None or self.send_in_clear:
             return
         for host in hosts.split(","):
@@ -87,10 +87,10 @@ class Credentials:
 
 
 def from_environment(environment: Mapping[str, str] | None = None) -> Credentials:
-    """What the environment says; an empty one is nobody, without TLS.
+    """Read the settings from the environment. Without any, there is no identity and no TLS.
 
     Raises:
-        ConfigError: an unknown or missing setting, or a file with a password that everybody may read.
+        ConfigError: a setting is unknown or missing, or everybody may read a file with a password.
     """
     environment = os.environ if environment is None else environment
     path = environment.get(FILE)
@@ -135,7 +135,7 @@ def _credentials(settings: dict[str, Any], where: str) -> Credentials:
         raise ConfigError(f"{where}: a user needs a password, and a password a user")
     scheme = settings.get("scheme", "digest")
     if scheme not in ("digest", "sasl"):
-        raise ConfigError(f"{where}: scheme is digest or sasl, got {scheme!r}")
+        raise ConfigError(f"{where}: scheme must be digest or sasl, not {scheme}")
     if scheme == "sasl" and importlib.util.find_spec("puresasl") is None:
         raise ConfigError(
             f'{where}: scheme = "sasl" needs the Python package pure-sasl, which is not '
@@ -164,7 +164,7 @@ def _tls(settings: dict[str, Any], where: str) -> ZooKeeperTls:
 def _reader(text: str, where: str) -> tuple[str, str]:
     scheme, colon, name = text.partition(":")
     if not colon or not scheme or not name:
-        raise ConfigError(f"{where}: a reader is SCHEME:ID as ZooKeeper writes it, got {text!r}")
+        raise ConfigError(f"{where}: a reader must be SCHEME:ID as ZooKeeper writes it, not {text}")
     return scheme, name
 
 

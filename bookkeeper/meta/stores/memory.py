@@ -1,9 +1,9 @@
 """A metadata service inside this process: for tests, the simulator, and a cluster that lives in one process.
 
-One :class:`MemoryCluster` is the service, each :class:`MemoryStore` a session with it. Nothing here is left to
-chance: an operation takes effect one turn of the loop after it was called, watches follow by ``loop.call_soon``.
+One :class:`MemoryCluster` is the service, each :class:`MemoryStore` a session with it. Nothing is left to chance: an
+operation takes effect one turn of the loop after its call, watches follow by ``loop.call_soon``.
 
-What can go wrong is asked for: :meth:`MemoryCluster.expire` ends a session, :meth:`~MemoryCluster.suspend` and
+Faults happen only on request: :meth:`MemoryCluster.expire` ends a session, :meth:`~MemoryCluster.suspend` and
 :meth:`~MemoryCluster.resume` cut one off, :meth:`~MemoryCluster.begin_outage` everybody; an :class:`Interference`
 delays requests and replies or loses them; :meth:`~MemoryStore.lag` shows one session the past until it syncs;
 :meth:`~MemoryCluster.snapshot` and :meth:`~MemoryCluster.restore` bring back an old state.
@@ -30,7 +30,7 @@ from bookkeeper.meta.stores.watches import SessionWatches, WatchRegistry
 T = TypeVar("T")
 
 OPERATION_TIMEOUT_S = 10.0
-"""How long an operation waits for the service to come back."""
+"""Seconds that an operation waits for the service to come back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class Fate:
 
 
 class Interference(Protocol):
-    """The simulator's hand."""
+    """Decides the fate of each operation; the simulator implements it."""
 
     def fate(self, session: int, kind: str, path: str) -> Fate:
-        """``kind`` is the method's name. A lost read is repeated, a lost write reported as unknown."""
+        """The fate of one operation; ``kind`` is the method's name. Lost reads are repeated, lost writes unknown."""
 
 
 class MemoryTree:
@@ -83,7 +83,7 @@ class MemoryTree:
             self._place(*self._undo.pop())
 
     def load(self, nodes: dict[str, TreeNode]) -> None:
-        """Become that state."""
+        """Replace the tree's state."""
         for path in [path for path in self.nodes if path not in nodes]:
             self._place(path, None)
         for path, node in nodes.items():
@@ -145,11 +145,11 @@ class MemoryCluster:
         store.call(store.cut_off)
 
     def resume(self, store: MemoryStore) -> None:
-        """Let it back."""
+        """Let a suspended session reach the service again."""
         store.call(store.let_back)
 
     def begin_outage(self) -> None:
-        """Nobody reaches the service."""
+        """Cut off all sessions from the service."""
         self.outage = True
         for store in list(self._sessions.values()):
             store.call(store.cut_off)
@@ -160,13 +160,13 @@ class MemoryCluster:
             store.call(store.let_back)
 
     def snapshot(self) -> MemorySnapshot:
-        """A backup."""
+        """Make a backup of the service's state."""
         with self._lock:
             return MemorySnapshot(dict(self._tree.nodes), self.transaction)
 
     def restore(self, backup: MemorySnapshot) -> None:
-        """Lose everything since the backup. Sessions that are in touch look at it soon, as those of SQLite do:
-        before others' writes have come past what they have seen."""
+        """Go back to a backup and lose everything since. Connected sessions notice soon, as those of SQLite do: before
+        new writes pass what they have seen."""
         with self._lock:
             self._tree.load(backup.nodes)
             self.transaction = backup.transaction
@@ -174,7 +174,7 @@ class MemoryCluster:
                 store.call(store.look_soon)
 
     def dump(self) -> dict[str, TreeNode]:
-        """Every node by path."""
+        """All nodes by path."""
         with self._lock:
             return dict(sorted(self._tree.nodes.items()))
 
@@ -228,7 +228,7 @@ class MemoryStore:
         self._closed = False
         self._alarm: MetadataRolledBackError | None = None
         self._past: tuple[MemoryTree, int] | None = None
-        """What reads show, and its transaction, of a session that lags."""
+        """The state and transaction that reads show while the session lags; None if it does not."""
         self.session_id = 0
         self.last_transaction = 0
 
@@ -318,15 +318,15 @@ class MemoryStore:
     # -- called by the cluster, and by who tests ------------------------------------------------------------
 
     def lag(self) -> None:
-        """From now on reads show the service as it was at this session's last sync or write: what a server of a
-        replicated service may do that is behind the others."""
+        """Let reads show the service as it was at this session's last sync or write, like a server of a replicated
+        service that is behind the others."""
         past = MemoryTree()
         snapshot = self._cluster.snapshot()
         past.load(snapshot.nodes)
         self._past = past, snapshot.transaction
 
     def catch_up(self) -> None:
-        """The end of a lag: what is watched may have changed meanwhile."""
+        """End the lag. Everything that is watched may have changed meanwhile."""
         self._past = None
         self.call(self._doubt)
 
@@ -377,7 +377,7 @@ class MemoryStore:
         self._doubt()
 
     def _doubt(self) -> None:
-        """Whatever is watched may have changed."""
+        """Fire all watches, because everything that is watched may have changed."""
         self._values.fire_all()
         self._families.fire_all()
 
@@ -432,11 +432,11 @@ class MemoryStore:
         return fate
 
     def look_soon(self) -> None:
-        """The service may be in an older state."""
+        """Check soon whether the service is in an older state."""
         self._loop.call_soon(self._look)
 
     def _look(self) -> None:
-        """Who is cut off, or lags, sees it later."""
+        """Check now. A session that is cut off, or lags, notices later."""
         if self._sessions.state is SessionState.CONNECTED and self._past is None:
             self._saw(self._cluster.transaction)
 
@@ -447,4 +447,6 @@ class MemoryStore:
 
     def _rolled_back(self, seen: int) -> MetadataRolledBackError:
         now = self._cluster.transaction
-        return MetadataRolledBackError(f"an older state is shown: transaction {seen} was seen, now the newest is {now}")
+        return MetadataRolledBackError(
+            f"the metadata store shows an older state: transaction {seen} was seen before, but the newest is {now} now"
+        )

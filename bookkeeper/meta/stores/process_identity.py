@@ -1,4 +1,4 @@
-"""Is the process that made a session still there? Answered by the kernel, on the machine both run on."""
+"""Whether the process that made a session still runs, as the kernel of the common machine says."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """One process, once: no two have the same, also across restarts of the machine."""
+    """Identifies one process for ever, also across restarts of the machine."""
 
     boot: str
     """The kernel's id of this run of the machine."""
     namespace: str
-    """In which process ids are counted; another one's cannot be looked up."""
+    """The namespace of process ids; ids of another namespace cannot be looked up."""
     pid: int
     started: int
     """Clock ticks between the machine's start and the process's."""
 
 
 def this_process() -> ProcessIdentity:
-    """Us."""
+    """The identity of this process."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         boot = file.read().strip()
     pid = os.getpid()
@@ -30,7 +30,7 @@ def this_process() -> ProcessIdentity:
 
 
 def is_dead(process: ProcessIdentity, here: ProcessIdentity) -> bool:
-    """True only if it certainly is not running any more; False if it cannot be told."""
+    """Whether the process has certainly ended. False if that is not known."""
     if process.boot != here.boot:
         return True
     if process.namespace != here.namespace:
@@ -54,7 +54,7 @@ def _is_free(pid: int) -> bool:
 
 
 def _stat(pid: int) -> tuple[str, int] | None:
-    """State and start time; None if there is no such process."""
+    """State and start time of a process; None if there is none."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -70,7 +70,7 @@ _NETWORK = frozenset(
 
 
 def network_file_system(path: str, mounts: str = "/proc/self/mountinfo") -> str | None:
-    """The type of the network file system that holds ``path``; None for a local one, or if it cannot be told."""
+    """The type of the network file system that holds ``path``; None for a local one, or if it is not known."""
     real = os.path.realpath(path)
     best, kind = "", ""
     try:

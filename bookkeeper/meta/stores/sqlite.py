@@ -1,7 +1,7 @@
 """The metadata store in a SQLite file, shared by the processes of one machine.
 
-The file is :class:`~bookkeeper.meta.stores.sqlite_file.SqliteFile`, owned by a worker. This side keeps the session
-alive, turns what a look at the file found every 50 ms into callbacks, and begins a new session when one was lost.
+A worker owns the file, :class:`~bookkeeper.meta.stores.sqlite_file.SqliteFile`. This module keeps the session alive,
+polls the file every 50 ms, turns changes into callbacks, and begins a new session if one was lost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 POLL_S: Final = 0.05
 LEASE_S: Final = 10.0
-"""A session that was not renewed for so long has ended; renewed at a third of it."""
+"""Seconds after which a session ends unless it is renewed; it is renewed after a third of them."""
 
 
 class SqliteStore:
@@ -48,12 +48,12 @@ class SqliteStore:
 
     @classmethod
     async def open(cls, path: str, seams: Seams, *, lease_s: float = LEASE_S) -> SqliteStore:
-        """Open a file, made if there is none (its directory must exist).
+        """Open a file, or create it in an existing directory.
 
         Raises:
-            MetadataError: a network file system.
-            MetadataFormatError: another kind of file.
-            MetadataUnavailableError: it cannot be opened, or is locked for long.
+            MetadataError: the file lies on a network file system.
+            MetadataFormatError: it is a file of another kind.
+            MetadataUnavailableError: it cannot be opened, or stays locked for too long.
         """
         worker = seams.workers.worker("sqlite")
         clock = seams.clock
@@ -174,14 +174,14 @@ class SqliteStore:
         if not self._closed:
             self._worker.submit(partial(self._file.poll, self._watched.keys()), self._polled)
 
-    def _polled(self, news: FileChanges | None, error: BaseException | None) -> None:
+    def _polled(self, changes: FileChanges | None, error: BaseException | None) -> None:
         if self._closed:
             return
-        if news is not None:
+        if changes is not None:
             if self.session is SessionState.SUSPENDED:
                 self._sessions.change(SessionState.CONNECTED)
                 self._doubt()
-            self._watched.fire(news.changed)
+            self._watched.fire(changes.changed)
             self._schedule()
         elif isinstance(error, SessionExpiredError):
             self._lose()
@@ -201,7 +201,7 @@ class SqliteStore:
             self._doubt()
 
     def _lose(self) -> None:
-        """Our session has ended: say so, and begin another."""
+        """Report that the session has ended, and begin another."""
         if self.session is SessionState.LOST:
             return
         self._sessions.change(SessionState.LOST)
@@ -223,7 +223,7 @@ class SqliteStore:
         self._doubt()
 
     def _doubt(self) -> None:
-        """Whatever is watched may have changed."""
+        """Fire all watches, because everything that is watched may have changed."""
         self._watched.fire_all()
 
     # -- one way to the file -------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class SqliteStore:
         if self._alarm is not None:
             raise once_more(self._alarm)
         if not await self._sessions.connected(LEASE_S):
-            raise MetadataUnavailableError(f"no session with {self._file.path}")
+            raise MetadataUnavailableError(f"this process has no session with {self._file.path} now")
         if session != self.session_id:
             raise SessionExpiredError(f"session {session} with {self._file.path} has ended")
         self._check_open()

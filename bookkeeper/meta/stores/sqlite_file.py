@@ -30,14 +30,14 @@ from bookkeeper.real.private import make_private, make_private_file
 
 T = TypeVar("T")
 Key = tuple[str, str]
-"""("value" or "family", path): what is watched."""
+"""What is watched: ("value" or "family", path)."""
 
 FORMAT: Final = 2
 """2: nodes know which transaction created them. A file of format 1 becomes one of 2 when it is opened; programs that
 know only 1 refuse it from then on."""
 
 BUSY_S: Final = 5.0
-"""How long a transaction waits for another process's."""
+"""Seconds that a transaction waits for another process's transaction."""
 
 _SCHEMA = """
 CREATE TABLE nodes (
@@ -61,15 +61,16 @@ _FROM_1 = "ALTER TABLE nodes ADD COLUMN born INTEGER NOT NULL DEFAULT 0"
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """What a look at the file found."""
+    """The changes that one poll of the file found."""
 
     changed: list[Key] = field(default_factory=list)
 
 
 def _keep_private(path: str) -> None:
-    """Ledgers' passwords are in it: nobody but its owner reads it, or what SQLite keeps beside it, which takes the mode
-    of the file. One of an earlier version, readable to others, is made private. What cannot be done, SQLite says
-    better."""
+    """Make the file readable to its owner only, because it holds ledgers' passwords.
+
+    What SQLite keeps beside it gets the same mode. A file of an earlier version that others may read is made private.
+    Errors are passed over: SQLite then reports them better."""
     with contextlib.suppress(OSError):
         make_private_file(path)
     for name in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal"):
@@ -95,7 +96,9 @@ class SqliteFile:
         self.session = 0
         self.last_transaction = 0
         if kind := network_file_system(os.path.dirname(path) or "."):
-            raise MetadataError(f"{path} lies on a network file system ({kind}): SQLite's locks do not hold there")
+            raise MetadataError(
+                f"{path} lies on a network file system ({kind}), where SQLite's locks fail: put it on a local disk"
+            )
         _keep_private(path)
         with self._translated():
             self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
@@ -107,7 +110,7 @@ class SqliteFile:
             raise
 
     def close(self) -> None:
-        """End the session, best effort, and let go of the file."""
+        """End the session if possible, and close the file."""
         try:
             if self.session:
                 with self._locked():
@@ -140,14 +143,14 @@ class SqliteFile:
         return [row[0] for row in self._db.execute("SELECT path FROM nodes WHERE owner = ? ORDER BY path", (session,))]
 
     def other_sessions(self) -> int:
-        """Sessions that have not ended, besides ours."""
+        """How many other sessions have not ended."""
         others = [other for other in self._sessions() if other[0] != self.session]
         return sum(not self._gone(process, lease) for _, process, lease in others)
 
     # -- jobs ----------------------------------------------------------------------------------------------
 
     def read(self, job: Callable[[SqliteFile], T]) -> T:
-        """One look, as of one moment. Raises: MetadataRolledBackError: it shows less than was seen before."""
+        """Read a snapshot of the file. Raises: MetadataRolledBackError: it shows less than was seen before."""
         with self._translated():
             self._check_files()
             self._db.execute("BEGIN")
@@ -158,11 +161,11 @@ class SqliteFile:
                 self._db.execute("ROLLBACK")
 
     def write(self, session: int, job: Callable[[Transaction], T]) -> T:
-        """All or nothing, durable when it returns.
+        """Write all changes or none. They are durable when this returns.
 
         Raises:
-            SessionExpiredError: ``session`` is not ours any more, its lease has run out, or somebody ended it.
-            MetadataUnavailableError: the lock was not to be had, or the disk failed.
+            SessionExpiredError: ``session`` has ended, or its lease has run out.
+            MetadataUnavailableError: another process held the lock for too long, or the disk failed.
             MetadataRolledBackError: the file shows less than was seen before.
         """
         self._check_files()
@@ -172,7 +175,7 @@ class SqliteFile:
             return self._run(session, job)
 
     def open_session(self) -> int:
-        """Begin a session of this process. Those that have ended leave first: an earlier one of ours, say."""
+        """Begin a session of this process. Sessions that have ended are removed first."""
         with self._locked():
             self._end([other for other, process, lease in self._sessions() if self._gone(process, lease)])
             process = self._here
@@ -186,15 +189,15 @@ class SqliteFile:
         return self.session
 
     def watch(self, key: Key) -> None:
-        """Changes after this are news."""
+        """Begin to watch keys: :meth:`poll` reports changes from now on."""
         with self._translated():
             self._stamps.setdefault(key, self._stamp(key))
 
     def poll(self, keys: Collection[Key]) -> FileChanges:
-        """Keep the session up, end those of dead processes, and say which of ``keys`` have changed since the last look.
+        """Renew the session, end sessions of dead processes, and find the ``keys`` that changed since the last poll.
 
         Raises:
-            SessionExpiredError: ours has ended.
+            SessionExpiredError: this session has ended.
         """
         with self._translated():
             self._check_files()
@@ -220,7 +223,9 @@ class SqliteFile:
         with self._translated():
             (mode,) = self._db.execute("PRAGMA journal_mode = WAL").fetchone()
             if mode != "wal":
-                raise MetadataError(f"{self.path}: SQLite cannot keep a write-ahead log here ({mode})")
+                raise MetadataError(
+                    f"{self.path}: SQLite cannot use a write-ahead log on this file system (it has {mode})"
+                )
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("BEGIN IMMEDIATE")
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
@@ -233,7 +238,9 @@ class SqliteFile:
                 self._db.execute(f"PRAGMA user_version = {FORMAT}")
             self._db.execute("COMMIT")
             if version not in (0, 1, FORMAT):
-                raise MetadataFormatError(f"{self.path} is of format {version}, this program reads {FORMAT}")
+                raise MetadataFormatError(
+                    f"{self.path} has format {version}, but this program reads format {FORMAT}: use a newer version"
+                )
 
     def _run(self, session: int, job: Callable[[Transaction], T]) -> T:
         self._notice(self._newest())
@@ -292,15 +299,15 @@ class SqliteFile:
     def _notice(self, transaction: int) -> None:
         if transaction < self.last_transaction:
             raise MetadataRolledBackError(
-                f"{self.path}: transaction {self.last_transaction} was seen before, now the newest is {transaction}"
+                f"{self.path} shows an older state: transaction {self.last_transaction} was seen before, but "
+                f"the newest is {transaction} now"
             )
         self.last_transaction = transaction
 
     def _check_files(self) -> None:
-        """The names still lead to the files that are open here. Whoever puts a copy back replaces the first or, having
-        removed it, the log: while we have it open nobody else does.
+        """Check that the names still lead to the files that are open here. Putting a copy back replaces one of them.
 
-        Raises: MetadataRolledBackError.
+        Raises: MetadataRolledBackError: a file was replaced.
         """
         if self._identity() != self._files:
             raise MetadataRolledBackError(
@@ -320,7 +327,7 @@ class SqliteFile:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """A transaction that holds the write lock from its beginning."""
+        """Run a transaction that holds the write lock from its beginning."""
         with self._translated():
             self._db.execute("BEGIN IMMEDIATE")
             committed = self.last_transaction

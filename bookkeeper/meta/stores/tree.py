@@ -23,17 +23,17 @@ from bookkeeper.meta.store import Check, Create, Delete, Operation, Set, Version
 
 @dataclass(frozen=True, slots=True)
 class TreeNode:
-    """One value and what is known of it."""
+    """One value with its versions, times and owner."""
 
     value: bytes
     version: int
     created_ms: int
     transaction: int
-    """The write that made this version."""
+    """The transaction that wrote this version."""
     owner: int | None
-    """The session an ephemeral value belongs to."""
+    """The session to which an ephemeral value belongs."""
     children_made: int = 0
-    """Children ever created: the number in the next sequential name."""
+    """How many children were ever created: the number in the next sequential name."""
     children_changed: int = 0
     """The last transaction that created or deleted a child."""
     created_txn: int = 0
@@ -41,20 +41,20 @@ class TreeNode:
 
 
 class Tree(Protocol):
-    """Where nodes are kept."""
+    """Keeps the nodes."""
 
     def find(self, path: str) -> TreeNode | None: ...
     def put(self, path: str, node: TreeNode) -> None: ...
     def remove(self, path: str) -> None: ...
     def names(self, path: str) -> list[str]:
-        """Names right below, sorted."""
+        """The names of the children, sorted."""
 
     def owned(self, session: int) -> list[str]:
-        """Paths of a session's ephemeral values, sorted."""
+        """The paths of a session's ephemeral values, sorted."""
 
 
 class Transaction:
-    """Changes that become visible together. An exception means: nothing of it."""
+    """Changes that become visible together. After an exception none of them do."""
 
     def __init__(self, tree: Tree, *, session: int, number: int, now_ms: int) -> None:
         self._tree = tree
@@ -75,7 +75,7 @@ class Transaction:
             self.create(parent, b"", ephemeral=False, sequential=False, parents=True)
         above = find(self._tree, parent)
         if above.owner is not None:
-            raise MetadataError(f"{parent} is ephemeral: nothing can be created below it")
+            raise MetadataError(f"{path} was not created: {parent} is ephemeral, and can have no children")
         if sequential:
             path = f"{path}{above.children_made:010d}"
         if self._tree.find(check_path(path)) is not None:
@@ -111,15 +111,15 @@ class Transaction:
         """Raises: NoSuchKeyError, MetadataConflictError."""
         node = find(self._tree, path)
         if expected is not None and node.version != expected:
-            raise MetadataConflictError(f"{path}: expected version {expected}, found {node.version}")
+            raise MetadataConflictError(f"{path} has version {node.version}, not {expected}: somebody else wrote it")
         return node
 
     def run(self, operations: Sequence[Operation]) -> list[Version | None]:
-        """Raises: what the first to fail raises."""
+        """Perform the operations in order. Raises the error of the first that fails."""
         return [self._one(operation) for operation in operations]
 
     def end_session(self, session: int) -> None:
-        """Delete what belongs to a session."""
+        """Delete the ephemeral values of a session."""
         for path in self._tree.owned(session):
             self.delete(path, None)
 

@@ -1,4 +1,4 @@
-"""Subscriptions: callbacks that are only ever enqueued onto their loop, once per change at most."""
+"""Subscriptions: callbacks that are enqueued onto their loop, at most once per change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ K = TypeVar("K")
 
 
 class WatchSubscription:
-    """One callback; several changes before it runs are one call. It runs in the context of whoever subscribed."""
+    """One callback. Several changes before it runs cause one call. It runs in the subscriber's context."""
 
     __slots__ = ("_callback", "_context", "_forget", "_pending", "closed")
 
@@ -25,7 +25,7 @@ class WatchSubscription:
         self.closed = False
 
     def fire(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Call back soon; on the loop's thread."""
+        """Enqueue the callback. Called on the loop's thread."""
         if not self.closed and not self._pending:
             self._pending = True
             loop.call_soon(self._run, context=self._context)
@@ -42,7 +42,7 @@ class WatchSubscription:
 
 
 class WatchRegistry(Generic[K]):
-    """Who watches what."""
+    """The subscriptions by key."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -59,7 +59,7 @@ class WatchRegistry(Generic[K]):
         return subscription
 
     def fire(self, keys: Iterable[K]) -> None:
-        """On the loop's thread."""
+        """Fire the subscriptions of changed keys. Called on the loop's thread."""
         for key in keys:
             for subscription in self._by_key.get(key, ()):
                 subscription.fire(self._loop)
@@ -71,12 +71,12 @@ class WatchRegistry(Generic[K]):
         return key in self._by_key
 
     def keys(self) -> list[K]:
-        """In the order in which they were first watched."""
+        """The watched keys, in the order in which they were first watched."""
         return list(self._by_key)
 
 
 class SessionWatch:
-    """One callback for session states: every change is told, in order."""
+    """One callback for session states. It gets every change, in order."""
 
     __slots__ = ("_callback", "_context", "_forget", "_loop", "closed")
 
@@ -106,7 +106,7 @@ class SessionWatch:
 
 
 class SessionWatches:
-    """Who wants to know of the session, and its present state."""
+    """The subscriptions to session states, and the present state."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, state: SessionState) -> None:
         self._loop = loop
@@ -122,7 +122,7 @@ class SessionWatches:
         return watch
 
     def change(self, state: SessionState) -> None:
-        """On the loop's thread."""
+        """Set the state and tell all subscribers. Called on the loop's thread."""
         if state is self.state:
             return
         self.state = state
@@ -134,7 +134,7 @@ class SessionWatches:
             watch.tell(state)
 
     async def connected(self, timeout_s: float) -> bool:
-        """Wait for CONNECTED; False if it did not come in time."""
+        """Wait for CONNECTED. Returns False if it did not come in time."""
         if self._connected.is_set():
             return True
         try:

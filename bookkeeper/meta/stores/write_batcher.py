@@ -1,15 +1,15 @@
-"""Writes that were asked for in one turn of the loop go to the service together.
+"""Sends the writes of one turn of the loop together.
 
-A service that counts its work in requests, not in operations, serves a hundred writes in one all-or-nothing request
-nearly as fast as a single one. The lane collects what concurrent callers ask for during a turn and sends it as one
-batch. Nobody can tell the difference:
+The service's work grows with requests, not with operations: it serves a hundred writes in one all-or-nothing request
+nearly as fast as a single write. The batcher collects what concurrent callers ask for during one turn, and sends it as
+one batch. Callers see no difference:
 
-* A batch that was carried out is its operations one after the other, in the order in which they were asked for.
-* A batch that the service refused changed nothing; its operations are then sent one by one, in that order, and each
-  gets its own answer. So the answer to one is never that to another.
-* A batch of unknown outcome is an unknown outcome of each of its operations; nothing is sent again.
-* An operation whose caller has gone is not sent from then on: what that caller reads next it reads after all of its
-  writes that will ever be done.
+* A batch that was done is its operations one after the other, in the order of the calls.
+* A batch that the service refused has changed nothing. Its operations are then sent one by one, in that order, and each
+  caller gets its own answer.
+* If the outcome of a batch is unknown, it is unknown for each of its operations. Nothing is sent again.
+* If a caller was cancelled, its operation is not sent from then on. So a later read of that caller comes after all of
+  its writes that will ever be done.
 
 A single write is sent as it is. There is no timer: a lone caller waits for nobody.
 """
@@ -25,10 +25,10 @@ O = TypeVar("O")  # noqa: E741 (an operation)
 R = TypeVar("R")
 
 OPERATIONS_MAX: Final = 128
-"""Operations of one batch: more would make others wait for it."""
+"""Operations of one batch at most, so that others do not wait long for it."""
 
 BYTES_MAX: Final = 256 * 1024
-"""Bytes of one batch: ZooKeeper takes a request of up to 1 MiB."""
+"""Bytes of one batch at most: ZooKeeper takes requests of up to 1 MiB."""
 
 
 class WriteBatcher(Generic[O, R]):
@@ -36,8 +36,8 @@ class WriteBatcher(Generic[O, R]):
 
     Args:
         one: sends a single operation.
-        many: sends several as one request; None: refused, and nothing of it was done.
-        size: about how many bytes an operation has.
+        many: sends several as one request. Returns None if it was refused and nothing was done.
+        size: estimates the bytes of an operation.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class WriteBatcher(Generic[O, R]):
         self._sending: set[asyncio.Task[None]] = set()
 
     async def put(self, operation: O) -> R:
-        """Send an operation at the end of this turn; its answer. Raises: what sending it raises."""
+        """Send an operation at the end of this turn. Returns its answer, and raises what sending it raises."""
         answer: asyncio.Future[R] = self._loop.create_future()
         if not self._waiting:
             self._loop.call_soon(self._flush)
@@ -104,7 +104,7 @@ class WriteBatcher(Generic[O, R]):
 
 
 def _own(error: Exception) -> Exception:
-    """The error for one of several callers, with all that it says; the error itself if there can be no second one."""
+    """A copy of the error for one of several callers; the error itself if it cannot be copied."""
     try:
         return copy(error)
     except Exception:  # made from other arguments than it keeps: better shared than a caller who waits for ever
@@ -112,5 +112,5 @@ def _own(error: Exception) -> Exception:
 
 
 def _wanted(batch: list[tuple[O, asyncio.Future[R]]]) -> list[tuple[O, asyncio.Future[R]]]:
-    """Those whose callers have not gone."""
+    """The operations whose callers were not cancelled."""
     return [(operation, answer) for operation, answer in batch if not answer.done()]

@@ -1,18 +1,16 @@
 """The metadata store in ZooKeeper. Only this file and zookeeper_client.py import its client.
 
-How the rules are kept
-
-* SUSPENDED is told at once and acted on as a loss; after LOST the client makes a new session by itself.
+* SUSPENDED is reported at once and treated like a loss. After LOST the client makes a new session by itself.
 * Listeners, watches and completions run on the client's threads and only enqueue onto the loop.
-* Reads wait for a reconnection and are repeated. A write goes through :meth:`ZooKeeperStore._write`: sent once,
-  and if its reply does not come, MetadataUnavailableError says so; nothing in the client repeats it.
+* Reads wait for a reconnection and are repeated. A write goes through :meth:`ZooKeeperStore._write`: it is sent once.
+  If no reply comes, MetadataUnavailableError is raised; nothing in the client repeats the write.
 * A watch that fired, or was dropped with a connection, is set again, and its callback comes *after* that: no
   change between a caller's read and the new watch is missed.
-* A client that stopped (authentication refused) is not restarted: every call says why.
-* The highest transaction seen is remembered across sessions; if a new session shows less, writes stop. No
-  write of a new session is sent before that was looked at. Servers that were put back to an older state do not tell:
-  they end the connection of whoever has seen more, again and again. So while there is no contact a client that has seen
-  nothing looks at what they show.
+* A client that has stopped (authentication refused) is not restarted: every call raises the reason.
+* The highest transaction seen is remembered across sessions. If a new session shows less, writes stop. A new session
+  sends no write before this was checked. Servers that were put back to an older state report no error: they close the
+  connection of every client that has seen more. So while there is no contact, a second client, which has seen nothing,
+  reads what they show.
 """
 
 from __future__ import annotations
@@ -61,26 +59,26 @@ from bookkeeper.meta.stores.zookeeper_client import OPEN, new_client, rights, tr
 from bookkeeper.seams import Seams, Worker
 
 SESSION_TIMEOUT_S: Final = 10.0
-"""Asked for, unless told otherwise; an operation waits for its answer as long as a session lasts, and never longer than
-this."""
+"""Seconds that a session lasts without contact, unless the caller says otherwise. An operation waits for its answer as
+long as a session lasts, and never longer than this."""
 
 PATIENCE_S: Final = 2.0
-"""Without contact for so long at the start, the servers' ports are tried: if none listens, waiting is no use."""
+"""Seconds without contact after which a starting client tries the servers' ports: if none listens, it gives up."""
 
 PROBE_S: Final = 1.0
 
 CLOSE_S: Final = 3.0
-"""How long the end of a session may take: with servers that hang the client waits for as long as a session lasts."""
+"""Seconds that a close waits for the session's end. If servers hang, the client alone would wait longer."""
 
 
 ASIDE_S: Final = 1.0
-"""So long without contact, and so often from then on, somebody who has seen nothing looks at what the servers show."""
+"""Seconds without contact until a second client reads what the servers show, and seconds between two such reads."""
 
 ASIDE_WAIT_S: Final = 6.0
-"""How long that one waits for a session: a server that has just come back takes its time."""
+"""Seconds that the second client waits for a session: a server that has just come back is slow."""
 
 ASIDE_TRIES: Final = 60
-"""So often it looks meanwhile whether it is wanted any more."""
+"""Seconds between two checks of whether the second client is still needed."""
 DEFAULT_PORT: Final = 2181
 
 _log = logging.getLogger(__name__)
@@ -100,7 +98,7 @@ _NOWHERE: Final = "/bookkeeper-py-who-am-i"
 
 @dataclass(frozen=True, slots=True)
 class _Numbered(Create):
-    """A creation whose name gets the parent's next number."""
+    """Creates a value whose name gets the parent's next number."""
 
 
 _Asked = tuple[Operation, int]
@@ -122,11 +120,11 @@ class ZooKeeperStore:
     ) -> None:
         self._client = client
         self._stranger = stranger
-        """Makes a client of the same servers that has seen nothing."""
+        """Makes a second client of the same servers, which has seen nothing."""
         self._hosts = hosts
         self._who = who.name
         self.identified = who.identified
-        """With credentials: what this session creates is its own."""
+        """Whether there are credentials, so that only this identity may use what the session creates."""
         self._worker = worker
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
@@ -157,12 +155,12 @@ class ZooKeeperStore:
         session_timeout_s: float = SESSION_TIMEOUT_S,
         connect_timeout_s: float = SESSION_TIMEOUT_S,
     ) -> ZooKeeperStore:
-        """Connect to ``host:port,host:port``. ``chroot`` is put before every path; it must exist when used.
+        """Connect to ``host:port,host:port``. ``chroot`` is put before every path; it must exist.
 
         Raises:
             MetadataUnavailableError: no server answered within ``connect_timeout_s``, or none listens.
-            MetadataForbiddenError: the credentials were refused, or the session has no identity in spite of them.
-            ConfigError: digest credentials would go out in clear text.
+            MetadataForbiddenError: the credentials were refused, or ZooKeeper gave the session no identity.
+            ConfigError: digest credentials would be sent in clear text.
         """
         who = credentials or Credentials()
         client = new_client(f"{hosts}{chroot}", who, session_timeout_s)
@@ -199,10 +197,10 @@ class ZooKeeperStore:
             raise self._broken or MetadataUnavailableError(f"no ZooKeeper server answers at {self._hosts}")
 
     async def _check_identity(self) -> None:
-        """Raise unless ZooKeeper knows who we are.
+        """Raise unless ZooKeeper knows this session's identity.
 
-        Asks for a node that only its creator may use, in a transaction that can never succeed: a session without
-        identity is told so, any other that the transaction failed.
+        Sends a transaction that can never succeed and asks for a node that only its creator may use. A session without
+        identity gets an error that says so; any other session is told that the transaction failed.
         """
         request = self._client.transaction()
         request.create(_NOWHERE)
@@ -211,7 +209,8 @@ class ZooKeeperStore:
             results = await self._write("authentication", request.commit_async)
         except MetadataUnavailableError:
             raise self._broken or MetadataUnavailableError(
-                f"no answer to our credentials ({self._who}): a server that is not set up for their scheme keeps silent"
+                f"ZooKeeper did not answer our credentials ({self._who}): a server that does not know their scheme "
+                "keeps silent; set the scheme up there, or choose another one"
             ) from None
         if isinstance(results[0], zk.InvalidACLError):
             raise translate("authentication", results[0], self._who)
@@ -255,8 +254,8 @@ class ZooKeeperStore:
     def _compare(self, newest: int, transaction: int) -> None:
         if newest < transaction:
             self._broken = MetadataRolledBackError(
-                f"ZooKeeper at {self._hosts} shows an older state: transaction {transaction:#x} was seen before, now "
-                f"the newest is {newest:#x}"
+                f"ZooKeeper at {self._hosts} shows an older state: transaction {transaction:#x} was seen before, but "
+                f"the newest is {newest:#x} now"
             )
             raise once_more(self._broken)
 
@@ -289,10 +288,14 @@ class ZooKeeperStore:
             await self._check_creation(path, created_txn)
         stat = await self._put(Set(check_path(path), value, expected))
         if created_txn and stat.czxid != created_txn:
-            _log.critical("version %d of %s, created anew at this moment, was written over", expected, path)
+            _log.critical(
+                "%s was deleted and created anew just before a write: it has replaced version %d of the new value",
+                path,
+                expected,
+            )
             raise MetadataError(
-                f"{path} was deleted and created anew between a look at it and the write: what was meant for the old "
-                f"one has replaced version {expected} of the new one"
+                f"{path} was deleted and created anew between the read and the write: a value that was meant for the "
+                f"old one has replaced version {expected} of the new one"
             )
         return Version(stat.version)
 
@@ -330,10 +333,10 @@ class ZooKeeperStore:
                     request.check(check_path(path), _expected(expected))
         return request
 
-    # -- single writes go together (lane.py) ---------------------------------------------------------------
+    # -- single writes go together (write_batcher) ------------------------------------------------------------
 
     async def _put(self, operation: Operation) -> Any:
-        """One write, with others of this turn (the conditions under which it may be sent are checked here)."""
+        """Send one write together with others of this turn, after checking that it may be sent."""
         session = self._may_write(operation)
         await self._contact(_name(operation), self._loop.time() + self._timeout_s)
         self._check_session(operation, session)
@@ -364,12 +367,12 @@ class ZooKeeperStore:
     # -- access lists, which other stores do not have ------------------------------------------------------
 
     async def access(self, path: str) -> list[AclEntry]:
-        """Who may do what with one value. Raises: NoSuchKeyError, MetadataForbiddenError."""
+        """The access list of one value. Raises: NoSuchKeyError, MetadataForbiddenError."""
         acl, _ = await self._read(f"access {path}", partial(self._client.get_acls_async, check_path(path)))
         return [AclEntry(entry.id.scheme, entry.id.id, rights(entry.perms)) for entry in acl]
 
     async def take(self, path: str) -> None:
-        """Give a value the access list that it would have had if this session had created it.
+        """Give a value the access list that this session gives to what it creates.
 
         Raises:
             NoSuchKeyError, MetadataForbiddenError.
@@ -401,7 +404,10 @@ class ZooKeeperStore:
             await asyncio.wait_for(asyncio.shield(self._worker.call(self._stop_client)), CLOSE_S)
             self._worker.close()
         except TimeoutError:  # its threads are daemons: they end by themselves, or with the process
-            _log.warning("ZooKeeper did not take leave within %g s; its session ends when its time is over", CLOSE_S)
+            _log.warning(
+                "ZooKeeper did not confirm the end of the session within %g s: the session ends when it expires",
+                CLOSE_S,
+            )
         self._sessions.change(SessionState.LOST)
 
     def _stop_client(self) -> None:
@@ -452,7 +458,7 @@ class ZooKeeperStore:
                     self._arm(kind, path)
 
     async def _verify(self, session: int, transaction: int) -> None:
-        """Compare a new session with what was seen before it, for as long as it takes: its writes wait."""
+        """Compare a new session with what was seen before. Tries until the store answers; writes wait meanwhile."""
         while session == self.session_id and not self._closed:
             try:
                 await self.check_not_rolled_back(transaction)
@@ -465,11 +471,11 @@ class ZooKeeperStore:
             except MetadataError as error:
                 if self._broken is not None:
                     return  # every call says why
-                _log.info("a new session is not compared yet with what was seen before: %s", error)
+                _log.info("writes wait: the state of the metadata could not be checked in a new session (%s)", error)
                 await asyncio.sleep(0.02)
 
     async def _look_aside(self) -> None:
-        """While there is no contact: do the servers show less than was seen, and send us away for that?"""
+        """While there is no contact, check whether the servers show less than was seen and refuse us for that."""
         try:
             while not await self._sessions.connected(ASIDE_S) and self._broken is None and not self._closed:
                 newest = await self._worker.call(self._newest_to_a_stranger)
@@ -481,7 +487,8 @@ class ZooKeeperStore:
             self._aside = None
 
     def _newest_to_a_stranger(self) -> int | None:
-        """The newest transaction after a sync; None: no server answers. Blocks, on the worker's thread."""
+        """The newest transaction that the second client reads after a sync; None if no server answers. Blocks the
+        worker's thread."""
         if self._stranger is None:
             return None
         client = self._stranger()
@@ -548,7 +555,7 @@ class ZooKeeperStore:
     # -- one way to the service ----------------------------------------------------------------------------
 
     async def _read(self, what: str, send: Callable[[], Any]) -> Any:
-        """Ask until there is an answer or the time is up."""
+        """Repeat the read until there is an answer or the time is up."""
         deadline = self._loop.time() + self._timeout_s
         while True:
             await self._contact(what, deadline)
@@ -560,11 +567,11 @@ class ZooKeeperStore:
                 await asyncio.sleep(0.02)
 
     async def _write(self, what: str, send: Callable[[], Any]) -> Any:
-        """Send once.
+        """Send a write once.
 
         Raises:
-            MetadataUnavailableError: it was sent and no answer came: it may have been done, or be done soon.
-            SessionExpiredError: the session ended while the write waited to be sent, or with it.
+            MetadataUnavailableError: it was sent and no answer came. It may have been done, or be done soon.
+            SessionExpiredError: the session ended before or while it was sent.
         """
         session, deadline = self._may_write(what), self._loop.time() + self._timeout_s
         await self._verified_contact(what, deadline)
@@ -573,18 +580,18 @@ class ZooKeeperStore:
         return await self._ask(what, send, deadline)
 
     async def _verified_contact(self, what: str, deadline: float) -> None:
-        """Wait for contact in a session that was compared with those before it. Raises: as ``_contact``."""
+        """Wait for contact in a session that was compared with earlier ones. Raises: as ``_contact``."""
         await self._contact(what, deadline)
         while (verifying := self._verifying) is not None and not verifying.done():
             if not (await asyncio.wait([verifying], timeout=max(0.0, deadline - self._loop.time())))[0]:
                 raise MetadataUnavailableError(
-                    f"{what}: not sent: what ZooKeeper shows in a new session could not be compared with what was seen "
+                    f"{what} was not sent: in a new session ZooKeeper's state could not be compared with the one seen "
                     "before"
                 )
             await self._contact(what, deadline)
 
     def _may_write(self, what: object) -> int:
-        """The session in which a write was asked for. Raises: MetadataRolledBackError."""
+        """The session for a write that is asked for now. Raises: MetadataRolledBackError."""
         if isinstance(self._broken, MetadataRolledBackError):
             raise once_more(self._broken)
         return self.session_id
@@ -603,7 +610,7 @@ class ZooKeeperStore:
         if not await self._sessions.connected(max(0.0, deadline - self._loop.time())):
             if (alarm := self.rolled_back) is not None:
                 raise once_more(alarm)
-            raise MetadataUnavailableError(f"no contact with ZooKeeper at {self._hosts} ({what})")
+            raise MetadataUnavailableError(f"{what}: there is no contact with ZooKeeper at {self._hosts}")
 
     async def _ask(self, what: str, send: Callable[[], Any], deadline: float) -> Any:
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -644,7 +651,7 @@ def _version_of(operation: Operation, result: Any) -> Version | None:
 
 
 def _name(operation: object) -> str:
-    """For messages: ``create /a/b``."""
+    """The operation in words for messages: ``create /a/b``."""
     kind = "create" if isinstance(operation, Create) else type(operation).__name__.lower()
     return f"{kind} {getattr(operation, 'path', '')}"
 
@@ -656,7 +663,7 @@ def _size(asked: _Asked) -> int:
 
 
 async def _refusal(server: str, seams: Seams) -> str | None:
-    """Why nobody can be reached there; None: somebody listens."""
+    """Why no server can be reached at the address; None if one listens."""
     host, colon, port = server.rpartition(":")
     address = Address(host.strip("[]"), int(port)) if colon and port.isdecimal() else Address(server, DEFAULT_PORT)
     try:
@@ -668,7 +675,7 @@ async def _refusal(server: str, seams: Seams) -> str | None:
 
 
 class _ConnectionProbe(asyncio.Protocol):
-    """Connects, and that is all."""
+    """Connects to a port and does nothing else."""
 
     _transport: asyncio.BaseTransport | None = None
 

@@ -1,9 +1,9 @@
-"""Making the ZooKeeper client: identity, encryption, access lists; and what its errors and log lines become.
+"""Makes the ZooKeeper client, with identity, encryption and access lists, and translates its errors and log lines.
 
-* The client writes requests into its log at level DEBUG, credentials and ledger passwords among them; such
-  records never leave it. Warnings that repeat while a server is away come once in a while, with their number.
-* With credentials the access list of every new node is the creator's own, which the service refuses to
-  a session that it does not know: nothing is ever created open because an authentication failed.
+* The client logs requests at level DEBUG, with credentials and ledger passwords; these records are dropped. Warnings
+  that repeat while a server is away are logged once in a while, with their number.
+* With credentials every new node belongs to its creator alone. ZooKeeper refuses such a node to a session that it does
+  not know, so a failed authentication never leaves open nodes.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from bookkeeper.meta.stores.credentials import Credentials
 from bookkeeper.rate_limited_log import RateLimit, counted
 
 REPEAT_S: Final = 30.0
-"""A warning of the client that has just been written comes again after so many seconds at the earliest."""
+"""Seconds until the same warning of the client is logged again."""
 
 _CREATOR: Final = Id("auth", "")
-"""ZooKeeper puts the session's identities here; it refuses this from a session that has none."""
+"""The access list "all rights to the creator"; ZooKeeper refuses it from a session without identity."""
 
 OPEN: Final = OPEN_ACL_UNSAFE
-"""What a session without identity creates: everybody may do everything."""
+"""The access list of a session without identity: everybody may do everything."""
 
 _RIGHTS: Final = (
     (Permissions.CREATE, "c"),
@@ -56,7 +56,7 @@ _TRANSLATED: Final[list[tuple[type[Exception], type[MetadataError]]]] = [
 
 
 class RepeatedLogFilter(logging.Filter):
-    """Lets a record pass unless its like passed a moment ago; never one below INFO."""
+    """Drops records below INFO, and records that repeat one of a moment ago."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ _log.addFilter(RepeatedLogFilter())
 
 
 def new_client(hosts: str, credentials: Credentials, session_timeout_s: float) -> Any:
-    """A client that is not started. Raises: ConfigError."""
+    """Make a client, without starting it. Raises: ConfigError."""
     credentials.check_way(hosts)
     options: dict[str, Any] = {}
     if credentials.user is not None and credentials.password is not None:
@@ -110,7 +110,7 @@ def new_client(hosts: str, credentials: Credentials, session_timeout_s: float) -
 
 
 def access_list(credentials: Credentials) -> list[ACL] | None:
-    """The access list of what we create; None without an identity: open to everybody, as in Java."""
+    """The access list of new nodes; None without an identity: open to everybody, as in Java."""
     if not credentials.identified:
         return None
     readers = [ACL(Permissions.READ, Id(scheme, name)) for scheme, name in credentials.readers]
@@ -118,12 +118,12 @@ def access_list(credentials: Credentials) -> list[ACL] | None:
 
 
 def rights(permissions: int) -> str:
-    """As ZooKeeper's own tools write them: ``cdrwa``."""
+    """The rights as ZooKeeper's tools write them: ``cdrwa``."""
     return "".join(letter for bit, letter in _RIGHTS if permissions & bit)
 
 
 def translate(what: str, error: Exception, who: str) -> MetadataError:
-    """The client's error as ours. ``who``: whom ZooKeeper takes us for."""
+    """Translate the client's error into one of this package. ``who``: the identity, in words."""
     if isinstance(error, _NO_ANSWER):
         return MetadataUnavailableError(f"{what}: no answer from ZooKeeper ({type(error).__name__})")
     for theirs, ours in _TRANSLATED:
@@ -134,5 +134,7 @@ def translate(what: str, error: Exception, who: str) -> MetadataError:
     if isinstance(error, zk.InvalidACLError):
         return MetadataForbiddenError(f"{what}: ZooKeeper does not know this session as {who}; nothing was created")
     if isinstance(error, zk.NoAuthError):
-        return MetadataForbiddenError(f"{what}: the node's access list does not let us ({who}) do this")
+        return MetadataForbiddenError(
+            f"{what}: the node's access list does not allow this to {who}; see `bk metadata audit-acls`"
+        )
     return MetadataError(f"{what}: ZooKeeper says {type(error).__name__} {error}".rstrip())

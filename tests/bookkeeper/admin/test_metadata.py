@@ -118,7 +118,7 @@ def test_a_file_that_was_restored_is_refused_until_the_loss_is_accepted(embedded
     bk(*command, "--bookie", "b1", "--yes").refused("expected ID=HOST:PORT", status=2)
     refused = bk(*command, "--yes")
     assert refused.status == 1
-    assert "not every bookie was asked" in refused.err and "--without" in refused.err
+    assert "not every bookie has answered" in refused.err and "--without" in refused.err
     [name] = bk("bookies", "-m", f"sqlite://{file}", "--json").document
     found = bk(*command, "--yes", "--json", "--without", name["bookie"]).document
     assert found["next_id"] > 2**32 and list(found["away"]) == [name["bookie"]]

@@ -128,7 +128,7 @@ def test_what_is_stuck_is_told_with_its_reason_and_the_status_says_so(tmp_path: 
         plan = bk("bookies", "drain", "b2", "--dry-run", "-m", three.uri, "--json")
         (stuck,) = json.loads(plan.out)["stuck"]
         assert plan.status == 1 and stuck["ledger"] == ledger, "a plan promises what cannot be"
-        assert "nobody can take its place" in stuck["reason"]
+        assert "no bookie can take its place" in stuck["reason"]
         told = bk("bookies", "drain", "b2", "--dry-run", "-m", three.uri)
         assert told.status == 1 and "1 copy cannot move now" in told.out
         bk("bookies", "drain", "b9", "--dry-run", "-m", three.uri).refused("no bookie b9")
@@ -136,7 +136,7 @@ def test_what_is_stuck_is_told_with_its_reason_and_the_status_says_so(tmp_path: 
         assert "writable, so the drain refuses them until they are read-only" in writable
         said = bk("bookies", "drain", "b2", "-m", three.uri)
         shown = " ".join(said.out.replace("│", " ").split())
-        assert said.status == 1 and "stuck: 1" in shown and "nobody can take the place of" in shown
+        assert said.status == 1 and "stuck: 1" in shown and "no bookie can take the place of" in shown
         document = bk("bookies", "drain", "b2", "-m", three.uri, "--json")
         assert document.status == 1 and f'"ledger": {ledger}' in document.out
 

@@ -107,12 +107,12 @@ def test_beyond_loopback_zookeeper_knows_the_bookie(monkeypatch: pytest.MonkeyPa
     ("options", "named"),
     [
         ({"tls": {"certificate": "/c"}}, "unknown option: tls.certificate"),
-        ({"auth": {"provider": "tls"}}, 'provider "tls" only with tls.client_ca'),
-        ({"auth": {"provider": "my.auth:provider", "required": True}}, "auth.required is a client's"),
-        ({"tls": {**CERTIFICATE, "mode": "offered"}}, 'only with tls.mode = "required"'),
+        ({"auth": {"provider": "tls"}}, 'provider "tls" needs tls.client_ca'),
+        ({"auth": {"provider": "my.auth:provider", "required": True}}, "auth.required is an option of clients"),
+        ({"tls": {**CERTIFICATE, "mode": "offered"}}, 'needs tls.mode = "required"'),
         (
             {"tls": {**CERTIFICATE, "roles": ["spark"]}, "auth": {"provider": "none"}},
-            'tls.roles only with auth.provider "tls"',
+            'tls.roles need auth.provider "tls"',
         ),
     ],
 )

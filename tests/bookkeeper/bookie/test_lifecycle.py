@@ -257,7 +257,7 @@ def test_a_lost_disk_is_not_taken_for_a_new_one() -> None:
             for name in disk.list(directory):
                 if name != "VERSION":
                     disk.unlink(f"{directory}/{name}")
-        with pytest.raises(CookieError, match="no new bookie"):
+        with pytest.raises(CookieError, match="has served before"):
             await cluster.again()
 
     run(main)

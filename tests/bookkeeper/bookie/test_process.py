@@ -124,10 +124,10 @@ def test_with_zookeeper_hanging_it_is_live_but_not_ready_and_ends_on_sigterm_wit
 
 def test_an_insecure_bookie_says_so_at_once_and_every_hour(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        _remind(asyncio.get_running_loop(), "insecure: open to everyone")
-        assert caplog.text.count("insecure: open to everyone") == 1
+        _remind(asyncio.get_running_loop(), "insecure: everyone who reaches")
+        assert caplog.text.count("insecure: everyone who reaches") == 1
         await asyncio.sleep(2 * REMINDER_S + 1)
-        assert caplog.text.count("insecure: open to everyone") == 3
+        assert caplog.text.count("insecure: everyone who reaches") == 3
 
     with World(0) as world:
         world.run(main(), within_s=3 * REMINDER_S)

@@ -35,7 +35,7 @@ def test_an_entry_is_handed_out_only_if_digest_and_ids_are_right() -> None:
     with pytest.raises(DigestMismatchError):
         entry_of(ReadReply(Status.OK, L7, E3, PACKET[:-1] + b"?"), DIGEST, L7, 3, "x")
     for reply in (ReadReply(Status.OK, L7, E3, None), AddReply(Status.OK, L7, E3)):
-        with pytest.raises(MalformedFrameError, match="a success without an entry"):
+        with pytest.raises(MalformedFrameError, match="the bookie answered OK, but sent no entry"):
             entry_of(reply, DIGEST, L7, 3, "x")
 
 

@@ -94,10 +94,10 @@ def test_concurrent_forces_share_rounds() -> None:
 def test_what_cannot_be_deferred_is_refused_and_says_why() -> None:
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk:
-            with pytest.raises(ConfigError, match='when_short="fail" with deferred_sync'):
+            with pytest.raises(ConfigError, match='deferred_sync needs when_short="fail"'):
                 await bk.create_ledger(deferred_sync=True, when_short="name_absent")
         async with cluster.connect(ClientConfig(protocol="v2")) as bk:
-            with pytest.raises(ConfigError, match='protocol="v3" for deferred_sync'):
+            with pytest.raises(ConfigError, match='deferred_sync needs protocol="v3"'):
                 await bk.create_ledger(deferred_sync=True)
             assert [ledger_id async for ledger_id in bk.list_ledgers()] == []
             async with await bk.create_ledger() as ledger:

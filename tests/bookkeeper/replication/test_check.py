@@ -14,25 +14,25 @@ from tests.bookkeeper.replication.clusters import append, record_of, written
 def test_whole_missing_unknown_and_undecided_are_told_apart() -> None:
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect() as bk:
-            shop = RepairContext(services=bk.services)
+            context = RepairContext(services=bk.services)
             whole = await written(cluster, bk, 20, ensemble=3, write_quorum=2, ack_quorum=2)
-            assert await incomplete_copies(shop, await record_of(bk, whole)) == []
+            assert await incomplete_copies(context, await record_of(bk, whole)) == []
             empty = await written(cluster, bk, 0)
-            assert await incomplete_copies(shop, await record_of(bk, empty)) == []
+            assert await incomplete_copies(context, await record_of(bk, empty)) == []
             ledger = await bk.create_ledger(password=b"pw")
             await append(cluster, ledger, 10)
             cluster.node("b3").crash()
             await append(cluster, ledger, 10)
-            found = await incomplete_copies(shop, await record_of(bk, ledger.id))
+            found = await incomplete_copies(context, await record_of(bk, ledger.id))
             assert sorted(map(str, found)) == [f"entries 0..? on b{i}: the ledger is not closed" for i in (1, 2, 3)]
             await ledger.close()
-            (away,) = await incomplete_copies(shop, await record_of(bk, ledger.id))
+            (away,) = await incomplete_copies(context, await record_of(bk, ledger.id))
             assert away.copy.bookie == "b3" and away.missing == 0 and away.unknown is not None
             assert "not known" in str(away)
             cluster.node("b3").restart()
             await cluster.until_up()
             bk.services.pool.forgive(away.copy.bookie)
-            (lacks,) = await incomplete_copies(shop, await record_of(bk, ledger.id))
+            (lacks,) = await incomplete_copies(context, await record_of(bk, ledger.id))
             assert (lacks.copy.bookie, lacks.unknown) == ("b3", None) and 10 <= lacks.missing <= 12
             assert str(lacks) == f"entries 0..19 on b3: {lacks.missing} are missing"
 

@@ -113,8 +113,8 @@ def test_an_open_ledger_whose_writer_is_idle_is_reported_and_recovered_only_when
             await set_read_only(cluster, "b1")
             report = await drain(operator, ["b1"])
             assert [str(stuck) for stuck in report.stuck] == [
-                f"ledger {idle.id}, entries 0..? on b1: it is open: its writer moves on by itself with its next "
-                "append; otherwise it has to be recovered"
+                f"ledger {idle.id}, entries 0..? on b1: it is open: its writer moves it with the next "
+                "append; without a writer it has to be recovered"
             ]
             assert not report.is_complete and {m.ledger_id for m in report.moved} == set(closed)
             assert (await bk.metadata(idle.id)).state is LedgerState.OPEN
@@ -240,8 +240,8 @@ def test_what_makes_no_sense_is_refused_before_anything_is_done() -> None:
         async with cluster.connect() as bk:
             await some_closed(cluster, bk, 1)
             for names, config, words in [
-                (["b9"], None, "no bookie b9: there are b1, b2, b3, b4"),
-                (["b1"], None, "b1 is writable: .* start it again read-only"),
+                (["b9"], None, "there is no bookie b9; known are b1, b2, b3, b4"),
+                (["b1"], None, "b1 is writable: .* start it again with --read-only"),
                 ([], None, "no bookie was named"),
                 (["b1"], DrainConfig(while_writable=True, targets=("b1",)), "b1 cannot take .* is itself drained"),
                 (["b1"], DrainConfig(while_writable=True, targets=("b8",)), "b8 cannot take .* is not writable"),
@@ -275,7 +275,9 @@ def test_a_writable_bookie_is_drained_when_told_to_and_what_appears_meanwhile_is
             stop.set()
             await creating
             assert report.passes == 3 and len(report.moved) >= 3
-            assert report.stuck and all("writable, and may do so again" in each.reason for each in report.stuck)
+            assert report.stuck and all(
+                "writable; new fragments may name it again" in each.reason for each in report.stuck
+            )
             assert {m.new for m in report.moved} <= set(targets)
             await cluster.check_acked()
 
@@ -334,6 +336,6 @@ def test_one_free_bookie_takes_the_place_of_one_copy_of_a_fragment_and_not_of_tw
             [both], _ = await shares_of(bk, [one, two])
             [stuck] = await cannot_move(bk, [one, two], [both], DrainConfig())
             assert (stuck.ledger_id, stuck.copy) == (ledger, both.copies[1])
-            assert f"writable and allowed are {', '.join(sorted([free, other]))}, of " in stuck.reason
+            assert f"writable and allowed are {', '.join(sorted([free, other]))}, and the fragment has " in stuck.reason
 
     run(story, bookies=4)

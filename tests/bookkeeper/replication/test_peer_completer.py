@@ -73,7 +73,7 @@ def test_a_ledger_that_is_open_stays_in_limbo_until_somebody_closes_it() -> None
             server = cluster.servers[bookie]
             assert server.engine.in_limbo
             [said] = [text for text in server.health()["sentences"] if text.startswith(f"ledger {ledger.id}:")]
-            assert "when it is closed" in said
+            assert "once it is closed" in said
             assert not holds_any(cluster, bookie, ledger.id)
             await ledger.close()
             await until(lambda: not server.engine.in_limbo)
@@ -104,7 +104,7 @@ def test_what_nobody_else_has_now_keeps_its_ledger_in_limbo_with_a_reason_and_no
             await asyncio.sleep(70)
             server = cluster.servers[bookie]
             assert server.engine.in_limbo
-            assert any(f"ledger {first}" in text and "tried again" in text for text in server.health()["sentences"])
+            assert any(f"ledger {first}" in text and "tries again" in text for text in server.health()["sentences"])
             assert len(holds(cluster, bookie, second)) == 40, "one bad ledger holds up no other"
             cluster.node(other).restart()
             await until(lambda: not server.engine.in_limbo)
@@ -127,7 +127,10 @@ def test_a_ledger_that_somebody_repairs_is_left_to_him_for_now() -> None:
                 assert holder is None
                 await loses_its_journal(cluster, bookie)
                 await asyncio.sleep(30)
-                assert any("somebody repairs it" in text for text in cluster.servers[bookie].health()["sentences"])
+                assert any(
+                    "somebody holds the lock of its repair" in text
+                    for text in cluster.servers[bookie].health()["sentences"]
+                )
             await until(lambda: not cluster.servers[bookie].engine.in_limbo)
 
     run(story)

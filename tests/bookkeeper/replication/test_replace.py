@@ -109,7 +109,7 @@ def test_what_cannot_be_done_is_said() -> None:
             metadata = await bk.metadata(ledger)
             one, two, _ = metadata.last_fragment.ensemble
             with pytest.raises(
-                NotEnoughBookiesError, match=f"nobody can take the place of {one}: writable and allowed are"
+                NotEnoughBookiesError, match=f"no bookie can take the place of {one}: .* writable and allowed are"
             ):
                 await replicate_fragment(bk, ledger, 0, one)
             with pytest.raises(IllegalOperationError, match="no fragment that begins at 3"):
@@ -449,7 +449,7 @@ def test_nothing_is_swapped_in_when_the_lock_was_lost_on_the_way() -> None:
             def lose(*_: int) -> None:
                 lost.append(asyncio.ensure_future(store.delete(lock, None)))
 
-            with pytest.raises(MetadataError, match="repair is lost: begin again"):
+            with pytest.raises(MetadataError, match="has lost the lock of ledger"):
                 await replicate_fragment(bk, ledger, 0, old, on_copied=lose)
             await lost[0]
             assert await bk.metadata(ledger) == before

@@ -128,7 +128,7 @@ def test_a_bookie_that_does_not_answer_is_named_and_gone_round_only_when_told_to
             assert sorted(held.asked) == ["b1", "b2"]
             assert "--bookie b3=HOST:PORT" in held.away[BookieId("b3")]
             before = cluster.store.transaction
-            with pytest.raises(IllegalOperationError, match=r"not every bookie was asked \(b3: "):
+            with pytest.raises(IllegalOperationError, match=r"not every bookie has answered \(b3: "):
                 await accept(operator, held)
             assert cluster.store.transaction == before, "nothing was changed"
             first = await accept(operator, held, without=frozenset({"b3"}))

@@ -30,15 +30,15 @@ def test_what_a_bookie_lacks_is_completed_where_it_is_and_then_the_mark_goes() -
             cluster.node("b3").crash()
             await append(cluster, ledger, 10)
             await ledger.close()
-            shop = RepairContext(services=bk.services)
+            context = RepairContext(services=bk.services)
             found = await bk.metadata_store.under_replication.read(ledger.id)
             assert found is not None and found.bookies == ("b3",)
-            before = await tidy_mark(shop, found)
+            before = await tidy_mark(context, found)
             assert not before.removed and "not known" in before.reason
             cluster.node("b3").restart()
             await cluster.until_up()
             bk.services.pool.forgive(BookieId("b3"))
-            assert (await tidy_mark(shop, found)).removed
+            assert (await tidy_mark(context, found)).removed
             assert holds(cluster, "b3", ledger.id) == set(range(20))
             assert await bk.metadata_store.under_replication.read(ledger.id) is None
 
@@ -86,7 +86,7 @@ def test_only_what_concerns_us_is_looked_at_and_a_ledger_that_somebody_repairs_i
                 (ledgers[2], False),
                 (ledgers[3], True),
             ]
-            assert done[1].reason == "worker repairs it now"
+            assert done[1].reason == "worker repairs it now and holds its lock"
             assert await bk.metadata_store.under_replication.read(ledgers[1]) is not None
 
     SimCluster().run(story)

@@ -35,7 +35,7 @@ def test_without_the_metadata_service_a_bookie_is_live_but_not_ready_and_does_no
     shown = health(CUT_OFF)
     assert (shown["state"], shown["disk"], shown["metadata"]) == ("unregistered", "writable", "suspended")
     assert shown["seconds_without_metadata"] == 12.3
-    assert "no contact with the metadata service for 12 s" in shown["sentences"][0]
+    assert "no contact with the metadata store for 12 s" in shown["sentences"][0]
 
 
 def test_a_failed_disk_and_a_stop_go_before_everything_else() -> None:

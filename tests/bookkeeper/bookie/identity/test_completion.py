@@ -115,9 +115,9 @@ def test_whatever_goes_wrong_is_one_ledgers_and_is_said(monkeypatch: pytest.Monk
         counted = [server.metrics.counter(f"completion_{name}_total").value for name in ("entries", "bytes")]
         assert counted == [4, 400], "also what was copied before something went wrong"
         said = "\n".join(made.sentences())
-        assert f"ledger {ids[0]}: not whole yet: c is away; it is tried again" in said
-        assert f"ledger {ids[1]}: not whole yet: the log says what went wrong" in said
-        assert f"ledger {ids[2]}: what was lost here is copied when it is closed" in said
+        assert f"ledger {ids[0]}: not whole yet: c is away; the bookie tries again" in said
+        assert f"ledger {ids[1]}: not whole yet: copying failed, and the log says why" in said
+        assert f"ledger {ids[2]}: entries that were lost here are copied from other bookies once it is closed" in said
         assert f"ledger {ids[3]}: not whole yet: full" in said
         assert f"ledger {ids[4]}: not whole yet: 2 entries that were copied cannot be read here" in said
         for ledger in (ids[0], ids[3]):

@@ -39,7 +39,7 @@ def test_what_was_seen_survives_a_crash_and_damage_is_said() -> None:
         disk.crash(keep=0.0)
         disk.process_died()
         assert read_disk_identity(disk, "/data", BOOKIE) == disk_identity
-        with pytest.raises(CookieError, match="is of bookie b:3181, not of c:1"):
+        with pytest.raises(CookieError, match="belongs to bookie b:3181, not to c:1"):
             read_disk_identity(disk, "/data", BookieId("c:1"))
         whole = disk.read_file(f"/data/{BIRTH}")
         for changed in (whole.replace(b"[1, 3]", b"[1, 4]"), b"[]"):

@@ -475,7 +475,7 @@ async def test_a_life_that_began_between_the_look_and_the_write_is_reported(
     monkeypatch.setattr(store, "_check_creation", then_somebody_is_fast)
     with pytest.raises(MetadataError, match=r"/a was deleted and created anew between .* replaced version 0"):
         await store.set("/a", b"for the old one", Version(0), created_txn=created_txn)
-    assert "created anew at this moment" in caplog.text
+    assert "created anew just before a write" in caplog.text
 
 
 async def test_a_cluster_by_its_address(zookeeper_service: ZooKeeperService) -> None:
