@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import MetadataError, in_words
+from bookkeeper.errors import MetadataError
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import Watch
 from bookkeeper.seams import Rng
