@@ -75,9 +75,9 @@ def test_the_first_start_makes_a_cookie_and_later_ones_find_it() -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"instance_id": "two"}, "instance_id"),
-        ({"bookie_id": BookieId("b:2")}, "bookie_id"),
-        ({"ledger_dirs": ("/elsewhere",)}, "ledger_dirs"),
+        ({"instance_id": "two"}, "its cluster is"),
+        ({"bookie_id": BookieId("b:2")}, "its bookie id is"),
+        ({"ledger_dirs": ("/elsewhere",)}, "its ledger directory is"),
     ],
 )
 def test_a_directory_of_another_bookie_or_cluster_is_refused(change: dict[str, Any], named: str) -> None:
