@@ -92,14 +92,14 @@ def gateway() -> None:
 @click.option("--tls-cert", type=FILE, help="PEM: the gateway's certificate and its chain. Switches TLS on.")
 @click.option("--tls-key", type=FILE, help="PEM: the gateway's private key, mode 0600.")
 @click.option(
-    "--client-ca", type=FILE, help="PEM: the authority that vouches for clients; every client must show a certificate."
+    "--client-ca", type=FILE, help="PEM: the authority that vouches for clients; clients must show a certificate of it."
 )
 @click.option(
     "--client-certificates",
     type=click.Choice(["required", "optional"]),
     default="required",
     show_default=True,
-    help="optional: a client may show a token instead.",
+    help="With optional a client may show a token instead.",
 )
 @click.option("--tls-crl", type=FILE, help="PEM: lists of revoked certificates, if they are not in --client-ca.")
 @click.option(
@@ -121,7 +121,7 @@ def gateway() -> None:
     type=click.FloatRange(min=0),
     default=24 * 3600.0,
     show_default=True,
-    help="Seconds after which a temporary file of Spark's is removed that nobody touches; 0: never.",
+    help="Seconds after which an untouched temporary file of Spark's is removed; 0: never.",
 )
 @click.option(
     "--upload-log",
@@ -310,7 +310,12 @@ def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
 @click.option("--key", type=FILE, help="PEM: the client's private key.  [default: it is in --cert]")
 @click.option("--token-file", type=FILE, help="A private file that holds the token.")
 @click.option("--client-id", metavar="NAME", help="The name of the token: Spark then uses OAuth2 (4.0 and later).")
-@click.option("--spark", "spark_version", metavar="VERSION", help="[default: the PySpark that is installed]")
+@click.option(
+    "--spark",
+    "spark_version",
+    metavar="VERSION",
+    help="The version of Spark.  [default: the PySpark that is installed]",
+)
 def spark_conf(
     url: str,
     directory: str,

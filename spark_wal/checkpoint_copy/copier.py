@@ -155,7 +155,9 @@ class CheckpointCopier:
         wanted = set(self.files)
         extra = [path for path in self._target.listing() if path not in wanted and contents.belongs(path, wanted)]
         if extra:
-            raise CopyRefusedError(f"{self._target.uri} holds {min(extra)}, which is not in {self._source.uri}")
+            raise CopyRefusedError(
+                f"{self._target.uri} holds {min(extra)}, which is not in {self._source.uri}: copy into a new directory"
+            )
 
     def _require_unchanged(self) -> None:
         changed = contents.difference(self._listing, self._source.listing())

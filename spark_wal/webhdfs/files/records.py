@@ -107,7 +107,7 @@ class DeletePath:
 
 @dataclass(frozen=True, slots=True)
 class SetAttributes:
-    """None leaves an attribute as it is."""
+    """The attributes to set. None leaves an attribute as it is."""
 
     path: str
     permission: int | None = None

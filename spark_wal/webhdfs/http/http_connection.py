@@ -206,7 +206,7 @@ def _taken_up(message: Any, payload: Any, protocol: Any, writer: AbstractStreamW
 
 
 def _watched(handler: Handler) -> Handler:
-    """As the handler, on a connection that may be gone: that is no reason for a traceback."""
+    """Handle a request on a connection that may be gone, which is no reason for a traceback."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         if request.transport is None:

@@ -133,7 +133,7 @@ class HttpServer:
         if self._certificates is not None and self._connections is not None:
             dropped = self._connections.drop(self._certificates.revocations.name)
             if dropped:
-                logger.warning("ended %d connections whose certificates were revoked", dropped)
+                logger.warning("ended the connections of revoked certificates: %d", dropped)
 
     async def close(self) -> None:
         """Let uploads finish for a moment, then stop. Idempotent."""

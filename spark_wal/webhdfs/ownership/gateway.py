@@ -146,7 +146,7 @@ class Gateway:
         raise RetriableError("The gateway does not own its namespace for certain now; try again")
 
     def park_no_more(self) -> None:
-        """It is about to close: who waits for an owner is told to come again."""
+        """Let no request wait for an owner any more, because the gateway closes: those that wait must try again."""
         self._parks = False
         self._wake()
 

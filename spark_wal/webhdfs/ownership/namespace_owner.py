@@ -216,7 +216,7 @@ class NamespaceOwner:
                 logger.warning("orphaned blobs could not be removed; the next owner tries again: %s", error)
             else:
                 if count:
-                    logger.info("removed %s orphaned blobs", count)
+                    logger.info("removed orphaned blobs: %s", count)
 
         self._spawn(collect())
 
@@ -378,7 +378,7 @@ class NamespaceOwner:
                 logger.info("old temporary files could not be removed now; the next look tries again: %s", error)
             else:
                 if count:
-                    logger.info("removed %s temporary files that nobody had touched", count)
+                    logger.info("removed temporary files that nobody had touched: %s", count)
 
     async def remove_left_behind(self) -> int:
         """Look once: remove the temporary files that are due, each by a record of the journal; return their number."""
