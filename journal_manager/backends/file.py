@@ -305,7 +305,7 @@ class FileBackend(Backend):
 def _open(uri: JournalURI, options: Options) -> tuple[JournalDirectory, BlockingSteps]:
     parsed = parse_options(FileOptions, uri, options)
     if uri.authority or not uri.path.startswith("/"):
-        raise JournalConfigError(f"expected file:///DIR with an absolute path, got {uri}")
+        raise JournalConfigError(f"expected file:///DIRECTORY with an absolute path, got {uri}")
     directory = uri.path.rstrip("/") or "/"
     place = JournalDirectory(parsed.files or SystemFiles(), directory, lock_timeout_s=parsed.lock_timeout_s)
     return place, BlockingSteps(parsed.threads)

@@ -292,7 +292,7 @@ class JournalDirectory:
             except BlockingIOError as error:
                 if waited >= self._lock_timeout_s:
                     raise JournalLockedError(
-                        f"another process is changing the journal in {self.directory}: try again"
+                        f"another process is changing the journal in {self.directory} and holds {LOCK}: try again"
                     ) from error
                 self._sleep(_LOCK_POLL_S)
                 waited += _LOCK_POLL_S

@@ -55,7 +55,7 @@ def test_a_url_where_nobody_listens_is_refused_at_once(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         with (
-            pytest.raises(ConnectionError, match=rf"no gateway answers at {url} \(Connection refused\): start it"),
+            pytest.raises(ConnectionError, match=rf"no gateway answers at {url} \(Connection refused\): start one"),
             spark_wal.checkpoint_service(url),
         ):
             pass
