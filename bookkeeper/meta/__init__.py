@@ -1,7 +1,7 @@
-"""WHO KNOWS WHAT, agreed by compare-and-set: ledgers, bookies, cookies in ZooKeeper, SQLite or memory.
+"""METADATA: ledgers, bookies and cookies in ZooKeeper, SQLite or memory, changed by compare-and-set.
 
-Begin with :mod:`~bookkeeper.meta.store` (what a store promises), then :mod:`~bookkeeper.meta.cluster` (the bundle
-everybody else works with). Bytes and paths are those of Apache BookKeeper: the two share one tree.
+Begin with :mod:`~bookkeeper.meta.store` (what a store promises), then :mod:`~bookkeeper.meta.cluster` (the object that
+other packages use). Bytes and paths are those of Apache BookKeeper: both can share one tree.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Going on from an older state of the metadata, because nothing newer is left: what ``bk metadata
-accept-rollback`` changes in the store.
+"""What ``bk metadata accept-rollback`` changes in the store, so that the cluster goes on from an older state.
 
-    ids       the generator goes on above every id that was found to be in use, or where none can have been
-    open      one transaction enters the loss into the record of where the contents come from (lineage.py)
+    ids       the generator goes on above every id that was found, or far above if not every bookie was asked
+    open      one transaction enters the loss into the record of the store's origin (lineage)
 
-The second makes the first known: whoever was connected ends, and bookies that have seen more start again. Killed in
-between and run again it ends the same; ids that were passed over stay unused.
+The second step makes clients and bookies that are connected stop, and lets bookies start that have seen more. A run
+that was killed in between can be repeated; ids that were skipped stay unused.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ from bookkeeper.meta.store_copy import BATCH_OPERATIONS, BURNT_MAX, probe, settl
 
 HIGH_MAX: Final = (1 << 31) - 1
 UNSEEN: Final = 1024
-"""So many high parts of long ids are passed over for bookies that could not be asked."""
+"""High parts of long ids that are skipped for bookies that could not be asked."""
 
 _HOB = re.compile(r"HOB-(\d{10})")
 
 
 async def accept(metadata: Metadata, *, new_id: str, used: Sequence[int], keep_s: int, unasked: bool) -> int:
-    """Let the cluster go on from what its metadata show now; the lowest id that can be given out from now on.
+    """Let the cluster go on from what its metadata show. Returns the lowest ledger id that it can give out.
 
     Args:
-        new_id: a random name for what the store shows from now on.
-        used: ids that must not be given out again, of every bookie that was asked.
-        keep_s: for so long bookies keep ledgers up to the highest of these that metadata do not know.
-        unasked: there are bookies that may hold ids above these.
+        new_id: a random name for the store's contents from now on.
+        used: ids that the bookies hold or have dropped; they are not given out again.
+        keep_s: seconds for which bookies keep ledgers up to the highest of these ids that are in no metadata.
+        unasked: whether a bookie was not asked, which may hold greater ids.
 
     Raises:
-        IllegalOperationError: ``unasked``, and the layout has no room to go round ids that nobody knows.
-        ClusterMovedError: the cluster goes on elsewhere.
-        MetadataConflictError: somebody else accepts a loss at this moment.
+        IllegalOperationError: ``unasked``, and the layout's ids are too short to skip unknown ones.
+        ClusterMovedError: the cluster has moved to another store.
+        MetadataConflictError: somebody else accepts a loss at the same time.
     """
     store, paths = metadata.store, metadata.paths
     came = await lineages.read(store, paths)
@@ -64,7 +63,9 @@ async def accept(metadata: Metadata, *, new_id: str, used: Sequence[int], keep_s
 
 
 def _meanwhile() -> MetadataConflictError:
-    return MetadataConflictError("the record of where these metadata come from was changed meanwhile: look again")
+    return MetadataConflictError(
+        "somebody else has accepted a loss or moved the metadata meanwhile: look at the cluster, then run this again"
+    )
 
 
 async def _raise_ids(metadata: Metadata, highest: int, *, unasked: bool) -> int:
@@ -72,8 +73,8 @@ async def _raise_ids(metadata: Metadata, highest: int, *, unasked: bool) -> int:
     short_only = layout in (Layout.FLAT, Layout.LEGACY_HIERARCHICAL)
     if short_only and unasked:
         raise IllegalOperationError(
-            f"ledger ids of a {layout.name.lower()} cluster are short: what a bookie holds that cannot be asked "
-            "can not be gone round; every bookie must be asked"
+            f"a cluster with the layout {layout.name.lower()} has no spare ledger ids to skip those of a bookie that "
+            "was not asked: every bookie must be asked"
         )
     hobs = await _hobs(metadata)
     parent = paths.root if layout is Layout.FLAT else paths.id_generator

@@ -32,7 +32,7 @@ from bookkeeper.seams import Seams
 
 
 class Metadata:
-    """All that one process asks of the metadata of one cluster."""
+    """The metadata of one cluster, as one process uses them."""
 
     def __init__(self, store: MetadataStore, paths: Paths, layout: Layout, instance_id: str, seams: Seams) -> None:
         self.store = store
@@ -45,22 +45,23 @@ class Metadata:
         self.disks = Disks(store, paths)
         self.under_replication = UnderReplication(store, paths)
         self.present = RollbackCheck(store, paths)
-        """Whether these metadata are still those that this process began with, or later ones."""
+        """Checks that these metadata are those with which this process began, or later ones."""
         self.ledgers = Ledgers(store, paths, layout, seams.rng, self.present)
         self.repairs: dict[LedgerId, str] = {}
-        """Ledgers that this client is repairing, and as whom: a session has many repairs, and a lock only a session."""
+        """Ledgers that this client repairs now, each with the repair's owner. A lock names only the session, which all
+    repairs of the client share."""
 
     @classmethod
     async def connect(cls, uri: str, seams: Seams, *, session_s: float = service_uri.SESSION_S) -> Metadata:
-        """Open the store of ``uri`` and read which cluster it is; :meth:`close` ends the session.
+        """Open the store at ``uri`` and read which cluster it has. :meth:`close` ends the session.
 
-        ``session_s``: how many seconds without contact end it, as far as the store agrees (ZooKeeper's servers have
-        limits of their own).
+        ``session_s``: seconds without contact after which the session ends (ZooKeeper's servers have limits of their
+        own).
 
         Raises:
-            ConfigError: not such an address, or one that names another layout than the cluster's.
-            NoClusterError: nothing was initialised there.
-            ClusterMovedError: it has moved to another store.
+            ConfigError: the address is invalid, or names another layout than the cluster's.
+            NoClusterError: there is no cluster at the address.
+            ClusterMovedError: the cluster has moved to another store.
             MetadataUnavailableError: the store does not answer.
         """
         address = replace(service_uri.parse(uri), session_s=session_s)
@@ -81,7 +82,7 @@ class Metadata:
     async def over(
         cls, store: MetadataStore, seams: Seams, *, root: str = DEFAULT_ROOT, layout: Layout | None = None
     ) -> Metadata:
-        """The same over a store that is open already.
+        """As :meth:`connect`, over a store that is open already.
 
         A cluster without a recorded layout gets ``layout`` (by default the hierarchical one), as in Java.
         """
@@ -96,7 +97,8 @@ class Metadata:
         found = await _recorded_layout(store, paths, layout or Layout.HIERARCHICAL)
         if layout is not None and layout is not found:
             raise ConfigError(
-                f"the address asks for {layout.name.lower()} ledgers, the cluster has {found.name.lower()}"
+                f"the address names the layout {layout.name.lower()}, but the cluster has {found.name.lower()}: use "
+                "zk:// without a layout"
             )
         metadata = cls(store, paths, found, instance_id, seams)
         metadata.present.lineage = came
@@ -104,24 +106,24 @@ class Metadata:
 
     @property
     def lineage(self) -> Lineage:
-        """The moves from store to store that led here."""
+        """The moves from store to store that led to this one."""
         return self.present.lineage
 
     async def check_not_rolled_back(self, mark: bytes) -> None:
-        """Compare what the store shows with what :meth:`seen` gave in an earlier life, also across a move.
+        """Check that the store shows at least what :meth:`seen` noted in an earlier process, also across a move.
 
         Raises:
-            MetadataRolledBackError: the store shows less, or is the place from which the cluster has moved.
-            ValueError: not such a mark.
+            MetadataRolledBackError: the store shows less, or the cluster has moved away from it.
+            ValueError: the note cannot be read.
         """
         await self.store.check_not_rolled_back(self.lineage.must_have_seen(mark))
 
     def seen(self) -> bytes:
-        """What was seen up to now, to be kept."""
+        """A note of what was seen up to now, for :meth:`check_not_rolled_back`."""
         return self.lineage.mark(self.store.last_transaction)
 
     def own(self, *parts: str) -> str:
-        """A path of our own state beside the cluster's root: ``own("boot", bookie_id)``."""
+        """A path of the state beside the cluster's root that only this package knows: ``own("boot", bookie_id)``."""
         return self.paths.own(*parts)
 
     async def close(self) -> None:
@@ -146,11 +148,12 @@ async def _recorded_layout(store: MetadataStore, paths: Paths, default: Layout) 
 
 
 async def init_cluster(uri: str, seams: Seams) -> str:
-    """Make a new cluster, as Java's ``initnewcluster`` does; answer its instance id.
+    """Make a new cluster, as Java's ``initnewcluster`` does. Returns its instance id.
 
     Raises:
-        ClusterExistsError: there is one.
-        ConfigError, MetadataUnavailableError.
+        ClusterExistsError: there is a cluster already.
+        ConfigError: the address is invalid.
+        MetadataUnavailableError: the store does not answer.
     """
     address = service_uri.parse(uri)
     store = await service_uri.open_store(address, seams)
@@ -164,10 +167,10 @@ async def init_cluster(uri: str, seams: Seams) -> str:
 async def init_cluster_in(
     store: MetadataStore, seams: Seams, *, root: str = DEFAULT_ROOT, layout: Layout = Layout.HIERARCHICAL
 ) -> str:
-    """The same in a store that is open already.
+    """As :func:`init_cluster`, in a store that is open already.
 
-    One multi creates the root, ``available``, ``available/readonly`` and INSTANCEID; LAYOUT follows, and is made up
-    for by the next who connects if it did not.
+    One multi creates the root, ``available``, ``available/readonly`` and INSTANCEID. LAYOUT follows; if it is missing,
+    the next connection creates it.
     """
     paths = Paths(root)
     instance_id = str(uuid.UUID(int=seams.rng.getrandbits(128), version=4))
@@ -185,7 +188,7 @@ async def init_cluster_in(
             ]
         )
     except KeyExistsError as error:
-        raise ClusterExistsError(f"there is something at {root} already") from error
+        raise ClusterExistsError(f"{root} exists already: make the cluster at another path") from error
     except MetadataUnavailableError:
         await store.sync(root)
         try:

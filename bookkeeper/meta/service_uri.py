@@ -1,4 +1,4 @@
-"""Which store, from one address.
+"""The address of a metadata store, and how it is opened.
 
 =================================================  ==========================================================
 ``memory:NAME``                                    in this process, shared by name
@@ -8,7 +8,7 @@
 ``embedded:///DIR``                                store and bookies in this process: registered by a higher floor
 =================================================  ==========================================================
 
-Hosts are separated by ``,`` or ``;``. Credentials are never part of an address (credentials.py).
+Hosts are separated by ``,`` or ``;``. Credentials are never part of an address (see the module ``credentials``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SESSION_S: Final = 10.0
 SESSION_MIN_S: Final = 1.0
 SESSION_MAX_S: Final = 300.0
-"""The client takes as long to give up on a server that accepts and is silent."""
+"""Seconds after which the client gives up on a server that accepts a connection and does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class ServiceUri:
     """A parsed address."""
 
     scheme: str
-    """``memory``, ``sqlite``, ``zk``, or a registered one."""
+    """``memory``, ``sqlite``, ``zk``, or a registered scheme."""
     target: str
     """Name, file, ``host:port,host:port``, or whatever the registered scheme understands."""
     root: str = DEFAULT_ROOT
     layout: str | None = None
-    """``flat``, ``hierarchical``, ``longhierarchical``; None: whatever the cluster says."""
+    """``flat``, ``hierarchical`` or ``longhierarchical``; None: the layout that the cluster has."""
     session_s: float = SESSION_S
-    """Seconds a session lasts without contact (``zk``, ``sqlite``); no part of an address."""
+    """Seconds that a session lasts without contact (``zk``, ``sqlite``); not part of an address."""
 
 
 Opener = Callable[[ServiceUri, Seams], Awaitable[MetadataStore]]
@@ -58,14 +58,14 @@ _ANY_LAYOUT = (None, "", "null", "ms")
 
 
 def parse(uri: str) -> ServiceUri:
-    """Take an address apart.
+    """Parse an address.
 
     Raises:
-        ConfigError: an unknown scheme, or a shape its scheme does not have.
+        ConfigError: the scheme is unknown, or the rest does not fit it.
     """
     scheme, colon, rest = uri.partition(":")
     if not colon:
-        raise ConfigError(f"not a metadata address: {_shown(uri)}")
+        raise ConfigError(f"{_shown(uri)} is not a metadata address, such as zk://HOST:PORT/ledgers or embedded:///DIR")
     if match := _ZOOKEEPER.fullmatch(scheme):
         return _parse_zookeeper(uri, match[1], rest)
     if scheme == "memory":
@@ -74,21 +74,21 @@ def parse(uri: str) -> ServiceUri:
         if not rest.startswith("///") or len(rest) == 3:
             raise ConfigError(f"expected {scheme}:///PATH, got {_shown(uri)}")
         return ServiceUri(scheme, rest[2:])
-    raise ConfigError(f"no such kind of metadata store in {_shown(uri)}")
+    raise ConfigError(f"{_shown(uri)} names no kind of metadata store that this program knows")
 
 
 def _parse_zookeeper(uri: str, layout: str | None, rest: str) -> ServiceUri:
     hosts, _, root = rest.removeprefix("//").partition("/")
     if "@" in hosts:
         raise ConfigError(
-            "credentials have no place in an address, where others can read them: put them into the file that "
+            "an address must not contain credentials, because others can read it: put them into the file that "
             f"{credentials.FILE} names"
         )
     servers = [host for host in re.split("[,;]", hosts) if host]
     if not rest.startswith("//") or not servers or not all(_HOST.fullmatch(server) for server in servers):
         raise ConfigError(f"expected zk://HOST:PORT,HOST:PORT/ROOT, got {_shown(uri)}")
     if layout not in _ANY_LAYOUT and layout not in BY_URI_NAME:
-        raise ConfigError(f"no such ledger layout: {layout!r} in {_shown(uri)} (one of {', '.join(BY_URI_NAME)})")
+        raise ConfigError(f"{_shown(uri)} names the unknown layout {layout}; known are {', '.join(BY_URI_NAME)}")
     path = f"/{root.strip('/')}" if root.strip("/") else DEFAULT_ROOT
     try:
         check_path(path)
@@ -98,7 +98,7 @@ def _parse_zookeeper(uri: str, layout: str | None, rest: str) -> ServiceUri:
 
 
 def _shown(uri: str) -> str:
-    """An address that is none, for messages: what stands before an ``@`` may be a password."""
+    """An invalid address for messages, without what stands before an ``@``: that may be a password."""
     before, at, after = uri.rpartition("@")
     if not at:
         return repr(uri)
@@ -112,7 +112,7 @@ def register(scheme: str, opener: Opener) -> None:
 
 
 async def open_store(uri: str | ServiceUri, seams: Seams) -> MetadataStore:
-    """A session with the store of an address.
+    """Open a session with the store at an address.
 
     Raises:
         ConfigError, MetadataUnavailableError.
@@ -122,12 +122,13 @@ async def open_store(uri: str | ServiceUri, seams: Seams) -> MetadataStore:
 
 
 def may_exist(address: ServiceUri, seams: Seams) -> bool:
-    """False if there is certainly nothing at an address: who only looks for a cluster must not make a file there."""
+    """False if there is certainly nothing at an address. A program that only looks for a cluster must not create a
+    file there."""
     return address.scheme != "sqlite" or seams.disk.exists(address.target)
 
 
 def memory_cluster(name: str, seams: Seams) -> MemoryCluster:
-    """The service behind ``memory:NAME``, made at its first use."""
+    """The service behind ``memory:NAME``, which the first use creates."""
     from bookkeeper.meta.stores.memory import MemoryCluster  # only who uses it pays for it
 
     if name not in _MEMORY:

@@ -1,11 +1,11 @@
-"""Versioned values under paths: all that BookKeeper asks of a metadata service.
+"""The interface of a metadata store: versioned values under paths.
 
-Guarantees every implementation gives, and tests/contracts/metadata_store.py checks
+Every implementation gives these guarantees; tests/contracts/metadata_store.py checks them:
 
-* **M1** A write names the version it replaces; if that is no longer the present one, it changes nothing
-  and raises :exc:`MetadataConflictError`. A created value has version 0, each write adds one.
-* After a write returned, every later read by its own session sees it or a newer one; so does everybody
-  else's after :meth:`MetadataStore.sync` (Z6).
+* **M1** A write names the version it replaces. If that is no longer the present one, it changes nothing and raises
+  :exc:`MetadataConflictError`. A created value has version 0, each write adds one.
+* After a write returned, every later read of its own session sees it or a newer one. Reads of other sessions do so
+  after :meth:`MetadataStore.sync` (Z6).
 * An ephemeral value goes when the session that made it ends, not before.
 * **M8, Z4** A write is sent once. If its reply is lost it raises :exc:`MetadataUnavailableError`: it may have been
   done. :func:`settled_set`, :func:`settled_create` and :func:`settled_delete` re-read and compare; whoever
@@ -32,7 +32,7 @@ from bookkeeper.errors import (
 )
 
 Version = NewType("Version", int)
-"""Counts the writes of one value from 0 (ZooKeeper's numbers)."""
+"""Counts the writes of one value from 0, as ZooKeeper does."""
 
 T = TypeVar("T")
 E = TypeVar("E", bound=MetadataError)
@@ -40,12 +40,12 @@ E = TypeVar("E", bound=MetadataError)
 
 @dataclass(frozen=True, slots=True)
 class Versioned(Generic[T]):
-    """A value and the version a write must name to replace it."""
+    """A value, and the version that a write must name to replace it."""
 
     value: T
     version: Version
     created_ms: int = field(default=0, compare=False)
-    """When the value was created, by the store's wall clock (milliseconds since 1970). For people."""
+    """When the value was created, by the store's wall clock, in milliseconds since 1970. For people only."""
     transaction: int = field(default=0, compare=False)
     """Store-wide number of the write that made this version (ZooKeeper: mzxid). Only grows (M10)."""
     created_txn: int = field(default=0, compare=False)
@@ -54,13 +54,13 @@ class Versioned(Generic[T]):
 
 
 class SessionState(Enum):
-    """How much this process may believe (Z1)."""
+    """The state of the session with the store, which says how much this process may believe (Z1)."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
-    """No contact: the session may be gone already. Act as if it were."""
+    """There is no contact, and the session may have ended already. Act as if it had."""
     LOST = "lost"
-    """Gone, with its ephemeral values. A new session follows by itself; everything is rebuilt from a fresh read."""
+    """The session has ended, with its ephemeral values. A new session follows by itself; read everything again."""
 
 
 class Watch(Protocol):
@@ -120,18 +120,18 @@ class MetadataStore(Protocol):
 
     @property
     def session_id(self) -> int:
-        """Names the session; another one after a loss. 0 before the first."""
+        """The session's id, which changes after a loss; 0 before the first session."""
 
     @property
     def last_transaction(self) -> int:
-        """The highest store-wide transaction number seen (Z14, M10)."""
+        """The highest store-wide transaction number that this store object has seen (Z14, M10)."""
 
     @property
     def rolled_back(self) -> MetadataRolledBackError | None:
-        """What was found, once this store has shown less than it had shown before (M10); then it stays."""
+        """The error, once this store has shown an older state than before (M10); from then on it stays. Else None."""
 
     async def get(self, path: str) -> Versioned[bytes]:
-        """Raises: NoSuchKeyError."""
+        """Read a value. Raises: NoSuchKeyError."""
 
     async def exists(self, path: str) -> Version | None: ...
 
@@ -139,7 +139,7 @@ class MetadataStore(Protocol):
         """The session that owns an ephemeral value; None if it is not ephemeral. Raises: NoSuchKeyError."""
 
     async def children(self, path: str) -> list[str]:
-        """Names right below ``path``, sorted. Raises: NoSuchKeyError."""
+        """The names of the children of ``path``, sorted. Raises: NoSuchKeyError."""
 
     async def create(
         self,
@@ -153,8 +153,8 @@ class MetadataStore(Protocol):
         """Create a value; ``sequential`` appends ten digits that count the children ever made under the parent.
 
         Raises:
-            KeyExistsError: there is one.
-            NoSuchKeyError: the parent is missing and ``parents`` is false.
+            KeyExistsError: the value exists already.
+            NoSuchKeyError: the parent is missing, and ``parents`` is false.
             MetadataError: the parent is ephemeral.
         """
 
@@ -171,48 +171,48 @@ class MetadataStore(Protocol):
         """
 
     async def delete(self, path: str, expected: Version | None) -> None:
-        """Raises: NoSuchKeyError, MetadataConflictError, NotEmptyError."""
+        """Delete a value. Raises: NoSuchKeyError, MetadataConflictError, NotEmptyError."""
 
     async def multi(self, operations: Sequence[Operation]) -> list[Version | None]:
-        """All or nothing, in order; answers the versions of Create and Set. Raises what the first failure raises."""
+        """Perform all operations in order or none. Returns the versions of Create and Set; raises the first failure."""
 
     async def sync(self, path: str) -> None:
-        """What anybody wrote before this call is seen by reads after it (Z6)."""
+        """Make sure that reads after this call see everything that anybody wrote before it (Z6)."""
 
     async def check_not_rolled_back(self, transaction: int) -> None:
-        """Compare what the store shows now with what was seen before, also by an earlier process (M10).
+        """Check that the store shows no older state than ``transaction``, which may be from an earlier process (M10).
 
-        A store does this by itself with what it saw, at each new session; once it found a rollback, every write
-        raises the same.
+        A store does this by itself, with what it has seen, at each new session. Once it has found a rollback, every
+        write raises the same error.
 
         Raises:
             MetadataRolledBackError: the store's newest transaction is below ``transaction``.
         """
 
     def watch(self, path: str, callback: Callable[[], None]) -> Watch:
-        """Call back when the value is created, replaced or deleted."""
+        """Call back when the value at ``path`` is created, replaced or deleted."""
 
     def watch_children(self, path: str, callback: Callable[[], None]) -> Watch:
-        """Call back when a name below ``path`` appears or goes, or ``path`` itself does."""
+        """Call back when a child of ``path``, or ``path`` itself, is created or deleted."""
 
     def on_session(self, callback: Callable[[SessionState], None]) -> Watch:
         """Call back with each change of :attr:`session`."""
 
     async def close(self) -> None:
-        """End the session and with it its ephemeral values. Idempotent."""
+        """End the session, which deletes its ephemeral values. Idempotent."""
 
 
 # -- deciding a write whose reply was lost ------------------------------------------------------------------
 
 LOST_MAX: Final = 10
-"""So many times in a row a write gets no answer and is not done: then it is no accident. ZooKeeper ends the connection
-of whoever sends it more than ``jute.maxbuffer``, and to try that for ever would cut off everybody in this session."""
+"""How often in a row a write may get no answer and not be done, before it is given up. ZooKeeper closes the connection
+of a client that sends more than ``jute.maxbuffer``; repeating that for ever would cut off everybody in this session."""
 
 
 def _lost_too_often(path: str, size: int) -> MetadataUnavailableError:
     return MetadataUnavailableError(
-        f"{path}: {LOST_MAX} times {size} bytes were sent, no answer came, and they were not written; if the store is "
-        "well, they are too many for it (ZooKeeper: jute.maxbuffer, by default 1 MiB)"
+        f"{path} was not written: the store gave no answer to {LOST_MAX} writes of {size} bytes; if the store works, "
+        "the value is too large for it (ZooKeeper: jute.maxbuffer, by default 1 MiB)"
     )
 
 
@@ -240,7 +240,9 @@ async def settled_set(
             continue
         if found.version == expected + 1 and found.value == value:
             return found.version
-        raise MetadataConflictError(f"{path}: wrote over version {expected}, lost the reply, found {found.version}")
+        raise MetadataConflictError(
+            f"{path} has version {found.version} after a write over version {expected} whose reply was lost"
+        )
     raise _lost_too_often(path, len(value))
 
 
@@ -298,7 +300,7 @@ async def settled_create(store: MetadataStore, path: str, value: bytes, *, paren
     """Create a value that is unique to its creator, and know whether it was done (M5, M8).
 
     Raises:
-        KeyExistsError: there is one, and it is not ours.
+        KeyExistsError: another client's value exists.
         MetadataUnavailableError: the store could not be asked again, or did not take it ``LOST_MAX`` times; unknown.
     """
     for _ in range(LOST_MAX):
@@ -321,7 +323,7 @@ async def settled_create(store: MetadataStore, path: str, value: bytes, *, paren
 
 
 async def settled_delete(store: MetadataStore, path: str, expected: Version | None) -> None:
-    """Delete a value and know whether it is gone (M8); one that was gone before a lost reply counts as deleted.
+    """Delete a value and know whether it is gone (M8). If it is gone after a lost reply, it counts as deleted.
 
     Raises:
         MetadataConflictError, NoSuchKeyError, NotEmptyError: as ``delete``.
@@ -345,10 +347,10 @@ async def settled_delete(store: MetadataStore, path: str, expected: Version | No
 
 
 async def update(store: MetadataStore, path: str, change: Callable[[bytes], bytes]) -> Versioned[bytes]:
-    """Read, change, write; start over if someone else wrote in between (M1).
+    """Read, change and write a value. Starts over if someone else wrote in between (M1).
 
-    ``change`` is pure and may run several times; it raises to give up. The loop has no limit on purpose: each
-    conflict means someone else got through. Equal bytes by two writers count as done for both (settled_set).
+    ``change`` is pure and may run several times; it raises to give up. The loop has no limit on purpose: each conflict
+    means that someone else succeeded. If two writers write equal bytes, both succeed (settled_set).
     """
     while True:
         current = await store.get(path)
@@ -360,8 +362,8 @@ async def update(store: MetadataStore, path: str, change: Callable[[bytes], byte
 
 
 def once_more(error: E) -> E:
-    """The same error for another caller: one object raised in many places would collect all their tracebacks, and with
-    them whatever those hold, for as long as somebody tries."""
+    """A copy of the error for another caller. One object raised in many places would collect all their tracebacks, and
+    keep alive what those refer to."""
     return type(error)(*error.args)
 
 
@@ -372,16 +374,16 @@ def check_creation(path: str, found: int, expected: int) -> None:
 
 
 def check_path(path: str) -> str:
-    """``path`` if it is one: absolute, no empty or relative parts, no slash at the end.
+    """Return ``path`` if it is valid: absolute, without empty or relative parts, without a slash at the end.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it is not valid.
     """
     if path != "/" and (not path.startswith("/") or any(part in ("", ".", "..") for part in path[1:].split("/"))):
-        raise ValueError(f"not a path: {path!r}")
+        raise ValueError(f"not a path of a metadata store: {path}")
     return path
 
 
 def parent_of(path: str) -> str:
-    """The path above; the root's is itself."""
+    """The parent's path; the root's parent is the root."""
     return path.rpartition("/")[0] or "/"

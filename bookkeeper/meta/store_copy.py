@@ -1,22 +1,22 @@
-"""Moving a cluster's metadata to another store, while nobody uses it.
+"""Moves a cluster's metadata to another store, while nobody uses the cluster.
 
-    look      refuse if anyone is registered, here or there, and if there is something there already
-    copy      every value that is not ephemeral, below the root and below our own state
-    ids       the generator there goes on behind every id that was ever issued here
-    close     say here that the cluster has moved: whoever connects from now on is sent away
+    look      refuse if anyone is registered at the source or the target, or if the target is not empty
+    copy      copy every value that is not ephemeral, below the root and below ``<root>-py``
+    ids       let the target's generator go on behind every id that was ever issued at the source
+    close     mark the source as moved: it refuses every new connection
     verify    after a sync on both sides, list and read everything again and compare byte for byte
-    open      one transaction: the cluster's id appears there, and whence it came (lineage.py)
+    open      in one transaction create the cluster's id at the target, and the record of its origin (lineage)
 
-Killed at any moment and run again with ``resume`` it ends the same: values that are there are compared, not trusted.
-Until *open* there is no cluster at the target, and until *close* the source is as it was.
+A run that was killed at any moment can be repeated with ``resume`` and ends the same: values that exist are compared,
+not trusted. Until *open* there is no cluster at the target, and until *close* the source is unchanged.
 
-Two runs may meet: one was paused, or somebody copies elsewhere. Never may both places be open, or ids would be issued
-twice. So the target is written to and opened only by the run that claimed it last (the version of ``copying``,
-which every such transaction checks), and the source is opened again, after a comparison that failed, only by the run
-that has just claimed the target once more, so that nobody else can open it, and whose mark closes the source (the
-value of ``moved``).
+Two runs may meet: one was paused, or somebody copies elsewhere. Both stores must never be open, or ids would be issued
+twice. So only the run that claimed the target last writes to it and opens it; every such transaction checks the version
+of ``copying``. After a comparison that failed, the source is opened again only by a run that has just claimed the
+target once more, so that nobody else can open it, and whose mark (the value of ``moved``) closes the source.
 
-What a copy cannot keep: versions begin at 0, and a ledger's time of creation is the copy's unless its metadata say it.
+A copy cannot keep two things: versions begin at 0, and a ledger's time of creation is the copy's unless its metadata
+have it.
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ AT_ONCE: Final = 64
 BATCH_OPERATIONS: Final = 200
 BATCH_BYTES: Final = 256 * 1024
 BURNT_MAX: Final = 200_000
-"""Up to so many numbers of a generator are skipped one by one; beyond that long ids begin."""
+"""Numbers of a generator that are skipped one by one at most; beyond that long ids begin."""
 TRIES: Final = 5
 
 _LEDGER = re.compile(r"L\d+")
 _NUMBER = re.compile(r"ID-\d{10}")
-"""Of a generator: goes with the session that asked for it."""
+"""The name of a generator's value, which goes with the session that asked for it."""
 _HOB = re.compile(r"HOB-(\d{10})")
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 Progress = Callable[[str, int, int], None]
-"""What is being done, how much of it, of how much (0: unknown)."""
+"""Called with the step, how much of it is done, and of how much (0: unknown)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class ClusterLocation:
     """Its address, for messages and marks."""
 
     def at(self, rest: str) -> str:
-        """``rest`` of a path behind the root's name: ``/00/0000/L0000`` or ``-py/boot/b1``."""
+        """The path with this ``rest`` behind the root's name: ``/00/0000/L0000`` or ``-py/boot/b1``."""
         return self.paths.root + rest
 
     def own(self, name: str) -> str:
@@ -97,7 +97,7 @@ class ClusterLocation:
 
 @dataclass(slots=True)
 class CopyReport:
-    """What was copied."""
+    """The result of a copy."""
 
     values: int = 0
     bytes: int = 0
@@ -107,7 +107,7 @@ class CopyReport:
     next_id: str = ""
     instance_id: str = ""
     already: bool = False
-    """There was nothing left to do."""
+    """Whether an earlier run had finished the copy, so that nothing was left to do."""
 
 
 class StoreCopy:
@@ -121,20 +121,20 @@ class StoreCopy:
         self._extra: set[str] = set()
         self._report = CopyReport()
         self._claim = Version(0)
-        """The version of ``copying`` that says that the target is ours to open."""
+        """The version of ``copying`` with which this run has claimed the target."""
         self._begun = b""
-        """What is written there."""
+        """The value of ``copying`` that this run has written."""
         self._closed_by: bytes | None = None
         """The mark with which this run has closed the source."""
 
     async def run(self, *, resume: bool = False) -> CopyReport:
-        """See the module.
+        """Perform the steps that the module lists.
 
         Raises:
-            NoClusterError: there is none at the source.
-            ClusterExistsError: there is something at the target.
+            NoClusterError: there is no cluster at the source.
+            ClusterExistsError: the target is not empty.
             SessionsLiveError: someone uses the source or the target.
-            MetadataError: the source changed meanwhile, or the copy differs from it; says where.
+            MetadataError: the source changed meanwhile, or the copy differs from it; the message says where.
         """
         source, target = self._source, self._target
         instance_id = await self._look(resume)
@@ -182,7 +182,7 @@ class StoreCopy:
         self._begun = begun
         there = await self._there()
         if there is not None and not resume:
-            raise ClusterExistsError(f"a copy into {target.name} has begun: --resume goes on with it")
+            raise ClusterExistsError(f"a copy into {target.name} has begun and not ended: --resume goes on with it")
         if there is not None and lineage.describe(there.value).get("instance_id") != instance_id:
             text = there.value.decode(errors="replace")
             raise ClusterExistsError(f"another copy into {target.name} has begun: {text}")
@@ -196,11 +196,11 @@ class StoreCopy:
                 self._report.already = True
                 return instance_id
             if await source.store.exists(source.paths.own(MOVED)) is not None:
-                raise ClusterExistsError(f"the cluster at {source.name} has moved already; copy it from where it is")
+                raise ClusterExistsError(f"the cluster at {source.name} has moved already: copy it from its new store")
             for path in (target.paths.root, target.paths.own_root):
                 if await target.store.exists(path) is not None:
                     raise ClusterExistsError(
-                        f"there is something at {target.name} already ({path}); it was left as it is"
+                        f"{target.name} is not empty: {path} exists, and was left as it is; copy into an empty place"
                     )
             try:
                 self._claim = await settled_create(target.store, target.paths.own(COPYING), begun, parents=True)
@@ -232,7 +232,7 @@ class StoreCopy:
         )
 
     async def _complete(self, instance_id: str) -> bool:
-        """Did an earlier run end this very copy? Then the source says so, and the cluster is there."""
+        """Whether an earlier run has finished this very copy: the source names the target, and the cluster is there."""
         source, target = self._source, self._target
         try:
             moved = lineage.describe((await source.store.get(source.paths.own(MOVED))).value)
@@ -244,7 +244,7 @@ class StoreCopy:
     # -- copy ----------------------------------------------------------------------------------------------
 
     async def _copy(self, rests: list[str]) -> None:
-        """Below the root first, then our own state: what says that a bookie has served is younger than its cookie."""
+        """Copy what is below the root, then ``<root>-py``: a bookie's count of starts is younger than its cookie."""
         own = [rest for rest in rests if rest.startswith(self._source.own(""))]
         below = [rest for rest in rests if not rest.startswith(self._source.own(""))]
         done = 0
@@ -322,7 +322,7 @@ class StoreCopy:
         return str(now + 1)
 
     async def _begin_long(self, high: int) -> str:
-        """Ids with high bits that were never used: nothing needs to be skipped."""
+        """Begin with long ids whose high bits were never used, so that nothing has to be skipped."""
         path = f"{self._target.paths.long_id_generator}/HOB-{high:010d}"
         try:
             await settled_create(self._target.store, path, b"", parents=True)
@@ -335,7 +335,7 @@ class StoreCopy:
     # -- close and verify ----------------------------------------------------------------------------------
 
     async def _close(self, instance_id: str) -> int:
-        """Send everybody away who connects from now on; the newest transaction that the copy must show."""
+        """Mark the source as moved. Returns the newest transaction that the copy must show."""
         source, target = self._source, self._target
         await self._check_ours()
         path = source.paths.own(MOVED)
@@ -352,8 +352,8 @@ class StoreCopy:
         return source.store.last_transaction
 
     async def _reopen(self) -> None:
-        """The source is again as it was, unless another run has closed it, or has claimed the target meanwhile: it may
-        have opened that, and whoever claims it from now on closes the source anew."""
+        """Open the source again, unless another run has closed it or has claimed the target meanwhile. That run may
+        have opened the target; a run that claims it from now on closes the source anew."""
         source, target = self._source, self._target
         self._claim = await settled_set(target.store, target.paths.own(COPYING), self._begun, self._claim)
         found = await source.store.get(source.paths.own(MOVED))
@@ -367,7 +367,7 @@ class StoreCopy:
         here, there = set(await self._list(source, "verifying")), set(await self._list(target, "verifying"))
         unlike = sorted(here ^ (there - (self._extra - here)))
         if unlike:
-            raise self._changed(f"{unlike[0]} is only at {(source if unlike[0] in here else target).name}")
+            raise self._changed(f"{unlike[0]} exists only at {(source if unlike[0] in here else target).name}")
         rests = sorted(here)
         for index, chunk in enumerate(_chunks(rests, AT_ONCE)):
             ours = await _values(source.store, [source.at(rest) for rest in chunk])
@@ -379,8 +379,8 @@ class StoreCopy:
 
     def _changed(self, what: str) -> MetadataError:
         return MetadataError(
-            f"{what}: somebody wrote while it was copied. Nothing has begun at {self._target.name}; stop whoever uses "
-            f"{self._source.name}, then run it again with --resume"
+            f"{what}: somebody wrote while the metadata were copied. The cluster stays at {self._source.name}; stop "
+            "everyone who uses it, then run this again with --resume"
         )
 
     async def _came(self) -> Lineage:
@@ -410,7 +410,7 @@ async def refuse_live(place: ClusterLocation) -> None:
     others = getattr(place.store, "other_sessions", None)
     if others is not None and (count := await others()):
         raise SessionsLiveError(
-            f"{count} process{'es have' if count > 1 else ' has'} {place.name} open; stop them first"
+            f"{count} other process{'es use' if count > 1 else ' uses'} {place.name}: stop them first"
         )
     async for path in walk(place.store, (place.paths.root, place.paths.own_root)):
         if _is_ledger(path):
@@ -420,11 +420,13 @@ async def refuse_live(place: ClusterLocation) -> None:
         except NoSuchKeyError:
             continue
         if owner is not None and owner != place.store.session_id:
-            raise SessionsLiveError(f"somebody uses {place.name}: {path} belongs to a live session; stop it first")
+            raise SessionsLiveError(
+                f"somebody uses {place.name}: {path} belongs to a live session; stop that process first"
+            )
 
 
 async def probe(store: MetadataStore, parent: str) -> int:
-    """The next number of a generator; it is used up by asking."""
+    """The next number of a generator. Reading it uses it up."""
     while True:
         try:
             path, _ = await store.create(f"{parent}/ID-", ephemeral=True, sequential=True)
@@ -436,10 +438,10 @@ async def probe(store: MetadataStore, parent: str) -> int:
 
 
 async def settle(store: MetadataStore, operations: Sequence[Operation], *, again: bool = False) -> None:
-    """A transaction that was done when this returns.
+    """Perform a transaction, and return when it is done.
 
-    Its creations tell whether it was: it is sent again if they are not there. With ``again`` it may be sent again, or
-    be left, without harm.
+    After a lost reply its creations tell whether it was done; otherwise it is sent again. With ``again`` it does no
+    harm to send it twice, or not at all.
     """
     while True:
         try:
@@ -455,7 +457,7 @@ async def settle(store: MetadataStore, operations: Sequence[Operation], *, again
 
 
 async def walk(store: MetadataStore, roots: Iterable[str]) -> AsyncIterator[str]:
-    """Every path at and below ``roots``, level by level."""
+    """All paths at and below ``roots``, level by level."""
     level = [root for root in roots if await store.exists(root) is not None]
     while level:
         following: list[str] = []

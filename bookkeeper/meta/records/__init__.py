@@ -3,7 +3,8 @@
 paths, layout                     which value lives under which path
 ledgers, ledger_format            the metadata of ledgers
 ledger_ids, deleted_ids           new ids; ids that are never given out again
-bookies, service_info, cookies    who is there, where it listens, which directory is whose
+under_replication                 the list of under-replicated ledgers
+bookies, service_info, cookies    which bookies are registered, where they listen, which directory belongs to which
 disks                             how far each bookie's disk was
-lineage, rollback                 moves of the metadata from store to store; metadata that are older than was seen
+lineage, rollback                 moves of the metadata from store to store; noticing metadata of an older state
 """

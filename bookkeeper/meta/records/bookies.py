@@ -1,11 +1,11 @@
 """Registration and discovery of bookies.
 
-* A writable bookie has an ephemeral value ``available/<id>``, a read-only one ``available/readonly/<id>``. Changing
-  over creates the new one first, so for a moment both exist: such a bookie counts as writable.
-* After a session is lost the registration is made again by itself, in its present mode. A value that
-  belongs to another session is waited out, never deleted; whether it is ours is decided by its owner.
-* A bookie with a cookie is registered only while it has one: one that was forgotten does not come back.
-* Who watches the bookies is also called on a timer.
+* A writable bookie has an ephemeral value ``available/<id>``, a read-only one ``available/readonly/<id>``. A change of
+  mode creates the new value first, so for a moment both exist: such a bookie counts as writable.
+* After a session was lost, the bookie registers again by itself, in its present mode. A value of another session is
+  waited out, never deleted; its owner tells whether it is ours.
+* A bookie with a cookie is registered only while it has one: a bookie that was forgotten does not come back.
+* Watches of the bookies are also called on a timer.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ from bookkeeper.meta.store import Check, Create, Delete, MetadataStore, SessionS
 _log = logging.getLogger(__name__)
 
 FOREIGN_WAIT_S: Final = 15.0
-"""How long a first registration waits for another session's value of the same id to go; a later one waits for ever."""
+"""Seconds that a first registration waits for another session's value of the same id; a later one waits for ever."""
 
 RELIST_S: Final = 30.0
 """Seconds between the calls of a watch's timer."""
 
 RETRY_S: Final = 0.5
-"""Pause after a registration failed for want of the store."""
+"""Seconds until the next try after a registration failed."""
 
 GOODBYE_S: Final = 2.0
-"""How long a bookie that goes waits for the store to take its registration away."""
+"""Seconds that a bookie which stops waits for the store to remove its registration."""
 
 _READ_ONLY_NAME: Final = "readonly"
 
 
 class Registration:
-    """A bookie's presence, kept up until it is unregistered."""
+    """A bookie's registration, kept up until it is unregistered."""
 
     def __init__(
         self,
@@ -71,8 +71,8 @@ class Registration:
         self._store = store
         self._bookie = bookie
         self._cookie = paths.cookie(bookie) if with_cookie else None
-        self._told = False
-        """Was it said that the bookie was forgotten?"""
+        self._forgotten_logged = False
+        """Whether the log says already that the bookie was forgotten."""
         self._places = {False: paths.available_bookie(bookie), True: paths.read_only_bookie(bookie)}
         self._info = info
         self._read_only = read_only
@@ -84,12 +84,12 @@ class Registration:
 
     @property
     def read_only(self) -> bool:
-        """The mode that was asked for last."""
+        """Whether the bookie is, or is about to be, registered as read-only."""
         return self._read_only
 
     @property
     def present(self) -> bool:
-        """The value is there and ours, as far as is known (never while the session is in doubt)."""
+        """Whether the registration stands, as far as is known; False while the session is in doubt."""
         return (
             self._published.is_set()
             and self._session == self._store.session_id
@@ -97,7 +97,7 @@ class Registration:
         )
 
     async def set_read_only(self, read_only: bool) -> None:
-        """Change the mode; returns when it is published, retries by itself through an outage."""
+        """Change the mode. Returns when it is published; tries again by itself while the store is away."""
         if read_only != self._read_only:
             self._read_only = read_only
             self._published.clear()
@@ -105,7 +105,7 @@ class Registration:
         await self._published.wait()
 
     async def unregister(self, timeout_s: float = GOODBYE_S) -> None:
-        """Go. Idempotent. With a store that does not answer within ``timeout_s`` the registration stays until the
+        """Remove the registration. Idempotent. If the store does not answer within ``timeout_s``, it stays until the
         session ends."""
         if self._keeper is None:
             return
@@ -123,10 +123,10 @@ class Registration:
         except (SessionExpiredError, ClientClosedError):
             pass
         except MetadataRolledBackError as error:  # nothing is written there any more
-            _log.info("%s goes with the session: %s", self._places[self._read_only], error)
+            _log.info("bookie %s stays registered until its session ends: %s", self._bookie, in_words(error))
         except (MetadataUnavailableError, TimeoutError):
             _log.warning(
-                "the metadata service does not answer: %s stays registered until the service ends its session",
+                "the metadata store does not answer: bookie %s stays registered until its session ends",
                 self._bookie,
             )
 
@@ -136,7 +136,10 @@ class Registration:
             async with asyncio.timeout(foreign_wait_s):
                 await self._publish()
         except TimeoutError as error:
-            raise KeyExistsError(f"{self._places[self._read_only]} belongs to another session") from error
+            raise KeyExistsError(
+                f"bookie {self._bookie} is registered by another session: another process runs as this bookie, or an "
+                "earlier one was killed and its session has not expired yet; stop the other one, or start again later"
+            ) from error
         self._watches = [self._store.watch(path, self._wake.set) for path in self._places.values()]
         self._keeper = asyncio.create_task(self._keep(), name=f"registration {self._places[False]}")
 
@@ -150,14 +153,14 @@ class Registration:
                 return
             except (MetadataError, CookieError, OSError) as error:
                 self._published.clear()
-                if isinstance(error, CookieError) and not self._told:
-                    self._told = True
-                    _log.critical("%s; it is not registered any more", in_words(error))
+                if isinstance(error, CookieError) and not self._forgotten_logged:
+                    self._forgotten_logged = True
+                    _log.critical("bookie %s is not registered any more: %s", self._bookie, in_words(error))
                 await asyncio.sleep(RETRY_S)
                 self._wake.set()
 
     async def _publish(self) -> None:
-        """Make the value of the present mode ours, then drop the other mode's."""
+        """Create the value of the present mode, then remove the other mode's."""
         while True:
             read_only, session = self._read_only, self._store.session_id
             if not await self._claim(self._places[read_only]):
@@ -169,10 +172,10 @@ class Registration:
                 return
 
     async def _claim(self, path: str) -> bool:
-        """Create the value, or find it to be ours; False: the session has ended.
+        """Create the value, or find that it is ours. Returns False if the session has ended.
 
-        What was published in this session is only looked at: a write that can but fail would go through the service's
-        log, before the writes of those who have just found this bookie.
+        If this session has published the value before, it is only read: a write that can only fail would go through the
+        service's log, ahead of the writes of clients that have just found this bookie.
         """
         if self.present:
             with contextlib.suppress(NoSuchKeyError):
@@ -196,7 +199,7 @@ class Registration:
                 continue
 
     async def _create(self, path: str) -> None:
-        """Raises: CookieError: the bookie was forgotten; found in the very write that would register it."""
+        """Create the value. Raises: CookieError: the bookie was forgotten, as the very write finds."""
         if self._cookie is None:
             await self._store.create(path, self._info, ephemeral=True, parents=True)
             return
@@ -215,17 +218,19 @@ class Registration:
                 await self._store.create(parent_of(path), parents=True)
 
     async def _is_known(self) -> bool:
-        """It has a cookie, or needs none. Asked after :meth:`_is_ours`, which has synced."""
+        """Whether the bookie has a cookie, or needs none. Called after :meth:`_is_ours`, which has synced."""
         return self._cookie is None or await self._store.exists(self._cookie) is not None
 
     async def _is_ours(self, path: str) -> bool:
-        """Raises: NoSuchKeyError."""
+        """Whether the value belongs to this session. Raises: NoSuchKeyError."""
         await self._store.sync(path)
         return await self._store.owner(path) == self._store.session_id
 
     async def _wait_out(self, path: str) -> None:
-        """Wait until a foreign value may have gone. Only then is a watch set: a new watch fires once, for everyone
-        who watches this path, and ours would find its own value and watch again, for ever."""
+        """Wait until another session's value may have gone.
+
+        The watch is set only here. A new watch fires once for everyone who watches this path; set at every look, it
+        would find its own value and be set again, for ever."""
         gone = asyncio.Event()
         watch = self._store.watch(path, gone.set)
         try:
@@ -249,14 +254,16 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Incarnation:
-    """One life of a bookie, as the store tells it. A bookie of ours counts each start in a value that outlives its
-    cookie, and does so before it looks which ledgers name it; of any other the cookie tells, which is another one when
-    it has joined again with an empty disk."""
+    """One incarnation of a bookie, as the store shows it.
+
+    A bookie of this package counts each start in a value that outlives its cookie, and does so before it reads which
+    ledgers name it. For any other bookie the cookie stands in: it changes when the bookie joins again with an empty
+    disk."""
 
     conditions: tuple[Check, ...]
-    """Of a write that holds in this life only."""
+    """Conditions for a write that must hold in this incarnation only."""
     cookie_created_txn: int
-    """0: it has no cookie."""
+    """Transaction that created the cookie; 0 if there is none."""
 
 
 class Bookies:
@@ -277,11 +284,11 @@ class Bookies:
         foreign_wait_s: float = FOREIGN_WAIT_S,
         with_cookie: bool = False,
     ) -> Registration:
-        """Publish a bookie and keep it published; ``with_cookie``: only while it has a cookie.
+        """Register a bookie and keep it registered; with ``with_cookie`` only while it has a cookie.
 
         Raises:
-            CookieError: ``with_cookie``, and it has none.
-            KeyExistsError: another live session holds this id and did not go within ``foreign_wait_s``.
+            CookieError: with ``with_cookie``: it has no cookie.
+            KeyExistsError: another session holds this id and did not end within ``foreign_wait_s``.
         """
         registration = Registration(self._store, self._paths, bookie, service_info.encode(info), read_only, with_cookie)
         await registration.start(foreign_wait_s)
@@ -300,7 +307,7 @@ class Bookies:
             return []
 
     async def address(self, bookie: BookieId) -> Address:
-        """Where a registered bookie listens; while the store is out of reach, where it was last seen.
+        """The address of a registered bookie; its last known one while the store is out of reach.
 
         Raises:
             BookieUnavailableError: it is not registered.
@@ -308,7 +315,7 @@ class Bookies:
         return (await self.service_info(bookie)).address(bookie)
 
     async def service_info(self, bookie: BookieId) -> ServiceInfo:
-        """What a registered bookie publishes; while the store is out of reach, what was seen last.
+        """What a registered bookie publishes; what it published last while the store is out of reach.
 
         Raises:
             BookieUnavailableError: it is not registered.
@@ -332,8 +339,10 @@ class Bookies:
         raise BookieUnavailableError(f"bookie {bookie} is not registered")
 
     async def incarnation(self, bookie: BookieId) -> Incarnation:
-        """The present one, after a sync. A write with its conditions is to be preceded by a look whether it still is:
-        the versions of a cookie that was made anew begin again, and a start of which there was no count has none."""
+        """The bookie's present incarnation, read after a sync.
+
+        Before a write with its conditions, check that it is still the present one: the versions of a new cookie begin
+        again, and Apache's bookies count no starts."""
         cookie, boot = self._paths.cookie(bookie), self._paths.own("boot", bookie)
         await self._store.sync(cookie)
         conditions, created_txn = [], 0
@@ -349,7 +358,10 @@ class Bookies:
         return await self._cookies.known()
 
     async def times_named(self, bookie: BookieId) -> Version:
-        """Changes whenever a new ledger names this bookie although it is absent. Raises: MetadataUnavailableError."""
+        """A version that changes when a new ledger names this bookie although it is absent.
+
+        Raises: MetadataUnavailableError.
+        """
         path = self._paths.own("named", bookie)
         while True:
             await self._store.sync(path)
@@ -359,13 +371,14 @@ class Bookies:
                 await self._store.create(path, parents=True)
 
     async def forget(self, bookie: BookieId, cookie: Version, named: Version) -> None:
-        """Remove the cookie of this version, in one write that fails if the bookie is registered: there is no way
-        to ask for an absence, so the write creates its registrations and removes them again. It fails, too, if a ledger
-        that was created since :meth:`times_named` said ``named`` names the bookie.
+        """Remove the cookie of this version, in one write that fails if the bookie is registered.
+
+        A store cannot check that a value is absent, so the write creates the registrations and removes them again. It
+        also fails if a ledger that was created since :meth:`times_named` returned ``named`` names the bookie.
 
         Raises:
             IllegalOperationError: it is registered, or its cookie was changed or removed meanwhile. Nothing was done.
-            MetadataUnavailableError: the store could not be asked again; still unknown.
+            MetadataUnavailableError: it is not known whether the cookie was removed.
         """
         store, path = self._store, self._paths.cookie(bookie)
         places = [self._paths.available_bookie(bookie)]
@@ -379,7 +392,7 @@ class Bookies:
                 return
             except KeyExistsError as error:
                 raise IllegalOperationError(
-                    f"{bookie} was registered meanwhile: stop it, and forget it then"
+                    f"{bookie} was registered meanwhile and is not forgotten: stop it, then forget it"
                 ) from error
             except NoSuchKeyError as error:
                 if unsure:  # by us, most likely; it is what was wanted
@@ -389,22 +402,22 @@ class Bookies:
                 ) from error
             except MetadataConflictError as error:
                 raise IllegalOperationError(
-                    f"the cookie of {bookie} was changed meanwhile, or a new ledger names it: look who joined, and try "
-                    "again"
+                    f"{bookie} is not forgotten: its cookie was changed meanwhile, or a new ledger names it; look at "
+                    "`bk bookies list`, and try again"
                 ) from error
             except MetadataUnavailableError:
                 unsure = True
                 await store.sync(path)
 
     def watch(self, callback: Callable[[], None]) -> Watch:
-        """Call back (on the loop) when a bookie may have come, gone or changed its mode; also on a slow timer."""
+        """Call back, on the loop, when a bookie may have come, gone or changed its mode; also on a slow timer."""
         return _BookiesWatch(self._store, (self._paths.available, self._paths.read_only), callback)
 
     async def _names(self, path: str) -> list[BookieId]:
         try:
             names = await self._store.children(path)
         except NoSuchKeyError as error:
-            raise NoClusterError(f"{path} does not exist: no cluster was made here") from error
+            raise NoClusterError(f"{path} does not exist: there is no cluster here; `bk init` makes one") from error
         return [BookieId(name) for name in names if name != _READ_ONLY_NAME]
 
 

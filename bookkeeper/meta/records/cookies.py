@@ -38,13 +38,13 @@ LAYOUT_VERSION: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cookie:
-    """Compared whole: id, directories in their order, cluster."""
+    """A bookie's id, its directories in their order, and its cluster. Cookies are compared whole."""
 
     bookie_id: BookieId
     journal_dirs: tuple[str, ...]
     ledger_dirs: tuple[str, ...]
     index_dirs: tuple[str, ...] | None = None
-    """None: the same as ledger_dirs; then it is not written."""
+    """Index directories; None if they are the ledger directories, and then not written."""
     instance_id: str | None
 
 
@@ -78,10 +78,12 @@ def decode(data: bytes) -> Cookie:
                 message = pb.CookieFormat()
                 text_format.Parse(body, message)
             case _:
-                raise MetadataFormatError(f"a cookie of layout version {version[:20]!r}")
+                raise MetadataFormatError(
+                    f"a cookie has layout version {version[:20]}, which this program does not know"
+                )
         return _from_message(message)
     except (text_format.ParseError, ValueError) as error:
-        raise MetadataFormatError(f"a cookie that cannot be read: {error}") from error
+        raise MetadataFormatError(f"a cookie cannot be read: {error}") from error
 
 
 def _from_message(message: pb.CookieFormat) -> Cookie:
@@ -106,7 +108,7 @@ def _uncounted(text: str) -> tuple[str, ...]:
 
 
 class Cookies:
-    """The cookies of one cluster. Every change is compare-and-set, a lost reply is settled."""
+    """The cookies of one cluster. Every change is a compare-and-set; after a lost reply the value is read again."""
 
     def __init__(self, store: MetadataStore, paths: Paths) -> None:
         self._store = store

@@ -1,16 +1,16 @@
-"""Which ledger ids were given out and deleted: none is ever given out again, whoever chose it.
+"""The ids of deleted ledgers: none of them is ever given out again, whoever chose it.
 
-Bookies hold the data of a deleted ledger until they collect it, and refuse its id from then on. So deleting a ledger
-leaves a mark, in the very transaction that removes its metadata; our own state beside the root::
+Bookies hold the data of a deleted ledger until they collect it, and refuse its id from then on. So the transaction that
+removes a ledger's metadata leaves a mark, beside the cluster's root::
 
     <root>-py/deleted/<id / 2**26>/<id / 2**13>          8192 ids: those marked, as ranges: ``0-17,19``
     <root>-py/deleted/<id / 2**26>/<id / 2**13>/<rest>   one id, marked and not yet in the ranges
 
-A mark is a value of its own first, so that those who delete at the same time do not meet; now and then whoever deletes
-takes a few dozen of them into the ranges, by one compare-and-set. A value of 8192 ids has at most 20 KiB.
+A mark is first a value of its own, so that clients that delete at the same time do not conflict. Now and then a client
+that deletes merges a few dozen marks into the ranges, by one compare-and-set. A value of 8192 ids has at most 20 KiB.
 
-A new ledger's id is looked up *after* its metadata were created: the session that wrote sees then every mark that is
-older, without a sync, and a younger one is that of this very ledger.
+A new ledger's id is looked up *after* its metadata were created. The session that wrote them then sees every older mark
+without a sync, and a younger mark can only come from a deletion of this very ledger.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from bookkeeper.errors import (
     MetadataUnavailableError,
     NoSuchKeyError,
     NotEmptyError,
+    in_words,
 )
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.meta.records.paths import Paths
@@ -35,18 +36,18 @@ from bookkeeper.meta.store import Create, Delete, MetadataStore, Operation, Set,
 from bookkeeper.seams import Rng
 
 IDS: Final = 1 << 13
-"""Of one value."""
+"""Ids of one value."""
 
 MERGE_CHANCE: Final = 16
-"""One of so many deletions looks whether there are marks to take into the ranges."""
+"""One deletion in so many checks whether there are marks to merge."""
 
 MERGE_MIN: Final = 32
 MERGE_MAX: Final = 256
-"""Marks taken at once."""
+"""Marks that are merged at once."""
 
 
 def encode(ranges: Iterable[tuple[int, int]]) -> bytes:
-    """Ranges of ids as text: ``0-17,19``."""
+    """The text of ranges of ids: ``0-17,19``."""
     return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in ranges).encode()
 
 
@@ -58,7 +59,9 @@ def decode(data: bytes, what: str) -> IdRanges:
             first, _, last = part.partition("-")
             ranges.add(int(first), int(last or first))
     except ValueError as error:
-        raise MetadataFormatError(f"{what} lists no ranges of deleted ledgers: {data[:100]!r}") from error
+        raise MetadataFormatError(
+            f"{what} is damaged: it has no ranges of deleted ledgers ({in_words(error)})"
+        ) from error
     return ranges
 
 
@@ -71,15 +74,15 @@ class DeletedIds:
         self._rng = rng
 
     def place(self, ledger_id: int) -> str:
-        """The value that an id belongs to."""
+        """The path of the value to which an id belongs."""
         return self._paths.own("deleted", f"{ledger_id >> 26:x}", f"{(ledger_id >> 13) % IDS:04x}")
 
     def mark(self, ledger_id: int) -> str:
-        """The value that marks one id."""
+        """The path of the value that marks one id."""
         return f"{self.place(ledger_id)}/{ledger_id % IDS:04x}"
 
     async def has(self, ledger_id: LedgerId, *, fresh: bool = False) -> bool:
-        """Is it marked? ``fresh``: by anybody, up to now."""
+        """Whether the id is marked. With ``fresh`` every mark made before this call is seen."""
         place, rest = self.place(ledger_id), ledger_id % IDS
         if fresh:
             await self._store.sync(place)
@@ -96,7 +99,7 @@ class DeletedIds:
         return rest in decode((await self._store.get(place)).value, place)  # taken into the ranges in between
 
     async def add(self, ledger_id: LedgerId) -> None:
-        """Mark an id whose ledger is gone. Raises: MetadataUnavailableError."""
+        """Mark the id of a ledger that was deleted. Raises: MetadataUnavailableError."""
         while not await self.has(ledger_id, fresh=True):
             try:
                 await self._store.create(self.mark(ledger_id), parents=True)
@@ -106,7 +109,7 @@ class DeletedIds:
                 continue
 
     async def delete(self, path: str, ledger_id: LedgerId, expected: Version | None) -> None:
-        """Delete a ledger's metadata and mark its id, in one transaction; know that it is done.
+        """Delete a ledger's metadata and mark its id, in one transaction. Returns when it is certainly done.
 
         Raises:
             MetadataConflictError, NoSuchKeyError: as the store's ``delete``.
@@ -137,7 +140,7 @@ class DeletedIds:
                 await self.merge(self.place(ledger_id))
 
     async def near(self, ledgers: Iterable[int]) -> IdRanges:
-        """All marked ids that share a value with one of these."""
+        """All marked ids that share a value with one of ``ledgers``."""
         found = IdRanges()
         for place, base in {self.place(ledger): ledger - ledger % IDS for ledger in ledgers}.items():
             try:
@@ -152,7 +155,7 @@ class DeletedIds:
         return found
 
     async def merge(self, place: str) -> None:
-        """Take marks into the ranges, if there are many. Whoever loses against another leaves it to that one."""
+        """Merge marks into the ranges, if there are many. After a conflict the other client does it."""
         try:
             names = await self._store.children(place)
             while len(names) >= MERGE_MIN:

@@ -1,7 +1,8 @@
-"""What the disk of a bookie had at least, kept where the disk cannot take it along.
+"""What a bookie's disk must have at least, kept in the metadata store and not on the disk.
 
-Under ``disks/<bookie id>`` of our own state beside the root, as JSON. A disk that is put back from an older copy
-looks healthy; compared with this it does not. ``bk metadata copy`` takes it along, forgetting a bookie removes it.
+A record is JSON under ``<root>-py/disks/<bookie id>``. A disk that is put back from an older copy looks healthy; a
+comparison with the record shows that it is not. ``bk metadata copy`` copies the records, forgetting a bookie removes
+its record.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from bookkeeper.errors import MetadataConflictError, MetadataFormatError, NoSuchKeyError
+from bookkeeper.errors import MetadataConflictError, MetadataFormatError, NoSuchKeyError, in_words
 from bookkeeper.ids import BookieId
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore, Version, Versioned, settled_create, settled_delete, settled_set
@@ -20,49 +21,49 @@ DISKS: Final = "disks"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskRecord:
-    """One bookie's."""
+    """The record of one bookie's disk."""
 
     directory_id: int
-    """In the header of every file that holds data."""
+    """The directory's random id, which is in the header of every file that holds data."""
     starting: int
-    """The start that has claimed the record; no earlier one writes it any more."""
+    """The start that has claimed the record; no earlier start writes it any more."""
     boot: int = 0
-    """The last start that the directory has come to know of; 0 before the first."""
+    """The last start that the directory knows of; 0 before the first."""
     sequence: int = 0
-    """Every group of the journal up to this one was durable."""
+    """The last group of the journal that was durable, with all groups before it."""
     file_id: int = 0
-    """No journal file had a greater id."""
+    """The greatest id of a journal file."""
     highest: int = -1
-    """Ledgers up to this one may be older than the disk, or than a loss on it."""
+    """The greatest ledger id that may be older than the disk, or than a loss on it."""
 
     def encode(self) -> bytes:
-        """Ids of directories as text: they have all 64 bits."""
+        """The bytes of a record. Directory ids become text, because they have 64 bits."""
         return json.dumps({**asdict(self), "directory_id": f"{self.directory_id:016x}"}).encode()
 
     @classmethod
     def decode(cls, data: bytes, what: str) -> DiskRecord:
-        """Fields of later versions are passed over. Raises: MetadataFormatError."""
+        """The reverse of encode. Fields of later versions are passed over. Raises: MetadataFormatError."""
         try:
             found: dict[str, Any] = json.loads(data)
             numbers = {name: int(found[name]) for name in ("starting", "boot", "sequence", "file_id", "highest")}
             return cls(directory_id=int(found["directory_id"], 16), **numbers)
         except (ValueError, TypeError, KeyError) as error:
-            raise MetadataFormatError(f"{what} cannot be read: {data[:100]!r}") from error
+            raise MetadataFormatError(f"{what} cannot be read: {in_words(error)}") from error
 
 
 class Disks:
-    """The records of one cluster. Every change is compare-and-set, a lost reply is settled."""
+    """The records of one cluster. Every change is a compare-and-set; after a lost reply the value is read again."""
 
     def __init__(self, store: MetadataStore, paths: Paths) -> None:
         self._store = store
         self._paths = paths
 
     def path(self, bookie: BookieId) -> str:
-        """Where a bookie's record is."""
+        """The path of a bookie's record."""
         return self._paths.own(DISKS, bookie)
 
     async def read(self, bookie: BookieId) -> Versioned[DiskRecord] | None:
-        """As of now; None if there is none. Raises: MetadataFormatError."""
+        """Read the record after a sync; None if there is none. Raises: MetadataFormatError."""
         path = self.path(bookie)
         await self._store.sync(path)
         try:
@@ -75,11 +76,11 @@ class Disks:
     async def write(
         self, bookie: BookieId, record: DiskRecord, expected: Versioned[DiskRecord] | None
     ) -> Versioned[DiskRecord]:
-        """Create it (``expected`` None) or replace what was read, in the life that it was read in.
+        """Create the record (``expected`` None), or replace the one that was read.
 
         Raises:
-            KeyExistsError: there is one.
-            MetadataConflictError, NoSuchKeyError: there is another one, or none any more.
+            KeyExistsError: there is a record already.
+            MetadataConflictError, NoSuchKeyError: the record was changed or removed since it was read.
         """
         path, value = self.path(bookie), record.encode()
         if expected is not None:
@@ -88,11 +89,11 @@ class Disks:
         await settled_create(self._store, path, value, parents=True)
         found = await self.read(bookie)
         if found is None or found.value != record:
-            raise MetadataConflictError(f"{path} was changed at once")
+            raise MetadataConflictError(f"{path} was changed right after it was created")
         return found
 
     async def version(self, bookie: BookieId) -> Version | None:
-        """Of the record, whatever is in it; None if there is none."""
+        """The record's version, also if it cannot be read; None if there is no record."""
         path = self.path(bookie)
         await self._store.sync(path)
         return await self._store.exists(path)
@@ -102,7 +103,7 @@ class Disks:
         await settled_delete(self._store, self.path(bookie), expected)
 
     async def holder_of(self, directory_id: int) -> BookieId | None:
-        """Whose directory this is; None: nobody's that is known."""
+        """The bookie to which the directory with this id belongs; None if no record has it."""
         try:
             names = await self._store.children(self._paths.own(DISKS))
         except NoSuchKeyError:

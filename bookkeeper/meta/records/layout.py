@@ -1,4 +1,4 @@
-"""Where ledgers live, and the LAYOUT value that says so.
+"""The ledger layouts: under which path a ledger's metadata lie, and the LAYOUT value that says which layout is used.
 
 Four managers of Apache BookKeeper; the value's text is ``2\\n<factory class>:<manager version>``.
 
@@ -22,7 +22,7 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.meta.store import MetadataStore
 
 SHORT_MAX: Final = 2**31 - 1
-"""Ids from here on have the long form (not: above)."""
+"""Ids from this one on have the long form; it is the first of them."""
 
 _PACKAGE = "org.apache.bookkeeper.meta."
 _FLAT_NAME = re.compile(r"L([0-9]{10})")
@@ -47,7 +47,7 @@ class Layout(Enum):
             ValueError: the manager has no place for such an id.
         """
         if not 0 <= ledger_id < 2**63 or (self in _SHORT_ONLY and ledger_id >= SHORT_MAX):
-            raise ValueError(f"no ledger id of {self.name.lower()}: {ledger_id}")
+            raise ValueError(f"the layout {self.name.lower()} has no place for ledger id {ledger_id}")
         if self is Layout.FLAT:
             return f"{root}/L{ledger_id:010d}"
         if self is Layout.LONG_HIERARCHICAL or ledger_id >= SHORT_MAX:
@@ -55,14 +55,13 @@ class Layout(Enum):
         return f"{root}/{_split(f'{ledger_id:010d}', _SHORT_WIDTHS)}"
 
     def emptied_parents(self, root: str, ledger_id: LedgerId) -> list[str]:
-        """Paths above a ledger that go when it was the last below them, lowest first."""
+        """The paths above a ledger that are removed when they become empty, lowest first."""
         parts = self.ledger_path("", ledger_id).split("/")[1:-1]
         return [f"{root}/{'/'.join(parts[:depth])}" for depth in range(len(parts), 0, -1)]
 
     async def walk(self, store: MetadataStore, root: str) -> AsyncIterator[LedgerId]:
-        """Every ledger below ``root``, ascending. A directory that goes meanwhile was empty; an error ends it.
-
-        Names that no ledger can have are passed over.
+        """All ledgers below ``root``, ascending. A directory that disappears meanwhile was empty. An error ends the
+        walk. Names that no ledger can have are passed over.
         """
         top = await store.children(root)
         if self is Layout.FLAT:

@@ -1,4 +1,4 @@
-"""Ledger metadata as bytes.
+"""The bytes of ledger metadata.
 
     "BookieMetadataFormatVersion" TAB <version> LF <body>
 
@@ -31,7 +31,7 @@ _IN_RECOVERY: Final = -102
 
 
 def encode(metadata: LedgerMetadata) -> bytes:
-    """The bytes of a ledger, in the format version it has.
+    """The bytes of a ledger's metadata, in their own format version.
 
     Raises:
         MetadataFormatError: versions 2 and 3 have no place for a ledger without digest type and password.
@@ -57,7 +57,7 @@ def decode(data: bytes) -> LedgerMetadata:
     """
     header = _HEADER.match(data)
     if header is None:
-        raise MetadataFormatError("ledger metadata without a required field")
+        raise MetadataFormatError("ledger metadata lack a required field")
     body = data[header.end() :]
     try:
         match int(header[1]):
@@ -70,14 +70,16 @@ def decode(data: bytes) -> LedgerMetadata:
             case 3:
                 size, start = _read_varint(body)
                 if len(body) < start + size:
-                    raise MetadataFormatError(f"ledger metadata of {size} bytes that end after {len(body) - start}")
+                    raise MetadataFormatError(f"ledger metadata of {size} bytes end after {len(body) - start}")
                 message = pb.LedgerMetadataFormat()
                 message.ParseFromString(body[start : start + size])
                 return _from_message(message, 3)
             case version:
-                raise MetadataFormatError(f"ledger metadata of format version {version}")
+                raise MetadataFormatError(
+                    f"ledger metadata have format version {version}, which this program does not know"
+                )
     except (DecodeError, text_format.ParseError, ValueError, IndexError) as error:
-        raise MetadataFormatError(f"ledger metadata that cannot be read: {error}") from error
+        raise MetadataFormatError(f"ledger metadata cannot be read: {error}") from error
 
 
 # -- versions 2 and 3 ---------------------------------------------------------------------------------------
@@ -113,13 +115,13 @@ def _to_message(metadata: LedgerMetadata) -> pb.LedgerMetadataFormat:
 
 def _from_message(message: pb.LedgerMetadataFormat, version: int) -> LedgerMetadata:
     if not message.IsInitialized():
-        raise MetadataFormatError("ledger metadata without a required field")
+        raise MetadataFormatError("ledger metadata lack a required field")
     unknown: Any = UnknownFieldSet(message)
     if any(field.field_number == pb.LedgerMetadataFormat.DIGESTTYPE_FIELD_NUMBER for field in unknown):
-        raise MetadataFormatError("a digest type this program does not know")
+        raise MetadataFormatError("ledger metadata have a digest type that this program does not know")
     state = LedgerState(message.state)
     if state is LedgerState.CLOSED and not message.HasField("lastEntryId"):
-        raise MetadataFormatError("closed, but without its last entry")
+        raise MetadataFormatError("ledger metadata say closed, but lack the last entry")
     password, digest_type = None, None
     if message.HasField("password"):
         password = message.password
@@ -155,7 +157,7 @@ def _from_message(message: pb.LedgerMetadataFormat, version: int) -> LedgerMetad
 
 
 def _unknown(message: Message) -> bytes:
-    """The bytes of the fields of a message, not of those inside it, that we do not know."""
+    """The bytes of a message's unknown fields, without those of messages inside it."""
     if not len(UnknownFieldSet(message)):
         return b""
     rest = type(message)()
@@ -175,7 +177,7 @@ def _varint(number: int) -> bytes:
 
 
 def _read_varint(data: bytes) -> tuple[int, int]:
-    """The number at the beginning, and where it ends."""
+    """The number at the beginning of the data, and where it ends."""
     number = 0
     for index in range(5):
         number |= (data[index] & 0x7F) << 7 * index

@@ -1,10 +1,10 @@
-"""New ledger ids, from the generators Java clients use too: an id is never issued twice in a cluster.
+"""New ledger ids, from the generators that Java clients use, too. A cluster never issues an id twice.
 
 * Short: the number in the name of an ephemeral sequential value under ``idgen`` (flat: under the root itself).
 * Long: high-order bits from the greatest ``idgen-long/HOB-%010d``, low ones as above below it. Long ids come once
   ``idgen-long`` exists or the short ones are used up.
 
-A value whose creation got no answer is left to its session's end; its number is skipped.
+If a creation gets no answer, its number is skipped; the value goes when the session ends.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class LedgerIds:
         self._long = False
         self._forgetting: set[asyncio.Task[None]] = set()
         self.greatest = LedgerId(-1)
-        """The greatest id that was given out here; -1 before the first."""
+        """The greatest id that this process was given; -1 before the first."""
 
     async def next(self) -> LedgerId:
-        """A new id.
+        """Generate a new id.
 
         Raises:
             IdsUsedUpError: a flat or legacy cluster has used all of its ids.
@@ -61,7 +61,9 @@ class LedgerIds:
         if self._short_only:
             number = await self._number_below(self._short_parent)
             if not 0 <= number < SHORT_MAX:
-                raise IdsUsedUpError("this cluster's layout has no ledger ids left")
+                raise IdsUsedUpError(
+                    "this cluster's layout has no ledger ids left: make a new cluster with a hierarchical layout"
+                )
             return LedgerId(number)
         if not await self._long_began():
             number = await self._number_below(self._short_parent)
@@ -71,9 +73,9 @@ class LedgerIds:
         return await self._next_long()
 
     async def _long_began(self) -> bool:
-        """Do long ids come already? Asked once; who begins with them is noticed by a watch.
+        """Whether the cluster gives out long ids already. Read once; a watch notices when a client begins with them.
 
-        A short id that is taken a moment too late is as good: no long one equals it.
+        A short id that is taken a moment too late does no harm: no long id equals it.
         """
         if self._watch is None:
             self._watch = self._store.watch(self._paths.long_id_generator, self._doubt)
@@ -116,7 +118,7 @@ class LedgerIds:
             return int(path[len(prefix) :])
 
     def _forget_soon(self, path: str) -> None:
-        """Nobody waits for this: the number is taken by having been made, and the value goes with the session."""
+        """Delete the value, without waiting: the number is used up, and the value goes with the session anyway."""
         task = asyncio.get_running_loop().create_task(self._forget(path))
         self._forgetting.add(task)
         task.add_done_callback(self._forgetting.discard)

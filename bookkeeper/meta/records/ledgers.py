@@ -1,10 +1,10 @@
 """The metadata of ledgers: create, read, compare-and-set, delete, list, watch.
 
-* A write names the version that its author read.
-* A creation carries a random token, so "exists" after a lost reply is told from a clash.
-* A write whose reply was lost is read again and compared before anything else happens.
-* An id is issued once: by the generator Java uses too (ledger_ids.py), or by the caller; also after its ledger
-  was deleted, which leaves a mark (deleted.py).
+* A write names the version that its author has read.
+* A creation carries a random token. So after a lost reply, an existing ledger can be told from another client's.
+* After a lost reply the metadata are read again and compared before anything else happens.
+* An id is issued once, by the generator that Java uses, too (ledger_ids), or by the caller. A deletion leaves a mark
+  (deleted_ids), so that the id is not issued again.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class Ledgers:
         self._ids = LedgerIds(store, paths, layout)
         self._rng = rng
         self.deleted = DeletedIds(store, paths, rng)
-        """Ids that are not given out again."""
+        """The ids of deleted ledgers."""
 
     def path(self, ledger_id: LedgerId) -> str:
-        """Where a ledger's metadata lies.
+        """The path of a ledger's metadata.
 
         Raises:
             NoSuchLedgerError: this cluster's layout has no place for such an id.
@@ -81,7 +81,7 @@ class Ledgers:
             raise NoSuchLedgerError(str(error)) from error
 
     async def next_id(self) -> LedgerId:
-        """A new id that stays unused: greater than every id that was generated before.
+        """Take a new id, without a ledger: greater than every id that was generated before.
 
         Raises:
             IdsUsedUpError: a flat or legacy cluster has used all of its ids.
@@ -95,13 +95,13 @@ class Ledgers:
         """Record a new ledger under a new id, or under the caller's. A creator token is drawn for it.
 
         Args:
-            absent: bookies of its ensemble that are not registered. They are known to the cluster in the very
-                transaction that names them, and whoever is about to forget them notices.
+            absent: bookies of its ensemble that are not registered. The very transaction that names them checks that
+                the cluster knows them, and a concurrent ``forget`` of them fails.
 
         Raises:
             BookieUnavailableError: one of ``absent`` was forgotten meanwhile; nothing was recorded.
-            LedgerExistsError: the caller's id is taken, or was that of a ledger which is deleted.
-            MetadataUnavailableError: unknown whether it was recorded; nobody else knows of it.
+            LedgerExistsError: the caller's id is taken, or belonged to a ledger that was deleted.
+            MetadataUnavailableError: it is not known whether the ledger was recorded; nobody else knows of it.
         """
         metadata = replace(metadata, creator_token=self._rng.randrange(1, 2**63 - 1))
         value = encode(metadata)
@@ -120,7 +120,7 @@ class Ledgers:
                     version = await settled_create(self._store, self.path(number), value, parents=True)
             except KeyExistsError as error:
                 if ledger_id is not None:
-                    raise LedgerExistsError(f"ledger {number} exists") from error
+                    raise LedgerExistsError(f"ledger {number} exists already; choose another id") from error
                 number = None
             except SessionExpiredError:  # whether it was done is told by the token in the next session, too
                 await self._store.sync(self._root)
@@ -133,7 +133,7 @@ class Ledgers:
                 number = None
 
     async def _create_naming(self, path: str, value: bytes, absent: Sequence[BookieId]) -> Version:
-        """As ``settled_create``, while these bookies have cookies; counts that they were named."""
+        """As ``settled_create``, but only while these bookies have cookies. Counts that they were named."""
         store, paths = self._store, self._paths
         operations: list[Operation] = [Check(paths.cookie(bookie), None) for bookie in absent]
         operations += [Set(paths.own("named", bookie), b"", None) for bookie in absent]
@@ -164,14 +164,14 @@ class Ledgers:
         raise MetadataUnavailableError(f"{path}: {LOST_MAX} times its creation got no answer, and was not done")
 
     async def _withdraw(self, ledger_id: LedgerId) -> None:
-        """Nobody was told of what was just created: its id was given out before."""
+        """Remove a ledger that was just created under an id that was given out before. Nobody knows of it."""
         try:
             await settled_delete(self._store, self.path(ledger_id), Version(0))
         except (NoSuchKeyError, MetadataConflictError):
             pass
 
     async def read(self, ledger_id: LedgerId, *, fresh: bool = False) -> Versioned[LedgerMetadata]:
-        """The present metadata; ``fresh`` syncs first.
+        """Read a ledger's metadata; with ``fresh`` after a sync.
 
         Raises:
             NoSuchLedgerError, MetadataFormatError.
@@ -186,15 +186,14 @@ class Ledgers:
         return Versioned(decode(found.value), found.version, found.created_ms, found.transaction, found.created_txn)
 
     async def check_gone(self, ledger_id: LedgerId) -> None:
-        """Before a ledger that was there is believed deleted: are these metadata the present ones?
+        """Check that a ledger that existed is deleted, and not lost because the store shows an older state.
 
-        A mark of its deletion is proof enough. Without one it may have been deleted by a client that leaves none,
-        or have been made after the state that the store was put back to. The second shows in what the store and this
-        process have seen, or in the generator of ids: when it gives out no greater one than before, it lost some. That
-        costs an id, which nobody uses.
+        The mark of its deletion is proof. Without a mark, a client that leaves none may have deleted the ledger, or the
+        store may have been put back to a state from before its creation. In the second case the store shows less than
+        was seen, or its generator gives out an id that is not greater than before. That check uses up an id.
 
         Raises:
-            MetadataRolledBackError: they are of an older state. The whole process hears of it.
+            MetadataRolledBackError: the store shows an older state. The whole process stops to believe it.
             ClusterMovedError: the cluster is elsewhere by now.
             MetadataUnavailableError: the store does not tell.
         """
@@ -208,8 +207,8 @@ class Ledgers:
             return
         if number <= before:
             self._present.alarm = alarm = MetadataRolledBackError(
-                f"there is no ledger {ledger_id} any more and nothing says that it was deleted, and a new ledger would "
-                f"get id {number} where {before} was given out before: the metadata were put back to an older state"
+                f"the metadata were put back to an older state: ledger {ledger_id} is gone without a mark of its "
+                f"deletion, and a new ledger would get id {number}, though {before} was given out before"
             )
             raise alarm
 
@@ -229,9 +228,9 @@ class Ledgers:
         Two writers of equal metadata over one version may both succeed: they wanted the same.
 
         Raises:
-            MetadataConflictError: someone else wrote, or a condition does not hold; re-read and decide again.
+            MetadataConflictError: someone else wrote, or a condition does not hold; read again and decide anew.
             NoSuchLedgerError: deleted, or (``born``) deleted and made anew.
-            MetadataUnavailableError: unknown, and the store could not be asked again.
+            MetadataUnavailableError: it is not known whether the write was done.
         """
         try:
             path, value = self.path(ledger_id), encode(metadata)
@@ -244,12 +243,12 @@ class Ledgers:
         return Versioned(metadata, version, created_txn=created_txn)
 
     async def delete(self, ledger_id: LedgerId, expected: Version | None = None) -> None:
-        """Delete it and parents left empty, and mark its id; a ledger that is not there counts as deleted.
+        """Delete a ledger's metadata and empty parents, and mark its id. A missing ledger counts as deleted.
 
-        Parents that cannot be deleted, for whatever reason, stay: the ledger is gone all the same.
+        Parents that cannot be deleted stay; the ledger is gone all the same.
 
         Raises:
-            MetadataConflictError: another version.
+            MetadataConflictError: the metadata have another version.
         """
         try:
             await self.deleted.delete(self.path(ledger_id), ledger_id, expected)
@@ -262,13 +261,13 @@ class Ledgers:
                 return
 
     async def list(self) -> AsyncIterator[LedgerId]:
-        """Every ledger, in ascending order, as of a sync at the start; a page that fails ends it by an error."""
+        """All ledgers in ascending order, read after a sync. A page that fails ends the listing with an error."""
         await self._store.sync(self._root)
         async for ledger_id in self._layout.walk(self._store, self._root):
             yield ledger_id
 
     def watch(self, ledger_id: LedgerId, callback: Callable[[], None]) -> Watch:
-        """Call back (on the loop) when the metadata may have changed or gone: re-read."""
+        """Call back, on the loop, when the metadata may have changed or gone. The callback reads them again."""
         return self._store.watch(self.path(ledger_id), callback)
 
 
@@ -281,6 +280,6 @@ async def _make(store: MetadataStore, path: str) -> None:
 
 def _gone(ledger_id: LedgerId) -> LedgerExistsError:
     return LedgerExistsError(
-        f"ledger {ledger_id} was deleted: an id is given out once only, for bookies may still hold what was "
-        "written under it; take another"
+        f"ledger {ledger_id} was deleted, and its id cannot be used again, because bookies may still hold its entries; "
+        "choose another id"
     )

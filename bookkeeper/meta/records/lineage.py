@@ -1,16 +1,16 @@
-"""A cluster's metadata may move to another store; what is kept so that nobody mistakes the old place for the new one.
+"""Records of a cluster's moves from store to store, so that nobody takes the old store for the present one.
 
-All of it is our own state beside the root, and written by copying.py:
+The records lie beside the cluster's root; store_copy writes them:
 
 =============  ============================================================================================
-``copied``     which copies led here, oldest first: an id each, and the source's transaction it included; and where
-               the cluster went on from an older state than there had been (``bk metadata accept-rollback``)
+``copied``     the copies that led here, oldest first, each with an id and the last transaction of its source; also the
+               accepted losses, after which the cluster went on from an older state (``bk metadata accept-rollback``)
 ``copying``    a copy into this store has begun and not ended: there is no cluster here yet
-``moved``      a copy from this store has ended; the cluster's life goes on there, not here
+``moved``      a copy from this store has ended: the cluster is there now, not here
 =============  ============================================================================================
 
-A bookie remembers the highest transaction it saw. In another store numbers begin anew; so it remembers the
-copy that they belong to as well, and after a move the store must have been copied *after* what the bookie saw.
+A bookie remembers the highest transaction it saw. In another store numbers begin anew. So the bookie also remembers the
+copy to which the number belongs. After a move, the store must have been copied *after* what the bookie saw.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bookkeeper.errors import ClusterMovedError, MetadataFormatError, MetadataRolledBackError, NoSuchKeyError
+from bookkeeper.errors import ClusterMovedError, MetadataFormatError, MetadataRolledBackError, NoSuchKeyError, in_words
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore
 
@@ -31,35 +31,35 @@ MOVED: Final = "moved"
 
 @dataclass(frozen=True, slots=True)
 class AcceptedLoss:
-    """The contents went on from an older state, because an operator has said so."""
+    """A loss that an operator has accepted: the cluster went on from an older state."""
 
     highest: int
-    """No ledger id above this was found anywhere; -1: none at all."""
+    """The greatest ledger id that was found anywhere; -1 if there was none."""
     keep_s: int
-    """For so long bookies keep ledgers up to there that metadata do not know."""
+    """Seconds for which bookies keep ledgers up to that id that are in no metadata."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreMove:
-    """One move."""
+    """One move to another store, or one accepted loss."""
 
     id: str
-    """Random; names the store's contents from then on."""
+    """A random name of the store's contents from then on."""
     transaction: int
-    """The source's newest transaction when it was copied; of a loss, the store's own."""
+    """The source's newest transaction when it was copied; for a loss, the store's own."""
     loss: AcceptedLoss | None = None
-    """What was seen before is not required any more."""
+    """The accepted loss; the store need not show any more what was seen before it. None for a copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The moves that led to a store."""
+    """The moves that led to a store, oldest first."""
 
     copies: tuple[StoreMove, ...] = ()
 
     @property
     def id(self) -> str:
-        """The last move's; empty for a cluster that was made here."""
+        """The id of the last move; empty for a cluster that was made here."""
         return self.copies[-1].id if self.copies else ""
 
     def encode(self) -> bytes:
@@ -75,14 +75,14 @@ class Lineage:
         try:
             return cls(tuple(_copy(*row) for row in json.loads(data)))
         except (ValueError, TypeError, KeyError) as error:
-            raise MetadataFormatError(f"the record of copies cannot be read: {data[:100]!r}") from error
+            raise MetadataFormatError(f"the record of copies is damaged: {in_words(error)}") from error
 
     def mark(self, transaction: int) -> bytes:
-        """What a bookie writes down after it saw ``transaction`` here."""
+        """The note that a bookie writes after it saw ``transaction`` here."""
         return f"{transaction} {self.id}".rstrip().encode() + b"\n"
 
     def must_have_seen(self, mark: bytes) -> int:
-        """The transaction this store must show, by what was written down; 0 if it began after that.
+        """The transaction that this store must show at least, by a bookie's note; 0 if it was made after the note.
 
         Raises:
             MetadataRolledBackError: the store lacks what was seen.
@@ -98,13 +98,14 @@ class Lineage:
             return 0
         if name not in names:
             raise MetadataRolledBackError(
-                f"this bookie knows its metadata as copy {name}, which this store does not come from: "
-                "it shows the cluster as it was before it moved"
+                f"this store shows the cluster as it was before it moved: the bookie has seen copy {name} of the "
+                "metadata, and this store does not come from it; start the bookie with the address of the new store"
             )
         copied = self.copies[names.index(name)]
         if seen > copied.transaction:
             raise MetadataRolledBackError(
-                f"transaction {seen} was seen before this store was copied, the copy ends at {copied.transaction}"
+                f"this store was copied from an older state: the bookie has seen transaction {seen}, but the copy ends "
+                f"at {copied.transaction}"
             )
         return 0
 
@@ -115,10 +116,10 @@ def _copy(name: str, transaction: int, loss: Mapping[str, int] | None = None) ->
 
 
 async def read(store: MetadataStore, paths: Paths) -> Lineage:
-    """Where a store's contents come from.
+    """Read where a store's contents come from.
 
     Raises:
-        ClusterMovedError: they have moved on, or have not arrived yet.
+        ClusterMovedError: the cluster has moved to another store, or a copy into this one has not ended.
     """
     try:
         names = await store.children(paths.own_root)
@@ -130,14 +131,16 @@ async def read(store: MetadataStore, paths: Paths) -> Lineage:
         )
     if MOVED in names:
         where = describe((await store.get(paths.own(MOVED))).value)
-        raise ClusterMovedError(f"the cluster's metadata have moved to {where.get('to', 'another store')}")
+        raise ClusterMovedError(
+            f"the cluster's metadata have moved to {where.get('to', 'another store')}: use that address"
+        )
     if COPIED in names:
         return Lineage.decode((await store.get(paths.own(COPIED))).value)
     return Lineage()
 
 
 def describe(value: bytes) -> dict[str, Any]:
-    """The JSON object of ``moved`` and ``copying``; empty if it is none."""
+    """The JSON object in ``moved`` or ``copying``; empty if the value is none."""
     try:
         found = json.loads(value)
     except ValueError:

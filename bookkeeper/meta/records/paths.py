@@ -1,4 +1,4 @@
-"""Which value lives under which path. ``root`` is the cluster's, by default ``/ledgers``.
+"""The paths of all values. ``root`` is the cluster's root, by default ``/ledgers``.
 
 Java's tree::
 
@@ -11,7 +11,7 @@ Java's tree::
     |-- idgen, idgen-long       ledger ids (ledger_ids.py)
     `-- 00/0000/L0000 ...       ledgers (layout.py says where)
 
-Our own state lies beside it, in ``<root>-py``, where no Java process lists anything.
+State that only this package knows lies beside it, in ``<root>-py``, where no Java process lists anything.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Paths:
 
     def __post_init__(self) -> None:
         if check_path(self.root) == "/":
-            raise ValueError("the root of a cluster is not the root of its store")
+            raise ValueError("the root of a cluster must not be the root of its store; use a path such as /ledgers")
 
     @property
     def layout(self) -> str:
@@ -73,9 +73,9 @@ class Paths:
 
     @property
     def own_root(self) -> str:
-        """Our own state."""
+        """The root of the state that only this package knows."""
         return f"{self.root}-py"
 
     def own(self, *parts: str) -> str:
-        """A path of our own state, for instance ``own("boot", bookie)``."""
+        """A path below :attr:`own_root`, for instance ``own("boot", bookie)``."""
         return "/".join((self.own_root, *parts))

@@ -1,15 +1,16 @@
-"""Noticing, while a process runs, that the metadata are in an older state than it has seen.
+"""Notices in a running process that the metadata were put back to an older state.
 
-The store remembers the highest transaction that it has shown, and its own sessions compare with that. Two things
-escape this: transactions that were made since the restoration may have come past what a process saw, and ZooKeeper's
-numbers begin a new epoch with every leader. So besides
+A store object remembers the highest transaction it has shown, and compares it in every new session. Two cases escape
+this: transactions made since the restoration may have passed what the process saw, and ZooKeeper's numbers begin a new
+epoch with every leader. So besides
 
-* the record of where the contents come from (lineage.py) is read again: who lets a cluster go on from an older state
-  (``bk metadata accept-rollback``) leaves a sign there, and whoever was connected before it ends;
-* a :class:`RollbackCounter` is a number that one process alone counts up: a store that shows a lower one has lost it;
-* after the session was in doubt, whoever holds a ledger looks at its metadata again, and ends if they are older;
-* before a ledger that was there is believed deleted, all of this is asked (``Ledgers.check_gone``), and a new
-  id must be greater than those that this process was given.
+* the record of the store's origin (lineage) is read again. ``bk metadata accept-rollback`` changes it, and processes
+  that were connected before stop;
+* a :class:`RollbackCounter` is a number that one process alone counts up. A store that shows a lower number has lost
+  writes;
+* after the session was in doubt, every open ledger handle reads its metadata again, and stops if they are older;
+* before a ledger that existed is taken for deleted, all of this is checked (``Ledgers.check_gone``), and a new id must
+  be greater than those that this process was given.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from bookkeeper.errors import (
     MetadataError,
     MetadataRolledBackError,
     NoSuchKeyError,
+    in_words,
 )
 from bookkeeper.meta.records import lineage as lineages
 from bookkeeper.meta.records.lineage import Lineage
@@ -34,38 +36,38 @@ from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore, SessionState, once_more, settled_create, settled_set
 
 LOOK_S: Final = 2.0
-"""Between two looks: who goes on after a restoration does so for a few of these at most."""
+"""Seconds between two checks; after a restoration a process goes on for a few of them at most."""
 
 GLANCE_S: Final = 0.25
-"""Between two glances at what the store, or somebody here, has found by itself, which ask nothing of it."""
+"""Seconds between two checks of what this process already knows, which send no request to the store."""
 
 BEACON_S: Final = 60.0
-"""Between two counts."""
+"""Seconds between two counts."""
 
 _log = logging.getLogger(__name__)
 _log.addHandler(logging.NullHandler())
 
 
 class RollbackCheck:
-    """Are the metadata what they were, or later?"""
+    """Checks that the metadata are those that this process knows, or later ones."""
 
     def __init__(self, store: MetadataStore, paths: Paths) -> None:
         self._store = store
         self._paths = paths
         self.lineage = Lineage()
-        """The moves from store to store, and the accepted losses, that led to what this process saw at its start."""
+        """The moves and accepted losses that the store named when this process began."""
         self.alarm: MetadataError | None = None
-        """Once found, it stays: whoever reads or writes here believes nothing any more."""
+        """The error, once an older state was found; from then on every read and write of this process raises it."""
         self.counter: RollbackCounter | None = None
-        """This process's own count, if it has one."""
+        """This process's own counter, if it has one."""
 
     async def check(self) -> None:
-        """Look now.
+        """Check now.
 
         Raises:
-            MetadataRolledBackError: an older state, or one that comes from an older one.
-            ClusterMovedError: the cluster is elsewhere by now.
-            MetadataUnavailableError: the store does not tell.
+            MetadataRolledBackError: the store shows an older state, or one that goes on from an older state.
+            ClusterMovedError: the cluster has moved to another store.
+            MetadataUnavailableError: the store does not answer.
         """
         if self.alarm is not None:
             raise once_more(self.alarm)
@@ -77,17 +79,17 @@ class RollbackCheck:
                 raise once_more(self._store.rolled_back)
             if now != self.lineage:
                 raise MetadataRolledBackError(
-                    "the metadata come from elsewhere than they did when this process began: they were put back to an "
-                    "older state, or somebody has let the cluster go on from one (bk metadata accept-rollback); start "
-                    "this process again"
+                    "the metadata are not those with which this process began: they were put back to an older state, "
+                    "or an operator has accepted such a state (bk metadata accept-rollback); start this process again"
                 )
         except (MetadataRolledBackError, ClusterMovedError) as alarm:
             self.alarm = alarm
             raise
 
     async def check_fresh(self) -> None:
-        """The same after a sync, and compared with what was seen before by number, and with what this process has
-        counted: for decisions that destroy. What was read before this is not older than anything that was seen."""
+        """As :meth:`check`, after a sync, and also by transaction numbers and by this process's counter.
+
+        For decisions that destroy data. If it passes, what was read before it is not older than anything seen."""
         await self._store.check_not_rolled_back(self._store.last_transaction)
         await self.check()
         if self.counter is not None:
@@ -95,30 +97,33 @@ class RollbackCheck:
 
 
 class RollbackCounter:
-    """A number in the store that one owner counts up. Whoever counts may miss one; a lower one was never there."""
+    """A number in the store that one owner counts up. The owner may miss a count; a lower number means a rollback."""
 
     def __init__(self, store: MetadataStore, path: str, present: RollbackCheck) -> None:
         self._store = store
         self._path = path
         self._present = present
         self.count = 0
-        """What the store must show at least."""
+        """The number that the store must show at least."""
 
     async def check(self) -> None:
-        """Raises: MetadataRolledBackError: what is stored is older, which concerns the whole process;
-        MetadataUnavailableError."""
+        """Check the number.
+
+        Raises:
+            MetadataRolledBackError: the store shows a lower number; the whole process stops to believe it.
+            MetadataUnavailableError: the store does not answer."""
         await self._store.sync(self._path)
         shown = await self._read()
         if shown < self.count:
             self._present.alarm = alarm = MetadataRolledBackError(
-                f"{self._path} was counted up to {self.count} and shows {shown}: the metadata were put back to an "
-                "older state"
+                f"the metadata were put back to an older state: {self._path} was counted up to {self.count}, and shows "
+                f"{shown}"
             )
             raise alarm
         self.count = shown
 
     async def count_up(self) -> None:
-        """Raises: as :meth:`check`."""
+        """Count up by one. Raises: as :meth:`check`."""
         while True:
             await self.check()
             value = b"%d" % (self.count + 1)
@@ -133,8 +138,7 @@ class RollbackCounter:
             return
 
     async def run(self, counted: Callable[[], None]) -> None:
-        """Count on, so that what is lost since the last time is little, and tell ``counted`` to write it down. Until an
-        older state is found."""
+        """Count up again and again until an older state is found. ``counted`` is called to write each count down."""
         while True:
             try:
                 await self.count_up()
@@ -142,7 +146,9 @@ class RollbackCounter:
             except (MetadataRolledBackError, ClientClosedError):
                 return
             except MetadataError as error:
-                _log.info("%s was not counted up: %s", self._path, error)
+                _log.info(
+                    "%s was not counted up (%s): it is tried again in %g s", self._path, in_words(error), BEACON_S
+                )
             await asyncio.sleep(BEACON_S)
 
     async def _read(self) -> int:
@@ -154,11 +160,11 @@ class RollbackCounter:
 
 
 class RollbackWatch:
-    """Looks again and again, and tells once.
+    """Checks again and again, and reports an older state once.
 
     Args:
-        found: told the error, once.
-        doubted: told whenever the session was in doubt and the store answers again.
+        found: called once, with the error.
+        doubted: called whenever the session was in doubt and the store answers again.
     """
 
     def __init__(
@@ -174,7 +180,7 @@ class RollbackWatch:
         self._doubted = doubted
 
     async def run(self) -> None:
-        """Until something was found, or the store was closed."""
+        """Check until an older state was found, or the store was closed."""
         doubt = False
 
         def changed(state: SessionState) -> None:

@@ -47,10 +47,10 @@ class ServiceInfo:
         return cls(tuple(endpoints))
 
     def address(self, bookie_id: BookieId) -> Address:
-        """Where clients connect: the ``bookie-rpc`` endpoint, or the id's own host and port if nothing is published.
+        """The address to which clients connect: the ``bookie-rpc`` endpoint, or the bookie id if nothing is published.
 
         Raises:
-            MetadataFormatError: no such endpoint, and the id is not ``host:port``.
+            MetadataFormatError: there is no such endpoint, and the id is not ``host:port``.
         """
         for endpoint in self.endpoints:
             if endpoint.protocol == BOOKIE_RPC:
@@ -61,7 +61,7 @@ class ServiceInfo:
             raise MetadataFormatError(f"{bookie_id} publishes no {BOOKIE_RPC} endpoint") from error
 
     def offers_tls(self) -> bool:
-        """The ``bookie-rpc`` endpoint understands START_TLS."""
+        """Whether the ``bookie-rpc`` endpoint understands START_TLS."""
         return any(TLS in endpoint.extensions for endpoint in self.endpoints if endpoint.protocol == BOOKIE_RPC)
 
 

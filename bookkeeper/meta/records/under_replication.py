@@ -18,7 +18,14 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataError, NoSuchKeyError, NotEmptyError
+from bookkeeper.errors import (
+    KeyExistsError,
+    MetadataConflictError,
+    MetadataError,
+    NoSuchKeyError,
+    NotEmptyError,
+    in_words,
+)
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore, Version, settled_delete
@@ -35,7 +42,7 @@ class UnderReplicationMark:
 
     ledger_id: LedgerId
     bookies: tuple[BookieId, ...]
-    """Who lacks something; may be empty (a ledger that is placed badly)."""
+    """The bookies that lack entries; may be empty (a ledger that is placed badly)."""
     version: Version
 
 
@@ -47,7 +54,7 @@ class UnderReplication:
         self._root = paths.root
 
     async def mark(self, ledger_id: LedgerId, bookies: Sequence[BookieId], now_ms: int) -> None:
-        """Enter the ledger into the list, or add these bookies to the mark that is there."""
+        """Enter the ledger into the list, or add these bookies to its mark."""
         path = mark_path(self._root, ledger_id)
         while True:
             try:
@@ -58,10 +65,10 @@ class UnderReplication:
                 return
             try:
                 found = await self._store.get(path)
-                there = marked_bookies(found.value)
-                news = [bookie for bookie in bookies if bookie not in there]
-                if news:
-                    await self._store.set(path, encode_mark([*there, *news], now_ms), found.version)
+                marked = marked_bookies(found.value)
+                added = [bookie for bookie in bookies if bookie not in marked]
+                if added:
+                    await self._store.set(path, encode_mark([*marked, *added], now_ms), found.version)
             except (NoSuchKeyError, MetadataConflictError):
                 continue
             return
@@ -96,11 +103,11 @@ class UnderReplication:
             except (NotEmptyError, NoSuchKeyError):
                 break
             except MetadataError as error:
-                _log.info("an empty directory of the list of under-replicated ledgers stays: %s", error)
+                _log.info("an empty directory of the list of under-replicated ledgers stays (%s)", in_words(error))
                 break
 
     async def ledgers(self) -> AsyncIterator[LedgerId]:
-        """Every ledger in the list, in the order of their paths."""
+        """All ledgers in the list, in the order of their paths."""
         root = f"{self._root}/underreplication/ledgers"
         await self._store.sync(root)
         async for ledger_id in self._walk(root, _LEVELS):
@@ -120,7 +127,7 @@ class UnderReplication:
 
 
 def mark_path(root: str, ledger_id: LedgerId) -> str:
-    """Where the mark of a ledger lies in the store."""
+    """The path of a ledger's mark in the store."""
     digits = f"{ledger_id:016x}"
     parts = "/".join(digits[i : i + 4] for i in range(0, 16, 4))
     return f"{root}/underreplication/ledgers/{parts}/urL{ledger_id:010d}"

@@ -56,7 +56,7 @@ def test_what_is_open_is_not_copied(embedded: str, tmp_path: Path) -> None:
             said.refused("another process has", "stop that process first")
         metadata = await Metadata.connect(f"sqlite://{tmp_path}/bk/metadata.sqlite", system_seams())
         said = await asyncio.to_thread(bk, "metadata", "copy", embedded, f"sqlite://{tmp_path}/there.db")
-        said.refused("1 process has", "stop them first")
+        said.refused("1 other process uses", "stop them first")
         await metadata.close()
 
     run(job())

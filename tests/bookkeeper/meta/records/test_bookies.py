@@ -306,7 +306,7 @@ async def test_a_bookie_is_forgotten_in_a_write_that_finds_it_absent(
         await bookies.forget(A, version, await bookies.times_named(A))
     await registration.unregister()
     await cookies.write(cookie, version)
-    with pytest.raises(IllegalOperationError, match="the cookie of a:1 was changed meanwhile"):
+    with pytest.raises(IllegalOperationError, match="a:1 is not forgotten: its cookie was changed meanwhile"):
         await bookies.forget(A, version, await bookies.times_named(A))
     assert await bookies.known() == [A]
     await bookies.forget(A, Version(version + 1), await bookies.times_named(A))
@@ -368,7 +368,7 @@ async def test_who_is_forgotten_while_it_was_away_does_not_come_back_by_itself(
     assert await bookies.writable() == [] and not registration.present
     await cookies.write(cookie, None)  # somebody has put it back: it is known again
     await until(lambda: registration.present)
-    assert caplog.text.count("it is not registered any more") == 1
+    assert caplog.text.count("is not registered any more") == 1
     await registration.unregister()
 
 

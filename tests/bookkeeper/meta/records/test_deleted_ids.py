@@ -35,7 +35,7 @@ async def test_the_id_of_a_deleted_ledger_cannot_be_chosen_again(store: Metadata
     for number in (7, 2**62):
         _, created = await ledgers.create(NEW, LedgerId(number))
         await ledgers.delete(LedgerId(number), created.version)
-        with pytest.raises(LedgerExistsError, match="given out once"):
+        with pytest.raises(LedgerExistsError, match="id cannot be used again"):
             await ledgers.create(NEW, LedgerId(number))
         with pytest.raises(NoSuchLedgerError):
             await ledgers.read(LedgerId(number))

@@ -250,7 +250,7 @@ async def test_a_write_that_is_lost_each_time_is_given_up_and_says_how_large_it_
     ledgers = ledgers_in(await memory_service.connect())
     number, created = await ledgers.create(NEW)
     memory_service.cluster.interference = losing = Losing(set=[REQUEST_LOST] * 99, create=[FINE, *[REQUEST_LOST] * 99])
-    with pytest.raises(MetadataUnavailableError, match=r"10 times \d+ bytes were sent.*jute\.maxbuffer"):
+    with pytest.raises(MetadataUnavailableError, match=r"no answer to 10 writes of \d+ bytes.*jute\.maxbuffer"):
         await ledgers.write(number, created.value.begin_recovery(), created.version)
     with pytest.raises(MetadataUnavailableError, match=r"jute\.maxbuffer"):
         await ledgers.create(NEW)

@@ -42,7 +42,7 @@ def test_a_store_that_was_copied_after_what_was_seen_may_begin_anew() -> None:
 @pytest.mark.rule("M10")
 def test_one_that_was_copied_before_lacks_it() -> None:
     for lineage, mark in ((ONCE, MADE.mark(101)), (TWICE, MADE.mark(101)), (TWICE, ONCE.mark(51))):
-        with pytest.raises(MetadataRolledBackError, match="before this store was copied"):
+        with pytest.raises(MetadataRolledBackError, match="this store was copied from an older state"):
             lineage.must_have_seen(mark)
 
 

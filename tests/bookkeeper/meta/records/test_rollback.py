@@ -89,7 +89,7 @@ async def test_a_beacon_tells_an_older_state_by_what_it_had_counted() -> None:
     service.restore(backup)
     service.transaction += 1 << 32
     await metadata.store.check_not_rolled_back(metadata.store.last_transaction)
-    with pytest.raises(MetadataRolledBackError, match="counted up to 2 and shows 1"):
+    with pytest.raises(MetadataRolledBackError, match="counted up to 2, and shows 1"):
         await counter.check()
     with pytest.raises(MetadataRolledBackError):
         await metadata.present.check()
