@@ -1,13 +1,13 @@
-"""Who is on the other end of a connection: providers of authentication, both sides.
+"""Providers of authentication, for clients and for bookies.
 
-A provider is chosen by its explicitly configured name and never looked for elsewhere: ``none``, ``tls`` (the
-certificate of the TLS handshake), or ``MODULE:ATTRIBUTE`` for one of your own.
+The configuration names the provider, and no other place is searched: ``none``, ``tls`` (the certificate of the TLS
+handshake), or ``MODULE:ATTRIBUTE`` for one of your own.
 
 Read in this order
-    config      which provider, and what it is told: the table ``[auth]``
-    provider    the interface of one of your own
-    loading     from its name to it
-    certificate what a certificate says about its owner
+    config           the table ``[auth]``: which provider, with which options
+    provider         the interface of a provider of your own
+    provider_loader  loads a provider by its name
+    certificate      what a certificate says about its owner
 
 Nothing is imported here: most processes need ``config`` only.
 """

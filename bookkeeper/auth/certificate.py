@@ -1,4 +1,4 @@
-"""What certificates say: names and roles of their owner, and how long they are good. Pure."""
+"""Reads certificates: names and roles of their owner, and their end. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 EXPIRES_SOON_S: Final = 14 * 24 * 3600.0
-"""Seconds before its end from which a certificate counts as ending soon (X6)."""
+"""Seconds before its end when a certificate begins to count as ending soon (X6)."""
 
 _UNIT_PART: Final = re.compile(r"([0-9]+):(.*)")
 _ROLES: Final = "0"
@@ -22,7 +22,7 @@ _GENERALIZED_TIME: Final = 0x18
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names in a certificate, each kind in the certificate's order."""
+    """The names in a certificate; each kind in the certificate's order."""
 
     uris: tuple[str, ...] = ()
     mails: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Names:
 
     @classmethod
     def of(cls, certificate: Mapping[str, Any]) -> Names:
-        """Those of a verified certificate, as ``ssl.SSLSocket.getpeercert()`` gives it."""
+        """The names of a verified certificate, as ``ssl.SSLSocket.getpeercert()`` returns it."""
         alternative: dict[str, list[str]] = {}
         for kind, value in certificate.get("subjectAltName", ()):
             alternative.setdefault(kind, []).append(value)
@@ -55,7 +55,7 @@ class Names:
 
     @property
     def principal(self) -> str | None:
-        """Who this is: the first alternative name (URI, mail, DNS name, address), else the common name (X5)."""
+        """The owner's name: the first alternative name (URI, mail, DNS name, address), else the common name (X5)."""
         for names in (self.uris, self.mails, self.hosts, self.addresses):
             if names:
                 return names[0]
@@ -63,7 +63,7 @@ class Names:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """As Apache's BookieAuthZFactory finds them: ``0:ROLE,ROLE;1:CLUSTER`` in the first organisational unit."""
+        """The roles ``0:ROLE,ROLE;1:CLUSTER`` in the first organisational unit, as Apache's BookieAuthZFactory."""
         found: tuple[str, ...] = ()
         for part in self.units[0].split(";") if self.units else ():
             match = _UNIT_PART.match(part)

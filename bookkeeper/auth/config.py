@@ -1,4 +1,4 @@
-"""Which provider of authentication, and what it is told. The same shape on both sides."""
+"""The table ``[auth]``: which provider of authentication is used, with which options. The same on both sides."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AuthConfig:
     (:mod:`bookkeeper.auth.provider`). Default: ``tls`` on a bookie that asks for client certificates, else ``none``."""
 
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """What a provider of your own is told; shown nowhere. Secrets belong into files that these options name."""
+    """Options for a provider of your own; never shown. Put secrets into files that these options name."""
 
     required: bool = False
     """On a client with a provider of its own: a bookie that asks nobody who he is (it answers as
@@ -36,7 +36,7 @@ class AuthConfig:
         named = self.provider in (None, NONE, TLS)
         require(
             named or _PLACE.fullmatch(str(self.provider)) is not None,
-            f'auth.provider is "none", "tls" or MODULE:ATTRIBUTE, not {self.provider!r}',
+            f'auth.provider is "none", "tls" or MODULE:ATTRIBUTE, not "{self.provider}"',
         )
         require(not (named and self.options), "auth.options only with a provider of your own (MODULE:ATTRIBUTE)")
         require(not (named and self.required), "auth.required only with a provider of your own (MODULE:ATTRIBUTE)")

@@ -5,8 +5,8 @@ A provider of your own is named ``MODULE:ATTRIBUTE`` in the configuration; the a
 an exchange: the client speaks first, then tokens go to and fro in AUTH messages until the server says that it knows
 who is there. Tokens are bytes that nobody else looks at.
 
-An exchange may wait (it is awaited), but not for long: the whole of it has 10 s. What it raises other than
-:exc:`~bookkeeper.errors.AuthenticationError` counts as the same refusal, and is logged on the server's side only:
+An exchange may wait (it is awaited), but all of it together has 10 s. Any exception other than
+:exc:`~bookkeeper.errors.AuthenticationError` counts as a refusal, too. The reason is logged on the server's side only:
 a client never learns why it was refused.
 """
 
@@ -19,26 +19,26 @@ from typing import Any, Final, Protocol
 from bookkeeper.auth.certificate import Names
 
 DISABLED: Final = "AuthDisabledPlugin"
-"""The plugin a server without authentication answers as: whoever asked is served."""
+"""The plugin name with which a server without authentication answers; it serves every client."""
 
 TOKEN_MAX: Final = 64 * 1024
-"""Bytes of an AUTH message, at most."""
+"""Bytes of an AUTH message at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end, as far as the connection itself tells."""
+    """The other end of a connection, as far as the connection itself tells."""
 
     address: str
-    """host:port, for messages to people; never a reason to trust anyone."""
+    """host:port, for messages only; it proves nothing about the peer."""
     encrypted: bool = False
     names: Names | None = None
-    """What the certificate says that it showed in the TLS handshake; None without one."""
+    """The names in the certificate of the TLS handshake; None if the peer showed none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeResult:
-    """What a server's exchange says to a token."""
+    """The answer of a server's exchange to a token."""
 
     payload: bytes = b""
     """The next token for the client."""
@@ -47,13 +47,13 @@ class ExchangeResult:
 
 
 class ServerExchange(Protocol):
-    """The server's side of one connection's exchange."""
+    """The server's side of the exchange on one connection."""
 
     async def answer(self, payload: bytes) -> ExchangeResult:
         """The answer to the client's token.
 
         Raises:
-            AuthenticationError: this client is not served; the connection ends.
+            AuthenticationError: the client is refused, and the connection is closed.
         """
 
 
@@ -69,16 +69,16 @@ class ServerProvider(Protocol):
 
 
 class ClientExchange(Protocol):
-    """The client's side of one connection's exchange."""
+    """The client's side of the exchange on one connection."""
 
     async def first(self) -> bytes:
-        """The token that begins it; may be empty."""
+        """The first token; may be empty."""
 
     async def answer(self, payload: bytes) -> bytes | None:
-        """The next token after the server's; None: we are content and go on.
+        """The next token after the server's. None: the server is accepted, and the connection is used.
 
         Raises:
-            AuthenticationError: this server is not believed; the connection ends.
+            AuthenticationError: the server is refused, and the connection is closed.
         """
 
 

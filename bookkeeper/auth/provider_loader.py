@@ -1,4 +1,4 @@
-"""From a provider's name to the provider: explicitly configured, never searched for (X46)."""
+"""Loads the provider that the configuration names, and no other (X46)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def server_provider(config: AuthConfig) -> ServerProvider | None:
 
 
 def client_provider(config: AuthConfig) -> ClientProvider | None:
-    """The same for a client."""
+    """The provider of a client; None for ``none`` and ``tls``."""
     provider: ClientProvider | None = _load(config)
     return provider
 
@@ -39,5 +39,5 @@ def _load(config: AuthConfig) -> Any:
         raise ConfigError(f"auth.provider {config.provider}: {error}") from error
     for name in ("plugin", "exchange"):
         if not hasattr(provider, name):
-            raise ConfigError(f"auth.provider {config.provider}: what it returns has no {name!r}")
+            raise ConfigError(f"auth.provider {config.provider}: the provider that it returns has no {name}")
     return provider

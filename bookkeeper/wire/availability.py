@@ -1,4 +1,4 @@
-"""Which entries of a ledger a bookie holds, as GET_LIST_OF_ENTRIES_OF_LEDGER answers it.
+"""The list of entries that a bookie holds of a ledger: the answer to GET_LIST_OF_ENTRIES_OF_LEDGER.
 
 ::
 
@@ -21,7 +21,7 @@ from bookkeeper.errors import MalformedFrameError
 HEADER: Final = Struct(">ii56x")
 GROUP: Final = Struct(">qqii")
 _SIZE_MAX: Final = 0x7FFF_FFFF
-"""A group's size has 31 bits."""
+"""The greatest size of a group: it has 31 bits."""
 
 
 class SequenceGroup(NamedTuple):
@@ -34,7 +34,7 @@ class SequenceGroup(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Its last entry."""
+        """The group's last entry."""
         return self.last_start + self.size - 1
 
 
@@ -82,7 +82,7 @@ class HeldEntries:
 
 
 def encode_availability(runs: Iterable[tuple[int, int]]) -> bytes:
-    """What a bookie answers that holds these entries: one group for each run, given as (first, last), rising."""
+    """The answer of a bookie that holds these entries: one group per run, given as (first, last) in ascending order."""
     groups = []
     for first, last in runs:
         while first <= last:
@@ -93,7 +93,7 @@ def encode_availability(runs: Iterable[tuple[int, int]]) -> bytes:
 
 
 def decode_availability(body: bytes) -> HeldEntries:
-    """What a bookie answered.
+    """The entries in a bookie's answer.
 
     Raises:
         MalformedFrameError: another version, a wrong size, groups that do not rise or make no sense.
@@ -109,6 +109,9 @@ def decode_availability(body: bytes) -> HeldEntries:
         single = group.period == 0 and group.first_start == group.last_start
         several = group.period >= group.size and group.last_start >= group.first_start
         if group.size < 1 or group.first_start <= behind or not (single or several):
-            raise MalformedFrameError(f"a list of entries: {group} after entry {behind}")
+            raise MalformedFrameError(
+                f"a list of entries has a bad group: it begins at {group.first_start} and has {group.size} entries, after "
+                f"entry {behind}"
+            )
         behind = group.end
     return HeldEntries(groups)

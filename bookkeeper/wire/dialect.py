@@ -1,4 +1,4 @@
-"""Which protocol a connection speaks, frame by frame, as Apache's server decides it.
+"""Detects which protocol a connection speaks, frame by frame, as Apache's server does.
 
 State per connection: v3 is tried first; the first frame that is no v3 request makes the connection v2 for ever.
 TLS with v2 is that very change: START_TLS is v3, everything after it v2.
@@ -24,7 +24,7 @@ class DialectDetector:
         self.v2 = v2
 
     def decode(self, body: Buffer) -> tuple[RequestHeader, Request] | RefusedFrame:
-        """The request in a frame body; or what to answer instead.
+        """The request in a frame body, or the refusal to answer instead.
 
         Raises:
             MalformedFrameError: close the connection, without an answer.

@@ -1,7 +1,7 @@
-"""What can be told of a request from its first bytes, and the refusal that such a request gets.
+"""Reads the envelope of a request from its first bytes, and makes the refusal for it.
 
-For connections whose peer is not known yet: the body of what it sends is not parsed (X2, X10). Of a v3 frame only the
-header message is read, of a v2 frame the fixed words that its answer must repeat.
+Used for connections whose peer is not known yet: the body of a request is not parsed (X2, X10). Of a v3 frame only the
+header message is read, of a v2 frame only the fixed words that its answer must repeat.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bookkeeper.wire.requests import AddReply, BareReply, Operation, ReadReply, 
 from bookkeeper.wire.status import Status
 
 HEAD: Final = 128
-"""Bytes of a frame's body that are enough for all that is told here."""
+"""Bytes of a frame's body that are enough for the envelope."""
 
 _HEADER_TAG: Final = 0x0A
 _WORD: Final = Struct(">BBH")

@@ -1,6 +1,6 @@
-"""Cutting a stream into frames: ``[length u32][length bytes]``, the length not counting itself.
+"""Cuts a stream into frames: ``[length u32][length bytes]``; the length does not count itself.
 
-For streams that do not go through the run codec (tests, tools, slow paths); it keeps what has not arrived whole.
+For streams that do not go through the run codec (tests, tools, slow paths). It keeps frames that arrived in part.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _LENGTH = Struct(">I")
 
 
 def frame(body: Buffer) -> bytes:
-    """``body`` with its length in front."""
+    """The frame of ``body``: its length, then ``body``."""
     return _LENGTH.pack(len(body)) + body
 
 
 class Framer:
-    """``feed(data)`` gives the bodies that are whole. An impossible length is refused before its body is awaited."""
+    """``feed(data)`` returns whole bodies. An impossible length is refused before its body arrives."""
 
     __slots__ = ("_error", "_frame_max", "_pending")
 
@@ -50,7 +50,7 @@ class Framer:
         while len(pending) - at >= 4:
             (length,) = _LENGTH.unpack_from(pending, at)
             if length == 0 or length + 4 > self._frame_max:
-                self._error = MalformedFrameError(f"frame of {length} bytes; allowed are 1 to {self._frame_max - 4}")
+                self._error = MalformedFrameError(f"a frame has {length} bytes; allowed are 1 to {self._frame_max - 4}")
                 break
             if len(pending) - at - 4 < length:
                 break

@@ -30,7 +30,7 @@ from bookkeeper.errors import (
 
 
 class Status(IntEnum):
-    """How a request ended, whatever the dialect."""
+    """The outcome of a request, in both dialects."""
 
     OK = 0
     NO_LEDGER = 1
@@ -43,7 +43,7 @@ class Status(IntEnum):
     READ_ONLY = 105
     TOO_MANY_REQUESTS = 106
     UNKNOWN_STATE = 107
-    """The bookie cannot tell (limbo). Apache's v2 client closes the connection when it meets this one."""
+    """The bookie does not know (limbo). Apache's v2 client closes the connection when it gets this status."""
 
 
 TO_V3: Final[dict[Status, int]] = {Status(number): v3 for number, v3 in V3_STATUS.items()}
@@ -64,7 +64,7 @@ ERRORS: Final[dict[Status, type[BookKeeperError]]] = {
     Status.TOO_MANY_REQUESTS: TooManyRequestsError,
     Status.UNKNOWN_STATE: DataUnknownError,
 }
-"""The class a client raises for it; OK has none."""
+"""The error class that a client raises for each status; OK has none."""
 
 
 def error_of(status: Status, detail: str = "") -> BookKeeperError:
