@@ -110,8 +110,8 @@ def decode_availability(body: bytes) -> HeldEntries:
         several = group.period >= group.size and group.last_start >= group.first_start
         if group.size < 1 or group.first_start <= behind or not (single or several):
             raise MalformedFrameError(
-                f"a list of entries has a bad group: it begins at {group.first_start} and has {group.size} entries, after "
-                f"entry {behind}"
+                f"a list of entries has a bad group: it begins at {group.first_start} and has {group.size} entries, "
+                f"after entry {behind}"
             )
         behind = group.end
     return HeldEntries(groups)
