@@ -29,7 +29,7 @@ class ClientConfig:
     """A bookie that does not accept a connection within this is taken for unavailable."""
 
     request_timeout_ms: int = 5_000
-    """Reads, fences, explicit LACs: how long one bookie may take for one request."""
+    """How long one bookie may take to answer one read, fence or explicit LAC."""
 
     add_timeout_ms: int = 15_000
     """An append that finds no ack quorum within this ends with AddTimeoutError and ends the handle."""
@@ -50,7 +50,7 @@ class ClientConfig:
     """Payload bytes of one handle that are sent and not yet confirmed; beyond, append waits."""
 
     pending_entries_max: int = 200_000
-    """The same in entries."""
+    """Entries of one handle that are sent and not yet confirmed; beyond, append waits."""
 
     entry_size_max: int = 5 * MIB - 4 * KIB
     """Larger payloads are refused at once: a bookie's frame limit is 5 MiB with its headers."""
@@ -106,10 +106,10 @@ class ClientConfig:
     """Frames from bookies above this end the connection."""
 
     tls: TlsConfig | None = None
-    """With it connections to bookies are encrypted, always: there is no way back to clear text."""
+    """TLS settings. If given, connections to bookies are always encrypted, and never fall back to clear text."""
 
     auth: AuthConfig = field(default_factory=AuthConfig)
-    """Who we say we are, beyond the certificate in ``tls``."""
+    """How this client authenticates itself, besides the certificate in ``tls``."""
 
     def __post_init__(self) -> None:
         require(self.protocol in ("v2", "v3"), 'protocol is "v2" or "v3"')

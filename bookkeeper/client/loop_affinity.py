@@ -1,4 +1,4 @@
-"""Objects that belong to one event loop, and what their users are told who come from elsewhere.
+"""Objects that belong to one event loop, and the error for a use from elsewhere.
 
 Futures, timers and connections of one loop mean nothing in another; a process that was forked has its parent's objects
 and none of its connections. asyncio says so in words about futures, or the call waits for ever.

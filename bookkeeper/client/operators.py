@@ -83,7 +83,7 @@ class Operator:
         what = f"disk space of {bookie}"
         reply = await self._asked(bookie, GetBookieInfo(), what)
         if not isinstance(reply, InfoReply):
-            raise MalformedFrameError(f"{what}: a {type(reply).__name__}")
+            raise MalformedFrameError(f"{what}: the bookie sent a reply of the wrong kind ({type(reply).__name__})")
         return BookieInfo(reply.total, reply.free)
 
     async def entries_on(self, bookie: str, ledger_id: int) -> HeldEntries:
@@ -96,7 +96,7 @@ class Operator:
         what = f"entries of ledger {ledger_id} on {bookie}"
         reply = await self._asked(bookie, ListEntries(LedgerId(ledger_id)), what)
         if not isinstance(reply, ListReply) or reply.availability is None:
-            raise MalformedFrameError(f"{what}: a success without a list")
+            raise MalformedFrameError(f"{what}: the bookie answered OK, but sent no list")
         return decode_availability(reply.availability)
 
     async def _asked(self, bookie: str, request: Request, what: str) -> Reply:

@@ -132,7 +132,7 @@ class Metadata:
 
 
 def _no_cluster(uri: str) -> NoClusterError:
-    return NoClusterError(f"there is no cluster at {uri}; `bk init --metadata {uri}` makes one")
+    return NoClusterError(f"there is no cluster at {uri}: `bk init --metadata {uri}` makes one")
 
 
 async def _recorded_layout(store: MetadataStore, paths: Paths, default: Layout) -> Layout:
