@@ -17,8 +17,8 @@ from tests.bookkeeper.client.scripted import ScriptedCluster, written
     [
         ({"ensemble": 2}, "ensemble >= write_quorum >= ack_quorum >= 1"),
         ({"ack_quorum": 0}, "ensemble >= write_quorum >= ack_quorum >= 1"),
-        ({"digest": "md5"}, "no digest 'md5'; there are crc32, crc32c, dummy, hmac, mac"),
-        ({"when_short": "hope"}, "when_short='hope'; there are fail, name_absent"),
+        ({"digest": "md5"}, "digest must be one of crc32, crc32c, dummy, hmac, mac, not md5"),
+        ({"when_short": "hope"}, "when_short must be one of fail, name_absent, not hope"),
     ],
 )
 def test_a_shape_that_cannot_be_is_refused_before_anything_is_made(setting: dict[str, Any], message: str) -> None:

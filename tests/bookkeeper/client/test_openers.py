@@ -43,7 +43,7 @@ async def open_other(uri: str, seams: Seams) -> Other:
 async def test_a_store_without_a_cluster_and_a_scheme_nobody_serves_are_told_apart() -> None:
     with pytest.raises(NoClusterError, match="bk init"):
         await BookKeeper.connect("memory:nothing-there")
-    with pytest.raises(ConfigError, match="no such kind of metadata store"):
+    with pytest.raises(ConfigError, match="names no kind of metadata store"):
         await BookKeeper.connect("gopher://x/y")
 
 
