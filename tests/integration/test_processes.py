@@ -243,7 +243,7 @@ def test_a_bookie_of_another_cluster_names_both_and_what_to_do(cluster: Bookies,
     cluster["b2"].kill()
     said = refused(cluster, "b2", cluster.home / "b2", f"sqlite://{tmp_path}/other.db")
     assert here in said
-    assert "instance_id" in said
+    assert "its cluster is" in said
     cluster.restart("b2")
 
 

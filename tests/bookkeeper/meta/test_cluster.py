@@ -135,7 +135,7 @@ async def test_looking_for_a_cluster_in_a_file_that_is_not_there_makes_none_and_
     tmp_path: Path,
 ) -> None:
     uri = f"sqlite://{tmp_path}/typo.db"
-    with pytest.raises(NoClusterError, match=f"no cluster at {uri}; `bk init --metadata {uri}` makes one"):
+    with pytest.raises(NoClusterError, match=f"no cluster at {uri}: `bk init --metadata {uri}` makes one"):
         await Metadata.connect(uri, seams())
     assert os.listdir(tmp_path) == []
 
