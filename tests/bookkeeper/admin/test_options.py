@@ -53,7 +53,7 @@ def test_a_change_whose_outcome_is_unknown_is_noted_and_a_look_is_not() -> None:
 
 async def test_no_cluster_and_no_store_name_the_address_and_what_to_do(tmp_path: Path) -> None:
     empty = f"sqlite://{tmp_path}/empty.db"
-    with pytest.raises(click.ClickException, match=f"no cluster at {empty}; `bk init --metadata {empty}` makes one"):
+    with pytest.raises(click.ClickException, match=f"no cluster at {empty}: `bk init --metadata {empty}` makes one"):
         async with connected(empty):
             pass
     assert os.listdir(tmp_path) == [], "looking for a cluster makes nothing"
