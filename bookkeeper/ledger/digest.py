@@ -25,8 +25,6 @@ from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger.entry import HEADER, HEADER_SIZE, LAC_BLOB, Entry
 from bookkeeper.seams import Buffer
 
-_MASTER_KEY_SIZE: Final = 20
-
 
 class DigestType(IntEnum):
     """Numbers as in ledger metadata."""

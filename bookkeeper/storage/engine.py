@@ -32,6 +32,7 @@ from bookkeeper.errors import (
     LedgerFencedError,
     NoSuchLedgerError,
     check,
+    in_words,
 )
 from bookkeeper.ids import EntryId, IdRanges, LedgerId
 from bookkeeper.seams import Buffer, Disk, Space, Workers
@@ -194,7 +195,7 @@ class Engine:
     # -- writing ------------------------------------------------------------------------------------------
 
     def append(self, run: Run, adds: Adds, *, recovery: bool = False) -> None:
-        """Take one run of what ``runs.split_adds`` cut; the records are copied.
+        """Take one run of what ``codec.split_adds`` cut; the records are copied.
 
         Nothing is written before the journal is started (see the module). All or nothing: when it raises, no entry of
         the run was taken. Costs a few microseconds whatever the run's length.
@@ -501,7 +502,7 @@ class Engine:
         self._closing = True
         if self._commit.failure is not None:
             self._let_go(None)
-            return callback(BookieFailedError(f"the disk has failed: {self._commit.failure}"))
+            return callback(BookieFailedError(f"the disk has failed: {in_words(self._commit.failure)}"))
 
         def stopped(error: BaseException | None) -> None:
             self._let_go(error)
@@ -591,7 +592,7 @@ class Engine:
                 raise DiskFullError("this bookie's disk is full: read-only")
         groups = self._commit.groups
         if groups.blocked is not None and groups.in_flight > self._config.inflight_bytes:
-            raise DiskFullError(f"the journal cannot be written for now: {groups.blocked}")
+            raise DiskFullError(f"the journal cannot be written for now: {in_words(groups.blocked)}")
         if ledger_id in self._ledgers.dropped:
             raise LedgerFencedError(f"ledger {ledger_id} was deleted")
         state = self._known(ledger_id, key)

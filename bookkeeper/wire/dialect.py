@@ -15,7 +15,7 @@ from bookkeeper.wire.requests import RefusedFrame, Reply, Request, RequestHeader
 class DialectDetector:
     """The server's side of one connection.
 
-    ``v2`` is true once the connection has spoken v2; hand it to ``runs.split_adds`` and set it from ``Adds.v2``.
+    ``v2`` is true once the connection has spoken v2; hand it to ``codec.split_adds`` and set it from ``Adds.v2``.
     """
 
     __slots__ = ("v2",)

@@ -218,7 +218,7 @@ class BatchReply:
     entry_id: EntryId
     request_id: int
     body: Buffer = b""
-    """[length u32][entry] ..., as ``runs.pack_entries`` makes and ``runs.split_entries`` reads."""
+    """[length u32][entry] ..., as ``codec.pack_entries`` makes and ``codec.split_entries`` reads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The shell around :class:`~bookkeeper.bookie.connections.handshake.Handshake`: handshakes, providers, deadlines, and
 who is refused.
 
-A bookie that neither encrypts nor authenticates has no guard, and its connections cost nothing of this. With one, a
+A bookie that neither encrypts nor authenticates has none of this, and its connections cost nothing. With one, a
 connection that was let in costs one look at a flag per chunk.
 """
 
@@ -164,7 +164,7 @@ class ConnectionSecurity:
 
 
 class SecuredConnection(ServerConnection):
-    """A client's connection that begins before a door."""
+    """A client's connection whose handshake is not done yet."""
 
     def __init__(self, server: Connections, security: ConnectionSecurity) -> None:
         super().__init__(server)

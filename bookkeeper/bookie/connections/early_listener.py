@@ -1,4 +1,4 @@
-"""Who answers the door before a bookie serves, and after: nobody; connections are closed at once."""
+"""The port before a bookie serves, and after: connections are closed at once."""
 
 from __future__ import annotations
 

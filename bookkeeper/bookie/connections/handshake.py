@@ -7,7 +7,7 @@
       |   `-- TLS is only offered, or off ---------'  (ASKING is left out where nobody is asked)
       `-- anything else under `required`: one error, SHUT
 
-Until the door is open nothing but START_TLS and AUTH is decoded; of other frames only the envelope is read, to
+Until the handshake is done nothing but START_TLS and AUTH is decoded; of other frames only the envelope is read, to
 answer them.
 """
 
@@ -25,7 +25,7 @@ from bookkeeper.seams import Buffer
 from bookkeeper.wire import Operation, Status, envelope
 
 FRAME_MAX: Final = TOKEN_MAX
-"""Bytes of a frame before the door is open (X10)."""
+"""Bytes of a frame before the handshake is done (X10)."""
 
 _LENGTH: Final = Struct(">I")
 
@@ -121,7 +121,7 @@ class Handshake:
         return self._decode(bytes(memoryview(buffer)[begin : begin + length]), header, head)
 
     def encrypted(self, *, admitted: bool) -> bool:
-        """The handshake is done; True if the door is open now. One whose certificate is not ``admitted`` hears so when
+        """The handshake is done; True if requests may come now. One whose certificate is not ``admitted`` hears so when
         it asks for something."""
         if self.state is not HandshakeState.SHAKING:  # shut meanwhile
             return False

@@ -140,7 +140,8 @@ class GroupCommit:
 
     def _begin_group(self, size: int) -> PendingGroup:
         """A new group takes the place of the collecting one; it has room for ``size`` bytes of records."""
-        self._close()
+        if self.groups.collecting is not None:
+            self._close()
         group_bytes = self._config.group_bytes
         capacity = max(group_bytes, size + GROUP_HEADER + BLOCK)
         buffer = self._free.pop() if self._free and capacity == group_bytes else GroupBuffer(capacity)

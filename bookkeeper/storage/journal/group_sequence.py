@@ -155,8 +155,10 @@ class GroupSequence:
         Raises:
             InvariantError: another group is being written, or the disk has failed.
         """
-        check(self.failure is None, "K23", f"a group is to be written though the disk has failed: {self.failure}")
-        check(self.writing is None, "K9", f"two groups at a time, after group {self.durable}")
+        if self.failure is not None:
+            check(False, "K23", f"a group is to be written though the disk has failed: {self.failure}")
+        if self.writing is not None:
+            check(False, "K9", f"two groups at a time, after group {self.durable}")
         group = self._closed.popleft()
         size = padded(group.size)
         if self.file_offset + size > self._file_bytes and self.file_offset > BLOCK:
@@ -235,7 +237,7 @@ class GroupSequence:
 
     def relieved(self) -> bool:
         """True: callers that pause may go on, because few enough bytes are left (P12)."""
-        return self.in_flight <= self._inflight_bytes // 2 and self._go_on()
+        return self.paused and self.in_flight <= self._inflight_bytes // 2 and self._go_on()
 
     def _go_on(self) -> bool:
         was, self.paused = self.paused, False

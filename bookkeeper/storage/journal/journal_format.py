@@ -15,7 +15,7 @@ What damage means (K9). A group is *bad* if its header or its records fail their
 which sequence everything was durable when the header was made; since groups are written one after the other, any valid
 later group says so of all before it. So a bad or missing group before a valid one is **corruption**: acknowledged
 records may be gone; so is one at or below the ``durable_below`` of a later header whose own records are torn. A bad
-last group is corruption, too, if anything shows that it had been durable (evidence.py, torn.py); else it was never
+last group is corruption, too, if anything shows that it had been durable (evidence.py, torn_tail.py); else it was never
 acknowledged: a **torn tail**, cut. After a clean stop there is no tail.
 """
 

@@ -1,6 +1,6 @@
 """Starting a bookie's disk: lock, look, replay, cover.
 
-1. The directories are locked (B11), files of other directories refused (belonging.py), the manifest read, the dirty
+1. The directories are locked (B11), files of other directories refused (directory_id.py), the manifest read, the dirty
    markers looked at: absent, and the manifest says so too = the last life ended cleanly (K22). The markers are then
    made, durably, before anything else is written.
 2. The index comes from the segments; if the manifest or one of them is damaged, from a scan of the entry logs, which

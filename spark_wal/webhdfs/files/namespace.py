@@ -1,6 +1,6 @@
 """The tree, and everything that may happen to it. A machine: no I/O, no clock, no chance.
 
-    applied = namespace.apply(record, sequence)      changes the tree, or raises a Refusal and changes nothing
+    applied = namespace.apply(record, sequence)      changes the tree, or raises a WebHdfsError and changes nothing
     found   = namespace.find(path)                   what is there, and which record made it so
 
 The live gateway and a replay run the same ``apply``: a record that was refused is not in the journal, so a
