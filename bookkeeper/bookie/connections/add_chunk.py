@@ -1,4 +1,4 @@
-"""Parts of a chunk of adds: its runs and their replies, cut out of what the codec built."""
+"""Cuts a chunk of adds, as the codec built it, into runs and their replies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bookkeeper.codec import Adds, Run
 
 
 def alone(adds: Adds, run: Run) -> Adds:
-    """One run with bytes of its own, which may wait while the chunk's buffers are used again."""
+    """Copy one run out of the chunk, so that it may wait while the chunk's buffers are used again."""
     i0, i1 = run.i0, run.i1
     begin = adds.record_ends[i0 - 1] if i0 else adds.record_start
     ack_begin = adds.ack_ends[i0 - 1] if i0 else 0
@@ -26,7 +26,7 @@ def alone(adds: Adds, run: Run) -> Adds:
 
 
 def extend(ranges: list[tuple[int, int]], run: Run) -> None:
-    """The run's adds are of these."""
+    """Add the run's range of adds to ``ranges``."""
     if ranges and ranges[-1][1] == run.i0:
         ranges[-1] = (ranges[-1][0], run.i1)
     else:

@@ -1,11 +1,12 @@
-"""How much one bookie may have in progress, and who goes first.
+"""How much one bookie may have in progress, and which requests have priority.
 
     ROOM ──▶ more than half of the limit is in progress, or the journal is behind ──▶ CROWDED
-    CROWDED ──▶ at most a quarter is in progress, and the journal has caught up ──▶ ROOM: everybody who waits goes on
+    CROWDED ──▶ at most a quarter is in progress, and the journal has caught up ──▶ ROOM: all who wait go on
 
 Rules
-    X32  Everything accepted and not answered yet is charged in bytes. While the bookie is crowded the connections that
-         bring more are not read, so that their senders feel it by TCP; what still comes in above ``limit`` is refused.
+    X32  Requests that are accepted and not answered yet are charged in bytes. While the bookie is crowded it stops
+         reading from connections that bring more, and TCP slows their senders down. Requests above ``limit`` are
+         refused.
     X33  Fences, recovery and high priority have a reserve of their own: an overloaded bookie can still be recovered
          from (F11).
 """
@@ -16,7 +17,7 @@ from collections.abc import Callable
 
 
 class Admission:
-    """Bytes in progress of one bookie."""
+    """Counts the bytes that one bookie has in progress, and decides who may add to them."""
 
     def __init__(self, limit: int, reserve: int) -> None:
         self.limit = limit
@@ -30,9 +31,9 @@ class Admission:
         self._pressure = False
 
     def admit(self, size: int, *, reserved: bool = False) -> bool:
-        """Charge ``size`` bytes if there is room; with ``reserved``, also from the reserve.
+        """Charge ``size`` bytes if there is room. A ``reserved`` request may also use the reserve.
 
-        One request is let in whenever nothing else is in progress, whatever its size.
+        While nothing else is in progress one request is accepted, whatever its size.
         """
         limit = self.limit + self.reserve if reserved else self.limit
         if self.in_progress and self.in_progress + size > limit:
@@ -42,22 +43,22 @@ class Admission:
         return True
 
     def has_room(self, size: int) -> bool:
-        """:meth:`admit` would let this in now; for what is answered at once and charged with nothing."""
+        """Whether :meth:`admit` would accept this now. For requests that are answered at once and charge nothing."""
         return not self.in_progress or self.in_progress + size <= self.limit
 
     def release(self, size: int) -> None:
-        """What was charged is answered."""
+        """Take back the charge of a request that is answered."""
         self.in_progress -= size
         assert self.in_progress >= 0, "released more than was admitted"
         self._wake()
 
     @property
     def crowded(self) -> bool:
-        """Who brings more should wait (:meth:`wait`)."""
+        """Whether connections that bring more should wait (:meth:`wait`)."""
         return self._pressure or self.in_progress > self.limit // 2
 
     def wait(self, who: object, resume: Callable[[], None]) -> bool:
-        """``resume()`` once, when there is room again. False if ``who`` waits already."""
+        """Call ``resume`` once there is room again. Returns False if ``who`` waits already."""
         if who in self._waiting:
             return False
         self.pauses += 1
@@ -65,18 +66,20 @@ class Admission:
         return True
 
     def forget(self, who: object) -> None:
-        """It has gone and need not be resumed."""
+        """Drop ``who``, which has ended, from those that wait."""
         self._waiting.pop(who, None)
 
     def set_pressure(self, pressure: bool) -> None:
-        """The journal says that too much waits for it, or that it has caught up."""
+        """Note whether too much waits for the journal (True), or the journal has caught up (False)."""
         self._pressure = pressure
         self._wake()
 
     def validate_state(self) -> None:
-        """What must hold between any two calls. For tests."""
+        """Check what must hold between any two calls. For tests."""
         assert self.in_progress >= 0, "released more than was admitted"
-        assert not self._waiting or self._pressure or self.in_progress > self.limit // 4, "there is room, and they wait"
+        assert not self._waiting or self._pressure or self.in_progress > self.limit // 4, (
+            "connections wait although there is room"
+        )
 
     def _wake(self) -> None:
         if self._waiting and not self._pressure and self.in_progress <= self.limit // 4:

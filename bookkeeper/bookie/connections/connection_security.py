@@ -1,8 +1,8 @@
-"""The shell around :class:`~bookkeeper.bookie.connections.handshake.Handshake`: handshakes, providers, deadlines, and
-who is refused.
+"""The shell around :class:`~bookkeeper.bookie.connections.handshake.Handshake`: it performs TLS handshakes, asks the
+provider of authentication, keeps deadlines and refuses clients.
 
-A bookie that neither encrypts nor authenticates has none of this, and its connections cost nothing. With one, a
-connection that was let in costs one look at a flag per chunk.
+A bookie that neither encrypts nor authenticates uses none of this. Otherwise an admitted connection costs one check of
+a flag per chunk.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from bookkeeper.wire import Status
 log = logging.getLogger(__name__)
 
 NOT_YET_IN_PER_HOST_MAX: Final = 256
-"""Connections from one address that are not let in yet; one more is closed."""
+"""How many connections of one address may wait to be admitted. One more is closed."""
 
 REFUSAL_DELAY_S: Final = 0.1
-"""Seconds before a failed authentication is answered, and up to as many more by chance; twice as long with every
-failure of that address, up to ``2**DOUBLINGS_MAX`` times."""
+"""Seconds before a failed authentication is answered, plus up to as many at random. The time doubles with every failure
+of that address, up to ``2**DOUBLINGS_MAX`` times."""
 
 DOUBLINGS_MAX: Final = 5
 
 FORGOTTEN_S: Final = 60.0
-"""Seconds without a failure after which an address begins anew."""
+"""Seconds after which the failures of an address are forgotten."""
 
 ADDRESSES_MAX: Final = 10_000
-"""Addresses whose failures are remembered; beyond, the one that failed first is forgotten."""
+"""How many addresses' failures are remembered. Beyond that the oldest one is forgotten."""
 
 
 class ConnectionSecurity:
@@ -57,10 +57,10 @@ class ConnectionSecurity:
     def __init__(
         self, net: Net, tls: ServerTls, provider: ServerProvider | None, metrics: Metrics, rng: Rng, *, asks_tls: bool
     ) -> None:
-        """``asks_tls``: the certificate of the handshake is the authentication.
+        """With ``asks_tls`` the client's TLS certificate is its authentication.
 
         Raises:
-            ConfigError: a file that cannot be used, by name.
+            ConfigError: a file cannot be used; the error names it.
         """
         self.config = tls
         self.provider = provider
@@ -69,14 +69,16 @@ class ConnectionSecurity:
         self.asks_tls = asks_tls
         self.tls: Tls | None = None
         self.shaking: dict[SecuredConnection, None] = {}
-        """Those in the TLS handshake, the oldest first."""
+        """Connections in the TLS handshake, the oldest first."""
         self.not_in: Counter[str] = Counter()
-        """Connections that are not let in yet, by address."""
+        """How many connections of each address are not admitted yet."""
         self.tasks: set[asyncio.Task[None]] = set()
         self.encrypted_total = metrics.counter("tls_connections_total", "Connections that were encrypted.")
-        self.refused_total = metrics.counter("refused_connections_total", "Connections that were not let in.")
+        self.refused_total = metrics.counter(
+            "refused_connections_total", "Connections that were refused by TLS or authentication."
+        )
         self._failures: dict[str, tuple[int, float]] = {}
-        """How often authentication has failed from an address, and when it did last."""
+        """For each address: how often authentication has failed, and when it last failed."""
         self._metrics = metrics
         self._end: float | None = None
         if tls.mode != "off":
@@ -85,7 +87,7 @@ class ConnectionSecurity:
 
     @property
     def mode(self) -> str:
-        """``off`` also where streams never leave this process."""
+        """The mode of TLS. It is ``off`` also where streams never leave this process."""
         return "off" if self.tls is None else self.config.mode
 
     def connection(self, server: Connections) -> ServerConnection:
@@ -93,33 +95,38 @@ class ConnectionSecurity:
         return SecuredConnection(server, self)
 
     async def run(self, wall_ms: Callable[[], int]) -> None:
-        """Look for changed files, until cancelled."""
+        """Check for changed TLS files until cancelled."""
         while True:
             self.tell(wall_ms() / 1000)
             await asyncio.sleep(self.config.reload_interval_s)
             self.refresh()
 
     def refresh(self) -> None:
-        """Use changed files for new connections; bad ones are not, which is logged."""
+        """Use changed files for new connections. If they are bad, log that and keep the old ones."""
         if self.tls is None:
             return
         try:
             if self.tls.refresh():
                 self._note_certificate()
-                log.info("the TLS files have changed and are used from now on")
+                log.info("the TLS files have changed: new connections use them")
         except ConfigError as error:
             self._metrics.counter("tls_reload_failures_total", "Changed TLS files that could not be used.").add()
-            log.error("the changed TLS files cannot be used, the old ones are: %s", error)
+            log.error(
+                "the changed TLS files cannot be used: %s; the bookie keeps the old ones, correct the files", error
+            )
 
     def tell(self, now: float) -> None:
-        """Bring the numbers up to date; ``now`` in seconds since 1970."""
+        """Update the metrics; ``now`` in seconds since 1970."""
         if self._end is not None:
             soon = self._metrics.gauge("tls_certificate_ends_soon", "1 if the certificate ends within 14 days.")
             soon.value = 1 if self._end - now < EXPIRES_SOON_S else 0
 
     def may_shake(self, host: str) -> bool:
-        """May one more handshake begin, from ``host``? Where there are too many, the oldest of the address that has
-        most gives way to an address that has fewer: one that holds all of them keeps nobody else out."""
+        """Whether one more handshake from ``host`` may begin.
+
+        If there are too many, the oldest handshake of the busiest address ends in favour of an address with fewer. So
+        no address can keep the others out.
+        """
         if len(self.shaking) < self.config.handshakes_max:
             return True
         counts = Counter(connection.host for connection in self.shaking)
@@ -128,11 +135,11 @@ class ConnectionSecurity:
             return False
         oldest = next(connection for connection in self.shaking if connection.host == busiest)
         del self.shaking[oldest]
-        oldest._turn_away("a TLS handshake that gave way to one from another address")
+        oldest._turn_away("too many TLS handshakes: another address had fewer")
         return True
 
     def penalty(self, host: str, now: float) -> float:
-        """Note a failed authentication; seconds before its answer."""
+        """Note a failed authentication. Returns the seconds to wait before it is answered."""
         count, last = self._failures.pop(host, (0, now))
         count = count + 1 if now - last < FORGOTTEN_S else 1
         while len(self._failures) >= ADDRESSES_MAX:
@@ -141,9 +148,9 @@ class ConnectionSecurity:
         return REFUSAL_DELAY_S * (1 + self.rng.random()) * (1 << min(count - 1, DOUBLINGS_MAX))
 
     def refused(self, connection: SecuredConnection, reason: str) -> None:
-        """Count a connection that was not let in, and say so, seldom."""
+        """Count a refused connection, and log it at a limited rate."""
         self.refused_total.add()
-        connection.server.complaints.warning("%s was not let in: %.200s", connection.host, reason)
+        connection.server.complaints.warning("refused the connection from %s: %.200s", connection.host, reason)
 
     def close(self) -> None:
         """Give up every handshake and exchange."""
@@ -155,22 +162,24 @@ class ConnectionSecurity:
         if certificate is not None:
             try:
                 self._end = not_after(certificate)
-            except ValueError as error:  # OpenSSL takes it: it serves, and nobody is told when it ends
+            except ValueError as error:  # OpenSSL accepts it, so it is used without a warning before its end
                 self._end = None
-                log.warning("when the bookie's certificate ends cannot be told: %s", error)
+                log.warning(
+                    "the end of the bookie's certificate cannot be read: %s; nothing will warn before it", error
+                )
                 return
             text = "When the bookie's certificate ends, in seconds since 1970."
             self._metrics.gauge("tls_certificate_end_seconds", text).value = self._end
 
 
 class SecuredConnection(ServerConnection):
-    """A client's connection whose handshake is not done yet."""
+    """A client's connection that must pass the handshake before it may send requests."""
 
     def __init__(self, server: Connections, security: ConnectionSecurity) -> None:
         super().__init__(server)
         self.security = security
         self.principal: str | None = None
-        """Who the client is, as far as anybody asked; for life."""
+        """Who the client is; None if nobody has asked. It never changes after the handshake."""
         self.names: Names | None = None
         self._in = False
         self._handshake = Handshake(security.mode, asks=security.provider is not None)
@@ -189,13 +198,13 @@ class SecuredConnection(ServerConnection):
         security.not_in[self.host] += 1
         self._counted = True
         if security.not_in[self.host] > NOT_YET_IN_PER_HOST_MAX:
-            self._turn_away("too many connections from there that are not let in yet")
+            self._turn_away("too many connections from that address wait for TLS or authentication")
             return
         self._deadline = self._loop.call_later(security.config.handshake_timeout_s, self._too_late)
 
     def on_closed(self, error: BaseException | None) -> None:
         self._no_longer_outside()
-        self.security.shaking.pop(self, None)  # a task that is cancelled before its first step does not do it
+        self.security.shaking.pop(self, None)  # a task cancelled before its first step does not remove it
         self._handshake.shut()
         if self._busy and self._task is not None:
             self._task.cancel()
@@ -240,7 +249,7 @@ class SecuredConnection(ServerConnection):
 
     def _too_late(self) -> None:
         self._deadline = None
-        self._turn_away("the handshake or authentication takes too long")
+        self._turn_away("the handshake or authentication took too long")
 
     def _turn_away(self, reason: str) -> None:
         self._handshake.shut()
@@ -248,7 +257,7 @@ class SecuredConnection(ServerConnection):
         self.abort(TimeoutError(reason))
 
     def _await(self, work: Coroutine[Any, Any, None]) -> None:
-        """Go on when something has been awaited; until then nothing that arrives is looked at."""
+        """Run ``work``. Until it ends, nothing that arrives is looked at."""
         self._busy = True
         self._task = task = asyncio.create_task(work)
         self.security.tasks.add(task)
@@ -257,9 +266,9 @@ class SecuredConnection(ServerConnection):
     def _encrypt(self, reply: bytes, rest: int) -> None:
         security = self.security
         if rest:
-            self._turn_away(f"{rest} bytes in clear behind START_TLS")
+            self._turn_away(f"{rest} unencrypted bytes came after START_TLS, where TLS must begin")
         elif not security.may_shake(self.host):
-            self._turn_away("too many TLS handshakes at a time")
+            self._turn_away("too many TLS handshakes are in progress")
         else:
             security.shaking[self] = None
             self._await(self._shake(reply))
@@ -269,13 +278,13 @@ class SecuredConnection(ServerConnection):
         assert security.tls is not None
         tls, timeout_s = security.tls, security.config.handshake_timeout_s
         try:
-            self.write(reply)  # leaves in clear, as the first step of the upgrade
+            self.write(reply)  # the upgrade sends this unencrypted as its first step
             transport = await self.upgrade(
                 lambda clear: security.net.upgrade(clear, self, tls, server_name=None, timeout_s=timeout_s)
             )
         except (OSError, MalformedFrameError) as error:
             self._handshake.shut()
-            security.refused(self, f"TLS: {error or type(error).__name__}")
+            security.refused(self, f"the TLS handshake failed: {error or type(error).__name__}")
             return
         finally:
             security.shaking.pop(self, None)
@@ -294,10 +303,10 @@ class SecuredConnection(ServerConnection):
         self.pause_reading()
         try:
             answer = await self._answer_of(plugin, payload)
-        except Exception as error:  # whatever it is: the client is not known, and does not learn why
+        except Exception as error:  # whatever it is: the client is refused, and does not learn why
             reason = str(error) if isinstance(error, AuthenticationError) else repr(error)
             await asyncio.sleep(self.security.penalty(self.host, self._now()))
-            self._refuse(refusal_of(header), f"authentication: {reason}")
+            self._refuse(refusal_of(header), f"authentication failed: {reason}")
             return
         finally:
             self._busy = False
@@ -313,13 +322,13 @@ class SecuredConnection(ServerConnection):
         provider = self.security.provider
         assert provider is not None
         if plugin != provider.plugin:
-            raise AuthenticationError(f"the client's provider is {plugin[:100]!r}, ours is {provider.plugin!r}")
+            raise AuthenticationError(f"the client uses the provider {plugin[:100]!r}, the bookie {provider.plugin!r}")
         if self._exchange is None:
             self._exchange = provider.exchange(Peer(self.peer, encrypted=self.encrypted, names=self.names))
         return await self._exchange.answer(payload)
 
     def _refuse(self, reply: bytes | None, reason: str) -> None:
-        """One answer, and the end."""
+        """Send ``reply``, if there is one, and close the connection."""
         self._handshake.shut()
         if reply is not None:
             self.write(reply)

@@ -1,4 +1,4 @@
-"""The port before a bookie serves, and after: connections are closed at once."""
+"""Holds the bookie's port before the bookie serves and after it: connections are closed at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bookkeeper.seams import Listener
 
 
 class EarlyListener:
-    """A port that is taken before there is anyone to serve: clients may come early, and try again."""
+    """Listens before the bookie serves. Clients that come early lose their connection and try again."""
 
     def __init__(self) -> None:
         self.listener: Listener | None = None

@@ -1,8 +1,8 @@
-"""When a client's connection is not read, and when its client is too slow.
+"""When to stop reading from a client's connection, and when its client is too slow.
 
-Three parts of this machine can hold a connection. It is read while none of them does; each changes on its own.
+Three parts of this machine can hold a connection; each changes on its own. While none holds it, it is read.
 
-Replies: how many bytes the client is owed, sent and unread ones together with those that still wait for the disk.
+Replies: how many bytes of replies the client is owed: unread ones, and those that still wait for the disk.
 
                     requests wait for the disk
     FLOWING ──▶ owed > UNSENT_HIGH ──▶ AWAITING_ANSWERS ──▶ owed <= UNSENT_HIGH, or none waits ──▶ FLOWING
@@ -21,13 +21,13 @@ Client: whether it takes the replies that are sent.
 
     TAKING ──▶ the system's buffers are full ──▶ STALLED since a time ──▶ they are half empty ──▶ TAKING
 
-A fourth part holds nothing and only keeps a time: since when the rest of a frame is missing.
+A fourth part holds nothing. It only keeps the time since which the rest of a frame is missing.
 
     WHOLE ──▶ a part of a frame is left over ──▶ PARTIAL since a time ──▶ bytes are used, or reading stops ──▶ WHOLE
 
 Rules
-    X32  What one client may have in progress and unread is bounded in bytes; beyond that its connection is not read,
-         and the client feels it by TCP.
+    X32  What one client may have in progress and unread is bounded in bytes. Above the bound its connection is not
+         read, and TCP slows the client down.
     X33  A chunk that brought only requests with a reserve (fences, recovery, high priority) never holds the connection
          for admission.
     X34  A client is too slow when the rest of a frame, or room for replies, is missing for too long. Time during which
@@ -40,13 +40,13 @@ from enum import Enum
 from typing import Final
 
 UNSENT_HIGH: Final = 4 * 1024 * 1024
-"""Bytes of replies a client may leave unread before its requests are no longer looked at."""
+"""Bytes of replies a client may leave unread before the bookie stops looking at its requests."""
 
 TYPICAL_REPLY: Final = 64 * 1024
-"""The assumed size of a reply in bytes before the first one tells; it bounds what may wait for the disk at once."""
+"""The assumed bytes of a reply before the first reply. It bounds how many requests may wait for the disk at once."""
 
 TYPICAL_REPLY_MIN: Final = 1024
-"""The least assumed size of a reply."""
+"""The least assumed size of a reply in bytes."""
 
 
 class ReplyFlow(Enum):
@@ -73,7 +73,7 @@ class Slowness(Enum):
 
 
 class FlowControl:
-    """Of one connection. Methods that return True say: pause reading once, or resume it once."""
+    """The flow control of one connection. A method that returns True asks to pause, or to resume, reading."""
 
     __slots__ = ("admission", "partial_since", "replies", "stalled_since", "typical", "waiting")
 
@@ -81,13 +81,13 @@ class FlowControl:
         self.replies = ReplyFlow.FLOWING
         self.admission = AdmissionFlow.IDLE
         self.stalled_since: float | None = None
-        """None: the client takes its replies."""
+        """Since when the client takes no replies; None while it takes them."""
         self.partial_since: float | None = None
-        """None: no frame is incomplete, or the connection is not read."""
+        """Since when a frame is incomplete; None if there is none, or the connection is not read."""
         self.waiting = 0
-        """Requests (long polls apart) that will be answered later."""
+        """Requests that will be answered later, not counting long polls."""
         self.typical = TYPICAL_REPLY
-        """Bytes that a reply to one of them is assumed to have, going by the latest."""
+        """The assumed bytes of a reply to one of them, estimated from the latest replies."""
 
     def __repr__(self) -> str:
         stalled = "stalled" if self.stalled_since is not None else "taking"
@@ -95,7 +95,7 @@ class FlowControl:
 
     @property
     def held(self) -> bool:
-        """Is the connection held by any part?"""
+        """Whether any part holds the connection."""
         return (
             self.replies is not ReplyFlow.FLOWING
             or self.admission is AdmissionFlow.QUEUED
@@ -105,9 +105,9 @@ class FlowControl:
     # -- replies ------------------------------------------------------------------------------------------
 
     def owes_too_much(self, unsent: int) -> bool:
-        """A request is next, and ``unsent`` bytes of replies are not taken yet. True: pause; do not take it.
+        """Whether to pause instead of taking the next request; ``unsent`` bytes of replies are not sent yet.
 
-        In the state AWAITING_FLUSH call :meth:`on_flushed` on the next turn of the loop.
+        In the state AWAITING_FLUSH the caller calls :meth:`on_flushed` on the next turn of the loop.
         """
         if unsent + self.waiting * self.typical <= UNSENT_HIGH:
             return False
@@ -117,18 +117,18 @@ class FlowControl:
         return True
 
     def on_flushed(self) -> bool:
-        """A turn of the loop has passed: what was written is sent, or the client has stalled. True: resume."""
+        """A turn of the loop has passed: the replies are sent, or the client has stalled. Returns True to resume."""
         if self.replies is not ReplyFlow.AWAITING_FLUSH:
             return False
         self.replies = ReplyFlow.FLOWING
         return True
 
     def on_request_waits(self) -> None:
-        """A request was taken that may be answered later."""
+        """The connection took a request that may be answered later."""
         self.waiting += 1
 
     def on_answered(self, size: int, unsent: int) -> bool:
-        """One of those that waited is answered with ``size`` bytes; ``unsent`` includes them. True: resume."""
+        """A waiting request is answered with ``size`` bytes, which ``unsent`` includes. Returns True to resume."""
         self.waiting -= 1
         self.on_answered_at_once(size)
         if self.replies is not ReplyFlow.AWAITING_ANSWERS:
@@ -139,18 +139,18 @@ class FlowControl:
         return True
 
     def on_answered_at_once(self, size: int) -> None:
-        """A reply of ``size`` bytes: the assumed size follows a larger one at once, a smaller one slowly."""
+        """Learn from a reply of ``size`` bytes: the assumed size rises at once and falls slowly."""
         self.typical = max(size, self.typical - self.typical // 8, TYPICAL_REPLY_MIN)
 
     # -- admission ----------------------------------------------------------------------------------------
 
     def on_charged(self) -> None:
-        """A request without reserve was taken from the present chunk."""
+        """The connection took a request without reserve from the present chunk."""
         if self.admission is AdmissionFlow.IDLE:
             self.admission = AdmissionFlow.CHARGED
 
     def on_chunk_end(self, *, crowded: bool) -> bool:
-        """The present chunk is done; ``crowded``: who brings more should wait. True: pause, and wait for room."""
+        """The present chunk is done; ``crowded`` is the bookie's. Returns True to pause and wait for room."""
         if self.admission is not AdmissionFlow.CHARGED:
             return False
         self.admission = AdmissionFlow.IDLE
@@ -160,7 +160,7 @@ class FlowControl:
         return crowded
 
     def on_room(self) -> bool:
-        """The bookie has room again. True: resume."""
+        """The bookie has room again. Returns True to resume."""
         if self.admission is not AdmissionFlow.QUEUED:
             return False
         self.admission = AdmissionFlow.IDLE
@@ -169,7 +169,7 @@ class FlowControl:
     # -- the client ---------------------------------------------------------------------------------------
 
     def on_stalled(self, now: float) -> bool:
-        """The client no longer takes what is sent. True: pause."""
+        """The client no longer takes what is sent. Returns True to pause."""
         if self.stalled_since is not None:
             return False
         self.stalled_since = now
@@ -177,7 +177,7 @@ class FlowControl:
         return True
 
     def on_taking(self) -> bool:
-        """The client takes it again. True: resume."""
+        """The client takes it again. Returns True to resume."""
         if self.stalled_since is None:
             return False
         self.stalled_since = None
@@ -186,7 +186,7 @@ class FlowControl:
     # -- frames -------------------------------------------------------------------------------------------
 
     def on_partial(self, now: float, *, progress: bool) -> None:
-        """A part of a frame is left over; ``progress``: something before it was used."""
+        """A part of a frame is left over; ``progress`` if bytes before it were used."""
         if not self.held and (progress or self.partial_since is None):
             self.partial_since = now
 
@@ -195,7 +195,7 @@ class FlowControl:
         self.partial_since = None
 
     def slowness(self, partial_before: float, stalled_before: float) -> Slowness | None:
-        """Is the client too slow? Its frame is incomplete, or it takes no replies, since before these times."""
+        """Why the client is too slow: since before these times its frame is incomplete, or it takes no replies."""
         if self.partial_since is not None and self.partial_since < partial_before:
             return Slowness.FRAME
         if self.stalled_since is not None and self.stalled_since < stalled_before:
@@ -203,8 +203,8 @@ class FlowControl:
         return None
 
     def validate_state(self) -> None:
-        """What must hold between any two calls. For tests."""
+        """Check what must hold between any two calls. For tests."""
         assert self.waiting >= 0, "a request was answered twice"
         assert self.typical >= TYPICAL_REPLY_MIN
         assert self.waiting or self.replies is not ReplyFlow.AWAITING_ANSWERS, "nothing will end the wait for answers"
-        assert self.partial_since is None or not self.held, "a sender's time runs while it is not read"
+        assert self.partial_since is None or not self.held, "time counts against a sender that is not read"

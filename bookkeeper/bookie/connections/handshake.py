@@ -1,14 +1,14 @@
-"""What a connection may say before it is let in (X2, X10). Pure: bytes and events in, steps out.
+"""What a client may send before it is admitted (X2, X10). Pure: it takes bytes and events, and returns steps.
 
 ::
 
     CLEAR --START_TLS--> SHAKING --encrypted--> ASKING --the provider knows who it is--> OPEN
       |  \\                                         ^
-      |   `-- TLS is only offered, or off ---------'  (ASKING is left out where nobody is asked)
-      `-- anything else under `required`: one error, SHUT
+      |   `-- TLS is only offered, or off ---------'  (without a provider there is no ASKING)
+      `-- anything else where TLS is required: one error, SHUT
 
-Until the handshake is done nothing but START_TLS and AUTH is decoded; of other frames only the envelope is read, to
-answer them.
+Until the handshake is done only START_TLS and AUTH are decoded. Of other frames only the envelope is read, to answer
+them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bookkeeper.seams import Buffer
 from bookkeeper.wire import Operation, Status, envelope
 
 FRAME_MAX: Final = TOKEN_MAX
-"""Bytes of a frame before the handshake is done (X10)."""
+"""The largest frame, in bytes, before the handshake is done (X10)."""
 
 _LENGTH: Final = Struct(">I")
 
@@ -33,7 +33,7 @@ _LENGTH: Final = Struct(">I")
 class HandshakeState(Enum):
     """How far a connection has come."""
 
-    CLEAR = "nothing said yet"
+    CLEAR = "before the first message"
     SHAKING = "in the TLS handshake"
     ASKING = "in the authentication exchange"
     OPEN = "served"
@@ -47,7 +47,7 @@ class NeedBytes:
 
 @dataclass(frozen=True, slots=True)
 class BeginTls:
-    """Send ``reply`` in clear, use ``used`` bytes, begin the handshake."""
+    """Send ``reply`` unencrypted, drop ``used`` bytes, begin the TLS handshake."""
 
     reply: bytes
     used: int
@@ -55,7 +55,7 @@ class BeginTls:
 
 @dataclass(frozen=True, slots=True)
 class AskProvider:
-    """Hand ``payload`` to the provider's exchange; use ``used`` bytes."""
+    """Hand ``payload`` to the provider's exchange, and drop ``used`` bytes."""
 
     header: wire.RequestHeader
     plugin: str
@@ -65,7 +65,7 @@ class AskProvider:
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """The door is open: these bytes, and all that follow, are requests."""
+    """The client is admitted: these bytes, and all that follow, are requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +80,12 @@ Step = NeedBytes | BeginTls | AskProvider | Admit | Reject
 
 
 class Handshake:
-    """One connection's."""
+    """The handshake of one connection."""
 
     __slots__ = ("_asks", "_denied", "_mode", "_v2", "state")
 
     def __init__(self, mode: str, *, asks: bool) -> None:
-        """``mode``: of :class:`bookkeeper.net.tls.ServerTls`. ``asks``: clients must authenticate in AUTH messages."""
+        """``mode`` is that of :class:`bookkeeper.net.tls.ServerTls`. With ``asks`` clients must send AUTH messages."""
         self._mode = mode
         self._asks = asks
         self._denied = False
@@ -93,7 +93,7 @@ class Handshake:
         self.state = HandshakeState.CLEAR
 
     def look(self, buffer: Buffer, start: int, end: int) -> Step:
-        """What to do about ``buffer[start:end]``. Not called while a handshake or an answer is awaited."""
+        """Decide what to do about ``buffer[start:end]``. Not called while a handshake or an answer is awaited."""
         assert self.state in (HandshakeState.CLEAR, HandshakeState.ASKING), self.state
         if end - start < _LENGTH.size:
             return NeedBytes()
@@ -105,25 +105,27 @@ class Handshake:
         header = envelope.header_of(head, v2_only=self._v2)
         if self.state is HandshakeState.CLEAR and not self._begins_tls(header):
             if self._mode == "required":
-                return self._refuse(header, head, "clear text where TLS is required (X2)")
+                return self._refuse(header, head, "it sent an unencrypted request, and the bookie requires TLS")
             if not self._asks:
                 self.state = HandshakeState.OPEN
                 return Admit()
             self.state = HandshakeState.ASKING
         if self._denied:
-            return self._refuse(header, head, "the rules admit no such certificate (X5)")
+            return self._refuse(header, head, "tls.allow and tls.roles do not admit its certificate")
         if header is None or header.op not in (Operation.AUTH, Operation.START_TLS):
-            return self._refuse(header, head, "a request before authentication (X10)")
+            return self._refuse(header, head, "it sent a request before it authenticated")
         if length > FRAME_MAX:
-            return self._refuse(header, head, f"a frame of {length} bytes before authentication (X10)")
+            return self._refuse(header, head, f"it sent a frame of {length} bytes before it authenticated")
         if end - begin < length:
             return NeedBytes()
         return self._decode(bytes(memoryview(buffer)[begin : begin + length]), header, head)
 
     def encrypted(self, *, admitted: bool) -> bool:
-        """The handshake is done; True if requests may come now. One whose certificate is not ``admitted`` hears so when
-        it asks for something."""
-        if self.state is not HandshakeState.SHAKING:  # shut meanwhile
+        """The TLS handshake is done. Returns whether requests may come now.
+
+        A client whose certificate is not ``admitted`` is told so when it sends a request (X5).
+        """
+        if self.state is not HandshakeState.SHAKING:  # it was shut meanwhile
             return False
         self._denied = not admitted
         opens = admitted and not self._asks
@@ -131,26 +133,26 @@ class Handshake:
         return opens
 
     def known(self) -> None:
-        """The provider knows who it is."""
+        """The provider knows who the client is."""
         assert self.state is HandshakeState.ASKING, self.state
         self.state = HandshakeState.OPEN
 
     def shut(self) -> None:
-        """Nothing more is taken."""
+        """Take nothing more."""
         self.state = HandshakeState.SHUT
 
     def _begins_tls(self, header: wire.RequestHeader | None) -> bool:
         return self._mode != "off" and header is not None and header.op is Operation.START_TLS
 
     def _decode(self, body: bytes, header: wire.RequestHeader, head: bytes) -> Step:
-        """An AUTH or START_TLS message, whole."""
+        """Decode a complete AUTH or START_TLS message."""
         detector = wire.DialectDetector(self._v2)
         try:
             decoded = detector.decode(body)
         except MalformedFrameError as error:
             return self._refuse(None, head, str(error))
         if isinstance(decoded, wire.RefusedFrame):
-            return self._refuse(header, head, "a message without its content")
+            return self._refuse(header, head, "it sent a message without content")
         self._v2 = detector.v2
         header, request = decoded
         used = _LENGTH.size + len(body)
@@ -163,16 +165,16 @@ class Handshake:
             case wire.StartTls():
                 self.state = HandshakeState.SHUT
                 bad = wire.encode_reply(header, wire.BareReply(Status.BAD_REQUEST))
-                return Reject(bad, "START_TLS where there is no TLS, or not as the first message")
+                return Reject(bad, "it sent START_TLS to a bookie without TLS, or not as its first message")
             case _:
-                return self._refuse(header, head, f"{header.op.name} out of place")
+                return self._refuse(header, head, f"it sent {header.op.name} at the wrong time")
 
     def _refuse(self, header: wire.RequestHeader | None, head: bytes, reason: str) -> Reject:
-        """One error in the words of its dialect, of the same shape whatever the reason (X11)."""
+        """Refuse with one error in the client's dialect. The error is the same whatever the reason (X11)."""
         self.state = HandshakeState.SHUT
         return Reject(None if header is None else envelope.refusal(header, head), reason)
 
 
 def refusal_of(header: wire.RequestHeader) -> bytes | None:
-    """What a failed AUTH message is answered with; None: v2 has no such answer."""
+    """The reply to a failed AUTH message; None in v2, which has no such reply."""
     return envelope.refusal(header, b"")

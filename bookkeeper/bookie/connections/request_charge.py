@@ -1,5 +1,5 @@
-"""What a request is charged with while it is in progress, who is served from the reserve, and what is answered instead
-of a reply that is too large."""
+"""How many bytes a request is charged with, which requests use the reserve, and what replaces a reply that is too
+large."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from bookkeeper import wire
 from bookkeeper.wire import Status
 
 READ_CHARGE: Final = 16 * 1024
-"""Bytes a single read is charged with while it is in progress: its reply's size is not known before."""
+"""Bytes that a single read is charged with while it is in progress, because the size of its reply is not known."""
 
 BATCH_CHARGE_MAX: Final = 1024 * 1024
-"""The most that a batch read is charged with."""
+"""The most bytes that a batch read is charged with."""
 
 
 def goes_first(header: wire.RequestHeader, request: wire.Request) -> bool:
-    """Served from the reserve: fences, recovery, high priority, and a force, which lets go of what its writer keeps."""
+    """Whether the request may use the reserve: a fence, recovery, high priority, or a force (it frees the writer)."""
     if header.priority > 0:
         return True
     match request:
@@ -31,7 +31,7 @@ def goes_first(header: wire.RequestHeader, request: wire.Request) -> bool:
 
 
 def reply_charge(request: wire.Request) -> int:
-    """Bytes that the reply to ``request`` may take; 0 for a long poll, which may wait for ever."""
+    """Bytes that the reply to ``request`` may take; 0 for a long poll, which may wait long."""
     match request:
         case wire.ReadEntry():
             return 0 if request.long_poll else READ_CHARGE
@@ -44,7 +44,7 @@ def reply_charge(request: wire.Request) -> int:
 
 
 def too_large(reply: wire.Reply) -> wire.Reply:
-    """What is answered when the answer does not fit into a frame."""
+    """The reply instead of one that does not fit into a frame."""
     match reply:
         case wire.ReadReply():
             return wire.ReadReply(Status.IO_ERROR, reply.ledger_id, reply.entry_id)

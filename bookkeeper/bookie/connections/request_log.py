@@ -1,8 +1,8 @@
-"""Log lines about requests that were refused, that failed, or that took long, with what their clients say of them.
+"""Log lines about requests that were refused, failed or took long.
 
-A v3 request may carry pairs of text (``requestContext``: what a Java client keeps in its logging context, a user or a
-job say). They are the client's words: escaped, cut, few. At most one line a second of each kind; the next one
-says how many there were in between.
+A v3 request may carry pairs of text (``requestContext``), which a Java client takes from its logging context: for
+instance a user or a job. The client chooses them, so the log escapes, cuts and limits them. There is at most one line a
+second of each kind; the next line says how many were left out.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from bookkeeper.wire import Status
 log = logging.getLogger(__name__)
 
 SLOW_S: Final = 1.0
-"""A request, long polls apart, that took this long is worth a line."""
+"""Seconds from which on a request counts as slow and is logged. Long polls never do."""
 
 CONTEXT_MAX: Final = 400
-"""Characters of context in a line."""
+"""The most characters of context in a line."""
 
 _FAILED = frozenset({Status.IO_ERROR, Status.UNKNOWN_STATE})
 ANSWERED: Final = frozenset({Status.OK, Status.NO_ENTRY, Status.NO_LEDGER})
-"""Nothing to tell of, unless it was slow."""
+"""Replies that are logged only if they were slow."""
 
 
 class RequestLog:
-    """Of one bookie."""
+    """The log lines about one bookie's requests."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -39,31 +39,38 @@ class RequestLog:
     def request(
         self, peer: str, header: wire.RequestHeader, request: wire.Request | None, status: Status, took: float
     ) -> None:
-        """A request that was no plain add is answered after ``took`` seconds; None: it was not understood."""
+        """A request is answered after ``took`` seconds; ``request`` is None if it was not understood."""
         slow = took >= SLOW_S and not (isinstance(request, wire.ReadEntry) and request.long_poll)
         if status in ANSWERED and not slow:
             return
         self._line(status, f"{header.op.name}{_of(request)}", peer, took, header.context)
 
     def run(self, peer: str, run: Run, first: int, status: Status, took: float) -> None:
-        """A run of plain adds is refused, or answered after ``took`` seconds."""
+        """A run of plain adds is answered with ``status`` after ``took`` seconds."""
         if status is Status.OK and took < SLOW_S:
             return
-        what = f"ADD of {run.i1 - run.i0} entries from {first} on of ledger {run.ledger_id}"
+        what = f"ADD of entries {first} to {first + run.i1 - run.i0 - 1} of ledger {run.ledger_id}"
         self._line(status, what, peer, took, ())
 
     def _line(self, status: Status, what: str, peer: str, took: float, context: wire.Context) -> None:
-        kind = "slow" if status in ANSWERED else "failed" if status in _FAILED else "refused"
+        kind = _kind(status)
         left_out = self._limit.admit(self._now(), kind)
         if left_out is None:
             return
-        more = f" ({left_out} more were {kind})" if left_out else ""
+        more = f" (not logged since the last such line: {left_out})" if left_out else ""
         told = f" [{shown(context)}]" if context else ""
-        log.warning("%s: %s from %s: %s after %.1f ms%s%s", kind, what, peer, status.name, took * 1000, told, more)
+        level = logging.INFO if status is Status.FENCED else logging.WARNING
+        log.log(level, "%s: %s from %s: %s after %.1f ms%s%s", kind, what, peer, status.name, took * 1000, told, more)
+
+
+def _kind(status: Status) -> str:
+    if status is Status.FENCED:  # ordinary: a reader has recovered the ledger, and its former writer goes on
+        return "fenced"
+    return "slow" if status in ANSWERED else "failed" if status in _FAILED else "refused"
 
 
 def shown(context: wire.Context) -> str:
-    """Pairs of text as one line of printable ASCII; quotation marks and brackets cannot be forged, either."""
+    """Pairs of text as one line of printable ASCII. A client cannot forge quotation marks or brackets."""
     text = ", ".join(f'{_escaped(key)}="{_escaped(value)}"' for key, value in context)
     return text if len(text) <= CONTEXT_MAX else text[: CONTEXT_MAX - 3] + "..."
 
@@ -77,7 +84,7 @@ def _of(request: wire.Request | None) -> str:
         case wire.AddEntry() | wire.ReadEntry():
             return f" of entry {request.entry_id} of ledger {request.ledger_id}"
         case wire.BatchRead():
-            return f" from entry {request.first_entry} on of ledger {request.ledger_id}"
+            return f" of ledger {request.ledger_id} from entry {request.first_entry} on"
         case wire.ReadLac() | wire.WriteLac() | wire.ForceLedger() | wire.ListEntries():
             return f" of ledger {request.ledger_id}"
         case _:

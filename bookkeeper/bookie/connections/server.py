@@ -1,13 +1,13 @@
-"""The shell around :class:`~bookkeeper.bookie.bookie.Bookie`: connections in, frames cut, replies out.
+"""The shell around :class:`~bookkeeper.bookie.bookie.Bookie`: it accepts connections, cuts frames and sends replies.
 
 The life of a plain add: a chunk arrives in a connection's buffer; ``codec.split_adds`` cuts it into runs with their
-disk records and their replies; the bookie's rules look at each run once; the engine takes the records; when their group
+disk records and their replies; the bookie checks each run once; the engine takes the records; when their group
 is durable, the replies of the chunk leave in one write. The replies of deferred adds leave when the engine has the
-records. Frames that are no plain adds go, in their place in the order, through the wire's codec to ``Bookie.handle``.
+records. Other frames go through the wire's codec to ``Bookie.handle``, in the order in which they came.
 
-The bookie never waits for a client. A client that sends faster than the disk takes, or asks for more than it reads, is
-not read until there is room (:mod:`~bookkeeper.bookie.connections.flow_control` decides). A client that sends nonsense,
-or a frame too slowly, loses its connection.
+The bookie never waits for a client. The bookie stops reading from a client that sends faster than the disk
+writes, or asks for more than it reads, until there is room (:mod:`~bookkeeper.bookie.connections.flow_control`
+decides). A client loses its connection when it sends malformed frames, or a frame too slowly.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ from bookkeeper.wire import Dialect, Status
 log = logging.getLogger(__name__)
 
 SWEEP_S: Final = 5.0
-"""Seconds between two looks for clients that are too slow."""
+"""Seconds between two checks for slow clients."""
 
 CROWDED_FRAME_S: Final = 2.0
 """Seconds a client may take for the rest of a large frame while others wait for the memory that it holds."""
 
 CROWDED_SWEEP_S: Final = 0.5
-"""Seconds between two looks meanwhile."""
+"""Seconds between two checks for slow clients while somebody waits for memory."""
 
 CROWD: Final = 500
-"""After so many connections have ended memory is given back."""
+"""Freed memory goes back to the system after this many connections have ended."""
 
 CROWD_BYTES: Final = 16 * 1024 * 1024
-"""After so many bytes of unfinished frames are gone memory is given back."""
+"""Freed memory goes back to the system after unfinished frames have released this many bytes."""
 
 _WHY: Final = {
-    Slowness.FRAME: "the rest of a frame takes too long",
-    Slowness.REPLIES: "the client does not take its replies",
+    Slowness.FRAME: "it did not send the rest of a frame in time",
+    Slowness.REPLIES: "it did not read its replies in time",
 }
 
 
@@ -74,9 +74,9 @@ class ServerConnection(FrameProtocol):
         self.flow = FlowControl()
         self.host = ""
         self._polls: dict[Callable[[wire.Reply], None], None] = {}
-        """Long polls that wait: they end with the connection."""
+        """Long polls that wait. They end with the connection."""
         self._reads = False
-        """The previous chunk began with plain reads."""
+        """Whether the previous chunk began with plain reads."""
         self._now: Callable[[], float] = lambda: 0.0
 
     # -- the connection's life ----------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class ServerConnection(FrameProtocol):
             self.bookie.drop_poll(reply)
 
     def on_writable(self, writable: bool) -> None:
-        """A client that does not read its replies is not read either."""
+        """Stop reading from a client that does not read its replies."""
         if not writable and self.flow.on_stalled(self._now()):
             self.pause_reading()
         elif writable and self.flow.on_taking():
@@ -107,7 +107,7 @@ class ServerConnection(FrameProtocol):
 
     def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
         used = start
-        if self._reads:  # like the previous chunk
+        if self._reads:  # this chunk probably begins like the previous one
             used = self._take_reads(buffer, start, end)
             self._reads = used > start
         if used < end and not self.reading_paused:
@@ -146,7 +146,7 @@ class ServerConnection(FrameProtocol):
         return used
 
     def pause_reading(self) -> None:
-        self.flow.on_whole()  # the client is not to blame for what this side does not read
+        self.flow.on_whole()  # while this side does not read, no time counts against the client
         super().pause_reading()
 
     def _in_order(self, buffer: bytearray, adds: Adds) -> int:
@@ -154,7 +154,7 @@ class ServerConnection(FrameProtocol):
         done = used = 0
         for (frame_start, frame_end), after in zip(adds.slow, adds.slow_after, strict=True):
             if frame_start < used:
-                continue  # a read among those that were taken together
+                continue  # a read that was taken together with earlier ones
             if after > done:  # first: what is returned below counts them as used
                 self._take(adds, done, after)
                 done = after
@@ -173,12 +173,12 @@ class ServerConnection(FrameProtocol):
         return adds.used
 
     def _owes_too_much(self) -> bool:
-        """Then no more requests are looked at until replies have left; the rest of the chunk is cut again then."""
+        """Whether to stop here until replies have left. The rest of the chunk is cut again afterwards."""
         if not self.flow.owes_too_much(self.unsent):
             return False
         self.pause_reading()
         if self.flow.replies is ReplyFlow.AWAITING_FLUSH and self._loop is not None:
-            self._loop.call_soon(self._on_flushed)  # after the flush: a client that stalls is held for that by then
+            self._loop.call_soon(self._on_flushed)  # after the flush: by then a stalled client is known
         return True
 
     def _on_flushed(self) -> None:
@@ -203,8 +203,10 @@ class ServerConnection(FrameProtocol):
             self._store(adds, chosen, charge)
 
     def _ask_first(self, stale_adds: StaleAdds, adds: Adds, chosen: list[Run], charge: int) -> tuple[list[Run], int]:
-        """Set aside the runs whose ledgers have to be looked up in the metadata first. Returns the others and their
-        charge."""
+        """Set aside the runs whose ledgers must first be looked up in the metadata.
+
+        Returns the other runs and their charge.
+        """
         rest: list[Run] = []
         for run in chosen:
             if not stale_adds.must_ask(LedgerId(run.ledger_id)):
@@ -226,7 +228,7 @@ class ServerConnection(FrameProtocol):
         self.write(codec.fail_acks(adds.acks, adds.ack_ends, 0, count, status))
 
     def _store(self, adds: Adds, chosen: list[Run], charge: int) -> None:
-        """Store what admission and metadata allow."""
+        """Store runs that admission and the metadata allow."""
         counts = self.counts
         taken: list[tuple[int, int]] = []
         stored: list[tuple[int, int]] = []
@@ -270,16 +272,16 @@ class ServerConnection(FrameProtocol):
                     self.server.requests.run(self.host, chosen[0], adds.entry_ids[chosen[0].i0], Status.OK, took)
                 return
             self.server.requests.run(self.host, chosen[0], adds.entry_ids[chosen[0].i0], Status.IO_ERROR, took)
-            for first, last in taken:  # it is unknown whether they are stored
+            for first, last in taken:  # whether they are stored is unknown
                 self.write(codec.fail_acks(adds.acks, adds.ack_ends, first, last, Status.IO_ERROR))
 
         self.bookie.engine.when_durable(durable)
 
     def _take_reads(self, buffer: bytearray, start: int, end: int) -> int:
-        """Answer the plain reads with which the bytes begin. Returns where the rest begins.
+        """Answer the plain reads at the beginning of the bytes. Returns where the rest begins.
 
-        Entries in memory are answered in runs, the others go the general way, in their place in the order. Stops early
-        when too many replies are unread: reading is paused then.
+        Entries in memory are answered in runs. The others take the general path, in the order in which they came. Stops
+        early when too many replies are unread; reading is paused then.
         """
         reads = codec.split_reads(buffer, start, end, self.frame_max, self.detector.v2)
         at, done, count = start, 0, len(reads.ends)
@@ -295,12 +297,12 @@ class ServerConnection(FrameProtocol):
         return at
 
     def _answer_at_hand(self, reads: Reads, first: int, size: int) -> int:
-        """Answer the reads from ``first`` on (whose frame has ``size`` bytes) that need not wait. Returns how many."""
+        """Answer the reads from ``first`` on that need not wait; its frame has ``size`` bytes. Returns how many."""
         if not self.admission.has_room(size + READ_CHARGE):
             return 0
         try:
             answers = self.bookie.engine.answer_at_hand(reads, first, self.frame_max)
-        except Exception:  # the general way meets it again, and reports it
+        except Exception:  # the general path meets the same error and reports it
             return 0
         if answers is None or not answers.n:
             return 0
@@ -312,10 +314,10 @@ class ServerConnection(FrameProtocol):
         return answers.n
 
     def _general(self, body: bytes) -> None:
-        """One frame that is no plain add.
+        """Handle one frame that is no plain add.
 
         Raises:
-            MalformedFrameError: it is no request at all.
+            MalformedFrameError: the frame is not a request.
         """
         decoded = self.detector.decode(body)
         if isinstance(decoded, wire.RefusedFrame):
@@ -362,9 +364,9 @@ class ServerConnection(FrameProtocol):
         if self.closed:
             return 0
         if reply.status is Status.UNKNOWN_STATE and header.dialect is Dialect.V2:
-            reply = replace(reply, status=Status.IO_ERROR)  # unknown, too; Apache's v2 client knows no 107
+            reply = replace(reply, status=Status.IO_ERROR)  # also means unknown; v2 has no 107
         frame = wire.encode_reply(header, reply)
-        if len(frame) > self.frame_max:  # an entry that just fitted into an add
+        if len(frame) > self.frame_max:  # the entry just fitted into an add, and its reply is larger
             frame = wire.encode_reply(header, too_large(reply))
         self.write(frame)
         return len(frame)
@@ -386,7 +388,7 @@ class Connections:
         receive_bytes: int = NO_LIMIT,
         give_back: Callable[[], object] = lambda: None,
     ) -> None:
-        """``give_back``: returns freed memory to the system; called after many connections have ended."""
+        """``give_back`` returns freed memory to the system. It is called after many connections have ended."""
         self.bookie = bookie
         self.admission = admission
         self.counts = ServerMetrics(metrics)
@@ -397,7 +399,7 @@ class Connections:
         self.memory = ReceiveMemory(receive_bytes)
         self._give_back = give_back
         self._ended = 0
-        """Connections that have ended since memory was given back."""
+        """Connections that have ended since memory was last given back."""
         self._connections_max = connections_max
         self._per_host_max = connections_per_host_max
         self._per_host: Counter[str] = Counter()
@@ -415,7 +417,7 @@ class Connections:
         self._sweep_later()
 
     def close(self) -> None:
-        """End every connection, after what was written is sent."""
+        """End every connection after sending what was written."""
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
@@ -425,10 +427,12 @@ class Connections:
     # -- what connections tell ----------------------------------------------------------------------------
 
     def opened(self, connection: ServerConnection) -> bool:
-        """Count a new connection. False: there are too many."""
+        """Count a new connection. Returns False if too many are open."""
         if len(self.connections) >= self._connections_max or self._per_host[connection.host] >= self._per_host_max:
             self.counts.connections_refused.add()
-            self.complaints.warning("refused a connection from %s: too many are open", connection.host)
+            self.complaints.warning(
+                "refused a connection from %s: too many are open, in all or from that address", connection.host
+            )
             return False
         self.connections[connection] = None
         self._per_host[connection.host] += 1
@@ -469,8 +473,10 @@ class Connections:
         self._sweep_later()
 
     def _tidy_memory(self) -> None:
-        """Give memory back to the system after a crowd of connections has gone: left alone, the process keeps freed
-        memory that lies between memory in use. The few connections that come and go all the time are not worth it."""
+        """Give memory back to the system after many connections have ended.
+
+        Otherwise the process keeps freed memory that lies between memory in use. A few connections are not worth it.
+        """
         memory = self.memory
         if self._ended >= CROWD or memory.peak - memory.held >= CROWD_BYTES:
             self._ended, memory.peak = 0, memory.held

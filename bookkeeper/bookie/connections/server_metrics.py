@@ -1,4 +1,4 @@
-"""What a bookie's connections count: per chunk, and per request that is no plain add; never per add."""
+"""The counters of a bookie's connections. They count chunks of adds, and other requests one by one; never each add."""
 
 from __future__ import annotations
 
@@ -14,28 +14,32 @@ class ServerMetrics:
         self.metrics = metrics
         self._requests: dict[tuple[wire.Operation, Status], Counter] = {}
         self.adds = metrics.counter("adds_total", "Plain adds accepted.")
-        self.adds_deferred = metrics.counter("adds_deferred_total", "Of them, those answered before they are durable.")
+        self.adds_deferred = metrics.counter(
+            "adds_deferred_total", "Plain adds answered before they are durable (deferred sync)."
+        )
         self.add_runs = metrics.counter("add_runs_total", "Runs of consecutive plain adds accepted.")
         self.add_bytes = metrics.counter("add_bytes_total", "Bytes of entries accepted by plain adds.")
         self.adds_refused = metrics.counter("adds_refused_total", "Plain adds refused.")
         self.add_seconds = metrics.histogram(
-            "add_seconds", "Arrival of a chunk of adds to its replies, deferred ones apart."
+            "add_seconds", "Seconds from the arrival of a chunk of adds to its replies, without deferred adds."
         )
         self.connections = metrics.gauge("connections", "Open connections.")
-        self.connections_refused = metrics.counter("connections_refused_total", "Connections over a limit.")
-        self.malformed = metrics.counter("malformed_frames_total", "Connections ended for what they sent.")
-        self.too_slow = metrics.counter("slow_peers_total", "Connections ended for their slowness.")
+        self.connections_refused = metrics.counter(
+            "connections_refused_total", "Connections refused because too many were open."
+        )
+        self.malformed = metrics.counter("malformed_frames_total", "Connections ended because of a malformed frame.")
+        self.too_slow = metrics.counter("slow_peers_total", "Connections ended because the client was too slow.")
 
     def request(self, op: wire.Operation, status: Status) -> None:
-        """Count a request that went the general way."""
+        """Count a request that took the general path."""
         counter = self._requests.get((op, status))
         if counter is None:
-            text = "Requests that are no plain adds, by outcome."
+            text = "Requests other than plain adds, by outcome."
             counter = self.metrics.counter("requests_total", text, op=op.name.lower(), status=status.name)
             self._requests[op, status] = counter
         counter.value += 1
 
     def reads_found(self, count: int) -> None:
-        """Count reads that were answered at once, like those that went the general way."""
+        """Count reads that were answered at once, with the same metric as the general path."""
         self.request(wire.Operation.READ, Status.OK)
         self._requests[wire.Operation.READ, Status.OK].value += count - 1

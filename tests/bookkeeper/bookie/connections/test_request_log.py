@@ -63,7 +63,7 @@ def test_no_client_makes_a_line_long_or_the_lines_many(caplog: pytest.LogCapture
     run(main)
     first, second = lines(caplog)
     assert len(first) < CONTEXT_MAX + 150 and first.isprintable()
-    assert second.endswith("(49 more were refused)")
+    assert second.endswith("(not logged since the last such line: 49)")
     decoded = wire.DialectDetector().decode(with_context(wire.ForceLedger(L), *flood)[4:])
     assert isinstance(decoded, tuple)
     assert sum(len(key) + len(value) for key, value in decoded[0].context) <= 1024
@@ -90,8 +90,17 @@ def test_slow_and_failed_requests_are_told_and_ordinary_ones_are_not(caplog: pyt
     now = 5.0
     notes.run("h", codec.Run(7, KEY, 0, 4, True, -1), 12, Status.OK, 2 * SLOW_S)
     assert lines(caplog)[-1] == (
-        "slow: ADD of 4 entries from 12 on of ledger 7 from h: OK after 2000.0 ms (1 more were slow)"
+        "slow: ADD of entries 12 to 15 of ledger 7 from h: OK after 2000.0 ms (not logged since the last such line: 1)"
     )
+
+
+def test_a_fenced_writer_is_ordinary_and_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    notes = RequestLog(lambda: 0.0)
+    with caplog.at_level(logging.INFO):
+        notes.run("h", codec.Run(7, KEY, 0, 4, True, -1), 12, Status.FENCED, 0.0)
+    [record] = caplog.records
+    assert record.levelno == logging.INFO
+    assert record.getMessage() == "fenced: ADD of entries 12 to 15 of ledger 7 from h: FENCED after 0.0 ms"
 
 
 def test_plain_adds_that_are_refused_are_one_line_a_run(caplog: pytest.LogCaptureFixture) -> None:
@@ -103,4 +112,4 @@ def test_plain_adds_that_are_refused_are_one_line_a_run(caplog: pytest.LogCaptur
 
     with caplog.at_level(logging.WARNING):
         run(main)
-    assert lines(caplog)[0].startswith("refused: ADD of 9 entries from 5 on of ledger 7 from ")
+    assert lines(caplog)[0].startswith("refused: ADD of entries 5 to 13 of ledger 7 from ")
