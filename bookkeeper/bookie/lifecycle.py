@@ -18,6 +18,7 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from bookkeeper.auth.config import TLS
@@ -27,6 +28,7 @@ from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.connections.admission import Admission
 from bookkeeper.bookie.connections.early_listener import EarlyListener
 from bookkeeper.bookie.connections.server import Connections
+from bookkeeper.bookie.connections.server_connection import ServerConnection
 from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
 from bookkeeper.bookie.health.health import BookieHealth, health, liveness, readiness
 from bookkeeper.bookie.health.health_server import HealthServer
@@ -514,7 +516,7 @@ class BookieServer:
         assert self._early_listener is not None
         connections, security = self._connections, self._security
         self._early_listener.accepting = (
-            connections.connection if security is None else lambda: security.connection(connections)
+            partial(ServerConnection, connections) if security is None else lambda: security.connection(connections)
         )
 
     def _start_http(self) -> None:

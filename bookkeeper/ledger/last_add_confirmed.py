@@ -48,6 +48,11 @@ class KnownLac:
         self.value = self.closed_at = metadata.last_entry
         return news
 
+    def validate_state(self) -> None:
+        """What must hold between any two calls. For tests."""
+        assert self.value >= NO_ENTRY
+        assert self.closed_at is None or self.value == self.closed_at, "a closed ledger is read to another end"
+
 
 class LacByCoverage:
     """Ask all bookies of the last fragment; done when those who answered cover it (Q3).
@@ -62,6 +67,7 @@ class LacByCoverage:
         self._known: set[BookieId] = set()
         self._unknown: set[BookieId] = set()
         self._error: BookKeeperError | None = None
+        self._floor = floor
         self.value = EntryId(floor)
 
     def on_answer(
@@ -95,6 +101,15 @@ class LacByCoverage:
             return None
         return self._error or BookieUnavailableError("too few bookies told a last add confirmed")
 
+    def validate_state(self) -> None:
+        """What must hold between any two calls. For tests."""
+        assert self.value >= self._floor, "it knows less than before it asked"
+        assert not self._known & self._unknown, "a bookie told, and did not"
+        assert self._known | self._unknown <= set(self._ensemble), "a stranger is counted"
+        assert not self.is_covered or self.error is None or isinstance(self.error, UnauthorizedError)
+        if len(self._known | self._unknown) == len(self._ensemble):
+            assert self.is_covered or self.error is not None, "all have answered, and nothing comes of it"
+
 
 @dataclass(frozen=True, slots=True)
 class Poll:
@@ -118,6 +133,7 @@ class LongPoll:
         self._timeout_ms = timeout_ms
         self._slice_ms = slice_ms
         self._turn = 0
+        self._latest: Poll | None = None
 
     def next(self, known: KnownLac, elapsed_ms: int) -> Poll | None:
         """The next question; None when the round is over: there is news, the ledger is closed, or time is up."""
@@ -126,4 +142,14 @@ class LongPoll:
             return None
         bookie = self._order[self._turn % len(self._order)]
         self._turn += 1
-        return Poll(bookie, known.value, min(left, self._slice_ms))
+        self._latest = Poll(bookie, known.value, min(left, self._slice_ms))
+        return self._latest
+
+    def validate_state(self) -> None:
+        """What must hold between any two calls. For tests."""
+        latest = self._latest
+        if latest is None:
+            assert self._turn == 0
+            return
+        assert latest.bookie == self._order[(self._turn - 1) % len(self._order)], "not one after the other"
+        assert 0 < latest.timeout_ms <= min(self._timeout_ms, self._slice_ms), "longer than the round (L9)"

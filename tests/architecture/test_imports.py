@@ -73,7 +73,7 @@ assert status == 0, status
 
 def test_a_bookie_that_has_served_and_stopped_has_not_loaded_what_it_did_not_need(tmp_path: Path) -> None:
     loaded = loaded_by(BOOKIE, str(tmp_path))
-    assert {"bookkeeper.bookie.connections.server", "bookkeeper.storage.engine", "sqlite3"} <= loaded, (
+    assert {"bookkeeper.bookie.connections.server_connection", "bookkeeper.storage.engine", "sqlite3"} <= loaded, (
         "it has not served"
     )
     assert sorted(loaded & (NEVER | SELDOM | OTHERS | {"kazoo", "puresasl"})) == []

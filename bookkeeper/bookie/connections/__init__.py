@@ -3,7 +3,8 @@
 early_listener        holds the port before the bookie serves
 handshake, connection_security
                       the machine of TLS and authentication, and its shell
-server                accepts connections, cuts frames, sends replies
+server                all connections: how many may be open, what they share, which clients are too slow
+server_connection     one connection: cuts frames, takes adds and reads in runs, sends replies
 flow_control          when to stop reading from a connection, and when a client is too slow
 admission             how much the whole bookie may have in progress, and what has priority
 request_charge        how many bytes a request is charged with

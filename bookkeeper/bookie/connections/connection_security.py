@@ -26,7 +26,8 @@ from bookkeeper.bookie.connections.handshake import (
     Reject,
     refusal_of,
 )
-from bookkeeper.bookie.connections.server import Connections, ServerConnection
+from bookkeeper.bookie.connections.server import Connections
+from bookkeeper.bookie.connections.server_connection import ServerConnection
 from bookkeeper.errors import AuthenticationError, ConfigError, MalformedFrameError
 from bookkeeper.metrics import Metrics
 from bookkeeper.net.tls import ServerTls

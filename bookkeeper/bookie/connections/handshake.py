@@ -82,13 +82,15 @@ Step = NeedBytes | BeginTls | AskProvider | Admit | Reject
 class Handshake:
     """The handshake of one connection."""
 
-    __slots__ = ("_asks", "_denied", "_mode", "_v2", "state")
+    __slots__ = ("_asks", "_denied", "_identified", "_mode", "_tls_done", "_v2", "state")
 
     def __init__(self, mode: str, *, asks: bool) -> None:
         """``mode`` is that of :class:`bookkeeper.net.tls.ServerTls`. With ``asks`` clients must send AUTH messages."""
         self._mode = mode
         self._asks = asks
         self._denied = False
+        self._identified = False
+        self._tls_done = False
         self._v2 = False
         self.state = HandshakeState.CLEAR
 
@@ -127,6 +129,7 @@ class Handshake:
         """
         if self.state is not HandshakeState.SHAKING:  # it was shut meanwhile
             return False
+        self._tls_done = True
         self._denied = not admitted
         opens = admitted and not self._asks
         self.state = HandshakeState.OPEN if opens else HandshakeState.ASKING
@@ -135,11 +138,25 @@ class Handshake:
     def known(self) -> None:
         """The provider knows who the client is."""
         assert self.state is HandshakeState.ASKING, self.state
+        self._identified = True
         self.state = HandshakeState.OPEN
 
     def shut(self) -> None:
         """Take nothing more."""
         self.state = HandshakeState.SHUT
+
+    def validate_state(self) -> None:
+        """What must hold between any two calls. For tests."""
+        state, mode = self.state, self._mode
+        assert mode != "off" or not (self._tls_done or state is HandshakeState.SHAKING), "TLS where there is none"
+        assert not self._tls_done or state not in (HandshakeState.CLEAR, HandshakeState.SHAKING), "TLS a second time"
+        assert not self._denied or state in (HandshakeState.ASKING, HandshakeState.SHUT), "a denied client is served"
+        if state in (HandshakeState.ASKING, HandshakeState.OPEN):
+            assert mode != "required" or self._tls_done, "let on in clear text where TLS is required"
+        if state is HandshakeState.ASKING:
+            assert self._asks or self._denied, "nobody asks this client, and nobody will let it in"
+        if state is HandshakeState.OPEN:
+            assert self._identified or not self._asks, "served before the provider knows who it is"
 
     def _begins_tls(self, header: wire.RequestHeader | None) -> bool:
         return self._mode != "off" and header is not None and header.op is Operation.START_TLS

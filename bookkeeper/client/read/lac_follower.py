@@ -1,7 +1,7 @@
 """A reader's last add confirmed: asking for it, waiting for it, and noticing the end of the ledger.
 
-This is the shell around ``KnownLac``, ``LacByCoverage`` and ``LongPoll``. While the ledger is open its metadata is
-watched, and also read on a timer: a recovery ends the ledger by a change of the metadata alone.
+This is the shell around ``KnownLac``, ``LacByCoverage``, ``LongPoll`` and ``PollPauses``. While the ledger is open its
+metadata is watched, and also read on a timer: a recovery ends the ledger by a change of the metadata alone.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Iterator
 from typing import Final
 
 from bookkeeper.client.bookie_request import ask, entry_of, failure_of
 from bookkeeper.client.bookies.bookie_pool import Use
 from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.read.poll_pauses import PollPauses
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.append_futures import fresh
@@ -24,21 +24,13 @@ from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger import DigestScheme, Entry, classify
 from bookkeeper.ledger.last_add_confirmed import KnownLac, LacByCoverage, LongPoll, Poll
 from bookkeeper.meta import Watch
-from bookkeeper.net.backoff import Backoff
 from bookkeeper.wire import LacReply, ReadEntry, ReadLac, ReadReply, Reply
 
 _log = logging.getLogger(__name__)
 
-PAUSE_S = 0.05
-"""Seconds to wait after a poll that failed: it fails at once while a bookie is down, and must not be repeated a
-thousand times a second."""
-
 GRACE_S: Final = 0.5
 """Seconds after the end of a long poll in which the bookie may still answer before the next bookie is asked. A later
 answer is used, too."""
-
-EARLY: Final = Backoff(first_s=PAUSE_S, max_s=1.0)
-"""Pauses after polls that ended early without news: a bookie that has too many long polls answers at once."""
 
 
 def is_over(loop: asyncio.AbstractEventLoop, until: float) -> bool:
@@ -61,8 +53,7 @@ class LacFollower:
         self._watch: Watch | None = None
         self._gone: BookKeeperError | None = None
         self._stopped = False
-        self._early: Iterator[float] | None = None
-        """Pauses, while polls end early without news."""
+        self._pauses = PollPauses(services.seams.rng)
 
     def start(self) -> None:
         """Follow the ledger's metadata until it is closed."""
@@ -241,15 +232,15 @@ class LacFollower:
             self._waiters.pop(waiter, None)
         if reply is None:
             return None
-        early = waiter.get_loop().time() - began < poll.timeout_ms / 2000
+        took_s = waiter.get_loop().time() - began
         entry, error = self._read_poll(poll, reply)
         if error is not None:
-            await self._pause(PAUSE_S)
-        elif early and entry is None and self.known.value <= poll.previous_lac:
-            self._early = self._early or EARLY.delays(self._services.seams.rng)
-            await self._pause(next(self._early))
+            pause_s = self._pauses.on_failed()
         else:
-            self._early = None
+            news = entry is not None or self.known.value > poll.previous_lac
+            pause_s = self._pauses.on_answered(took_s=took_s, timeout_s=poll.timeout_ms / 1000, news=news)
+        if pause_s > 0:
+            await self._pause(pause_s)
         return entry
 
     async def _pause(self, seconds: float) -> None:

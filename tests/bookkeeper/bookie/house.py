@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from functools import partial
 from typing import Any
 
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.connections.admission import Admission
 from bookkeeper.bookie.connections.server import Connections
+from bookkeeper.bookie.connections.server_connection import ServerConnection
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 from bookkeeper.net.connection import BookieConnection, connect_bookie
@@ -77,7 +79,7 @@ class House:
         )
 
     async def open(self) -> House:
-        await self.net.listen(ADDRESS, self.connections.connection)
+        await self.net.listen(ADDRESS, partial(ServerConnection, self.connections))
         self.connections.begin()
         return self
 
@@ -86,6 +88,9 @@ class House:
 
     async def raw(self) -> RawPeer:
         return await self.net.connect(ADDRESS, RawPeer, timeout_s=5)
+
+    def accepted(self) -> list[ServerConnection]:
+        return [one for one in self.connections.connections if isinstance(one, ServerConnection)]
 
     def close(self) -> None:
         self.connections.close()

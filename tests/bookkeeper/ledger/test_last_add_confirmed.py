@@ -7,9 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookkeeper.errors import BookieUnavailableError, InvariantError, UnauthorizedError
+from bookkeeper.ledger import last_add_confirmed
 from bookkeeper.ledger.answer import Answer
-from bookkeeper.ledger.last_add_confirmed import KnownLac, LacByCoverage, LongPoll, Poll
+from bookkeeper.ledger.last_add_confirmed import Poll
 from tests.bookkeeper.ledger.test_metadata import CLOSED, IN_RECOVERY, OPEN, SPEC, bookies
+from tests.bookkeeper.validated import validated
+
+KnownLac = validated(last_add_confirmed.KnownLac)
+LacByCoverage = validated(last_add_confirmed.LacByCoverage)
+LongPoll = validated(last_add_confirmed.LongPoll)
 
 B1, B2, B3 = ENSEMBLE = bookies("b1 b2 b3")
 LOST = BookieUnavailableError("gone")

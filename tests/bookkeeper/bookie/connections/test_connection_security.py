@@ -109,6 +109,7 @@ def test_large_and_many_entries_go_through_tls_both_ways(tmp_path: Path, loop: s
             many = await asyncio.gather(*(read_back(connection, entry) for entry in range(2_000)))
             assert all(entry.endswith(b"%d" % number) for number, entry in enumerate(many))
             (theirs,) = server._connections.connections  # type: ignore[union-attr]
+            assert isinstance(theirs, SecuredConnection)
             connection.close()
             while not theirs.closed:  # noqa: ASYNC110  # nothing tells
                 await asyncio.sleep(0)
@@ -128,7 +129,7 @@ def test_a_peer_that_does_not_read_is_felt_through_tls_too(tmp_path: Path, loop:
         async with bookie(tmp_path / "b", tls=served_by(authority.server())) as server:
             connection = await connect(server, TlsConfig(ca=authority.ca))
             await append(connection, [large])
-            (theirs,) = server._connections.connections  # type: ignore[union-attr]
+            theirs: Any = next(iter(server._connections.connections))  # type: ignore[union-attr]
             connection.pause_reading()
             replies = [asyncio.ensure_future(read_back(connection, 0, 30)) for _ in range(60)]
             while theirs.flow.stalled_since is None:  # noqa: ASYNC110  # nothing tells
@@ -156,6 +157,7 @@ def test_a_bookie_that_has_stopped_has_no_connection_left_not_even_to_one_that_d
             connection = await connect(server, TlsConfig(ca=authority.ca))
             await append(connection, [large])
             (theirs,) = server._connections.connections  # type: ignore[union-attr]
+            assert isinstance(theirs, SecuredConnection)
             connection.pause_reading()
             replies = [asyncio.ensure_future(read_back(connection, 0, 30)) for _ in range(60)]
             while theirs.flow.stalled_since is None:  # noqa: ASYNC110  # nothing tells
@@ -379,6 +381,7 @@ def test_an_exchange_of_several_rounds(tmp_path: Path, dialect: Dialect, encrypt
             connection = await connect(server, tls, dialect, AuthConfig(provider=f"{HERE}:client"))
             await append(connection, [b"x"])
             (theirs,) = server._connections.connections  # type: ignore[union-attr]
+            assert isinstance(theirs, SecuredConnection)
             assert isinstance(theirs, SecuredConnection) and theirs.principal == "tester"
 
     run(main)

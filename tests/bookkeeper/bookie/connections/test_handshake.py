@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookkeeper import wire
+from bookkeeper.bookie.connections import handshake as machine
 from bookkeeper.bookie.connections.handshake import (
     FRAME_MAX,
     Admit,
     AskProvider,
     BeginTls,
-    Handshake,
     HandshakeState,
     NeedBytes,
     Reject,
@@ -22,6 +22,9 @@ from bookkeeper.bookie.connections.handshake import (
 )
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.wire import Dialect, Operation, Status
+from tests.bookkeeper.validated import validated
+
+Handshake = validated(machine.Handshake)
 
 KEY = b"k" * 20
 START_TLS = wire.encode_request(wire.StartTls(), Dialect.V3, 15)
@@ -33,7 +36,7 @@ ADD = {
 }
 
 
-def look(handshake: Handshake, frame: bytes) -> object:
+def look(handshake: machine.Handshake, frame: bytes) -> object:
     return handshake.look(b"??" + frame, 2, 2 + len(frame))
 
 

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from bookkeeper.bookie.connections.server_connection import ServerConnection
 from bookkeeper.client.bookies.bookie_pool import BookiePool, Use
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import BookieUnavailableError, ClientClosedError, MetadataUnavailableError, SecureConnectionError
@@ -99,6 +100,7 @@ def test_of_a_bookie_that_does_not_say_goodbye_nothing_is_left_open(
             silent = await pool.get(B1)
             await silent.request(ReadEntry(LedgerId(1), EntryId(0)), 30)
             (theirs,) = server._connections.connections  # type: ignore[union-attr]
+            assert isinstance(theirs, ServerConnection)
             theirs.pause_reading()
             silent.write(bytes(64 << 20))  # more than the system takes: the end does not come by itself
             await pool.close()

@@ -1,0 +1,340 @@
+"""The shell around :class:`~bookkeeper.bookie.bookie.Bookie` for one connection: it cuts frames and sends replies.
+
+The life of a plain add: a chunk arrives in a connection's buffer; ``codec.split_adds`` cuts it into runs with their
+disk records and their replies; the bookie checks each run once; the engine takes the records; when their group
+is durable, the replies of the chunk leave in one write. The replies of deferred adds leave when the engine has the
+records. Other frames go through the wire's codec to ``Bookie.handle``, in the order in which they came.
+
+The bookie never waits for a client. The bookie stops reading from a client that sends faster than the disk
+writes, or asks for more than it reads, until there is room (:mod:`~bookkeeper.bookie.connections.flow_control`
+decides). A client loses its connection when it sends malformed frames, or a frame too slowly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from bookkeeper import codec, wire
+from bookkeeper.bookie.connections.add_chunk import alone, extend, replies_of
+from bookkeeper.bookie.connections.flow_control import UNSENT_HIGH, FlowControl, ReplyFlow
+from bookkeeper.bookie.connections.request_charge import READ_CHARGE, goes_first, reply_charge, too_large
+from bookkeeper.bookie.connections.request_log import ANSWERED, SLOW_S
+from bookkeeper.bookie.connections.server import Connections
+from bookkeeper.bookie.identity.stale_adds import StaleAdds
+from bookkeeper.codec import Adds, Reads, Run
+from bookkeeper.ids import LedgerId
+from bookkeeper.net.frame_protocol import FrameProtocol
+from bookkeeper.wire import Dialect, Status
+
+
+class ServerConnection(FrameProtocol):
+    """One client's connection."""
+
+    def __init__(self, server: Connections) -> None:
+        super().__init__(frame_max=server.frame_max, unsent_high=UNSENT_HIGH, memory=server.memory)
+        self.server = server
+        self.bookie = server.bookie
+        self.admission = server.admission
+        self.counts = server.counts
+        self.detector = wire.DialectDetector()
+        self.flow = FlowControl()
+        self.host = ""
+        self._polls: dict[Callable[[wire.Reply], None], None] = {}
+        """Long polls that wait. They end with the connection."""
+        self._reads = False
+        """Whether the previous chunk began with plain reads."""
+        self._now: Callable[[], float] = lambda: 0.0
+
+    # -- the connection's life ----------------------------------------------------------------------------
+
+    def on_open(self) -> None:
+        assert self._transport is not None
+        assert self._loop is not None
+        self._now = self._loop.time
+        name = self._transport.get_extra_info("peername")
+        self.host = self.account = str(name[0]) if isinstance(name, tuple) and name else ""
+        if not self.server.opened(self):
+            self.abort()
+
+    def on_closed(self, error: BaseException | None) -> None:
+        self.admission.forget(self)
+        self.server.ended(self, error)
+        for reply in list(self._polls):
+            self.bookie.drop_poll(reply)
+
+    def on_writable(self, writable: bool) -> None:
+        """Stop reading from a client that does not read its replies."""
+        if not writable and self.flow.on_stalled(self._now()):
+            self.pause_reading()
+        elif writable and self.flow.on_taking():
+            self.resume_reading()
+
+    # -- requests -----------------------------------------------------------------------------------------
+
+    def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
+        used = start
+        if self._reads:  # this chunk probably begins like the previous one
+            used = self._take_reads(buffer, start, end)
+            self._reads = used > start
+        if used < end and not self.reading_paused:
+            used = self._take_frames(buffer, used, end)
+        flow = self.flow
+        if used < end:
+            flow.on_partial(self._now(), progress=used > start)
+        else:
+            flow.on_whole()
+        if flow.on_chunk_end(crowded=self.admission.crowded and not self.closed):
+            self.admission.wait(self, self._on_room)
+            self.pause_reading()
+        return used - start
+
+    def _on_room(self) -> None:
+        if self.flow.on_room():
+            self.resume_reading()
+
+    def _take_frames(self, buffer: bytearray, start: int, end: int) -> int:
+        """Take whatever frames there are. Returns where the rest begins.
+
+        Raises:
+            MalformedFrameError: the rest does not begin with a frame.
+        """
+        adds = codec.split_adds(buffer, start, end, self.frame_max, self.detector.v2, self.server.scratch)
+        assert not adds.full, "a record is smaller than its frame"
+        used = adds.used
+        if not adds.slow:
+            self.detector.v2 = adds.v2
+            if adds.runs:
+                self._take(adds, 0, len(adds.runs))
+        else:
+            used = self._in_order(buffer, adds)
+        if adds.error is not None and used == adds.used:
+            raise adds.error
+        return used
+
+    def pause_reading(self) -> None:
+        self.flow.on_whole()  # while this side does not read, no time counts against the client
+        super().pause_reading()
+
+    def _in_order(self, buffer: bytearray, adds: Adds) -> int:
+        """Take runs and other frames in the order in which they came; stop early when too many replies are unread."""
+        done = used = 0
+        for (frame_start, frame_end), after in zip(adds.slow, adds.slow_after, strict=True):
+            if frame_start < used:
+                continue  # a read that was taken together with earlier ones
+            if after > done:  # first: what is returned below counts them as used
+                self._take(adds, done, after)
+                done = after
+            if self._owes_too_much():
+                return frame_start - 4
+            used = self._take_reads(buffer, frame_start - 4, adds.used)
+            if self.reading_paused:
+                return used
+            if used < frame_start:
+                self._general(bytes(memoryview(buffer)[frame_start:frame_end]))
+            else:
+                self._reads = True
+        if len(adds.runs) > done:
+            self._take(adds, done, len(adds.runs))
+        self.detector.v2 = adds.v2
+        return adds.used
+
+    def _owes_too_much(self) -> bool:
+        """Whether to stop here until replies have left. The rest of the chunk is cut again afterwards."""
+        if not self.flow.owes_too_much(self.unsent):
+            return False
+        self.pause_reading()
+        if self.flow.replies is ReplyFlow.AWAITING_FLUSH and self._loop is not None:
+            self._loop.call_soon(self._on_flushed)  # after the flush: by then a stalled client is known
+        return True
+
+    def _on_flushed(self) -> None:
+        if self.flow.on_flushed():
+            self.resume_reading()
+
+    def _take(self, adds: Adds, first_run: int, end_run: int) -> None:
+        """Hand runs to the bookie. Their replies leave when they are durable; deferred and refused ones at once."""
+        chosen = adds.runs[first_run:end_run]
+        i0, i1 = chosen[0].i0, chosen[-1].i1
+        charge = adds.record_ends[i1 - 1] - (adds.record_ends[i0 - 1] if i0 else adds.record_start)
+        counts = self.counts
+        self.flow.on_charged()
+        if not self.admission.admit(charge):
+            counts.adds_refused.add(i1 - i0)
+            self.write(codec.fail_acks(adds.acks, adds.ack_ends, i0, i1, Status.TOO_MANY_REQUESTS))
+            return
+        stale_adds = self.bookie.stale_adds
+        if stale_adds is not None:
+            chosen, charge = self._ask_first(stale_adds, adds, chosen, charge)
+        if chosen:
+            self._store(adds, chosen, charge)
+
+    def _ask_first(self, stale_adds: StaleAdds, adds: Adds, chosen: list[Run], charge: int) -> tuple[list[Run], int]:
+        """Set aside the runs whose ledgers must first be looked up in the metadata.
+
+        Returns the other runs and their charge.
+        """
+        rest: list[Run] = []
+        for run in chosen:
+            if not stale_adds.must_ask(LedgerId(run.ledger_id)):
+                rest.append(run)
+                continue
+            one = alone(adds, run)
+            charge -= len(one.records)
+            stale_adds.ask(LedgerId(run.ledger_id), partial(self._on_looked_up, one))
+        return rest, charge
+
+    def _on_looked_up(self, adds: Adds, status: Status) -> None:
+        """Store or refuse a run that waited for the metadata."""
+        charge, count = len(adds.records), len(adds.ack_ends)
+        if status is Status.OK:
+            self._store(adds, adds.runs, charge)
+            return
+        self.admission.release(charge)
+        self.counts.adds_refused.add(count)
+        self.write(codec.fail_acks(adds.acks, adds.ack_ends, 0, count, status))
+
+    def _store(self, adds: Adds, chosen: list[Run], charge: int) -> None:
+        """Store runs that admission and the metadata allow."""
+        counts = self.counts
+        taken: list[tuple[int, int]] = []
+        stored: list[tuple[int, int]] = []
+        accepted = refused = deferred = 0
+        for run in chosen:
+            status = self.bookie.add_run(run, adds)
+            if status is Status.OK:
+                accepted += run.i1 - run.i0
+                if run.deferred:
+                    deferred += run.i1 - run.i0
+                    extend(stored, run)
+                else:
+                    extend(taken, run)
+            else:
+                refused += run.i1 - run.i0
+                self.server.requests.run(self.host, run, adds.entry_ids[run.i0], status, 0.0)
+                self.write(codec.fail_acks(adds.acks, adds.ack_ends, run.i0, run.i1, status))
+        counts.adds_refused.value += refused
+        if not accepted:
+            self.admission.release(charge)
+            return
+        counts.adds.value += accepted
+        counts.add_runs.value += len(chosen)
+        counts.add_bytes.value += charge
+        if stored:
+            counts.adds_deferred.add(deferred)
+            self.write(replies_of(adds, stored))
+            if not taken:
+                self.admission.release(charge)
+                self.bookie.engine.start_writing()
+                return
+        begun = self._now()
+
+        def durable(error: BaseException | None) -> None:
+            self.admission.release(charge)
+            took = self._now() - begun
+            if error is None:
+                self.write_alone(replies_of(adds, taken))
+                counts.add_seconds.observe(took, accepted - deferred)
+                if took >= SLOW_S:
+                    self.server.requests.run(self.host, chosen[0], adds.entry_ids[chosen[0].i0], Status.OK, took)
+                return
+            self.server.requests.run(self.host, chosen[0], adds.entry_ids[chosen[0].i0], Status.IO_ERROR, took)
+            for first, last in taken:  # whether they are stored is unknown
+                self.write(codec.fail_acks(adds.acks, adds.ack_ends, first, last, Status.IO_ERROR))
+
+        self.bookie.engine.when_durable(durable)
+
+    def _take_reads(self, buffer: bytearray, start: int, end: int) -> int:
+        """Answer the plain reads at the beginning of the bytes. Returns where the rest begins.
+
+        Entries in memory are answered in runs. The others take the general path, in the order in which they came. Stops
+        early when too many replies are unread; reading is paused then.
+        """
+        reads = codec.split_reads(buffer, start, end, self.frame_max, self.detector.v2)
+        at, done, count = start, 0, len(reads.ends)
+        while done < count and not self.reading_paused:
+            if self._owes_too_much():
+                break
+            if answered := self._answer_at_hand(reads, done, reads.ends[done] - at):
+                done += answered
+            else:
+                self._general(bytes(memoryview(buffer)[at + 4 : reads.ends[done]]))
+                done += 1
+            at = reads.ends[done - 1]
+        return at
+
+    def _answer_at_hand(self, reads: Reads, first: int, size: int) -> int:
+        """Answer the reads from ``first`` on that need not wait; its frame has ``size`` bytes. Returns how many."""
+        if not self.admission.has_room(size + READ_CHARGE):
+            return 0
+        try:
+            answers = self.bookie.engine.answer_at_hand(reads, first, self.frame_max)
+        except Exception:  # the general path meets the same error and reports it
+            return 0
+        if answers is None or not answers.n:
+            return 0
+        self.detector.v2 = reads.v2
+        self.flow.on_charged()
+        self.flow.on_answered_at_once(len(answers.frames) // answers.n)
+        self.counts.reads_found(answers.n)
+        self.write_alone(answers.frames)
+        return answers.n
+
+    def _general(self, body: bytes) -> None:
+        """Handle one frame that is no plain add.
+
+        Raises:
+            MalformedFrameError: the frame is not a request.
+        """
+        decoded = self.detector.decode(body)
+        if isinstance(decoded, wire.RefusedFrame):
+            self.counts.request(decoded.header.op, decoded.status)
+            self.server.requests.request(self.host, decoded.header, None, decoded.status, 0.0)
+            self.write(decoded.frame)
+            return
+        header, request = decoded
+        charge = len(body) + reply_charge(request)
+        reserved = goes_first(header, request)
+        if not reserved:
+            self.flow.on_charged()
+        if not self.admission.admit(charge, reserved=reserved):
+            self.server.requests.request(self.host, header, request, Status.TOO_MANY_REQUESTS, 0.0)
+            self._answer(header, wire.failure(request, Status.TOO_MANY_REQUESTS))
+            return
+        begun = self._now()
+        answered = False
+        counted = not (isinstance(request, wire.ReadEntry) and request.long_poll)
+        if counted:
+            self.flow.on_request_waits()
+
+        def reply(answer: wire.Reply) -> None:
+            nonlocal answered
+            assert not answered, "a request was answered twice"
+            answered = True
+            self.admission.release(charge)
+            took = self._now() - begun
+            if took >= SLOW_S or answer.status not in ANSWERED:
+                self.server.requests.request(self.host, header, request, answer.status, took)
+            size = self._answer(header, answer)
+            if not counted:
+                self._polls.pop(reply, None)
+            elif self.flow.on_answered(size, self.unsent):
+                self.resume_reading()
+
+        self.bookie.handle(header, request, reply)
+        if not counted and not answered:
+            self._polls[reply] = None
+
+    def _answer(self, header: wire.RequestHeader, reply: wire.Reply) -> int:
+        """Send a reply. Returns its size in bytes."""
+        self.counts.request(header.op, reply.status)
+        if self.closed:
+            return 0
+        if reply.status is Status.UNKNOWN_STATE and header.dialect is Dialect.V2:
+            reply = replace(reply, status=Status.IO_ERROR)  # also means unknown; v2 has no 107
+        frame = wire.encode_reply(header, reply)
+        if len(frame) > self.frame_max:  # the entry just fitted into an add, and its reply is larger
+            frame = wire.encode_reply(header, too_large(reply))
+        self.write(frame)
+        return len(frame)

@@ -1,0 +1,347 @@
+"""Connections: hostile peers lose theirs and nobody else notices; memory is bounded; overload is felt, not suffered."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from random import Random
+
+import pytest
+
+from bookkeeper import codec, wire
+from bookkeeper.codec import Answers, Reads
+from bookkeeper.errors import BookieError
+from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.net.connection import AddRun
+from bookkeeper.wire import Dialect, Status
+from tests.bookkeeper.bookie.house import KEY, House, run
+
+L = LedgerId(7)
+
+
+def adds(
+    first: int, count: int, *, size: int = 100, stream: int = 1, dialect: Dialect = Dialect.V3, deferred: bool = False
+) -> bytes:
+    payloads = [b"p" * size] * count
+    return codec.encode_adds(dialect, L, first, payloads, -1, 0, KEY, 3, b"", stream << 40, deferred)[0]
+
+
+def read(entry: int, *, fence: bool = False) -> wire.ReadEntry:
+    return wire.ReadEntry(L, EntryId(entry), KEY if fence else None, fence=fence)
+
+
+async def is_well(house: House) -> None:
+    """A newcomer is served."""
+    connection = await house.client()
+    reply = await connection.request(wire.ForceLedger(LedgerId(1)), 5)
+    assert reply.status is Status.OK
+    connection.close()
+
+
+@pytest.mark.rule("F12", "X30", "X40")
+@pytest.mark.parametrize(
+    "junk",
+    [
+        b"\0\0\0\0",
+        b"\xff\xff\xff\xff",
+        b"\x7f\xff\xff\xff",
+        struct.pack(">I", 5 * 1024 * 1024 - 3),
+        b"\0\0\0\1\0",
+        b"\0\0\0\4\2\x63\0\0",
+        b"\0\0\0\x0c\2\2\0\0" + bytes(8),
+        b"\0\0\0\x20" + b"\x0a\x06\x08\x03\x10\x63\x18\x01" + bytes(24),
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100),
+    ],
+)
+def test_nonsense_ends_its_connection_and_no_other(junk: bytes) -> None:
+    async def main(house: House) -> None:
+        peer, other = await house.raw(), await house.client()
+        peer.send(adds(0, 3))
+        peer.send(junk)
+        await asyncio.sleep(1)
+        assert peer.closed
+        assert (await other.request(read(2), 5)).status is Status.OK, "what came before it was done"
+        assert house.metrics.counter("malformed_frames_total").value == 1
+        await is_well(house)
+
+    run(main)
+
+
+@pytest.mark.rule("F12", "X40")
+@pytest.mark.parametrize("seed", range(30))
+def test_no_bytes_bring_the_bookie_down(seed: int) -> None:
+    """Frames of all kinds, truncated, with flipped bits, cut anywhere."""
+    rng = Random(seed)
+    requests: list[wire.Request] = [
+        read(0), read(-1, fence=True), wire.ReadLac(L), wire.WriteLac(L, 0, KEY, b"\0" * 7 + b"\7" + bytes(8)),
+        wire.ForceLedger(L), wire.GetBookieInfo(3), wire.ListEntries(L), wire.Auth("p", b"x"), wire.StartTls(),
+        wire.ReadEntry(L, EntryId(-1), previous_lac=5, timeout_ms=50, piggyback=True),
+    ]  # fmt: skip
+
+    def frame() -> bytes:
+        if rng.random() < 0.4:
+            return adds(rng.randrange(0, 50), rng.randrange(1, 5), dialect=rng.choice(list(Dialect)))
+        if rng.random() < 0.2:
+            return adds(rng.randrange(0, 50), rng.randrange(1, 5), deferred=True)
+        if rng.random() < 0.2:
+            return wire.encode_request(wire.BatchRead(L, EntryId(0), 1, 10, 1000), Dialect.V2)
+        return wire.encode_request(rng.choice(requests), Dialect.V3, rng.randrange(1, 1 << 40))
+
+    async def main(house: House) -> None:
+        for _ in range(20):
+            peer = await house.raw()
+            data = bytearray(b"".join(frame() for _ in range(rng.randrange(1, 8))))
+            for _ in range(rng.randrange(0, 4)):
+                data[rng.randrange(0, len(data))] ^= 1 << rng.randrange(0, 8)
+            at = 0
+            while at < len(data):
+                piece = rng.randrange(1, 200)
+                peer.send(bytes(data[at : at + piece]))
+                at += piece
+                if rng.random() < 0.3:
+                    await asyncio.sleep(0.001)
+            await asyncio.sleep(0.2)
+            peer.transport.abort()
+        await asyncio.sleep(1)
+        assert house.admission.in_progress == 0, "something was never answered"
+        assert house.connections.connections == {}
+        assert house.bookie.long_polls == 0
+        await is_well(house)
+
+    run(main)
+
+
+@pytest.mark.rule("X30")
+def test_a_frame_at_the_limit_passes_and_one_above_does_not() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        got: list[AddRun] = []
+        stream = connection.open_stream(1, L, got.extend, lambda error: None)
+        overhead = len(adds(0, 1, size=20000)) - 20000
+        stream.send(adds(0, 1, size=65536 - overhead))
+        await asyncio.sleep(1)
+        assert got == [(0, 1, Status.OK)]
+        stream.send(adds(1, 1, size=65537 - overhead))
+        await asyncio.sleep(1)
+        assert connection.closed
+
+    run(main, frame_max=65536, in_progress=1 << 20, reserve=1 << 20)
+
+
+@pytest.mark.rule("X34", "P12")
+def test_a_peer_that_asks_and_never_reads_is_not_read_and_then_dropped() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        stream = connection.open_stream(1, L, lambda batch: None, lambda error: None)
+        stream.send(adds(0, 1, size=1_000_000))
+        await asyncio.sleep(1)
+        peer = await house.raw()
+        peer.transport.pause_reading()
+        frame = wire.encode_request(read(0), Dialect.V3, 1)
+        for _ in range(100):
+            peer.send(frame * 100)
+            await asyncio.sleep(0.01)
+        server_side = next(c for c in house.accepted() if c.unsent)
+        assert server_side.unsent < 16 * 1024 * 1024, "10 GB were asked for"
+        await is_well(house)
+        await asyncio.sleep(40)
+        assert peer.closed or server_side.closed
+        await asyncio.sleep(1)
+        assert house.admission.in_progress == 0
+
+    run(main)
+
+
+def test_requests_wait_for_replies_to_be_read_and_all_are_answered() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        connection.open_stream(1, L, lambda batch: None, lambda error: None).send(adds(0, 1, size=500_000))
+        await asyncio.sleep(1)
+        replies: list[wire.Reply | BookieError] = []
+        for _ in range(200):
+            connection.request_nowait(read(0), 100, replies.append)
+        await asyncio.sleep(10)
+        assert len(replies) == 200
+        assert {reply.status for reply in replies if not isinstance(reply, BookieError)} == {Status.OK}
+
+    run(main)
+
+
+@pytest.mark.rule("X32", "X33", "F11")
+def test_overload_is_refused_while_fences_forces_and_recovery_get_through() -> None:
+    async def main(house: House) -> None:
+        house.node.freeze()  # a disk that stands still
+        flood = await house.client()
+        got: list[AddRun] = []
+        stream = flood.open_stream(1, L, got.extend, lambda error: None)
+        for first in range(0, 1000, 10):
+            stream.send(adds(first, 10, size=1000))
+            await asyncio.sleep(0.001)
+        assert house.admission.in_progress <= 300_000
+        assert house.admission.pauses > 0, "the flood is not read any more"
+        others = [await house.client() for _ in range(4)]
+        replies: list[wire.Reply | BookieError] = []
+        plain = wire.AddEntry(LedgerId(8), EntryId(0), KEY, (8).to_bytes(8, "big") + bytes(290_000))
+        others[0].request_nowait(plain, 1000, replies.append)
+        await asyncio.sleep(1)
+        assert [r.status for r in replies] == [Status.TOO_MANY_REQUESTS]  # type: ignore[union-attr]
+        others[1].request_nowait(read(-1, fence=True), 1000, replies.append)
+        recovery = wire.AddEntry(LedgerId(9), EntryId(0), KEY, (9).to_bytes(8, "big") + bytes(1000), recovery=True)
+        others[2].request_nowait(recovery, 1000, replies.append)
+        rest = max(0, house.admission.limit - house.admission.in_progress)
+        house.admission.in_progress += rest  # not a byte is left outside of the reserve
+        others[3].request_nowait(wire.ForceLedger(L), 1000, replies.append)
+        await asyncio.sleep(1)
+        house.admission.in_progress -= rest
+        assert house.engine.is_fenced(L)
+        house.node.thaw()
+        await asyncio.sleep(5)
+        assert [r.status for r in replies[1:]] == [Status.OK] * 3  # type: ignore[union-attr]
+        done = sum(n for _, n, status in got if status is Status.OK)
+        refused = sum(n for _, n, status in got if status is not Status.OK)
+        assert done + refused == 1000
+        assert done > 0
+        assert house.admission.in_progress == 0
+
+    run(main, in_progress=300_000, reserve=200_000)
+
+
+def test_v2_and_v3_on_one_connection_as_apaches_server_has_it() -> None:
+    async def main(house: House) -> None:
+        peer = await house.raw()
+        peer.send(adds(0, 1) + adds(1, 1, dialect=Dialect.V2))
+        await asyncio.sleep(1)
+        assert len(peer.frames) == 2
+        peer.send(adds(2, 1))
+        await asyncio.sleep(1)
+        assert peer.closed
+
+    run(main)
+
+
+@pytest.mark.rule("X32", "X35", "P12")
+def test_of_reads_that_wait_for_the_disk_only_so_many_are_taken_up() -> None:
+    """Hundreds of reads of a large entry, none of it in memory, by a peer that does not read: a few are served."""
+
+    async def main(house: House) -> None:
+        connection = await house.client()
+        connection.open_stream(1, L, lambda batch: None, lambda error: None).send(adds(0, 1, size=1_000_000))
+        await asyncio.sleep(1)
+        house.node.disk.cold_share = 1.0
+        peer = await house.raw()
+        peer.transport.pause_reading()
+        peer.send(wire.encode_request(read(0), Dialect.V3, 1) * 300)
+        await asyncio.sleep(5)
+        server_side = next(c for c in house.accepted() if c.unsent)
+        assert server_side.unsent < 100 * 1024 * 1024
+        peer.transport.resume_reading()
+        await asyncio.sleep(300)
+        assert len(peer.frames) == 300, "once it reads, all are answered"
+
+    run(main, slow_frame_s=1000.0)
+
+
+@pytest.mark.rule("B13")
+def test_adds_between_reads_whose_replies_are_not_taken_yet_are_answered_too() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        connection.open_stream(1, L, lambda batch: None, lambda error: None).send(adds(0, 1, size=500_000))
+        await asyncio.sleep(1)
+        acked: list[AddRun] = []
+        replies: list[wire.Reply | BookieError] = []
+        stream = connection.open_stream(2, L, acked.extend, lambda error: None)
+        for entry_id in range(1, 41):
+            connection.request_nowait(read(0), 100, replies.append)
+            stream.send(adds(entry_id, 1, stream=2))
+        await asyncio.sleep(30)
+        assert len(replies) == 40
+        assert sum(count for _, count, status in acked if status is Status.OK) == 40
+
+    run(main)
+
+
+@pytest.mark.rule("B13")
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_reads_and_adds_and_whatever_else_in_one_chunk_are_served_in_their_order(dialect: Dialect) -> None:
+    async def main(house: House) -> None:
+        peer = await house.raw()
+        peer.send(adds(0, 3, dialect=dialect))
+        await asyncio.sleep(1)
+        begun = len(peer.frames)
+        plain = codec.encode_reads(dialect, L, [0, 1], 1) + codec.encode_reads(dialect, LedgerId(8), [1], 3)
+        odd = wire.encode_request(wire.ReadEntry(L, EntryId(0), priority=100), dialect, 4)
+        chunk = plain + adds(3, 2, dialect=dialect) + odd + codec.encode_reads(dialect, L, [2], 5)
+        for cut in (len(chunk), len(plain), len(plain) - 5, 7):  # the chunk before began with reads, or did not
+            for part in (chunk[:cut], chunk[cut:]):
+                if part:
+                    peer.send(part)
+                    await asyncio.sleep(1)
+            found = [wire.decode_reply(body, dialect)[1] for body in peer.frames[begun:]]
+            begun = len(peer.frames)
+            reads = [
+                (reply.ledger_id, reply.entry_id, reply.status) for reply in found if isinstance(reply, wire.ReadReply)
+            ]
+            ok = Status.OK
+            assert reads == [(7, 0, ok), (7, 1, ok), (8, 1, Status.NO_LEDGER), (7, 0, ok), (7, 2, ok)]
+            assert [reply.entry_id for reply in found if isinstance(reply, wire.AddReply)] == [3, 4]
+        assert house.admission.in_progress == 0
+
+    run(main)
+
+
+def test_v3_is_not_heard_after_v2_though_only_reads_were_spoken() -> None:
+    async def main(house: House) -> None:
+        peer = await house.raw()
+        peer.send(adds(0, 2))
+        await asyncio.sleep(1)
+        for frames in (4, 6, 8, 10):
+            dialect = Dialect.V2 if frames == 8 else Dialect.V3
+            peer.send(codec.encode_reads(dialect, L, [0, 1], 1))
+            await asyncio.sleep(1)
+            assert len(peer.frames) == min(frames, 8)
+        assert peer.closed
+
+    run(main)
+
+
+@pytest.mark.rule("B13", "X32")
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_a_plain_read_of_an_entry_at_hand_is_answered_and_counted_like_any_other(dialect: Dialect) -> None:
+    async def main(house: House) -> None:
+        connection = await house.client(dialect)
+        connection.open_stream(1, L, lambda batch: None, lambda error: None).send(adds(0, 3, dialect=dialect))
+        await asyncio.sleep(1)
+        counted = house.metrics.counter("requests_total", "", op="read", status="OK")
+        general = wire.ReadEntry(L, EntryId(1), priority=100)  # says more than a plain read
+        expected = await connection.request(general, 5)
+        assert (await connection.request(read(1), 5), counted.value) == (expected, 2)
+        assert (await connection.request(read(1), 5), counted.value) == (expected, 3)
+        assert isinstance(expected, wire.ReadReply)
+        assert expected.entry is not None
+        assert (await connection.request(read(3), 5)).status is Status.NO_ENTRY
+        at_hand, answered = house.engine.answer_at_hand, []
+
+        def counting(reads: Reads, first: int, frame_max: int) -> Answers | None:
+            answers = at_hand(reads, first, frame_max)
+            answered.append(answers.n if answers is not None else 0)
+            return answers
+
+        house.engine.answer_at_hand = counting  # type: ignore[method-assign,assignment]
+        assert await connection.request(read(1), 5) == expected
+        assert answered == [1]
+        entries = [0, 2, 3, 1, 2]
+        replies = await asyncio.gather(*(connection.request(read(entry), 5) for entry in entries))
+        assert [reply.status for reply in replies] == [
+            Status.NO_ENTRY if entry == 3 else Status.OK for entry in entries
+        ]
+        assert [reply.entry_id for reply in replies if isinstance(reply, wire.ReadReply)] == entries
+        assert answered == [1, 2, 0, 2], "what is at hand is answered together, the others in their place"
+        assert counted.value == 4 + 4
+        assert house.admission.admit(house.admission.limit)
+        assert (await connection.request(read(1), 5)).status is Status.TOO_MANY_REQUESTS
+        assert answered == [1, 2, 0, 2]
+        house.admission.release(house.admission.limit)
+        assert house.admission.in_progress == 0
+
+    run(main)
