@@ -17,7 +17,7 @@ nobody reads a message.
         * :exc:`RequestTimedOutError` (retryable, outcome unknown)
         * :exc:`BookieReadOnlyError`, :exc:`TooManyRequestsError` (retryable), :exc:`BookieFailedError`
         * :exc:`DataUnknownError`, :exc:`ProtocolVersionError`, :exc:`BadRequestError`
-        * :exc:`SecureConnectionError` -- no encrypted connection, or not with whom it should be
+        * :exc:`SecureConnectionError` -- TLS or authentication with the bookie failed
     * :exc:`NotEnoughBookiesError` (retryable)
     * :exc:`MetadataError` -- the metadata store, or what it holds
         * :exc:`MetadataConflictError` -- a compare-and-set lost; re-read
@@ -47,10 +47,10 @@ class Outcome(Enum):
     """Whether the requested change was made."""
 
     REJECTED = "rejected"
-    """It did not, and will not."""
+    """It was not made, and will not be."""
 
     UNKNOWN = "unknown"
-    """It may or may not have happened, or may still happen; only a later read or a recovery can tell."""
+    """It may have been made, or may still be made; only a later read or a recovery can tell."""
 
 
 class BookKeeperError(Exception):
@@ -104,7 +104,7 @@ class LedgerClosedError(LedgerError):
 class LedgerFencedError(LedgerError):
     """Someone has begun to recover this ledger: its writer must stop.
 
-    A fenced add is *not* a failed add. The entry may already sit on enough bookies for recovery to keep it.
+    A fenced add is *not* a failed add. Enough bookies may already hold the entry for recovery to keep it.
     """
 
     code = -101
@@ -235,7 +235,7 @@ class BadRequestError(BookieError):
 
 
 class SecureConnectionError(BookieError):
-    """TLS or authentication did not come about with this bookie. Nothing was sent to it that anybody could use."""
+    """TLS or authentication with this bookie failed. Nothing was sent to it that anybody could use."""
 
     code = -24
 
@@ -319,7 +319,7 @@ class IdsUsedUpError(MetadataError):
 
 
 class SessionsLiveError(MetadataError):
-    """Somebody uses the cluster, and this step needs an idle cluster."""
+    """The cluster is in use, and this step needs an idle cluster."""
 
 
 # -- bytes -----------------------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ class ClientClosedError(BookKeeperError):
 
 
 class ConfigError(BookKeeperError):
-    """A setting is unknown, or its value breaks a rule."""
+    """A setting is unknown, or its value is not allowed."""
 
 
 class AuthenticationError(BookKeeperError):
@@ -381,7 +381,7 @@ class AuthenticationError(BookKeeperError):
 
 
 class InvariantError(BookKeeperError):
-    """A numbered invariant does not hold, so this component must stop. The cause is a bug or damaged memory."""
+    """A rule of docs/rules.md does not hold, so this component must stop. The cause is a bug or damaged memory."""
 
     code = -999
 
@@ -393,21 +393,68 @@ def check(condition: bool, rule: str, detail: object = "") -> None:
         InvariantError: names the rule.
     """
     if not condition:
-        raise InvariantError(f"{rule} does not hold: {detail}")
+        raise InvariantError(
+            f"rule {rule} of docs/rules.md does not hold: {detail} (this is a bug, or the memory is damaged)"
+        )
 
 
-def require(condition: bool, rule: str) -> None:
-    """Refuse a setting. The rule is quoted in the error.
+def require(condition: bool, sentence: str) -> None:
+    """Refuse a setting unless ``condition`` holds. ``sentence`` says what was given and what is allowed.
 
     Raises:
-        ConfigError: always with the rule as its text.
+        ConfigError: with ``sentence`` as its text.
     """
     if not condition:
-        raise ConfigError(f"required: {rule}")
+        raise ConfigError(sentence)
+
+
+def require_range(
+    settings: object,
+    *names: str,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+    table: str = "",
+) -> None:
+    """Refuse numbers that are out of range. ``table`` stands before each name, for instance ``"tls."``.
+
+    Raises:
+        ConfigError: names the setting, what was given and what is allowed.
+    """
+    for name in names:
+        value = getattr(settings, name)
+        allowed = []
+        fits = value == value  # not a number is in no range
+        if least is not None:
+            allowed.append(f"at least {least:.15g}")
+            fits = fits and value >= least
+        if above is not None:
+            allowed.append(f"more than {above:.15g}")
+            fits = fits and value > above
+        if most is not None:
+            allowed.append(f"at most {most:.15g}")
+            fits = fits and value <= most
+        if below is not None:
+            allowed.append(f"less than {below:.15g}")
+            fits = fits and value < below
+        require(fits, f"{table}{name} must be {' and '.join(allowed)}, not {value}")
+
+
+def require_below(settings: object, name: str, bound: str, *, or_equal: bool = False) -> None:
+    """Refuse ``name`` unless it is less than the setting ``bound``, or with ``or_equal`` at most as large.
+
+    Raises:
+        ConfigError: names both settings, and what was given for each.
+    """
+    value, limit = getattr(settings, name), getattr(settings, bound)
+    fits = value <= limit if or_equal else value < limit
+    relation = "at most" if or_equal else "less than"
+    require(fits, f"{name} must be {relation} {bound} ({limit}), not {value}")
 
 
 _BIND: Final = re.compile(r"address \('([^']+)', (\d+)")
-"""Where asyncio and uvloop name the address that could not be had."""
+"""Finds the address at which asyncio or uvloop could not listen."""
 
 
 _NUMBERED: Final = re.compile(r"\[Errno -?\d+\] ([^:;()\[\]]+)(?:: '([^']*)')?")
@@ -415,7 +462,7 @@ _NUMBERED: Final = re.compile(r"\[Errno -?\d+\] ([^:;()\[\]]+)(?:: '([^']*)')?")
 
 
 _CONNECT: Final = re.compile(r"(?:\[Errno (\d+)\] )?Connect call failed \([^()]*\)")
-"""Finds asyncio's words for "nobody answered at this address"; with several addresses they come once for each."""
+"""Finds asyncio's words for "nobody answered at this address". With several addresses they come once for each."""
 
 
 def _unnumbered(found: re.Match[str]) -> str:
@@ -427,7 +474,7 @@ def _system_text(error: BaseException) -> str:
 
 
 def in_words(error: BaseException, beside: str = "") -> str:
-    """An error as people read it: no numbers of the system's, no notation of Python's.
+    """An error as people read it: without the system's error numbers and without Python's notation.
 
     ``beside`` is a file that the sentence names already; it is not named again.
     """

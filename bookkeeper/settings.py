@@ -1,6 +1,7 @@
-"""From a table of options, as a TOML file has it, to a frozen dataclass: nothing unknown, nothing converted.
+"""Turns a table of options, as a TOML file has it, into a frozen dataclass. It refuses unknown options and converts
+nothing.
 
-The room of ``cattrs``. A field may be an ``int``, ``float`` (a whole number will do), ``str`` or ``bool``, a
+Only this module uses ``cattrs``. A field may be an ``int``, ``float`` (a whole number will do), ``str`` or ``bool``, a
 ``tuple[..., ...]`` of them (from a list), a ``Mapping`` (taken as it is), another such dataclass (from a table), and
 any of these ``| None``.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import cache
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, Final, TypeVar, get_args, get_origin
 
 import cattrs
 from cattrs.gen import make_dict_structure_fn
@@ -19,13 +20,14 @@ from bookkeeper.errors import ConfigError
 
 T = TypeVar("T")
 
+_KINDS: Final = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+
 
 def structure(cls: type[T], options: Mapping[str, Any]) -> T:
-    """The dataclass ``cls`` with these options; its own rules are checked as always.
+    """The dataclass ``cls`` with these options. The dataclass checks its own rules as always.
 
     Raises:
-        ConfigError: an unknown option, a missing one, a value of another type: all of them, each by name. Or the rules
-            that do not hold.
+        ConfigError: names every option that is unknown, missing, of another type, or refused by the dataclass.
     """
     try:
         return _converter().structure(options, cls)
@@ -45,7 +47,7 @@ def _converter() -> cattrs.Converter:
 
     def tuple_hook(value: Any, kind: Any) -> Any:
         if not isinstance(value, list | tuple):
-            raise TypeError(f"a list expected, got {value!r}")
+            raise TypeError(f"must be a list, not {_shown(value)}")
         items: Any = list[get_args(kind)[0]]  # type: ignore[misc]  # told at run time
         return tuple(converter.structure(value, items))
 
@@ -60,22 +62,38 @@ def _is(origin: Any) -> Callable[[Any], bool]:
 
 
 def _exactly(value: Any, kind: type) -> Any:
-    """No conversions: "5" is not a number, 1 is not a truth value; a whole number may stand for a fraction."""
+    """Convert nothing: "5" is not a number, and 1 is not a truth value. Only a whole number may stand for a float."""
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:
-        raise TypeError(f"{kind.__name__} expected, got {value!r}")
+        raise TypeError(f"must be {_KINDS[kind]}, not {_shown(value)}")
     return value
+
+
+def _shown(value: Any) -> str:
+    """A value as its user wrote it, or its kind where that is long."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f'"{value}"'
+        case Mapping():
+            return "a table"
+        case list() | tuple():
+            return "a list"
+    return str(value)
 
 
 def _table(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise TypeError(f"a table expected, got {value!r}")
+        raise TypeError(f"must be a table, not {_shown(value)}")
     return dict(value)
 
 
 def _problems(error: BaseException, place: str = "") -> list[str]:
-    """What is wrong, a line each; ``place`` is the option it is about. What is unknown comes first."""
+    """A line for each thing that is wrong, unknown options first. ``place`` is the option that ``error`` is about."""
     if isinstance(error, cattrs.ForbiddenExtraKeysError):
         where = f"{place}." if place else ""
         return [f"unknown option: {where}{name}" for name in sorted(error.extra_fields, key=str)]
@@ -84,11 +102,11 @@ def _problems(error: BaseException, place: str = "") -> list[str]:
         return [line for each in inner for line in _problems(each, _place(each, place))]
     if isinstance(error, KeyError):
         return [f"missing option: {place}"]
-    return [str(error) if isinstance(error, ConfigError) else f"{place}: {error}"]
+    return [str(error) if isinstance(error, ConfigError) else f"{place} {error}"]
 
 
 def _place(error: BaseException, around: str) -> str:
-    """Where in the table it happened, by the note that cattrs leaves at an error."""
+    """Where in the table the error happened, as the note says that cattrs leaves at it."""
     for note in getattr(error, "__notes__", ()):
         if isinstance(note, cattrs.AttributeValidationNote):
             return f"{around}.{note.name}" if around else note.name

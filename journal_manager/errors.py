@@ -153,7 +153,7 @@ class JournalConfigError(JournalError):
 
 
 class JournalInvariantError(JournalError):
-    """A numbered rule does not hold, so this component must stop. The cause is a bug or damaged memory."""
+    """A rule of docs/rules.md does not hold, so this component must stop. The cause is a bug or damaged memory."""
 
 
 def check(condition: bool, rule: str, detail: object = "") -> None:
@@ -163,4 +163,6 @@ def check(condition: bool, rule: str, detail: object = "") -> None:
         JournalInvariantError: names the rule.
     """
     if not condition:
-        raise JournalInvariantError(f"{rule} does not hold: {detail}")
+        raise JournalInvariantError(
+            f"rule {rule} of docs/rules.md does not hold: {detail} (this is a bug, or the memory is damaged)"
+        )

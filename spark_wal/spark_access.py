@@ -70,8 +70,8 @@ class GatewayAccess:
     itself goes with every request, as Hadoop's delegation token."""
 
     def __post_init__(self) -> None:
-        require(self.key is None or self.certificate is not None, "a key is given only together with a certificate")
-        require(self.client_id is None or self.token is not None, "client_id is given only together with a token")
+        require(self.key is None or self.certificate is not None, "a key must be given together with a certificate")
+        require(self.client_id is None or self.token is not None, "client_id must be given together with a token")
 
 
 @dataclass(slots=True)
@@ -103,8 +103,8 @@ def write_settings(
     _require_protected(access.token, address, tls)
     if not _PLAIN_PATH.fullmatch(str(directory)):
         raise ConfigError(
-            "required: a directory whose path can stand in Java's options and in lists of files (letters, "
-            f"digits and /._+@=~-); got {str(directory)!r}"
+            f"the path {directory} cannot stand in Java's options and in lists of files: choose a directory whose path "
+            "has letters, digits and /._+@=~- only"
         )
     result = SparkAccess()
     driver, shipped = directory / "driver", directory / "shipped"
@@ -251,11 +251,9 @@ def _require_ours(directory: Path) -> None:
     """
     found = directory.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise ConfigError(f"required: the directory {directory} belongs to the user who runs this")
+        raise ConfigError(f"the directory {directory} must belong to the user who runs this; it does not")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise ConfigError(
-            f"required: only its owner may write into {directory}, which is on Spark's class path (chmod 700)"
-        )
+        raise ConfigError(f"others may write into {directory}, which is on Spark's class path: chmod 700 {directory}")
 
 
 def _remove_others(written: Sequence[Path], driver: Path, shipped: Path) -> None:

@@ -79,7 +79,9 @@ class StandalonePlan:
 
     def __post_init__(self) -> None:
         if self.tls and not {"cert", "ca"} <= self.tls.keys():
-            raise ConfigError("required: TLS needs both --tls-cert (the bookies') and --tls-ca (who vouches for it)")
+            raise ConfigError(
+                "TLS needs both --tls-cert (the bookies' certificate) and --tls-ca (the authority that vouches for it)"
+            )
 
     @property
     def bookies_tls(self) -> Mapping[str, str]:

@@ -36,7 +36,12 @@ class AuthConfig:
         named = self.provider in (None, NONE, TLS)
         require(
             named or _PLACE.fullmatch(str(self.provider)) is not None,
-            f'auth.provider is "none", "tls" or MODULE:ATTRIBUTE, not "{self.provider}"',
+            f'auth.provider must be "none", "tls" or MODULE:ATTRIBUTE, not "{self.provider}"',
         )
-        require(not (named and self.options), "auth.options only with a provider of your own (MODULE:ATTRIBUTE)")
-        require(not (named and self.required), "auth.required only with a provider of your own (MODULE:ATTRIBUTE)")
+        require(
+            not (named and self.options), "auth.options needs a provider of your own (auth.provider = MODULE:ATTRIBUTE)"
+        )
+        require(
+            not (named and self.required),
+            "auth.required needs a provider of your own (auth.provider = MODULE:ATTRIBUTE)",
+        )

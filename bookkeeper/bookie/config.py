@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from bookkeeper.auth.config import NONE, TLS, AuthConfig
 from bookkeeper.codec import FRAME_MAX, RECORD_MAX
-from bookkeeper.errors import ConfigError, in_words, require
+from bookkeeper.errors import ConfigError, in_words, require, require_below, require_range
 from bookkeeper.ids import Address, bookie_id
 from bookkeeper.meta import service_uri
 from bookkeeper.meta.stores import credentials
@@ -139,40 +139,38 @@ class BookieConfig:
     """Seconds that a stopping bookie waits for requests in progress."""
 
     def __post_init__(self) -> None:
-        require(bool(self.metadata_uri), "metadata_uri is set")
-        require(bool(self.directory), "directory is set")
+        require(bool(self.metadata_uri), "metadata_uri is empty; it must be the address of the metadata store")
+        require(bool(self.directory), "directory is empty; it must be the bookie's directory")
         for name in ("listen", "advertise", "http_listen"):
             if value := getattr(self, name):
                 try:
                     address = Address.parse(value)
                 except ValueError as error:
-                    raise ConfigError(f"required: {name} is HOST:PORT ({error})") from error
+                    raise ConfigError(f"{name} must be HOST:PORT: {error}") from error
                 if name != "advertise" and not self.insecure and not is_loopback(address.host):
                     self._require_secure(name, value)
         if self.bookie_id is not None:
             try:
                 bookie_id(self.bookie_id)
             except ValueError as error:
-                raise ConfigError(f"required: bookie_id is a bookie id ({error})") from error
-        require(
-            1024 <= self.frame_max <= RECORD_MAX, "1 KiB <= frame_max <= 64 MiB, the largest entry a disk reads back"
+                raise ConfigError(f"bookie_id is no bookie id: {error}") from error
+        require_range(self, "frame_max", least=1024, most=RECORD_MAX)  # a disk reads back no larger entry
+        for name in ("in_progress_bytes", "reserved_bytes", "receive_bytes"):
+            require_below(self, "frame_max", name, or_equal=True)
+        require_range(self, "connections_per_host_max", above=0)
+        require_below(self, "connections_per_host_max", "connections_max", or_equal=True)
+        require_range(
+            self,
+            "slow_frame_s",
+            "long_poll_max_s",
+            "batch_read_bytes",
+            "space_check_s",
+            "garbage_interval_s",
+            above=0,
         )
-        require(self.in_progress_bytes >= self.frame_max, "in_progress_bytes >= frame_max")
-        require(self.reserved_bytes >= self.frame_max, "reserved_bytes >= frame_max")
-        require(self.receive_bytes >= self.frame_max, "receive_bytes >= frame_max")
-        require(0 < self.connections_per_host_max <= self.connections_max, "0 < connections_per_host_max <= the total")
-        require(self.slow_frame_s > 0, "slow_frame_s > 0")
-        require(self.long_polls_max >= 0, "long_polls_max >= 0")
-        require(self.long_poll_max_s > 0, "long_poll_max_s > 0")
-        require(self.batch_read_bytes > 0, "batch_read_bytes > 0")
-        require(self.space_check_s > 0, "space_check_s > 0")
-        require(self.garbage_interval_s > 0, "garbage_interval_s > 0")
-        require(self.garbage_grace_s >= 0, "garbage_grace_s >= 0")
-        require(0 < self.garbage_shrink_max <= 1, "0 < garbage_shrink_max <= 1")
-        require(self.drain_s >= 0, "drain_s >= 0")
-        require(self.completion_bytes_per_s >= 0, "completion_bytes_per_s >= 0")
-        least, most = service_uri.SESSION_MIN_S, service_uri.SESSION_MAX_S
-        require(least <= self.metadata_session_s <= most, f"{least:g} <= metadata_session_s <= {most:g}")
+        require_range(self, "long_polls_max", "garbage_grace_s", "drain_s", "completion_bytes_per_s", least=0)
+        require_range(self, "garbage_shrink_max", above=0, most=1)
+        require_range(self, "metadata_session_s", least=service_uri.SESSION_MIN_S, most=service_uri.SESSION_MAX_S)
         self._require_authenticable()
 
     @property
@@ -187,20 +185,20 @@ class BookieConfig:
         open_to_all = f"{value} would be open to everyone who reaches it, without authentication and encryption"
         require(
             name == "listen",
-            f"{name} is a loopback address (127.0.0.1, ::1, localhost), or insecure = true: {open_to_all}",
+            f"{open_to_all}; give {name} a loopback address (127.0.0.1, ::1, localhost), or set insecure = true",
         )
         require(
             self.tls.mode == "required" and self.auth_provider != NONE,
-            "listen is a loopback address (127.0.0.1, ::1, localhost), or connections are encrypted and clients "
-            'authenticated ([tls] cert, key, client_ca and mode = "required"; bk bookie --tls-cert, --tls-key, '
-            f"--tls-client-ca), or insecure = true: {open_to_all}",
+            f"{open_to_all}; encrypt connections and authenticate clients ([tls] cert, key, client_ca and mode = "
+            '"required"; bk bookie --tls-cert, --tls-key, --tls-client-ca), or give listen a loopback address '
+            "(127.0.0.1, ::1, localhost), or set insecure = true",
         )
         require(
             service_uri.parse(self.metadata_uri).scheme != "zk" or credentials.from_environment().identified,
-            f"to listen at {value} the ZooKeeper session has an identity ({credentials.USER} and "
-            f"{credentials.PASSWORD}, or a file that {credentials.FILE} names: user and password_file, or [tls] "
-            "certificate and key), or insecure = true: what a session without one creates is open to everyone who "
-            "reaches ZooKeeper, the passwords of ledgers with it",
+            f"a bookie that listens at {value} needs an identity in ZooKeeper: what a session without one creates is "
+            "open to everyone who reaches ZooKeeper, and the passwords of ledgers with it; set "
+            f"{credentials.USER} and {credentials.PASSWORD}, or write a file that {credentials.FILE} names (user and "
+            "password_file, or [tls] certificate and key), or set insecure = true",
         )
 
     def _require_authenticable(self) -> None:
@@ -242,7 +240,7 @@ def config_from(options: Mapping[str, Any]) -> BookieConfig:
         options["directory"] = directory = os.path.abspath(directory)
     storage = options.get("storage", {})
     if not isinstance(storage, Mapping):
-        raise ConfigError("required: storage is a table of options")
+        raise ConfigError("storage must be a table of options")
     told = {name: os.path.abspath(storage[name]) for name in _PLACES if isinstance(storage.get(name), str)}
     options["storage"] = {
         "journal_dir": f"{directory}/journal" if directory else "",
@@ -267,5 +265,8 @@ def load_config(path: str, **overrides: Any) -> BookieConfig:
             options = tomllib.load(file)
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {in_words(error, beside=str(path))}") from error
-    options.update({name: value for name, value in overrides.items() if value is not None})
-    return config_from(options)
+    given = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        return config_from({**options, **given})
+    except ConfigError as error:
+        raise ConfigError(f"{path}{' and the command line' if given else ''}: {error}") from error

@@ -14,7 +14,7 @@ from bookkeeper.ledger import DigestScheme, Entry
 from bookkeeper.wire import BareReply, ReadReply, Reply, Request, Status, error_of
 
 Answered = Callable[["Reply | BookKeeperError"], None]
-"""Called exactly once with the reply, whatever its status, or with the error in place of it; never inside ``ask``."""
+"""Called exactly once, and never inside ``ask``, with the reply, whatever its status, or with the error instead."""
 
 
 def ask(
@@ -27,7 +27,7 @@ def ask(
     use: Use = Use.MAIN,
     timeout_s: float | None = None,
 ) -> None:
-    """Send ``request``. If there is no connection to the bookie a task makes one first."""
+    """Send ``request``. If there is no connection to the bookie, a task makes one first."""
     limit_s = timeout_s if timeout_s is not None else services.config.request_timeout_ms / 1000
     connection = services.pool.ready(bookie, use)
     if connection is not None:
@@ -38,7 +38,7 @@ def ask(
 
 
 def _answer_if_cancelled(task: asyncio.Task[None], bookie: BookieId, answered: Answered) -> None:
-    """Answer also for a task that was cancelled before its first step: somebody waits for the answer."""
+    """Answer also if the task was cancelled before its first step, because somebody waits for the answer."""
     if task.cancelled():
         answered(ClientClosedError(f"no request was sent to {bookie}: the handle is closed"))
 
@@ -58,9 +58,9 @@ async def _connect_and_ask(
 
 
 def failure_of(reply: Reply | BookKeeperError, what: str) -> BookKeeperError | None:
-    """The error that a reply stands for; None if it is a success. ``what`` names the request and the bookie.
+    """The error that a reply stands for; None if the request succeeded. ``what`` names the request and the bookie.
 
-    A success without its message counts as a failure: it does not say what it is about.
+    A success without its message counts as a failure: the reply does not say to which request it belongs.
     """
     if isinstance(reply, BookKeeperError):
         return reply
@@ -68,7 +68,7 @@ def failure_of(reply: Reply | BookKeeperError, what: str) -> BookKeeperError | N
         return MalformedFrameError(f"{what}: the bookie answered OK, but its reply is empty")
     if reply.status is Status.OK:
         return None
-    return error_of(reply.status, f"{what}: {reply.status.name}")
+    return error_of(reply.status, what)
 
 
 def entry_of(
@@ -77,7 +77,7 @@ def entry_of(
     """The entry in a read's reply, with its digest and ids checked. With ``entry_id`` None any entry id is right.
 
     Raises:
-        BookKeeperError: the bookie's error, the reason for no reply, or DigestMismatchError.
+        BookKeeperError: the bookie answered with an error, no reply came, or the entry is wrong (DigestMismatchError).
     """
     if (error := failure_of(reply, what)) is not None:
         raise error

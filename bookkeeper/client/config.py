@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bookkeeper.auth.config import AuthConfig
-from bookkeeper.errors import ConfigError, require
+from bookkeeper.errors import ConfigError, require, require_below, require_range
 from bookkeeper.ledger.reader import ReadConfig
 from bookkeeper.ledger.recovery import RecoveryConfig
 from bookkeeper.ledger.writer import WriterConfig
@@ -112,18 +112,18 @@ class ClientConfig:
     """How this client authenticates itself, besides the certificate in ``tls``."""
 
     def __post_init__(self) -> None:
-        require(self.protocol in ("v2", "v3"), 'protocol is "v2" or "v3"')
-        for name in _POSITIVE:
-            require(getattr(self, name) > 0, f"{name} > 0")
-        require(self.explicit_lac_delay_ms >= 0, "explicit_lac_delay_ms >= 0")
-        require(self.long_poll_ms < self.request_timeout_ms, "long_poll_ms < request_timeout_ms")
-        require(1_000 <= self.metadata_session_ms <= 300_000, "1000 <= metadata_session_ms <= 300000")
-        require(self.bookie_stall_ms < self.add_timeout_ms, "bookie_stall_ms < add_timeout_ms")
+        require(self.protocol in ("v2", "v3"), f'protocol must be "v2" or "v3", not "{self.protocol}"')
+        require_range(self, *_POSITIVE, above=0)
+        require_range(self, "explicit_lac_delay_ms", least=0)
+        require_below(self, "long_poll_ms", "request_timeout_ms")
+        require_range(self, "metadata_session_ms", least=1_000, most=300_000)
+        require_below(self, "bookie_stall_ms", "add_timeout_ms")
+        require_below(self, "reconnect_delay_min_ms", "reconnect_delay_max_ms", or_equal=True)
         require(
-            self.reconnect_delay_min_ms <= self.reconnect_delay_max_ms,
-            "reconnect_delay_min_ms <= reconnect_delay_max_ms",
+            self.entry_size_max + 4 * KIB <= self.frame_size_max,
+            f"entry_size_max and 4096 bytes for headers must be at most frame_size_max ({self.frame_size_max}), not "
+            f"{self.entry_size_max + 4 * KIB}",
         )
-        require(self.entry_size_max + 4 * KIB <= self.frame_size_max, "entry_size_max + 4096 <= frame_size_max")
 
     def writer(self, *, deferred_sync: bool = False) -> WriterConfig:
         """The part that is the writing machine's business."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from bookkeeper.errors import require
+from bookkeeper.errors import require_below, require_range
 from bookkeeper.net.tls import HANDSHAKE_S
 
 BYTES_PER_S: Final = 1024
@@ -42,15 +42,10 @@ class ConnectionLimits:
     """Seconds that may pass between two chunks of a body: Spark's state stores keep an upload open for a whole task."""
 
     def __post_init__(self) -> None:
-        require(self.connections_max > 0, "at least one connection is allowed at a time")
-        require(
-            0 < self.connections_per_host_max <= self.connections_max,
-            "the connections of one host are at least 1 and at most all connections",
-        )
-        require(self.handshakes_max > 0, "at least one TLS handshake is allowed at a time")
-        require(self.handshake_s > 0, "the time of a TLS handshake is more than 0 s")
-        require(self.slow_s > 0, "the time that slow clients have is more than 0 s")
-        require(self.upload_idle_s >= self.slow_s, "an upload may be idle at least as long as a slow client may take")
+        require_range(self, "connections_max", "connections_per_host_max", "handshakes_max", above=0)
+        require_below(self, "connections_per_host_max", "connections_max", or_equal=True)
+        require_range(self, "handshake_s", "slow_s", above=0)
+        require_below(self, "slow_s", "upload_idle_s", or_equal=True)
 
 
 @dataclass(frozen=True, slots=True)

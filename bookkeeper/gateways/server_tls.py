@@ -37,9 +37,15 @@ class ServerTlsFiles:
     """``required``: a client without a certificate is not served. ``optional``: it may show a token instead."""
 
     def __post_init__(self) -> None:
-        require(bool(self.certificate and self.key), "--tls-cert and --tls-key are given together")
-        require(self.crl is None or self.client_ca is not None, "--tls-crl is given with --client-ca only")
-        require(self.client_certificates in ("required", "optional"), "client certificates are required or optional")
+        require(bool(self.certificate and self.key), "--tls-cert and --tls-key must be given together")
+        require(
+            self.crl is None or self.client_ca is not None,
+            "--tls-crl needs --client-ca: it lists revoked certificates of clients",
+        )
+        require(
+            self.client_certificates in ("required", "optional"),
+            f'client certificates must be required or optional, not "{self.client_certificates}"',
+        )
 
 
 class ServerCertificates:

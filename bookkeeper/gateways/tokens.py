@@ -148,12 +148,12 @@ def token_line(name: str, token: Secret, roots: Sequence[str] = ()) -> str:
     """
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            f"required: a token's name has letters, digits and ._- and begins with a letter; {name!r} does not"
+            f'"{name}" is no name of a token: a name has letters, digits and ._- and begins with a letter'
         )
     for root in roots:
         if not _is_root(root):
             raise ConfigError(
-                f"required: a path like /etl, without spaces and without a slash at its end; got {root!r}"
+                f'"{root}" is no path of a token: a path is like /etl, without spaces and without a slash at its end'
             )
     digest = hashlib.sha256(token.reveal().encode()).hexdigest()
     return " ".join(["token", name, f"sha256:{digest}", *roots]) + "\n"

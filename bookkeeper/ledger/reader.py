@@ -30,7 +30,7 @@ from bookkeeper.errors import (
     MetadataUnavailableError,
     NoSuchEntryError,
     SessionExpiredError,
-    require,
+    require_range,
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.answer import Answer, classify
@@ -60,8 +60,7 @@ class ReadConfig:
     """How often all replicas are asked before a transient error is raised."""
 
     def __post_init__(self) -> None:
-        require(self.hedge_ms >= 1, "hedge_ms >= 1")
-        require(self.rounds_max >= 1, "rounds_max >= 1")
+        require_range(self, "hedge_ms", "rounds_max", least=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bookkeeper.errors import BookKeeperError, require
+from bookkeeper.errors import BookKeeperError, require_range
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.metadata import Fragment, LedgerMetadata
@@ -27,10 +27,7 @@ class RecoveryConfig:
     """How often the same question is put to all who gave no usable answer; then: inconclusive (V2)."""
 
     def __post_init__(self) -> None:
-        require(self.window_entries >= 1, "window_entries >= 1")
-        require(self.hedge_ms >= 1, "hedge_ms >= 1")
-        require(self.retry_ms >= 1, "retry_ms >= 1")
-        require(self.rounds_max >= 1, "rounds_max >= 1")
+        require_range(self, "window_entries", "hedge_ms", "retry_ms", "rounds_max", least=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from bookkeeper.errors import BookKeeperError, require
+from bookkeeper.errors import BookKeeperError, require_range
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.effects import WakeAt
 
@@ -36,13 +36,8 @@ class WriterConfig:
     """How long after a failed ensemble change another is tried, besides when a bookie appears."""
 
     def __post_init__(self) -> None:
-        require(self.add_timeout_ms > 0, "add_timeout_ms > 0")
-        require(self.force_timeout_ms > 0, "force_timeout_ms > 0")
-        require(self.stall_ms > 0, "stall_ms > 0")
-        require(self.trail_bytes_max > 0, "trail_bytes_max > 0")
-        require(self.pending_bytes_max > 0, "pending_bytes_max > 0")
-        require(self.pending_entries_max > 0, "pending_entries_max > 0")
-        require(self.change_retry_ms > 0, "change_retry_ms > 0")
+        require_range(self, "add_timeout_ms", "force_timeout_ms", "stall_ms", "change_retry_ms", above=0)
+        require_range(self, "trail_bytes_max", "pending_bytes_max", "pending_entries_max", above=0)
 
 
 @dataclass(slots=True)

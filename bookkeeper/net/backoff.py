@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bookkeeper.errors import require
+from bookkeeper.errors import require_below, require_range
 from bookkeeper.seams import Rng
 
 
@@ -20,9 +20,10 @@ class Backoff:
     """Share of a delay that chance may take away, so that those who failed together do not return together."""
 
     def __post_init__(self) -> None:
-        require(0 < self.first_s <= self.max_s, "0 < first_s <= max_s")
-        require(self.factor >= 1, "factor >= 1")
-        require(0 <= self.jitter < 1, "0 <= jitter < 1")
+        require_range(self, "first_s", above=0)
+        require_below(self, "first_s", "max_s", or_equal=True)
+        require_range(self, "factor", least=1)
+        require_range(self, "jitter", least=0, below=1)
 
     def delays(self, rng: Rng) -> Iterator[float]:
         """Seconds to wait before the second attempt, the third, ... without end; every delay is positive."""

@@ -94,8 +94,8 @@ class ClientSecurity:
         reply = await connection.request(wire.StartTls(), self._timeout_s)
         if reply.status is not Status.OK:
             raise SecureConnectionError(
-                f"{address} refuses TLS ({reply.status.name}), and this client was told not to go on without: "
-                "switch it on there ([tls] of the bookie; tlsProviderFactoryClass of Apache's)"
+                f"{address} refuses TLS, and this client may not go on without it: switch TLS on there ([tls] in the "
+                "bookie's settings; tlsProviderFactoryClass of an Apache bookie)"
             )
         server_name = address.host if config.verify_host and config.identity is None else None
         try:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bookkeeper.errors import ConfigError, require
+from bookkeeper.errors import ConfigError, require, require_range
 
 RELOAD_S: Final = 300.0
 """Seconds between two looks for changed certificates."""
@@ -49,12 +49,14 @@ class TlsConfig:
     """START_TLS, handshake and authentication take no longer than this, or the connection is given up."""
 
     def __post_init__(self) -> None:
-        require(bool(self.ca), "tls.ca names a file")
-        require(self.key is None or self.cert is not None, "tls.key only with tls.cert")
-        require(self.identity is None or "{bookie_id}" in self.identity, "tls.identity contains {bookie_id}")
-        require(self.identity is None or self.verify_host, "tls.identity only with tls.verify_host")
-        require(self.reload_interval_s > 0, "tls.reload_interval_s > 0")
-        require(self.handshake_timeout_s > 0, "tls.handshake_timeout_s > 0")
+        require(bool(self.ca), "tls.ca is empty; it must name the file of the authorities that vouch for bookies")
+        require(self.key is None or self.cert is not None, "tls.key needs tls.cert, the certificate of that key")
+        require(
+            self.identity is None or "{bookie_id}" in self.identity,
+            f'tls.identity must contain {{bookie_id}}; "{self.identity}" does not',
+        )
+        require(self.identity is None or self.verify_host, "tls.identity needs tls.verify_host, which is switched off")
+        require_range(self, "reload_interval_s", "handshake_timeout_s", above=0, table="tls.")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> TlsConfig | None:
@@ -69,7 +71,7 @@ class TlsConfig:
             return None
         verify = environment.get("BK_TLS_VERIFY_HOST", "1")
         if verify not in ("0", "1"):
-            raise ConfigError(f"required: BK_TLS_VERIFY_HOST is 0 or 1, not {verify!r}")
+            raise ConfigError(f'BK_TLS_VERIFY_HOST in the environment must be 0 or 1, not "{verify}"')
         return client_tls(**given, verify_host=verify == "1")
 
 
@@ -123,12 +125,13 @@ class ServerTls:
     """Handshakes in progress at a time; one more is closed."""
 
     def __post_init__(self) -> None:
-        require(self.mode in MODES, f"tls.mode is one of {', '.join(MODES)}, not {self.mode!r}")
+        require(self.mode in MODES, f'tls.mode must be one of {", ".join(MODES)}, not "{self.mode}"')
         if self.mode == "off":
             return
-        require(self.cert is not None, "tls.cert names a file")
+        require(self.cert is not None, "tls.cert is missing; it must name the file of the bookie's certificate")
         rules = bool(self.allow or self.roles)
-        require(not rules or self.client_ca is not None, "tls.allow and tls.roles only with tls.client_ca")
-        require(self.reload_interval_s > 0, "tls.reload_interval_s > 0")
-        require(self.handshake_timeout_s > 0, "tls.handshake_timeout_s > 0")
-        require(self.handshakes_max > 0, "tls.handshakes_max > 0")
+        require(
+            not rules or self.client_ca is not None,
+            "tls.allow and tls.roles need tls.client_ca, by which clients show who they are",
+        )
+        require_range(self, "reload_interval_s", "handshake_timeout_s", "handshakes_max", above=0, table="tls.")

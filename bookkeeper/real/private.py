@@ -23,7 +23,7 @@ def read_secret(path: str) -> Secret:
     """
     lines = read_private(path).decode("utf-8", "replace").split()
     if len(lines) != 1:
-        raise ConfigError(f"required: {path} holds one secret and nothing else; it has {len(lines)} words")
+        raise ConfigError(f"{path} must hold one secret and nothing else; it has {len(lines)} words")
     return Secret(lines[0])
 
 
@@ -38,7 +38,7 @@ def read_private(path: str) -> bytes:
         _require_private(descriptor, path)
         data = file.read(PRIVATE_FILE_MAX + 1)
     if len(data) > PRIVATE_FILE_MAX:
-        raise ConfigError(f"required: {path} has at most {PRIVATE_FILE_MAX} bytes")
+        raise ConfigError(f"{path} is too large: it may have at most {PRIVATE_FILE_MAX} bytes")
     return data
 
 
@@ -92,9 +92,8 @@ def make_private_file(path: str) -> None:
 def _require_private(descriptor: int, path: str) -> None:
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
-        raise ConfigError(f"required: {path} is a file")
+        raise ConfigError(f"{path} is not a file")
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ConfigError(
-            f"required: {path} holds secrets, so only its owner may touch it (mode 0600); its mode is "
-            f"{stat.S_IMODE(mode):04o}: chmod 600 {path}"
+            f"{path} holds secrets, but its mode {stat.S_IMODE(mode):04o} lets others touch it: chmod 600 {path}"
         )

@@ -25,7 +25,7 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.ledgers.ledger_recovery import recover
 from bookkeeper.client.operators import Operator
-from bookkeeper.errors import BookKeeperError, IllegalOperationError, NoSuchLedgerError, require
+from bookkeeper.errors import BookKeeperError, IllegalOperationError, NoSuchLedgerError, require_range
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.replication.copies import Copy, copies_of
@@ -63,8 +63,8 @@ class DrainConfig:
     copy: CopyConfig = field(default_factory=CopyConfig)
 
     def __post_init__(self) -> None:
-        require(self.parallel >= 1, "parallel >= 1")
-        require(self.grace_ms >= 0, "grace_ms >= 0")
+        require_range(self, "parallel", least=1)
+        require_range(self, "grace_ms", least=0)
 
 
 @dataclass(frozen=True, slots=True)

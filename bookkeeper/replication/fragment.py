@@ -43,7 +43,7 @@ from bookkeeper.errors import (
     LedgerFencedError,
     UnauthorizedError,
     check,
-    require,
+    require_range,
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import Answer, LedgerMetadata, classify
@@ -87,17 +87,8 @@ class CopyConfig:
     """Runs that are under way at a time."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "window_bytes",
-            "run_bytes",
-            "run_entries_max",
-            "striped_run_entries_max",
-            "retry_ms",
-            "tries_max",
-        ):
-            require(getattr(self, name) >= 1, f"{name} >= 1")
-        for name in ("retry_ms", "tries_max", "target_lives_max", "runs_max"):
-            require(getattr(self, name) >= 1, f"{name} >= 1")
+        require_range(self, "window_bytes", "run_bytes", "run_entries_max", "striped_run_entries_max", least=1)
+        require_range(self, "retry_ms", "tries_max", "target_lives_max", "runs_max", least=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ class Throttle:
     """
 
     def __init__(self, bytes_per_s: int = 0) -> None:
-        require(bytes_per_s >= 0, "bytes_per_s >= 0")
+        require(bytes_per_s >= 0, f"bytes_per_s must be at least 0 (0: no limit), not {bytes_per_s}")
         self.bytes_per_s = bytes_per_s
         self._paid_until = 0.0
 

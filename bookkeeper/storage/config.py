@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bookkeeper.errors import require
+from bookkeeper.errors import require, require_below, require_range
 
 MIB = 1024 * 1024
 
@@ -79,20 +79,18 @@ class StorageConfig:
     """The most one batch read gathers, whatever was asked for."""
 
     def __post_init__(self) -> None:
-        require(bool(self.journal_dir) and bool(self.ledger_dir), "journal_dir and ledger_dir are set")
-        require(self.journal_file_bytes >= 16384, "journal_file_bytes >= 16384")
-        require(self.journal_file_bytes % 4096 == 0, "journal_file_bytes is a multiple of 4096")
-        require(self.journal_spares >= 0, "journal_spares >= 0")
-        require(self.journal_gap_ms >= 0, "journal_gap_ms >= 0")
-        require(self.inline_sync_us >= 0, "inline_sync_us >= 0")
-        require(4096 <= self.group_bytes <= 64 * MIB, "4096 <= group_bytes <= 64 MiB")
-        require(self.split_bytes >= 0, "split_bytes >= 0")
-        require(self.inflight_bytes >= self.group_bytes, "inflight_bytes >= group_bytes")
-        require(8192 <= self.entry_log_bytes < 2**38, "8192 <= entry_log_bytes < 256 GiB")
-        require(self.checkpoint_bytes >= 4096, "checkpoint_bytes >= 4096")
-        require(self.log_sync_bytes >= 0, "log_sync_bytes >= 0")
-        require(self.cached_bytes >= 0, "cached_bytes >= 0")
-        require(self.index_segments >= 2, "index_segments >= 2")
-        require(self.page_cache_pages >= 1, "page_cache_pages >= 1")
-        require(self.reserve_bytes >= 0, "reserve_bytes >= 0")
-        require(self.batch_read_bytes >= 4096, "batch_read_bytes >= 4096")
+        for name in ("journal_dir", "ledger_dir"):
+            require(bool(getattr(self, name)), f"{name} is empty; it must be a directory")
+        require_range(self, "journal_file_bytes", least=16384)
+        require(
+            self.journal_file_bytes % 4096 == 0,
+            f"journal_file_bytes must be a multiple of 4096, not {self.journal_file_bytes}",
+        )
+        require_range(self, "journal_spares", "journal_gap_ms", "inline_sync_us", least=0)
+        require_range(self, "group_bytes", least=4096, most=64 * MIB)
+        require_below(self, "group_bytes", "inflight_bytes", or_equal=True)
+        require_range(self, "entry_log_bytes", least=8192, below=2**38)
+        require_range(self, "split_bytes", "log_sync_bytes", "cached_bytes", "reserve_bytes", least=0)
+        require_range(self, "checkpoint_bytes", "batch_read_bytes", least=4096)
+        require_range(self, "index_segments", least=2)
+        require_range(self, "page_cache_pages", least=1)

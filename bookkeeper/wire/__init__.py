@@ -1,4 +1,4 @@
-"""Frames of both dialects to requests and replies, and back. Pure: bytes in, values out.
+"""Turns frames of both dialects into requests and replies, and back. Pure: bytes in, values out.
 
 Server: one :class:`DialectDetector` per connection (``detector.decode(body)``), then ``encode_reply(header, reply)``.
 Client: ``encode_request(request, dialect, txn_id)`` and ``decode_reply(body, dialect)``.

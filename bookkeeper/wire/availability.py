@@ -25,7 +25,7 @@ _SIZE_MAX: Final = 0x7FFF_FFFF
 
 
 class SequenceGroup(NamedTuple):
-    """Sequences of entries at equal distances."""
+    """Sequences of ``size`` entries each, which begin every ``period`` entries."""
 
     first_start: int
     last_start: int
@@ -55,18 +55,18 @@ class HeldEntries:
         if at < 0:
             return False
         group = self.groups[at]
-        behind = entry_id - group.first_start
-        return entry_id <= group.end and (behind % group.period if group.period else behind) < group.size
+        offset = entry_id - group.first_start
+        return entry_id <= group.end and (offset % group.period if group.period else offset) < group.size
 
     def __len__(self) -> int:
-        """How many entries; counts nothing twice, because groups do not overlap."""
+        """How many entries the bookie holds. Groups do not overlap, so no entry is counted twice."""
         return sum(g.size * ((g.last_start - g.first_start) // g.period + 1 if g.period else 1) for g in self.groups)
 
     def __bool__(self) -> bool:
         return bool(self.groups)
 
     def runs(self) -> Iterator[tuple[int, int]]:
-        """(first, last) of each run of neighbours, rising; those that touch are one."""
+        """(first, last) of each run of consecutive entries, in ascending order. Groups that touch make one run."""
         pending: tuple[int, int] | None = None
         for group in self.groups:
             for start in range(group.first_start, group.last_start + 1, group.period or 1):
@@ -96,22 +96,26 @@ def decode_availability(body: bytes) -> HeldEntries:
     """The entries in a bookie's answer.
 
     Raises:
-        MalformedFrameError: another version, a wrong size, groups that do not rise or make no sense.
+        MalformedFrameError: the version or the size is wrong, or the groups overlap, are out of order or make no sense.
     """
     if len(body) < HEADER.size:
-        raise MalformedFrameError(f"a list of entries has a header of {HEADER.size} bytes, got {len(body)}")
+        raise MalformedFrameError(f"a list of entries has {len(body)} bytes; its header alone has {HEADER.size}")
     version, count = HEADER.unpack_from(body)
     if version != 0 or count < 0 or len(body) != HEADER.size + count * GROUP.size:
-        raise MalformedFrameError(f"a list of entries: version {version}, {count} groups in {len(body)} bytes")
+        raise MalformedFrameError(
+            f"a list of entries says version {version} and {count} groups, and has {len(body)} bytes; version 0 is "
+            f"known, with {HEADER.size} bytes and {GROUP.size} for each group"
+        )
     groups = [SequenceGroup(*GROUP.unpack_from(body, HEADER.size + i * GROUP.size)) for i in range(count)]
-    behind = -1
+    last = -1
     for group in groups:
         single = group.period == 0 and group.first_start == group.last_start
         several = group.period >= group.size and group.last_start >= group.first_start
-        if group.size < 1 or group.first_start <= behind or not (single or several):
+        if group.size < 1 or group.first_start <= last or not (single or several):
             raise MalformedFrameError(
-                f"a list of entries has a bad group: it begins at {group.first_start} and has {group.size} entries, "
-                f"after entry {behind}"
+                f"a list of entries has a bad group: its sequences begin at entries {group.first_start} to "
+                f"{group.last_start}, every {group.period}, with {group.size} entries each; the group before it ends "
+                f"at entry {last}"
             )
-        behind = group.end
+        last = group.end
     return HeldEntries(groups)

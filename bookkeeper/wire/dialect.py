@@ -1,7 +1,7 @@
 """Detects which protocol a connection speaks, frame by frame, as Apache's server does.
 
-State per connection: v3 is tried first; the first frame that is no v3 request makes the connection v2 for ever.
-TLS with v2 is that very change: START_TLS is v3, everything after it v2.
+A connection begins with v3. The first frame that is no v3 request makes it v2 for ever. A v2 client with TLS uses just
+that: its START_TLS is a v3 request, and everything after it is v2.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bookkeeper.wire.requests import RefusedFrame, Reply, Request, RequestHeader
 class DialectDetector:
     """The server's side of one connection.
 
-    ``v2`` is true once the connection has spoken v2; hand it to ``codec.split_adds`` and set it from ``Adds.v2``.
+    ``v2`` is true once the connection has spoken v2. Hand it to ``codec.split_adds``, and set it from ``Adds.v2``.
     """
 
     __slots__ = ("v2",)
@@ -27,7 +27,7 @@ class DialectDetector:
         """The request in a frame body, or the refusal to answer instead.
 
         Raises:
-            MalformedFrameError: close the connection, without an answer.
+            MalformedFrameError: the connection must be closed without an answer.
         """
         if not self.v2:
             decoded = v3.decode_request(body)
@@ -60,9 +60,10 @@ def encode_reply(header: RequestHeader, reply: Reply) -> bytes:
 
 
 def decode_reply(body: Buffer, dialect: Dialect) -> tuple[RequestHeader, Reply]:
-    """The reply in a frame body. v3: match by ``header.txn_id`` and ``header.op``; v2: by op and ids.
+    """The reply in a frame body. In v3 ``header.txn_id`` and ``header.op`` tell its request; in v2 the operation and
+    the ids do.
 
     Raises:
-        MalformedFrameError: close the connection.
+        MalformedFrameError: the connection must be closed.
     """
     return v3.decode_reply(body) if dialect is Dialect.V3 else v2.decode_reply(body)

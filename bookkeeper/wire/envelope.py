@@ -1,7 +1,7 @@
 """Reads the envelope of a request from its first bytes, and makes the refusal for it.
 
-Used for connections whose peer is not known yet: the body of a request is not parsed (X2, X10). Of a v3 frame only the
-header message is read, of a v2 frame only the fixed words that its answer must repeat.
+This is for connections whose peer is not known yet: no body of a request is parsed for them (X2, X10). Only the header
+message of a v3 frame is read, and only those fixed fields of a v2 frame that its answer must repeat.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _V2_OPS: Final = {1: Operation.ADD, 2: Operation.READ, 3: Operation.AUTH, 7: Ope
 
 
 def header_of(head: Buffer, *, v2_only: bool = False) -> RequestHeader | None:
-    """The envelope of the request that begins with ``head`` (its first ``HEAD`` bytes, or all); None if it has none
-    that we know. ``v2_only``: the connection has spoken v2."""
+    """The envelope of the request that begins with ``head`` (its first ``HEAD`` bytes, or all of it). None: it has no
+    known envelope. ``v2_only``: the connection has spoken v2."""
     view = memoryview(head)
     if not v2_only and len(view) > 2 and view[0] == _HEADER_TAG:
         return _v3_header(view)
@@ -57,8 +57,8 @@ def _v3_header(view: memoryview) -> RequestHeader | None:
 
 
 def refusal(header: RequestHeader, head: Buffer) -> bytes | None:
-    """The frame that answers "not authorized" to the request; None where this dialect has no such answer, and closing
-    the connection is all that can be said (as Apache's bookie does)."""
+    """The frame that answers "not authorized" to the request. None: the dialect has no such answer, so the connection
+    must be closed without one, as Apache's bookie does."""
     if header.dialect is Dialect.V3:
         return v3.encode_reply(header, BareReply(Status.UNAUTHORIZED))
     try:

@@ -1,6 +1,6 @@
 """Cuts a stream into frames: ``[length u32][length bytes]``; the length does not count itself.
 
-For streams that do not go through the run codec (tests, tools, slow paths). It keeps frames that arrived in part.
+It is for streams that do not go through the run codec (tests, tools, slow paths). It keeps frames that arrived in part.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def frame(body: Buffer) -> bytes:
 
 
 class Framer:
-    """``feed(data)`` returns whole bodies. An impossible length is refused before its body arrives."""
+    """``feed(data)`` returns whole bodies. It refuses an impossible length before the body arrives."""
 
     __slots__ = ("_error", "_frame_max", "_pending")
 
@@ -38,8 +38,8 @@ class Framer:
         """Take more of the stream; return the bodies that are whole now, in order.
 
         Raises:
-            MalformedFrameError: a length of 0 or over the limit comes next. Raised by the first call that has no
-                whole body to return before it, and by every call after.
+            MalformedFrameError: the next frame has length 0 or exceeds the limit. The first call that has no whole
+                body to return before it raises this, and so does every call after.
         """
         if self._error is not None:
             raise self._error
@@ -50,7 +50,7 @@ class Framer:
         while len(pending) - at >= 4:
             (length,) = _LENGTH.unpack_from(pending, at)
             if length == 0 or length + 4 > self._frame_max:
-                self._error = MalformedFrameError(f"a frame has {length} bytes; allowed are 1 to {self._frame_max - 4}")
+                self._error = MalformedFrameError(f"a frame has {length} bytes; 1 to {self._frame_max - 4} are allowed")
                 break
             if len(pending) - at - 4 < length:
                 break

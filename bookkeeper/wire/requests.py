@@ -1,8 +1,8 @@
 """What a client can ask and a bookie can answer, whatever the dialect.
 
-A request carries nothing of its frame; :class:`RequestHeader` does, and goes back into the reply. Decoders give
-``(Header, request)``; :class:`RefusedFrame` where the frame is understood well enough to be answered with an error and
-the connection goes on; and :exc:`~bookkeeper.errors.MalformedFrameError` where the connection must be closed.
+A request says nothing of its frame. :class:`RequestHeader` does, and the reply repeats it. A decoder returns
+``(header, request)``. It returns a :class:`RefusedFrame` where the bookie can answer with an error and the connection
+goes on. It raises :exc:`~bookkeeper.errors.MalformedFrameError` where the connection must be closed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bookkeeper.seams import Buffer
 from bookkeeper.wire.status import Status
 
 HIGH_PRIORITY: Final = 100
-"""What Apache's clients put into the priority field; in v2 any priority above 0 is one flag."""
+"""The priority that Apache's clients send. In v2 a flag stands for any priority above 0."""
 
 
 class Operation(IntEnum):
@@ -38,13 +38,13 @@ class Operation(IntEnum):
 
 
 Context = tuple[tuple[bytes, bytes], ...]
-"""Pairs of text a client sends along for the logs, as they came but cut."""
+"""Pairs of texts that a client sends along for the bookie's log, cut to the limits below."""
 
 CONTEXT_PAIRS: Final = 8
-"""Pairs of a request's context that are kept."""
+"""How many pairs of a request's context are kept."""
 
 CONTEXT_TEXT: Final = 64
-"""Bytes of a key or a value that are kept."""
+"""How many bytes of a key or a value are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class RequestHeader:
     dialect: Dialect
     op: Operation
     txn_id: int = 0
-    """v3; 0 in v2, where replies are matched by operation and ids."""
+    """In v3 the number that matches the reply to its request. 0 in v2, where the operation and the ids do that."""
     version: int = 2
-    """v2: the request's, echoed. v3: 1 to 3; replies always say 3."""
+    """In v2 the reply repeats the version of its request. In v3 a request has 1 to 3, and a reply always 3."""
     priority: int = 0
     context: Context = ()
-    """v3, of requests: for the bookie's log (X38)."""
+    """Of requests in v3: what the bookie's log quotes (X38)."""
 
 
 # -- requests --------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class RequestHeader:
 
 @dataclass(frozen=True, slots=True)
 class AddEntry:
-    """Store one entry. The ids are those in the entry's own first 16 bytes; decoders see to that."""
+    """Store one entry. Decoders check that the ids are those in the entry's first 16 bytes."""
 
     ledger_id: LedgerId
     entry_id: EntryId
@@ -75,7 +75,7 @@ class AddEntry:
     entry: bytes
     """The whole stored entry: 32-byte header, digest, payload."""
     recovery: bool = False
-    """Passes on a fenced ledger."""
+    """A recovery sends it: the bookie stores it also in a fenced ledger."""
     deferred_sync: bool = False
     """Answer before it is durable; v3 only."""
     priority: int = 0
@@ -83,9 +83,10 @@ class AddEntry:
 
 @dataclass(frozen=True, slots=True)
 class ReadEntry:
-    """Read one entry (id -1: the last one); with ``fence``, fence the ledger first.
+    """Read one entry; id -1 means the last one. With ``fence`` the bookie fences the ledger first.
 
-    A long poll is a read with ``previous_lac`` and without ``fence``; v3 only, as are ``timeout_ms`` and ``piggyback``.
+    A read with ``previous_lac`` and without ``fence`` is a long poll. ``previous_lac``, ``timeout_ms`` and
+    ``piggyback`` exist in v3 only.
     """
 
     ledger_id: LedgerId
@@ -104,7 +105,7 @@ class ReadEntry:
 
 @dataclass(frozen=True, slots=True)
 class BatchRead:
-    """Read consecutive entries; v2 only. ``count_max <= 0``: no limit."""
+    """Read consecutive entries; v2 only. With ``count_max`` 0 or less their number has no limit."""
 
     ledger_id: LedgerId
     first_entry: EntryId
@@ -118,7 +119,7 @@ class BatchRead:
 
 @dataclass(frozen=True, slots=True)
 class ReadLac:
-    """Explicit LAC and last entry; v3 only, as are the following ones up to ListEntries."""
+    """Read the explicit LAC and the last entry. This request and the next ones up to ListEntries exist in v3 only."""
 
     ledger_id: LedgerId
 
@@ -135,37 +136,41 @@ class WriteLac:
 
 @dataclass(frozen=True, slots=True)
 class ForceLedger:
-    """Make durable what deferred adds have written."""
+    """Make durable what adds with deferred sync have written."""
 
     ledger_id: LedgerId
 
 
 @dataclass(frozen=True, slots=True)
 class GetBookieInfo:
-    """Disk space. ``requested``: bit 0 total, bit 1 free; 0 asks for nothing and gets OK."""
+    """Ask for disk space. In ``requested`` bit 0 asks for the total and bit 1 for what is free; 0 gets just OK."""
 
     requested: int = 3
 
 
 def ledgers_held(start: int = 0) -> LedgerId:
-    """Asked for the entries of this, a bookie of ours lists ledgers that it holds anything of, from the id ``start``
-    (below 2**62) on: as many as fit into a frame, in order. Others have no such ledger."""
+    """The ledger id whose entries stand for the ledgers that a bookie holds anything of.
+
+    Asked for the entries of this id, a bookie of this package lists those ledgers in order, from the id ``start``
+    (below 2**62) on, as many as fit into a frame. Other bookies answer that they have no such ledger.
+    """
     return LedgerId(-2 * start - 1)
 
 
 def ledgers_dropped(start: int = 0) -> LedgerId:
-    """The same of ledgers that it has collected, and of ids that are not given out again."""
+    """The same for ledgers whose entries the bookie has collected as garbage, and for ids that are never given out
+    again."""
     return LedgerId(-2 * start - 2)
 
 
 def asked_ledgers(ledger_id: LedgerId) -> tuple[int, bool]:
-    """The reverse, for an id below 0: from where on, and whether those that were collected."""
+    """What a ledger id below 0 asks for: from which ledger on, and whether for collected ledgers."""
     return (-ledger_id - 1) // 2, bool((-ledger_id - 1) % 2)
 
 
 @dataclass(frozen=True, slots=True)
 class ListEntries:
-    """Which entries of a ledger the bookie holds."""
+    """Ask which entries of a ledger the bookie holds."""
 
     ledger_id: LedgerId
 
@@ -180,7 +185,7 @@ class Auth:
 
 @dataclass(frozen=True, slots=True)
 class StartTls:
-    """Go on in TLS; always v3, also before a v2 conversation."""
+    """Ask to go on in TLS. Always a v3 request, also on a connection that speaks v2 afterwards."""
 
 
 Request = (
@@ -200,14 +205,14 @@ class AddReply:
 
 @dataclass(frozen=True, slots=True)
 class ReadReply:
-    """Ids are the request's (also -1); only a successful piggyback long poll answers with the entry's id."""
+    """The ids are those of the request, also -1. Only a successful piggyback long poll has the entry's own id."""
 
     status: Status
     ledger_id: LedgerId
     entry_id: EntryId
     entry: bytes | None = None
     max_lac: int | None = None
-    """v3: the LAC this bookie knows; not on fence reads."""
+    """In v3 the LAC that this bookie knows; absent from replies to fencing reads."""
     lac_timestamp_ms: int | None = None
 
 
@@ -253,12 +258,12 @@ class ListReply:
     status: Status
     ledger_id: LedgerId
     availability: bytes | None = None
-    """Encoded as ``bookkeeper-formats`` 1.11: groups of sequences."""
+    """Groups of sequences, as :mod:`bookkeeper.wire.availability` encodes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthReply:
-    """v2 has no status: always OK there (a refusal closes the connection)."""
+    """In v2 it has no status, which then is always OK: a bookie that refuses closes the connection."""
 
     status: Status
     plugin: str
@@ -272,7 +277,8 @@ class StartTlsReply:
 
 @dataclass(frozen=True, slots=True)
 class BareReply:
-    """A v3 reply without an inner message: unauthenticated, refused authentication or TLS, unknown operation."""
+    """A v3 reply without an inner message. It answers requests before authentication, refuses authentication or TLS,
+    and answers unknown operations."""
 
     status: Status
 
@@ -294,7 +300,7 @@ Reply = (
 
 @dataclass(frozen=True, slots=True)
 class RefusedFrame:
-    """A frame the codec itself refuses: send ``frame`` (a whole reply frame) and go on with the connection."""
+    """A frame that the codec itself refuses: the bookie sends ``frame``, a whole reply, and the connection goes on."""
 
     header: RequestHeader
     status: Status
@@ -302,7 +308,7 @@ class RefusedFrame:
 
 
 def failure(request: Request, status: Status) -> Reply:
-    """The reply that says ``request`` ended in ``status``."""
+    """The reply which says that ``request`` ended with ``status``."""
     match request:
         case AddEntry():
             return AddReply(status, request.ledger_id, request.entry_id)

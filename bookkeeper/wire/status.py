@@ -1,8 +1,8 @@
-"""Outcomes of requests: one neutral enum, its numbers in both dialects, and the errors they stand for.
+"""The outcomes of requests: one enum for both dialects, its numbers in each, and the errors that they stand for.
 
-The neutral values are v2's numbers. Which error a client raises follows Apache BookKeeper's tables
-(CompletionValue, PerChannelBookieClient): an I/O error or "bad request" has no class of its own there and becomes
-the operation's failure.
+The enum's values are the numbers of v2. Which error a client raises follows Apache BookKeeper's tables
+(CompletionValue, PerChannelBookieClient). Apache's client has no class for an I/O error or for "bad request": there
+the whole operation fails instead.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Status(IntEnum):
     READ_ONLY = 105
     TOO_MANY_REQUESTS = 106
     UNKNOWN_STATE = 107
-    """The bookie does not know (limbo). Apache's v2 client closes the connection when it gets this status."""
+    """The bookie does not know whether it had the entry (limbo). Apache's v2 client closes the connection then."""
 
 
 TO_V3: Final[dict[Status, int]] = {Status(number): v3 for number, v3 in V3_STATUS.items()}
@@ -66,16 +66,31 @@ ERRORS: Final[dict[Status, type[BookKeeperError]]] = {
 }
 """The error class that a client raises for each status; OK has none."""
 
+WORDS: Final[dict[Status, str]] = {
+    Status.NO_LEDGER: "the bookie has no such ledger",
+    Status.NO_ENTRY: "the bookie does not have the entry",
+    Status.BAD_REQUEST: "the bookie refuses the request as malformed",
+    Status.IO_ERROR: "the bookie failed with an I/O error or an unexpected condition; its log says more",
+    Status.UNAUTHORIZED: "the bookie refuses the password or the client",
+    Status.BAD_VERSION: "the bookie speaks another version of the protocol",
+    Status.FENCED: "the ledger is fenced, because another client recovers it",
+    Status.READ_ONLY: "the bookie is read-only and takes no new entries",
+    Status.TOO_MANY_REQUESTS: "the bookie has as many requests in progress as it allows",
+    Status.UNKNOWN_STATE: "the bookie cannot tell whether it ever had the entry",
+}
+"""What each status means, as error messages say it; OK needs no words."""
 
-def error_of(status: Status, detail: str = "") -> BookKeeperError:
-    """The error for a status that is not OK."""
-    return ERRORS[status](detail or status.name.lower().replace("_", " "))
+
+def error_of(status: Status, what: str = "") -> BookKeeperError:
+    """The error for a status that is not OK. ``what`` names the request; the error says what the status means."""
+    return ERRORS[status](f"{what}: {WORDS[status]}" if what else WORDS[status])
 
 
 def status_of(error: BaseException) -> Status:
-    """The status a bookie answers when ``error`` ended a request (subclasses count); BAD_REQUEST if nothing fits.
+    """The status that a bookie answers when ``error`` ended a request; BAD_REQUEST if nothing fits.
 
-    OSError and StorageError are I/O errors, corruption as well: another replica may do better.
+    A subclass of an error has the status of that error. OSError, StorageError and CorruptionError are I/O errors:
+    another replica may do better.
     """
     for status, cls in ERRORS.items():
         if isinstance(error, cls):

@@ -17,9 +17,9 @@
      READ      ... | entry                       if the status is OK
      BATCH     ... | request id: i64 | [length: u32 | entry] ...
 
-Decoding is total: any bytes give a request, a refusal or MalformedFrameError. What Apache's bookie answers with an
-error is a :class:`RefusedFrame`; what makes it close the connection is the exception. Stricter than Apache's: an entry
-of 16 to 31 bytes, negative ids in an add, and a batch from entry -1 are bad requests.
+Any bytes decode to a request, a refusal or MalformedFrameError. A frame that Apache's bookie answers with an error is a
+:class:`RefusedFrame`; a frame that makes it close the connection raises the exception. This decoder is stricter than
+Apache's: an entry of 16 to 31 bytes, negative ids in an add, and a batch from entry -1 are bad requests.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ def encode_request(request: Request) -> bytes:
     match request:
         case AddEntry():
             if request.deferred_sync or len(request.master_key) != KEY_SIZE:
-                raise ValueError("v2 has no deferred sync, and keys of 20 bytes")
+                raise ValueError("v2 has no deferred sync, and its master keys have 20 bytes")
             flags = RECOVERY * request.recovery | _priority(request.priority)
             return _frame(Operation.ADD, flags, request.master_key, request.entry)
         case ReadEntry():
             if request.piggyback or request.previous_lac is not None or request.timeout_ms is not None:
-                raise ValueError("v2 has no long polls")
+                raise ValueError("v2 has no long polls: use v3")
             flags = FENCE * request.fence | _priority(request.priority)
             ids = _IDS.pack(request.ledger_id, request.entry_id)
             return _frame(Operation.READ, flags, ids, _optional_key(request))
@@ -106,7 +106,7 @@ def decode_request(body: Buffer) -> tuple[RequestHeader, Request] | RefusedFrame
     """The request in a frame body, or what to answer instead.
 
     Raises:
-        MalformedFrameError: close the connection, without an answer.
+        MalformedFrameError: the connection must be closed without an answer.
     """
     view = memoryview(body)
     try:
@@ -118,7 +118,7 @@ def decode_request(body: Buffer) -> tuple[RequestHeader, Request] | RefusedFrame
             return _decode_add(header, flags, view)
         return _decode_read(header, flags, view)
     except StructError as exc:
-        raise MalformedFrameError(f"a v2 request of {len(view)} bytes: {exc}") from exc
+        raise MalformedFrameError(f"a v2 request of {len(view)} bytes is too short for its fields") from exc
 
 
 def _decode_add(header: RequestHeader, flags: int, view: memoryview) -> tuple[RequestHeader, Request] | RefusedFrame:
@@ -144,7 +144,7 @@ def _decode_read(header: RequestHeader, flags: int, view: memoryview) -> tuple[R
     fence = bool(flags & FENCE)
     key = bytes(view[at : at + KEY_SIZE]) if len(view) >= at + KEY_SIZE else None
     if fence and header.version >= VERSION and key is None:
-        raise MalformedFrameError("a fence without a key")
+        raise MalformedFrameError("a fencing read has no master key")
     priority = HIGH_PRIORITY if flags & PRIORITY else 0
     request: ReadEntry | BatchRead
     if header.op is Operation.READ:
@@ -173,7 +173,7 @@ def _decode_word(view: memoryview) -> tuple[int, Operation, int]:
     if version == 0:
         opcode, flags = flags & 0xFF, 0
     if opcode not in _OPS:
-        raise MalformedFrameError(f"v2 opcode {opcode}")
+        raise MalformedFrameError(f"v2 has no operation with the number {opcode}")
     return version, _OPS[opcode], flags
 
 
@@ -188,7 +188,7 @@ def encode_reply(header: RequestHeader, reply: Reply) -> bytes:
     """The whole frame of a reply, under the version and opcode of its request.
 
     Raises:
-        ValueError: v2 has no such reply (also: an AUTH reply has no status to refuse with).
+        ValueError: v2 has no such reply. An AUTH reply can only be OK: it has no status to refuse with.
     """
     match reply:
         case AddReply():
@@ -204,14 +204,14 @@ def encode_reply(header: RequestHeader, reply: Reply) -> bytes:
             )
         case AuthReply() if reply.status is Status.OK:
             return _reply_frame(VERSION, Operation.AUTH, _auth_message(reply))
-    raise ValueError(f"v2 has no {reply}")
+    raise ValueError(f"v2 has no {type(reply).__name__} with status {reply.status.name}")
 
 
 def decode_reply(body: Buffer) -> tuple[RequestHeader, Reply]:
-    """The reply in a frame body. That of a batch read is not copied: it is a view of ``body``.
+    """The reply in a frame body. The entries of a batch read are not copied: they are a view of ``body``.
 
     Raises:
-        MalformedFrameError: close the connection.
+        MalformedFrameError: the connection must be closed.
     """
     view = memoryview(body)
     try:
@@ -221,19 +221,19 @@ def decode_reply(body: Buffer) -> tuple[RequestHeader, Reply]:
             return header, AuthReply(Status.OK, *_decode_auth(view[_WORD.size :]))
         number, ledger, entry = _REPLY.unpack_from(view, _WORD.size)
         if number not in FROM_V2:
-            raise MalformedFrameError(f"v2 status {number}")
+            raise MalformedFrameError(f"v2 has no status with the number {number}")
         status, ledger_id, entry_id = FROM_V2[number], LedgerId(ledger), EntryId(entry)
         rest = view[_WORD.size + _REPLY.size :]
         if op is Operation.BATCH_READ:
             (request_id,) = _REQUEST_ID.unpack_from(rest)
             return header, BatchReply(status, ledger_id, entry_id, request_id, rest[_REQUEST_ID.size :])
         if rest and (op is Operation.ADD or status is not Status.OK):
-            raise MalformedFrameError(f"{len(rest)} bytes after a reply without an entry")
+            raise MalformedFrameError(f"a v2 reply without an entry is followed by {len(rest)} bytes")
         if op is Operation.ADD:
             return header, AddReply(status, ledger_id, entry_id)
         return header, ReadReply(status, ledger_id, entry_id, bytes(rest) if status is Status.OK else None)
     except StructError as exc:
-        raise MalformedFrameError(f"a v2 reply of {len(view)} bytes: {exc}") from exc
+        raise MalformedFrameError(f"a v2 reply of {len(view)} bytes is too short for its fields") from exc
 
 
 # -- shared ----------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def _priority(priority: int) -> int:
 def _optional_key(request: ReadEntry | BatchRead) -> bytes:
     key = request.master_key
     if (key is None and request.fence) or (key is not None and len(key) != KEY_SIZE):
-        raise ValueError("a fence needs a key of 20 bytes")
+        raise ValueError("a master key has 20 bytes, and a fencing read needs one")
     return key or b""
 
 
@@ -260,9 +260,9 @@ def _decode_auth(data: memoryview) -> tuple[str, bytes]:
     try:
         message.MergeFromString(bytes(data))
     except DecodeError as exc:
-        raise MalformedFrameError(f"authentication: {exc}") from exc
+        raise MalformedFrameError("an authentication message cannot be decoded") from exc
     if not message.IsInitialized():
-        raise MalformedFrameError("authentication: a field is missing")
+        raise MalformedFrameError("an authentication message lacks a field")
     return message.authPluginName.decode("utf-8", "surrogateescape"), message.payload
 
 

@@ -1,11 +1,12 @@
 """Protocol v3: every frame body is one ``Request`` or ``Response`` of ``bookkeeper.proto``.
 
-Encoding is in ascending field order, as Apache's 4.17; decoding takes any order and skips unknown fields. A message
-with an unknown operation, version or status, or without a required field, is no v3 message at all.
+The encoder writes fields in ascending order, as Apache's 4.17 does; the decoder takes any order and skips unknown ones.
+A message with an unknown operation, version or status, or without a required field, is no v3 message at all.
 
-What Apache's bookie answers with an error before it looks at its data is a :class:`RefusedFrame`: another version,
-operations without a message, an add without one, a fence without a key, bodies too short for their ids. Stricter
-than Apache's: the ids of an add or an explicit LAC must be those in its body, and none may be negative.
+A frame that Apache's bookie answers with an error before it looks at its data is a :class:`RefusedFrame`: another
+version, an operation without a message, an add without one, a fence without a key, a body too short for its ids. This
+decoder is stricter than Apache's: the ids of an add or an explicit LAC must be those in its body, and none may be
+negative.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def _fill_read(to: pb.ReadRequest, request: ReadEntry) -> None:
     if request.timeout_ms is not None:
         to.timeOut = request.timeout_ms
     if request.fence and request.piggyback:
-        raise ValueError("one flag: fence or piggyback")
+        raise ValueError("a read has one flag in v3: it can fence or piggyback, not both")
     if request.fence:
         to.flag = pb.ReadRequest.FENCE_LEDGER
     elif request.piggyback:
@@ -153,7 +154,7 @@ def _fill_read(to: pb.ReadRequest, request: ReadEntry) -> None:
 
 
 def decode_request(body: Buffer) -> tuple[RequestHeader, Request] | RefusedFrame | None:
-    """The request in a frame body, or what to answer instead; None if it is no v3 request (then it is v2)."""
+    """The request in a frame body, or the refusal to answer instead; None if it is no v3 request, and so v2."""
     message = _parse(pb.Request(), body)
     if message is None:
         return None
@@ -181,7 +182,7 @@ def _refuse(header: RequestHeader, reply: Reply) -> RefusedFrame:
 
 
 _Decoded = tuple[Request, Status | None]
-"""A request, and the status to refuse it with."""
+"""A request, and the status with which to refuse it; None: it is good."""
 
 
 def _decode_add(message: pb.Request) -> _Decoded:
@@ -274,9 +275,10 @@ _REQUESTS: Final[dict[Operation, Callable[[pb.Request], _Decoded]]] = {
 
 
 def encode_reply(header: RequestHeader, reply: Reply) -> bytes:
-    """The whole frame of a reply: version 3, operation and transaction id of its request; inner status = outer.
+    """The whole frame of a reply: version 3, with the operation and the transaction id of its request.
 
-    A :class:`BareReply` repeats the request's header as it was, priority included.
+    The outer and the inner status are the same. A :class:`BareReply` repeats the request's header as it was, priority
+    included.
 
     Raises:
         ValueError: v3 has no such reply (batch reads), or a number does not fit its field.
@@ -337,14 +339,14 @@ def _fill(to: Any, status: int, **fields: int | bytes | None) -> None:
 
 
 def decode_reply(body: Buffer) -> tuple[RequestHeader, Reply]:
-    """The reply in a frame body; its status is the outer one unless that is OK, then the inner one.
+    """The reply in a frame body. Its status is the outer one, or the inner one if the outer one is OK.
 
     Raises:
-        MalformedFrameError: close the connection.
+        MalformedFrameError: the connection must be closed.
     """
     message = _parse(pb.Response(), body)
     if message is None:
-        raise MalformedFrameError(f"no v3 reply, {len(body)} bytes")
+        raise MalformedFrameError(f"a frame of {len(body)} bytes is no v3 reply")
     sent = message.header
     op = Operation(sent.operation)
     header = RequestHeader(Dialect.V3, op, sent.txnId, sent.version, sent.priority)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.errors import ConfigError, require
+from bookkeeper.errors import ConfigError, require_range
 from bookkeeper.settings import structure
 
 
@@ -18,7 +18,7 @@ class Inner:
     names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require(self.seconds > 0, "inner.seconds > 0")
+        require_range(self, "seconds", above=0, table="inner.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,22 +43,23 @@ def test_every_kind_of_option_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"size": "3"}, "size: int expected, got '3'"),
-        ({"size": True}, "size: int expected, got True"),
-        ({"size": 3.0}, "size: int expected, got 3.0"),
-        ({"size": 3, "on": 1}, "on: bool expected, got 1"),
-        ({"size": 3, "text": 4}, "text: str expected, got 4"),
-        ({"size": 3, "inner": {"seconds": "2"}}, "inner.seconds: float expected, got '2'"),
-        ({"size": 3, "inner": {"seconds": True}}, "inner.seconds: float expected, got True"),
-        ({"size": 3, "inner": {"names": "ab"}}, "inner.names: a list expected, got 'ab'"),
-        ({"size": 3, "inner": {"names": ["a", 5]}}, "inner.names[1]: str expected, got 5"),
-        ({"size": 3, "inner": 5}, "inner: a table expected, got 5"),
-        ({"size": 3, "maybe": 5}, "maybe: a table expected, got 5"),
-        ({"size": 3, "inner": None}, "inner: a table expected, got None"),
-        ({"size": 3, "rest": [1]}, "rest: a table expected, got [1]"),
+        ({"size": "3"}, 'size must be a whole number, not "3"'),
+        ({"size": True}, "size must be a whole number, not true"),
+        ({"size": 3.0}, "size must be a whole number, not 3.0"),
+        ({"size": 3, "on": 1}, "on must be true or false, not 1"),
+        ({"size": 3, "text": 4}, "text must be a text, not 4"),
+        ({"size": 3, "inner": {"seconds": "2"}}, 'inner.seconds must be a number, not "2"'),
+        ({"size": 3, "inner": {"seconds": True}}, "inner.seconds must be a number, not true"),
+        ({"size": 3, "inner": {"names": "ab"}}, 'inner.names must be a list, not "ab"'),
+        ({"size": 3, "inner": {"names": ["a", 5]}}, "inner.names[1] must be a text, not 5"),
+        ({"size": 3, "inner": 5}, "inner must be a table, not 5"),
+        ({"size": 3, "maybe": 5}, "maybe must be a table, not 5"),
+        ({"size": 3, "inner": None}, "inner must be a table, not nothing"),
+        ({"size": 3, "rest": [1]}, "rest must be a table, not a list"),
         ({"size": 3, "inner": {"second": 1}}, "unknown option: inner.second"),
         ({}, "missing option: size"),
-        ({"size": 3, "inner": {"seconds": 0}}, "required: inner.seconds > 0"),
+        ({"size": {"a": 1}}, "size must be a whole number, not a table"),
+        ({"size": 3, "inner": {"seconds": 0}}, "inner.seconds must be more than 0, not 0.0"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(options: dict[str, Any], said: str) -> None:
@@ -73,7 +74,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     assert str(error.value).split("; ") == [
         "unknown option: sise",
         "missing option: size",
-        "on: bool expected, got 'yes'",
-        "required: inner.seconds > 0",
+        'on must be true or false, not "yes"',
+        "inner.seconds must be more than 0, not -1.0",
         "unknown option: maybe.x",
     ]

@@ -26,5 +26,5 @@ def test_what_may_be_tried_again_and_what_may_have_happened() -> None:
 
 def test_a_broken_rule_is_named() -> None:
     check(True, "C7")
-    with pytest.raises(JournalInvariantError, match=r"C7 does not hold: \(1, 2\)"):
+    with pytest.raises(JournalInvariantError, match=r"C7 of docs/rules\.md does not hold: \(1, 2\)"):
         check(False, "C7", (1, 2))

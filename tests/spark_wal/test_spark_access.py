@@ -92,7 +92,7 @@ def test_what_does_not_go_together_is_refused(authority: Authority, tmp_path: Pa
         write(GatewayAccess(ca=authority.ca), tmp_path / "s", tls=False)
     with pytest.raises(ConfigError, match="client_id"):
         GatewayAccess(client_id="alice")
-    with pytest.raises(ConfigError, match="only together with a certificate"):
+    with pytest.raises(ConfigError, match="together with a certificate"):
         GatewayAccess(key="k")
     with pytest.raises(ConfigError, match="PEM"):
         write(GatewayAccess(ca=authority.password_file), tmp_path / "s")
@@ -116,7 +116,7 @@ def test_a_directory_that_others_may_write_into_is_refused(authority: Authority,
     linked = tmp_path / "linked"
     linked.mkdir()
     (linked / "shipped").symlink_to(elsewhere)
-    with pytest.raises(ConfigError, match="belongs to the user who runs this"):
+    with pytest.raises(ConfigError, match="must belong to the user who runs this"):
         write(access, linked)
     assert list(elsewhere.iterdir()) == []
 
@@ -151,6 +151,6 @@ def test_a_token_goes_to_another_host_by_tls_only(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a b", "a,b", "a:b", "a'b", "a\nb"])
 def test_a_path_that_would_be_several_options_is_refused(authority: Authority, tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigError, match="path can stand"):
+    with pytest.raises(ConfigError, match="cannot stand in Java's options"):
         write(GatewayAccess(ca=authority.ca), tmp_path / name)
     assert not (tmp_path / name).exists()

@@ -398,7 +398,7 @@ class WriterShell:
                 self._back_pressure.refused(channel.bookie, first, count)
                 continue
             where = f"add of entry {first} to ledger {self.record.ledger_id} on {channel.bookie}"
-            self._report(writer.on_bookie_failed(channel.bookie, error_of(status, f"{where}: {status.name}"), now))
+            self._report(writer.on_bookie_failed(channel.bookie, error_of(status, where), now))
             if channel.closed:
                 return
 

@@ -47,7 +47,10 @@ class AccessConfig:
     """Seconds between two looks at the files. An unknown token makes the gateway look at once."""
 
     def __post_init__(self) -> None:
-        require(self.reload_s > 0, "the interval of looking for changed files is more than 0 s")
+        require(
+            self.reload_s > 0,
+            f"the interval of looking for changed files must be more than 0 s, not {self.reload_s:g} s",
+        )
         optional = self.tls is not None and self.tls.client_ca and self.tls.client_certificates == "optional"
         if optional and self.token_file is None and not self.insecure:
             raise ConfigError(

@@ -15,7 +15,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from bookkeeper.errors import require
+from bookkeeper.errors import require_range
 from spark_wal.webhdfs.contents.blob_store import BlobStore, BlobWriter
 from spark_wal.webhdfs.errors import PlainIOError
 from spark_wal.webhdfs.files.inodes import BlobRef, Piece
@@ -37,7 +37,7 @@ class UploadLimits:
     """The largest file that is accepted."""
 
     def __post_init__(self) -> None:
-        require(self.file_bytes_max > 0, "a file may have one byte or more")
+        require_range(self, "file_bytes_max", above=0)
 
 
 class Uploads:

@@ -100,7 +100,11 @@ class OwnerConfig:
 
     def __post_init__(self) -> None:
         stays = 0 <= self.temporary_keep_s < math.inf
-        require(stays, "an untouched temporary file stays for a number of seconds, or for ever (0)")
+        require(
+            stays,
+            "an untouched temporary file stays for a number of seconds, or for ever (0), not for "
+            f"{self.temporary_keep_s} s",
+        )
 
 
 class NamespaceOwner:

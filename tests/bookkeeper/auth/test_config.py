@@ -17,7 +17,7 @@ def test_a_provider_is_one_of_ours_or_module_and_attribute(name: str) -> None:
 
 def test_options_are_for_a_provider_of_ones_own() -> None:
     AuthConfig(provider="my.auth:provider", options={"file": "/secret"})
-    with pytest.raises(ConfigError, match=r"auth\.options only"):
+    with pytest.raises(ConfigError, match=r"auth\.options needs"):
         AuthConfig(provider="tls", options={"file": "/secret"})
 
 
@@ -26,7 +26,7 @@ def test_options_are_for_a_provider_of_ones_own() -> None:
 def test_only_a_provider_of_ones_own_can_be_insisted_on(name: str | None) -> None:
     assert not AuthConfig(provider="my.auth:provider").required
     assert AuthConfig(provider="my.auth:provider", required=True).required
-    with pytest.raises(ConfigError, match=r"auth\.required only"):
+    with pytest.raises(ConfigError, match=r"auth\.required needs"):
         AuthConfig(provider=name, required=True)
 
 

@@ -27,18 +27,18 @@ def test_a_file_and_what_the_command_line_puts_over_it(tmp_path: Path) -> None:
         ({**LEAST, "lissten": "x"}, "unknown option: lissten"),
         ({**LEAST, "storage": {"journal_size": 5}}, "unknown option: storage.journal_size"),
         ({"directory": "/d"}, "missing option: metadata_uri"),
-        ({**LEAST, "frame_max": "5"}, "frame_max: int expected"),
-        ({**LEAST, "frame_max": True}, "frame_max: int expected"),
-        ({**LEAST, "insecure": 1}, "insecure: bool expected"),
-        ({**LEAST, "frame_max": 5}, "1 KiB <= frame_max"),
+        ({**LEAST, "frame_max": "5"}, "frame_max must be a whole number"),
+        ({**LEAST, "frame_max": True}, "frame_max must be a whole number"),
+        ({**LEAST, "insecure": 1}, "insecure must be true or false"),
+        ({**LEAST, "frame_max": 5}, "frame_max must be at least 1024 and at most 67108864, not 5"),
         (
             {**LEAST, "frame_max": RECORD_MAX + 1, "in_progress_bytes": 1 << 30, "reserved_bytes": 1 << 30},
-            "the largest",
+            f"frame_max must be at least 1024 and at most {RECORD_MAX}, not {RECORD_MAX + 1}",
         ),
-        ({**LEAST, "listen": "nowhere"}, "listen is HOST:PORT"),
-        ({**LEAST, "bookie_id": "a/b"}, "bookie_id is a bookie id"),
-        ({**LEAST, "storage": {"index_segments": 1}}, "index_segments >= 2"),
-        ({**LEAST, "storage": 5}, "storage is a table"),
+        ({**LEAST, "listen": "nowhere"}, "listen must be HOST:PORT"),
+        ({**LEAST, "bookie_id": "a/b"}, "bookie_id is no bookie id"),
+        ({**LEAST, "storage": {"index_segments": 1}}, "index_segments must be at least 2, not 1"),
+        ({**LEAST, "storage": 5}, "storage must be a table"),
     ],
 )
 def test_what_is_wrong_is_named(options: dict[str, object], named: str) -> None:
@@ -127,7 +127,7 @@ def test_authentication_that_could_be_passed_by_is_refused(options: dict[str, ob
 def test_how_long_the_session_with_the_metadata_store_lasts_has_limits(seconds: float) -> None:
     assert config_from(LEAST).metadata_session_s == 10
     assert config_from({**LEAST, "metadata_session_s": 4}).metadata_session_s == 4
-    with pytest.raises(ConfigError, match="1 <= metadata_session_s <= 300"):
+    with pytest.raises(ConfigError, match=f"metadata_session_s must be at least 1 and at most 300, not {seconds}"):
         config_from({**LEAST, "metadata_session_s": seconds})
     with pytest.raises(ConfigError, match="unknown option: metadata_session_ms"):
         config_from({**LEAST, "metadata_session_ms": 4000})

@@ -51,7 +51,7 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         ServerCertificates(files(authority, key=authority.client().key))
     with pytest.raises(ConfigError, match="cannot be used"):
         ServerCertificates(files(authority, client_ca=authority.password_file))
-    with pytest.raises(ConfigError, match="with --client-ca only"):
+    with pytest.raises(ConfigError, match="--tls-crl needs --client-ca"):
         files(authority, crl=authority.revocations())
     with pytest.raises(ConfigError, match=r"none\.pem"):
         ServerCertificates(files(authority, client_ca=authority.ca, crl=str(tmp_path / "none.pem")))

@@ -14,10 +14,10 @@ from bookkeeper.net.tls import ServerTls, TlsConfig
     ("given", "rule"),
     [
         ({"ca": ""}, "tls.ca"),
-        ({"ca": "c", "key": "k"}, "tls.key only with tls.cert"),
+        ({"ca": "c", "key": "k"}, "tls.key needs tls.cert"),
         ({"ca": "c", "identity": "spiffe://x/bookie"}, "{bookie_id}"),
-        ({"ca": "c", "identity": "{bookie_id}", "verify_host": False}, "only with tls.verify_host"),
-        ({"ca": "c", "handshake_timeout_s": 0}, "handshake_timeout_s > 0"),
+        ({"ca": "c", "identity": "{bookie_id}", "verify_host": False}, "tls.identity needs tls.verify_host"),
+        ({"ca": "c", "handshake_timeout_s": 0}, "tls.handshake_timeout_s must be more than 0, not 0"),
     ],
 )
 def test_a_client_is_told_what_does_not_fit(given: dict[str, Any], rule: str) -> None:
@@ -29,11 +29,11 @@ def test_a_client_is_told_what_does_not_fit(given: dict[str, Any], rule: str) ->
 @pytest.mark.parametrize(
     ("given", "rule"),
     [
-        ({"mode": "maybe"}, "tls.mode is one of required, offered, off"),
-        ({}, "tls.cert names a file"),
-        ({"cert": "c", "allow": ("spark",)}, "only with tls.client_ca"),
-        ({"cert": "c", "roles": ("spark",)}, "only with tls.client_ca"),
-        ({"cert": "c", "handshakes_max": 0}, "handshakes_max > 0"),
+        ({"mode": "maybe"}, 'tls.mode must be one of required, offered, off, not "maybe"'),
+        ({}, "tls.cert is missing"),
+        ({"cert": "c", "allow": ("spark",)}, "need tls.client_ca"),
+        ({"cert": "c", "roles": ("spark",)}, "need tls.client_ca"),
+        ({"cert": "c", "handshakes_max": 0}, "tls.handshakes_max must be more than 0, not 0"),
     ],
 )
 def test_a_bookie_is_told_what_does_not_fit(given: dict[str, Any], rule: str) -> None:

@@ -33,7 +33,7 @@ def test_a_secret_file_holds_one_secret(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(ConfigError, match="one secret"):
             read_secret(str(path))
-    with pytest.raises(ConfigError, match="is a file"):
+    with pytest.raises(ConfigError, match="is not a file"):
         read_private("/dev/null")
     path.write_bytes(bytes((1 << 20) + 1))
     with pytest.raises(ConfigError, match="at most"):

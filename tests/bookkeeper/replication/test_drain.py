@@ -248,9 +248,9 @@ def test_what_makes_no_sense_is_refused_before_anything_is_done() -> None:
             ]:
                 with pytest.raises(IllegalOperationError, match=words):
                     await drain(bk, names, config)
-            with pytest.raises(ConfigError, match="parallel >= 1"):
+            with pytest.raises(ConfigError, match="parallel must be at least 1, not 0"):
                 DrainConfig(parallel=0)
-            with pytest.raises(ConfigError, match="grace_ms >= 0"):
+            with pytest.raises(ConfigError, match="grace_ms must be at least 0, not -1"):
                 DrainConfig(grace_ms=-1)
             assert DrainConfig(grace_ms=0).grace_ms == 0, "recover at once"
 

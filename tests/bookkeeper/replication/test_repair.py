@@ -145,7 +145,7 @@ def test_a_target_that_has_what_it_did_not_acknowledge_is_not_swapped_in() -> No
             record = await record_of(bk, ledger_id)
             done = await bring(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
             assert done.outcome is CopyOutcome.FAILED and done.target_at_fault
-            assert "IO_ERROR" in str(done.error)
+            assert "to b4: the bookie failed with an I/O error" in str(done.error)
             assert NEW not in (await bk.metadata(ledger_id)).bookies
 
     ScriptedCluster().run(story)
@@ -160,7 +160,9 @@ def test_why_a_target_gives_nothing_back_is_told() -> None:
             record = await record_of(bk, ledger_id)
             done = await bring(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
             assert done.outcome is CopyOutcome.FAILED and done.target_at_fault
-            assert isinstance(done.error, BookieFailedError) and "IO_ERROR" in str(done.error)
+            assert isinstance(done.error, BookieFailedError) and "on b4: the bookie failed with an I/O error" in str(
+                done.error
+            )
             adds = [r for r in cluster["b4"].requests if isinstance(r, wire.AddEntry)]
             assert len(adds) == 40, "silence on reading is no reason to write anew"
 
@@ -309,7 +311,7 @@ def test_what_a_bookie_holds_nothing_and_unknown_are_three_answers() -> None:
                 cluster[name].handle = answering(answer)  # type: ignore[method-assign, assignment]
             assert list((await held_by(bk.services, tasks, BookieId("b1"), record)).runs()) == [(2, 6)]
             assert not await held_by(bk.services, tasks, BookieId("b2"), record)
-            with pytest.raises(BookKeeperError, match="IO_ERROR"):
+            with pytest.raises(BookKeeperError, match="on b3: the bookie failed with an I/O error"):
                 await held_by(bk.services, tasks, BookieId("b3"), record)
             with pytest.raises(RequestTimedOutError):
                 await held_by(bk.services, tasks, NEW, record)

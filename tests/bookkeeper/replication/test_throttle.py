@@ -32,5 +32,5 @@ def test_time_that_was_not_used_is_not_saved_up() -> None:
 
 
 def test_a_negative_rate_is_refused() -> None:
-    with pytest.raises(ConfigError, match="bytes_per_s >= 0"):
+    with pytest.raises(ConfigError, match="bytes_per_s must be at least 0"):
         Throttle(-1)

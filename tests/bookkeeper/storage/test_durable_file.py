@@ -67,8 +67,8 @@ def test_a_failed_sync_is_told_from_a_failed_write() -> None:
         create_file(disk, "/d/other", b"data")
 
 
-def test_settings_that_break_a_rule_are_refused_with_the_rule() -> None:
-    with pytest.raises(ConfigError, match="inflight_bytes >= group_bytes"):
+def test_settings_that_are_not_allowed_are_refused_with_what_is() -> None:
+    with pytest.raises(ConfigError, match=r"group_bytes must be at most inflight_bytes \(4096\), not [0-9]+"):
         StorageConfig(journal_dir="j", ledger_dir="l", inflight_bytes=4096)
-    with pytest.raises(ConfigError, match="are set"):
+    with pytest.raises(ConfigError, match="journal_dir is empty; it must be a directory"):
         StorageConfig(journal_dir="", ledger_dir="l")

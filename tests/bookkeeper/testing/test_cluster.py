@@ -46,7 +46,7 @@ def test_an_illegal_change_of_metadata_is_noticed_where_it_happens() -> None:
             found = await store.get(path)
             closed = ledger_format.decode(found.value)
             reopened = replace(closed, state=LedgerState.OPEN, last_entry=type(closed.last_entry)(-1), length=0)
-            with pytest.raises(InvariantError, match="M2 does not hold"):
+            with pytest.raises(InvariantError, match=r"M2 of docs/rules\.md does not hold"):
                 await store.set(path, ledger_format.encode(reopened), found.version)
 
     SimCluster().run(story)

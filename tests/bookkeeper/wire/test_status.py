@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper import errors
-from bookkeeper.wire.status import ERRORS, FROM_V2, FROM_V3, TO_V2, TO_V3, Status, error_of, status_of
+from bookkeeper.wire.status import ERRORS, FROM_V2, FROM_V3, TO_V2, TO_V3, WORDS, Status, error_of, status_of
 
 
 @pytest.mark.parametrize("status", Status)
@@ -19,8 +19,9 @@ def test_an_error_travels_as_its_status_and_comes_back_as_itself(status: Status)
     error = error_of(status)
     assert type(error) is ERRORS[status]
     assert status_of(error) is status
-    assert str(error) == status.name.lower().replace("_", " ")
-    assert str(error_of(status, "why")) == "why"
+    assert str(error) == WORDS[status]
+    assert str(error_of(status, "read of entry 3 on b1")) == f"read of entry 3 on b1: {WORDS[status]}"
+    assert status.name not in str(error), "people read words"
 
 
 def test_ok_is_no_error() -> None:
