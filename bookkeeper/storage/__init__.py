@@ -27,7 +27,7 @@ threads), ``config`` and the counters of ``results``, of which each is counted i
 wired in ``engine``: group commit reports to a ``CommitObserver``, which the engine is; the space and the checkpointer
 set the engine's state; a failed sync anywhere ends group commit.
 
-Before there is an engine, ``start/replay`` reads the directory and makes what the engine begins with. The bytes of
+Before there is an engine, ``start/start`` reads the directory and makes what the engine begins with. The bytes of
 files are in ``journal/journal_format``, ``entry_log/entry_log_file``, ``index/index_segment``,
 ``checkpoint/manifest``, ``ledger_descriptor``; how files come to be and are replaced, in ``durable_file``.
 

@@ -65,7 +65,7 @@ from bookkeeper.storage.results import (
     PackedEntries,
     PublishedProgress,
 )
-from bookkeeper.storage.start.replay import ReplayedDisk, start
+from bookkeeper.storage.start.start import ReplayedDisk, start
 from bookkeeper.storage.unknowns import Unknowns
 from bookkeeper.storage.workers import StorageWorkers
 

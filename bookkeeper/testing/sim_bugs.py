@@ -19,7 +19,9 @@ import bookkeeper.meta.records.ledgers as ledgers
 import bookkeeper.storage.checkpoint.checkpoint as checkpoint
 import bookkeeper.storage.durable_file as durable
 import bookkeeper.storage.journal.group_writer as journal
-import bookkeeper.storage.start.replay as storage_start
+import bookkeeper.storage.start.look as look
+import bookkeeper.storage.start.replayed_ledgers as replayed_ledgers
+import bookkeeper.storage.start.start as storage_start
 import bookkeeper.testing.sim_plan as sim_plan
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
@@ -56,6 +58,7 @@ from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor as StoredLedger
 from bookkeeper.storage.ledger_descriptor import StateRecordKind, apply_state, state_record
 from bookkeeper.storage.reads.entry_reader import EntryReader
+from bookkeeper.storage.start.group_continuity import GroupContinuity
 from bookkeeper.testing.disk import SimDisk
 from bookkeeper.testing.sim_plan import FIRST_WITH_DAMAGE, FIRST_WITH_ROLLBACK
 
@@ -401,7 +404,7 @@ def _fence_without_key(patch: Patch) -> None:
             apply_state(state, kind, entry)
 
     patch(Engine, "fence", keyless)
-    patch(storage_start, "apply_state", skipping)
+    patch(replayed_ledgers, "apply_state", skipping)
 
 
 @_bug("ack-before-sync", "K7", 20)
@@ -516,19 +519,19 @@ def _swap_before_acknowledged(patch: Patch) -> None:
 @_bug("missing-log-is-empty", "K18 B5", 100, FIRST_WITH_DAMAGE)
 def _missing_log_is_empty(patch: Patch) -> None:
     """An entry log that is missing or too short is no loss, and what it should hold was never there."""
-    open_logs, found = storage_start._Replay._open_logs, EntryReader.find
+    open_logs, found = look._Contents._open_logs, EntryReader.find
 
     def opened(self: Any) -> None:
-        before = list(self.lost)
+        before = list(self.losses.lost)
         open_logs(self)
-        self.lost[:] = before
+        self.losses.lost[:] = before
 
     def known(self: EntryReader, state: Any, entry_id: int, *held: Any) -> int:
         place = found(self, state, entry_id, *held)
         log = self.entry_logs.logs.get(place >> LOG_SHIFT)
         return place if log is not None and log.end > place & OFFSET_MASK else 0
 
-    patch(storage_start._Replay, "_open_logs", opened)
+    patch(look._Contents, "_open_logs", opened)
     patch(EntryReader, "find", known)
 
 
@@ -545,24 +548,24 @@ def _damage_is_denied(patch: Patch) -> None:
 @_bug("damaged-index-is-empty", "K19 B5", 100, FIRST_WITH_DAMAGE)
 def _damaged_index_is_empty(patch: Patch) -> None:
     """An index segment that is damaged or missing is left out, and not made anew from the entry logs."""
-    load = storage_start._Replay._load_segments
+    load = look._Contents._load_segments
 
     def loaded(self: Any) -> bool:
         load(self)
         return True
 
-    patch(storage_start._Replay, "_load_segments", loaded)
+    patch(look._Contents, "_load_segments", loaded)
 
 
 @_bug("older-copy-believed", "K32", 100, FIRST_WITH_DAMAGE)
 def _older_copy_believed(patch: Patch) -> None:
     """A start does not compare what its directory knows with what is known elsewhere."""
-    init = storage_start._Replay.__init__
+    compare = GroupContinuity.compare
 
-    def begun(self: Any, config: Any, disk: Any, boot: int, known: Any, locks: Any) -> None:
-        init(self, config, disk, boot, replace(known, boot=0, sequence=0), locks)
+    def believed(self: GroupContinuity, known: Any) -> None:
+        compare(self, replace(known, boot=0, sequence=0))
 
-    patch(storage_start._Replay, "__init__", begun)
+    patch(GroupContinuity, "compare", believed)
 
 
 @_bug("files-of-others-taken", "K32", 100, FIRST_WITH_DAMAGE)

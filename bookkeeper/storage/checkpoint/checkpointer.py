@@ -27,7 +27,7 @@ from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
 from bookkeeper.storage.ledger_table import LedgerChanges, LedgerTable
 from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.results import Done, EngineState, EngineStats
-from bookkeeper.storage.start.replay import DIRTY
+from bookkeeper.storage.start.dirty_marker import unmark
 from bookkeeper.storage.unknowns import Unknowns
 from bookkeeper.storage.workers import StorageWorkers
 
@@ -116,8 +116,7 @@ class Checkpointer:
         self.checkpoint(covered)
 
     def _unmark(self) -> None:
-        for directory in dict.fromkeys((self.config.ledger_dir, self.config.journal_dir)):
-            remove_files(self.disk, directory, [DIRTY])
+        unmark(self.disk, dict.fromkeys((self.config.ledger_dir, self.config.journal_dir)))
 
     def _begin_next(self) -> None:
         if self.running or not self._waiting:

@@ -13,6 +13,7 @@ verifies, and the log is never taken for empty and never removed (G4).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct
@@ -29,6 +30,7 @@ _ROW = Struct(">qQQ")
 _FOOTER = Struct(">QQQ")
 _FOOTER_SIZE = STAMP_SIZE + _FOOTER.size
 _CHUNK = 1 << 20
+_NAME = re.compile(r"[0-9a-f]{6,}\.log")
 
 Usage = dict[int, list[int]]
 """Ledger id -> [bytes, records] in one log."""
@@ -36,6 +38,11 @@ Usage = dict[int, list[int]]
 
 def log_name(log_id: int) -> str:
     return f"{log_id:06x}.log"
+
+
+def log_ids(disk: Disk, directory: str) -> list[int]:
+    """The ids of all entry logs in a directory, ascending."""
+    return sorted(int(name[:-4], 16) for name in disk.list(directory) if _NAME.fullmatch(name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ index is rebuilt from the entry logs (K19); until then what it held is unknown, 
 
 from __future__ import annotations
 
+import re
 import sys
 from array import array
 from collections.abc import Iterator
@@ -45,10 +46,16 @@ _HEADER = Struct(">QQ")
 _ROW = Struct(">qqIIQI")
 _FOOTER = Struct(">QQQQ")
 _FOOTER_SIZE = STAMP_SIZE + _FOOTER.size
+_NAME = re.compile(r"[0-9a-f]{16}\.index")
 
 
 def segment_name(segment_id: int) -> str:
     return f"{segment_id:016x}.index"
+
+
+def segment_ids(disk: Disk, directory: str) -> list[int]:
+    """The ids of the index segments in a directory; what else lies there is not ours."""
+    return [int(name[:-6], 16) for name in disk.list(directory) if _NAME.fullmatch(name)]
 
 
 class UnreadableSegmentError(CorruptionError):

@@ -17,10 +17,9 @@ from bookkeeper.errors import CorruptionError
 from bookkeeper.seams import Disk
 from bookkeeper.storage.checkpoint.manifest import Manifest
 from bookkeeper.storage.durable_file import BLOCK
-from bookkeeper.storage.entry_log.entry_log_file import log_name, scan_log
+from bookkeeper.storage.entry_log.entry_log_file import log_ids, log_name, scan_log
 from bookkeeper.storage.index.index_segment import read_segment, segment_name
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, StateRecordKind
-from bookkeeper.storage.start.orphaned_logs import logs_on_disk
 
 _LAC = Struct(">q")
 
@@ -78,7 +77,7 @@ def logged_only(
             are left over: what they hold is covered, or dead.
         made: logs of this very start.
     """
-    for log_id in logs_on_disk(disk, directory):
+    for log_id in log_ids(disk, directory):
         entry = before.logs.get(log_id)
         if log_name(log_id) in made or (entry.finished if entry is not None else log_id < before.next_log):
             continue

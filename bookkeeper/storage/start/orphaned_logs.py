@@ -13,7 +13,6 @@ Files put aside are never touched again; whoever has repaired the bookie may rem
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,14 +22,8 @@ from bookkeeper.storage.entry_log.entry_log_file import QuarantinedStretch, Usag
 from bookkeeper.storage.journal.group_writer import journal_ids, journal_name
 
 LOST = ".lost"
-_LOG = re.compile(r"[0-9a-f]{6,}\.log")
 Found = Callable[[bytes, int, Scan], None]
 """(bytes, where in the log they begin, the records in them)."""
-
-
-def logs_on_disk(disk: Disk, directory: str) -> list[int]:
-    """The ids of all entry logs in a directory, ascending."""
-    return sorted(int(name[:-4], 16) for name in disk.list(directory) if _LOG.fullmatch(name))
 
 
 @dataclass(slots=True)

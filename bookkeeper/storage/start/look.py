@@ -1,0 +1,198 @@
+"""The first part of a start: what is there. Nothing is written.
+
+The manifest says which files are the bookie's; without one, every log that is there is. The dirty markers are looked
+at: absent, and the manifest says so too = the last life ended cleanly (K22). The index comes from the segments; if the
+manifest or one of them is damaged, from a scan of the entry logs, which hold every record, fences too (K19, B3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bookkeeper.codec.shapes import Scan
+from bookkeeper.errors import CorruptionError
+from bookkeeper.ids import IdRanges
+from bookkeeper.seams import Disk
+from bookkeeper.storage.checkpoint.manifest import NAME, Manifest, ManifestLog, read_manifest
+from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.entry_log.entry_log_file import (
+    Usage,
+    check_header,
+    log_ids,
+    log_name,
+    read_map,
+    scan_log,
+    usage_of,
+)
+from bookkeeper.storage.entry_log.entry_logs import EntryLogs, EntryLogState
+from bookkeeper.storage.index.entry_index import place
+from bookkeeper.storage.index.index_segment import (
+    IndexSegment,
+    read_segment,
+    reading_segment,
+    segment_ids,
+    segment_name,
+)
+from bookkeeper.storage.journal.group_writer import journal_ids
+from bookkeeper.storage.results import OpenReport
+from bookkeeper.storage.start.dirty_marker import is_marked
+from bookkeeper.storage.start.inventory import Inventory
+from bookkeeper.storage.start.losses import StartLosses
+
+
+def look(config: StorageConfig, disk: Disk, directories: Sequence[str], directory_id: int) -> Inventory:
+    """Blocks; reads only.
+
+    Args:
+        directory_id: the id that is known for these directories; 0: none is.
+
+    Raises:
+        UnsupportedFormatError, OSError
+    """
+    report, losses = OpenReport(), StartLosses()
+    manifest, no_manifest = _Manifests(config, disk, report, losses, directory_id).read()
+    report.last_boot = manifest.boot
+    report.clean = report.fresh or (manifest.clean and not any(is_marked(disk, each) for each in directories))
+    free = max([manifest.next_log - 1, *log_ids(disk, config.ledger_dir)]) + 1  # G4: none is overwritten
+    logs = EntryLogs(disk, config.ledger_dir, config.entry_log_bytes, free)
+    found = Inventory(manifest, logs, losses=losses, report=report, no_manifest=no_manifest)
+    _Contents(config.ledger_dir, disk, found).read()
+    return found
+
+
+class _Manifests:
+    """Reads the manifest, or makes what stands for it."""
+
+    def __init__(
+        self, config: StorageConfig, disk: Disk, report: OpenReport, losses: StartLosses, directory_id: int
+    ) -> None:
+        self.config, self.disk, self.directory_id = config, disk, directory_id
+        self.report, self.losses = report, losses
+
+    def read(self) -> tuple[Manifest, str | None]:
+        """The manifest, and why it is not the one on disk."""
+        directory = self.config.ledger_dir
+        try:
+            found = read_manifest(self.disk, directory)
+        except CorruptionError as error:
+            self.losses.quarantined.append(str(error))
+            return self._without(), str(error)
+        if found is None:
+            return self._without(), f"{directory}/{NAME} is missing"
+        if found.limbo:
+            self.losses.known_before(found.limbo.split("; "))
+        found.directory_id = found.directory_id or self.directory_id  # of before there were any
+        return found, None
+
+    def _without(self) -> Manifest:
+        directory = self.config.ledger_dir
+        logs = log_ids(self.disk, directory)
+        self.report.fresh = not logs and not journal_ids(self.disk, self.config.journal_dir)
+        made = Manifest(directory_id=self.directory_id, rebuild=not self.report.fresh)
+        made.next_log = max(logs, default=0) + 1
+        made.next_segment = max(segment_ids(self.disk, directory), default=0) + 1
+        for log_id in logs:
+            made.logs[log_id] = self._log(log_id)
+        return made
+
+    def _log(self, log_id: int) -> ManifestLog:
+        file = self.disk.open(f"{self.config.ledger_dir}/{log_name(log_id)}", write=False)
+        try:
+            return ManifestLog(read_map(file, log_id)[0], finished=True)
+        except CorruptionError:
+            return ManifestLog(file.size())
+        finally:
+            file.close()
+
+
+class _Contents:
+    """Opens the entry logs, and reads the index or makes it anew."""
+
+    def __init__(self, directory: str, disk: Disk, found: Inventory) -> None:
+        self.directory, self.disk, self.found = directory, disk, found
+        self.manifest, self.losses = found.manifest, found.losses
+        self.ledgers, self.entry_logs = found.ledgers, found.entry_logs
+
+    def read(self) -> None:
+        self._open_logs()
+        if self.manifest.rebuild or not self._load_segments():
+            self._rebuild()
+
+    def _open_logs(self) -> None:
+        for log_id, entry in sorted(self.manifest.logs.items()):
+            path = f"{self.directory}/{log_name(log_id)}"
+            if not self.disk.exists(path):
+                self.losses.lost.append(f"{path} is missing")
+                continue
+            file = self.disk.open(path, write=not entry.finished)
+            self.entry_logs.add(log_id, entry, file)
+            try:
+                check_header(file, log_id)
+            except CorruptionError as error:  # the records have checksums of their own
+                self.losses.quarantined.append(str(error))
+                self.found.keep.add(log_id)
+            if file.size() < entry.end:
+                self.losses.lost.append(f"{path} ends at {file.size()}, {entry.end} bytes were synced")
+                self.found.keep.add(log_id)
+
+    # -- the index from its segments ----------------------------------------------------------------------
+
+    def _load_segments(self) -> bool:
+        """The index and all states, as of the mark; False if a segment is damaged or missing."""
+        for segment_id in self.manifest.segments:
+            try:
+                self.ledgers.add_segment(self._read_segment(segment_id))
+            except CorruptionError as error:
+                self.losses.quarantined.append(str(error))
+                return False
+        return True
+
+    def _read_segment(self, segment_id: int) -> IndexSegment:
+        path = f"{self.directory}/{segment_name(segment_id)}"
+        with reading_segment(segment_id, path):
+            file = self.disk.open(path, write=False)
+            try:
+                return read_segment(file, segment_id)
+            finally:
+                file.close()
+
+    # -- the index from the entry logs --------------------------------------------------------------------
+
+    def _rebuild(self) -> None:
+        """The index and all states from the entry logs (K19). Damage means that something may be missing (B5)."""
+        self.ledgers.begin_anew(self._still_dropped())
+        self.found.report.rebuilt = not self.found.report.fresh
+        for log_id, log in sorted(self.entry_logs.logs.items()):
+            self._rebuild_from(log_id, log)
+
+    def _still_dropped(self) -> IdRanges:
+        """The deleted ledgers that intact segments name: the log with a ledger's DROPPED record may be gone (M6)."""
+        dropped = IdRanges()
+        for segment_id in segment_ids(self.disk, self.directory):
+            try:
+                segment = self._read_segment(segment_id)
+            except CorruptionError:
+                continue
+            dropped.update(row for row in segment.states if isinstance(row, tuple))
+        return dropped
+
+    def _rebuild_from(self, log_id: int, log: EntryLogState) -> None:
+        assert log.file is not None
+        whole, usage = BLOCK, Usage()
+
+        def found(data: bytes, at: int, scan: Scan) -> None:
+            nonlocal whole
+            self.ledgers.apply(data, scan, place(log_id, at))
+            if not log.finished:
+                usage_of(scan, usage)
+            whole = at + scan.next
+
+        torn = not log.finished and self.manifest.sequence == 0
+        bad = scan_log(log.file, min(log.end, log.file.size()), found, tail_may_be_torn=torn)
+        if bad:
+            self.found.keep.add(log_id)
+            self.losses.quarantined += map(str, bad)
+            self.losses.lost.append(f"{bad[0]} cannot be read")
+        if not log.finished:
+            self.entry_logs.recount(log_id, whole if torn and not bad else log.end, usage)

@@ -1,0 +1,113 @@
+"""Starting a bookie's disk: lock, look, replay, cover.
+
+1. The directories are locked (B11), and files of other directories refused (``directory_id``).
+2. :mod:`~bookkeeper.storage.start.look`: manifest, index, entry logs; nothing is written. Then the dirty markers are
+   made, durably, before anything else is written (K22).
+3. :mod:`~bookkeeper.storage.start.replay`: the journal behind the mark goes into a new entry log.
+4. :mod:`~bookkeeper.storage.start.cover`: a new journal file and a checkpoint (K17); only then may anything go.
+
+A crash anywhere in here leaves a state from which the same start works again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bookkeeper.errors import DirectoryLockedError
+from bookkeeper.ids import IdRanges
+from bookkeeper.seams import Disk, Lock
+from bookkeeper.storage.checkpoint.manifest import Manifest
+from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.directory_id import directory_id_of, refuse_foreign
+from bookkeeper.storage.durable_file import remove_files
+from bookkeeper.storage.entry_log.entry_logs import EntryLogs
+from bookkeeper.storage.journal.group_writer import GroupWriter
+from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
+from bookkeeper.storage.results import OpenReport, PublishedProgress
+from bookkeeper.storage.start.cover import StartCheckpoint
+from bookkeeper.storage.start.dirty_marker import mark
+from bookkeeper.storage.start.look import look
+from bookkeeper.storage.start.replay import JournalReplay
+
+LOCK = "lock"
+
+
+@dataclass(slots=True)
+class ReplayedDisk:
+    """What the engine begins with."""
+
+    manifest: Manifest
+    entry_logs: EntryLogs
+    journal: GroupWriter
+    locks: list[Lock]
+    states: dict[int, LedgerDescriptor]
+    dropped: IdRanges
+    spares: list[str]
+    report: OpenReport
+
+
+def start(config: StorageConfig, disk: Disk, boot: int, known: PublishedProgress) -> ReplayedDisk:
+    """See the module; blocks.
+
+    Raises:
+        DirectoryLockedError, ForeignDirectoryError, UnsupportedFormatError, StorageError, OSError
+    """
+    directories = list(dict.fromkeys((config.ledger_dir, config.journal_dir)))
+    for directory in directories:
+        disk.make_directories(directory)
+    locks: list[Lock] = []
+    try:
+        for directory in directories:
+            locks.append(_lock(disk, directory))
+        if expected := known.directory_id or directory_id_of(disk, config):
+            refuse_foreign(disk, config, expected)
+        return _start(config, disk, directories, boot, known, locks)
+    except BaseException:
+        for lock in locks:
+            lock.release()
+        raise
+
+
+def _lock(disk: Disk, directory: str) -> Lock:
+    try:
+        return disk.lock(f"{directory}/{LOCK}")
+    except BlockingIOError as error:
+        raise DirectoryLockedError(f"{directory} is in use by another process") from error
+
+
+def _start(
+    config: StorageConfig,
+    disk: Disk,
+    directories: Sequence[str],
+    boot: int,
+    known: PublishedProgress,
+    locks: list[Lock],
+) -> ReplayedDisk:
+    found = look(config, disk, directories, known.directory_id)
+    mark(disk, directories, boot)
+    replay, checkpoint = JournalReplay(config, disk, boot, found), StartCheckpoint(config, disk, boot, found)
+    try:
+        replay.run(known)
+        broken = found.losses.journal_broken
+        if found.losses.damaged:
+            replay.take_in_orphans()
+        covered = checkpoint.run(replay.groups.last, known.file_id, broken)
+    except OSError:
+        if not checkpoint.published:  # whoever tries again on a full disk needs the space
+            remove_files(disk, config.ledger_dir, replay.made)
+        raise
+    report = found.report
+    report.limbo_reason, report.torn_tail = covered.manifest.limbo, replay.groups.torn
+    report.quarantined = found.losses.quarantined
+    ledgers = found.ledgers
+    return ReplayedDisk(
+        covered.manifest,
+        found.entry_logs,
+        covered.journal,
+        locks,
+        ledgers.states,
+        ledgers.dropped,
+        covered.spares,
+        report,
+    )

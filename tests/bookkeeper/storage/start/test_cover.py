@@ -1,0 +1,61 @@
+"""What was found is covered before anyone is served, and only then does anything go."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bookkeeper.storage.recording_disk import RecordingDisk
+from tests.bookkeeper.storage.start.crashed_life import a_life, groups_of, manifest_of
+from tests.bookkeeper.storage.workload import (
+    CONFIG,
+    everything,
+    open_engine,
+)
+
+
+@pytest.mark.rule("K17")
+def test_what_was_replayed_is_covered_before_anyone_is_served() -> None:
+    files, wanted = a_life()
+    disk = RecordingDisk(files)
+    engine, workers = open_engine(disk)
+    assert not engine.report.clean and engine.report.replayed_groups > 0 and engine.report.limbo_reason is None
+    assert everything(engine, workers) == wanted
+    assert groups_of(disk) == [], "whatever an earlier life left in its file"
+    engine, workers = open_engine(disk)
+    assert engine.report.replayed_groups == 0 and everything(engine, workers) == wanted
+
+
+@pytest.mark.rule("K3")
+def test_only_files_that_no_manifest_names_are_removed_and_only_our_own() -> None:
+    files, wanted = a_life()
+    for name in ("notes.txt", "bookie.log", "old.index"):
+        files[f"/ledgers/{name}"] = b"an operator's"
+    files["/ledgers/00000000000000ff.index"] = b"left over from a checkpoint that did not get through"
+    files["/ledgers/0000ff.log"] = b"left over, too"
+    disk = RecordingDisk(files)
+    engine, workers = open_engine(disk)
+    assert everything(engine, workers) == wanted and engine.report.quarantined == []
+    for name in ("notes.txt", "bookie.log", "old.index"):
+        assert disk.read_file(f"/ledgers/{name}") == b"an operator's"
+        disk.unlink(f"/ledgers/{name}")
+    mark = manifest_of(disk)
+    assert {name for name in disk.list("/ledgers") if name.endswith(".log")} == {f"{key:06x}.log" for key in mark.logs}
+    assert {name for name in disk.list("/ledgers") if name.endswith(".index")} == {
+        f"{key:016x}.index" for key in mark.segments
+    }
+    named = max(at for at, op in enumerate(disk.ops) if op.target == "/ledgers/manifest")
+    gone = [at for at, op in enumerate(disk.ops) if op.kind == "unlink" and op.path.endswith((".log", ".index"))]
+    assert gone and min(gone) > named, "the manifest first"
+
+
+@pytest.mark.rule("K11")
+def test_a_spare_journal_file_that_was_not_written_to_its_end_is_none() -> None:
+    disk = RecordingDisk(a_life()[0])
+    for name in disk.list("/journal"):
+        if name.endswith(".spare"):
+            disk.unlink(f"/journal/{name}")
+    disk.open("/journal/ffff.spare", create=True).pwrite(bytes(4096), 0)
+    open_engine(disk)
+    (newest,) = [name for name in disk.list("/journal") if name.endswith(".journal")]
+    assert len(disk.names[f"/journal/{newest}"].data) == CONFIG.journal_file_bytes
+    assert "ffff.spare" not in disk.list("/journal")
