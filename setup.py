@@ -33,8 +33,9 @@ class OptionalBuildExt(build_ext):
         try:
             super().build_extension(ext)
         except Exception as exc:
+            if not self.failed:
+                say(f"not compiled: {exc}")
             self.failed = True
-            say(f"not compiled: {exc}")
 
 
 def extensions() -> list[Any]:
@@ -43,16 +44,21 @@ def extensions() -> list[Any]:
     except ImportError:
         say("no Cython")
         return []
-    codec = Extension(
-        "bookkeeper.codec.native",
-        ["bookkeeper/codec/native.py"],
-        include_dirs=["bookkeeper/codec"],
-        depends=["bookkeeper/codec/crc.h", "bookkeeper/codec/crc.pxd"],
-        extra_compile_args=["-O2"] if sys.platform != "win32" else [],
-        optional=True,
-    )
+    native = "bookkeeper/codec/native"
+    shared = [f"{native}/primitives.pxd", f"{native}/crc.pxd", f"{native}/crc.h"]
+    codec = [
+        Extension(
+            f"bookkeeper.codec.native.{part}",
+            [f"{native}/{part}.py"],
+            include_dirs=[native],
+            depends=shared,
+            extra_compile_args=["-O2"] if sys.platform != "win32" else [],
+            optional=True,
+        )
+        for part in ("adds", "reads", "records")
+    ]
     try:
-        return list(cythonize([codec], build_dir="build/cython", quiet=True))
+        return list(cythonize(codec, build_dir="build/cython", quiet=True))
     except Exception as exc:
         say(f"not translated: {exc}")
         return []

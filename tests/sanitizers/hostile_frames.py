@@ -1,6 +1,6 @@
 """Feeds the compiled codec frames that nobody sends; run under AddressSanitizer by test_sanitizers.py.
 
-    python hostile_frames.py EXTENSION.so ROUNDS
+    python hostile_frames.py DIRECTORY ROUNDS     (DIRECTORY: adds.so, reads.so, records.so)
 
 Every buffer has its own allocation (PYTHONMALLOC=malloc), so one byte read past its end is seen. Deterministic: the
 same frames in every run.
@@ -22,12 +22,18 @@ EDGES = (0, 1, 2, 3, 4, 7, 8, 0x0A, 0x10, 0x14, 0x18, 0x1A, 0x22, 0x7F, 0x80, 0x
 CALLS = ("split_adds", "split_add_replies", "split_reads", "scan_records", "find_record", "chain_crcs")
 
 
-def load(path: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bookkeeper.codec.native", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def load(directory: str) -> ModuleType:
+    """The functions of all three extensions."""
+    native = ModuleType("native")
+    for part in ("adds", "reads", "records"):
+        spec = importlib.util.spec_from_file_location(f"bookkeeper.codec.native.{part}", f"{directory}/{part}.so")
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        for name, function in vars(module).items():
+            if callable(function) and not name.startswith("_"):
+                setattr(native, name, function)
+    return native
 
 
 def seeds(native: ModuleType) -> list[bytes]:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ROOT / "bookkeeper" / "codec"
+SOURCES = ROOT / "bookkeeper" / "codec" / "native"
+PARTS = ("adds", "reads", "records")
 FLAGS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g", "-O1"]
 
 
@@ -29,13 +30,14 @@ def sanitizer(name: str) -> str | None:
 def build(directory: Path) -> Path:
     """The codec, translated by Cython and compiled with both sanitizers."""
     pytest.importorskip("Cython", reason="Cython is not installed")
-    source, extension = directory / "native.c", directory / "native.so"
-    translate = [sys.executable, "-m", "cython", "-3", str(SOURCES / "native.py"), "-o", str(source)]
-    subprocess.run(translate, check=True, cwd=ROOT, capture_output=True)
-    include = ["-I", sysconfig.get_paths()["include"], "-I", str(SOURCES)]
-    compile_ = ["gcc", *FLAGS, "-fPIC", "-shared", *include, str(source), "-o", str(extension)]
-    subprocess.run(compile_, check=True, capture_output=True)
-    return extension
+    for part in PARTS:
+        source, extension = directory / f"{part}.c", directory / f"{part}.so"
+        translate = [sys.executable, "-m", "cython", "-3", str(SOURCES / f"{part}.py"), "-o", str(source)]
+        subprocess.run(translate, check=True, cwd=ROOT, capture_output=True)
+        include = ["-I", sysconfig.get_paths()["include"], "-I", str(SOURCES)]
+        compile_ = ["gcc", *FLAGS, "-fPIC", "-shared", *include, str(source), "-o", str(extension)]
+        subprocess.run(compile_, check=True, capture_output=True)
+    return directory
 
 
 @pytest.mark.timeout(300)
@@ -43,7 +45,7 @@ def test_hostile_frames_stay_in_bounds(tmp_path: Path) -> None:
     asan, ubsan = sanitizer("libasan.so"), sanitizer("libubsan.so")
     if asan is None or ubsan is None:
         pytest.skip("gcc with libasan and libubsan is not installed")
-    extension = build(tmp_path)
+    extensions = build(tmp_path)
     environment = os.environ | {
         "LD_PRELOAD": f"{asan} {ubsan}",
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0",
@@ -52,7 +54,7 @@ def test_hostile_frames_stay_in_bounds(tmp_path: Path) -> None:
         "PYTHONPATH": str(ROOT),
         "BK_CODEC": "pure",
     }
-    command = [sys.executable, str(Path(__file__).with_name("hostile_frames.py")), str(extension), "300"]
+    command = [sys.executable, str(Path(__file__).with_name("hostile_frames.py")), str(extensions), "300"]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr[-4000:]
     assert "nothing read or written out of bounds" in run.stdout

@@ -16,7 +16,7 @@ native: ModuleType | None
 try:
     from bookkeeper.codec import native as _native
 
-    native = _native if (_native.__file__ or "").endswith((".so", ".pyd")) else None
+    native = _native
 except ImportError:
     native = None
 

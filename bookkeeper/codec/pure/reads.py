@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
-from bookkeeper.codec.checksums import DIGEST_SIZES, digest_of
-from bookkeeper.codec.frames import HEADER, INT64_MAX, U32, check_bounds, put_varint, value_of, view_of
-from bookkeeper.codec.records import read_record
+from bookkeeper.codec.pure.checksums import DIGEST_SIZES, digest_of
+from bookkeeper.codec.pure.frames import HEADER, INT64_MAX, U32, check_bounds, put_varint, value_of, view_of
+from bookkeeper.codec.pure.records import read_record
 from bookkeeper.codec.shapes import (
     ENTRY_HEADER,
     FRAME_MAX,

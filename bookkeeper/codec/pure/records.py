@@ -12,9 +12,9 @@ from array import array
 from struct import Struct
 from typing import Final
 
-from bookkeeper.codec import checksums
-from bookkeeper.codec.checksums import DIGEST_SIZES, digest_of
-from bookkeeper.codec.frames import HEADER, U32, check_bounds, view_of
+from bookkeeper.codec.pure import checksums
+from bookkeeper.codec.pure.checksums import DIGEST_SIZES, digest_of
+from bookkeeper.codec.pure.frames import HEADER, U32, check_bounds, view_of
 from bookkeeper.codec.shapes import (
     ENTRY_HEADER,
     RECORD_HEADER,
@@ -27,6 +27,11 @@ from bookkeeper.codec.shapes import (
 from bookkeeper.seams import Buffer
 
 _IDS: Final = Struct(">qq")
+
+
+def crc32c(data: Buffer, seed: int = 0) -> int:
+    """CRC32C of ``data``, continuing ``seed``."""
+    return checksums.crc32c(data, seed)
 
 
 def record(entry: Buffer) -> bytes:

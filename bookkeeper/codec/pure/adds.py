@@ -1,9 +1,4 @@
-"""The run codec in Python: what a machine without a compiler runs, and what the native one is tested against.
-
-Stateless and total: any bytes give a result, and impossible ones are reported in it. Buffers are contiguous
-bytes-like objects; positions are absolute in them. The bytes are drawn in ``frames.py``, ``reads.py`` and
-``records.py``.
-"""
+"""Plain adds and their replies, whole runs at a time, in Python. The bytes are drawn in ``frames.py``."""
 
 from __future__ import annotations
 
@@ -11,9 +6,8 @@ from array import array
 from collections.abc import Sequence
 from typing import Final
 
-from bookkeeper.codec import checksums
-from bookkeeper.codec.checksums import DIGEST_SIZES, digest_of
-from bookkeeper.codec.frames import (
+from bookkeeper.codec.pure.checksums import DIGEST_SIZES, digest_of
+from bookkeeper.codec.pure.frames import (
     DEFERRED,
     HEADER,
     INT64_MAX,
@@ -29,20 +23,7 @@ from bookkeeper.codec.frames import (
     put_varint,
     view_of,
 )
-from bookkeeper.codec.reads import answer_reads, encode_reads, split_read_replies, split_reads, unseal_replies
-from bookkeeper.codec.records import (
-    chain_crcs,
-    find_record,
-    pack_entries,
-    place_record,
-    read_record,
-    record,
-    record_header,
-    record_places,
-    scan_records,
-    scatter,
-    split_entries,
-)
+from bookkeeper.codec.pure.records import place_record, record_header
 from bookkeeper.codec.shapes import (
     ENTRY_HEADER,
     FRAME_MAX,
@@ -58,29 +39,6 @@ from bookkeeper.codec.shapes import (
 )
 from bookkeeper.seams import Buffer
 
-__all__ = [
-    "answer_reads",
-    "chain_crcs",
-    "crc32c",
-    "encode_adds",
-    "encode_reads",
-    "fail_acks",
-    "find_record",
-    "gather",
-    "pack_entries",
-    "read_record",
-    "record",
-    "record_places",
-    "scan_records",
-    "scatter",
-    "split_add_replies",
-    "split_adds",
-    "split_entries",
-    "split_read_replies",
-    "split_reads",
-    "unseal_replies",
-]
-
 _V2_FIRST: Final = 8
 """A body that begins with a byte below 8 is no protobuf message (field numbers begin at 1): it is v2."""
 _ENTRY_MASK: Final = (1 << STREAM_SHIFT) - 1
@@ -89,48 +47,96 @@ PAYLOAD_MAX: Final = 1 << 30
 _LENGTH_MAX: Final = 1 << 62
 
 
-def crc32c(data: Buffer, seed: int = 0) -> int:
-    """CRC32C of ``data``, continuing ``seed``."""
-    return checksums.crc32c(data, seed)
-
-
 # -- adds, on the bookie ---------------------------------------------------------------------------------
 
 
-class _RunBuilder:
-    """Closes a run when ledger, key or flag change, or the ids do not ascend."""
+class _Found:
+    """What one call of ``split_adds`` has found: adds, where each ends, and runs of neighbours.
 
-    __slots__ = ("contiguous", "deferred", "i0", "key", "lac", "last", "ledger_id", "runs")
+    A run ends where ledger, key or flag change, or the ids do not ascend.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = (
+        "_ack_end",
+        "_acks",
+        "_contiguous",
+        "_deferred",
+        "_i0",
+        "_key",
+        "_lac",
+        "_last",
+        "_ledger_id",
+        "_records",
+        "_room",
+        "ack_ends",
+        "entry_ids",
+        "record_end",
+        "record_ends",
+        "runs",
+    )
+
+    def __init__(self, room: memoryview | None, record_start: int) -> None:
+        """Records go into ``room`` from ``record_start`` on; without room they are kept until :meth:`records`."""
+        self._room = room
+        self._records: list[bytes] = []
+        self._acks: list[bytes] = []
+        self._ack_end = 0
+        self.record_end = record_start
+        self.record_ends, self.ack_ends, self.entry_ids = array("q"), array("q"), array("q")
         self.runs: list[Run] = []
-        self.key = b""
-        self.ledger_id = self.last = self.lac = self.i0 = 0
-        self.contiguous = True
-        self.deferred = False
+        self._key = b""
+        self._ledger_id = self._last = self._lac = self._i0 = 0
+        self._contiguous = True
+        self._deferred = False
 
-    def add(self, i: int, plain: Plain) -> None:
+    def add(self, plain: Plain) -> bool:
+        """Take one add. False: there is no room for its record."""
+        record_end = self.record_end + RECORD_HEADER + len(plain.entry)
+        if self._room is None:
+            self._records += (record_header(plain.entry), plain.entry)
+        elif record_end > len(self._room):
+            return False
+        else:
+            place_record(self._room, self.record_end, plain.entry)
+        self.record_end = record_end
+        self._ack_end += len(plain.ack)
+        self._acks.append(plain.ack)
+        self._join_run(plain)
+        self.entry_ids.append(plain.entry_id)
+        self.record_ends.append(record_end)
+        self.ack_ends.append(self._ack_end)
+        return True
+
+    def _join_run(self, plain: Plain) -> None:
         entry_id = plain.entry_id
         if (
-            plain.ledger_id == self.ledger_id
-            and entry_id > self.last
-            and plain.key == self.key
-            and plain.deferred == self.deferred
+            plain.ledger_id == self._ledger_id
+            and entry_id > self._last
+            and plain.key == self._key
+            and plain.deferred == self._deferred
         ):
-            if entry_id != self.last + 1:
-                self.contiguous = False
-            if plain.lac > self.lac:
-                self.lac = plain.lac
+            if entry_id != self._last + 1:
+                self._contiguous = False
+            if plain.lac > self._lac:
+                self._lac = plain.lac
         else:
-            self.close(i)
-            self.key, self.ledger_id, self.lac = plain.key, plain.ledger_id, plain.lac
-            self.i0, self.contiguous, self.deferred = i, True, plain.deferred
-        self.last = entry_id
+            self.close_run()
+            self._key, self._ledger_id, self._lac = plain.key, plain.ledger_id, plain.lac
+            self._i0, self._contiguous, self._deferred = len(self.entry_ids), True, plain.deferred
+        self._last = entry_id
 
-    def close(self, i: int) -> None:
-        if self.key:
-            self.runs.append(Run(self.ledger_id, self.key, self.i0, i, self.contiguous, self.lac, self.deferred))
-            self.key = b""
+    def close_run(self) -> None:
+        if self._key:
+            end = len(self.entry_ids)
+            run = Run(self._ledger_id, self._key, self._i0, end, self._contiguous, self._lac, self._deferred)
+            self.runs.append(run)
+            self._key = b""
+
+    def records(self) -> bytes:
+        return b"".join(self._records)
+
+    def acks(self) -> bytes:
+        return b"".join(self._acks)
 
 
 def split_adds(
@@ -159,17 +165,12 @@ def split_adds(
     """
     data = bytes(view_of(chunk, start, end)[start:end])
     room = None if out is None else memoryview(out)
-    record_end = 0
     if room is not None:
         check_bounds(len(room), out_start, len(room))
-        record_end = out_start
-    records: list[bytes] = []
-    acks: list[bytes] = []
-    ack_end = 0
-    record_ends, ack_ends, entry_ids = array("q"), array("q"), array("q")
+    record_start = 0 if room is None else out_start
+    found = _Found(room, record_start)
     slow: list[tuple[int, int]] = []
     slow_after: list[int] = []
-    builder = _RunBuilder()
     v2, full, error = v2_only, False, None
     at, n = 0, len(data)
     while n - at >= 4:
@@ -182,39 +183,26 @@ def split_adds(
             break
         plain = plain_add(data, body, stop, v2)
         if plain is None:
-            builder.close(len(entry_ids))
+            found.close_run()
             slow.append((start + body, start + stop))
-            slow_after.append(len(builder.runs))
+            slow_after.append(len(found.runs))
             v2 = v2 or data[body] < _V2_FIRST
-            at = stop
-            continue
-        taken = RECORD_HEADER + len(plain.entry)
-        if room is None:
-            records += (record_header(plain.entry), plain.entry)
-        elif record_end + taken > len(room):
+        elif found.add(plain):
+            v2 = v2 or plain.v2
+        else:
             full = True
             break
-        else:
-            place_record(room, record_end, plain.entry)
-        v2 = v2 or plain.v2
-        record_end += taken
-        ack_end += len(plain.ack)
-        acks.append(plain.ack)
-        builder.add(len(entry_ids), plain)
-        entry_ids.append(plain.entry_id)
-        record_ends.append(record_end)
-        ack_ends.append(ack_end)
         at = stop
-    builder.close(len(entry_ids))
+    found.close_run()
     return Adds(
         used=start + at,
-        records=b"".join(records) if out is None else out,
-        record_start=0 if out is None else out_start,
-        record_ends=record_ends,
-        acks=b"".join(acks),
-        ack_ends=ack_ends,
-        entry_ids=entry_ids,
-        runs=builder.runs,
+        records=found.records() if out is None else out,
+        record_start=record_start,
+        record_ends=found.record_ends,
+        acks=found.acks(),
+        ack_ends=found.ack_ends,
+        entry_ids=found.entry_ids,
+        runs=found.runs,
         slow=slow,
         slow_after=slow_after,
         v2=v2,
