@@ -1,13 +1,15 @@
-"""Sockets, and nothing but.
+"""Connections between clients and bookies: frames, replies, TLS and authentication.
 
 Read in this order
     connection        a client's connection to one bookie: requests, streams of adds
     add_stream        the adds of one writer on one connection
     replies           which reply belongs to which request: a pure machine per dialect
-    frame_protocol    frames, for both sides;  receive_memory  the memory into which connections receive
-    client_handshake  TLS and authentication before a connection is used;  tls  its settings
+    frame_protocol    sends and receives frames, for both sides
+    receive_memory    bounds the memory of frames that have arrived in part: a pure machine
+    client_handshake  TLS and authentication before a connection is used
+    tls               the settings of TLS
     backoff           when to try again
-    in_process        both sides in one process
+    in_process        connections inside one process, without sockets
 
-Nothing is imported here: a bookie needs the frames and not the client's connection, a configuration only ``tls``.
+Nothing is imported here: a bookie needs the frames but not the client's connection, a configuration only ``tls``.
 """

@@ -1,8 +1,8 @@
 """A stream: the adds of one writer on one connection.
 
-Transaction ids of protocol v3: a streamed add has ``stream.txn_base + entry_id`` with txn_base = stream id << 40;
-requests count up from 1 below 2**40. So one encoded frame serves all bookies of an ensemble: the *writer* draws a
-stream id (:class:`StreamIds`, one per client) and opens its streams under it on every connection.
+In protocol v3 a streamed add has the transaction id ``stream.txn_base + entry_id``, where txn_base = stream id << 40.
+Other requests count up from 1 and stay below 2**40. The *writer* draws one stream id (:class:`StreamIds`, one per
+client) for its streams on all connections, so one encoded frame serves all bookies of an ensemble.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ OnLost: TypeAlias = Callable[[BookieError], None]
 
 
 class StreamIds:
-    """Draws stream ids: one object per client, so that a stream has one id on all its connections."""
+    """Draws stream ids. A client has one such object, so a stream has the same id on all its connections."""
 
     def __init__(self) -> None:
         self._last = 0
 
     def next(self) -> int:
-        """A stream id of 1 .. 2**23-1; after that many they start again."""
+        """Draw a stream id from 1 to 2**23-1. After the last one it begins again at 1."""
         self._last = self._last % ((1 << 23) - 1) + 1
         return self._last
 
@@ -52,30 +52,30 @@ class AddStream:
 
     @property
     def txn_base(self) -> int:
-        """The transaction id of entry e is ``txn_base + e`` (v3)."""
+        """In v3 the transaction id of entry e is ``txn_base + e``."""
         return self.stream_id << STREAM_SHIFT
 
     def send(self, frames: Buffer, *, alone: bool = False) -> None:
-        """Send whole frames; they leave at the end of this turn of the loop. They must not change any more.
+        """Send whole frames at the end of this turn of the loop. The caller must not change them any more.
 
-        ``alone``: no other frames are expected to leave with them.
+        ``alone`` says that no other frames are expected in this turn.
         """
         if not self.closed:
             (self.connection.write_alone if alone else self.connection.write)(frames)
 
     def close(self) -> None:
-        """No more replies are reported, and no loss. What was sent may still be stored. Idempotent."""
+        """Report no more replies, and no loss. What was sent may still be stored. Idempotent."""
         if not self.closed:
             self.closed = True
             self.connection.close_stream(self)
 
     def answered(self, runs: list[AddRun]) -> None:
-        """For the connection: these replies came."""
+        """Called by the connection when replies have come."""
         if not self.closed:
             self._on_replies(runs)
 
     def lost(self, error: BookieError) -> None:
-        """For the connection: it has ended."""
+        """Called by the connection when it has ended."""
         if not self.closed:
             self.closed = True
             self._on_lost(error)

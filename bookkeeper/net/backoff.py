@@ -1,4 +1,4 @@
-"""Back-off as a sequence of delays: when to try again is data, who waits is the caller's business."""
+"""Back-off as a sequence of delays. This module computes the delays; the caller waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Backoff:
     max_s: float = 5.0
     factor: float = 2.0
     jitter: float = 0.5
-    """Share of a delay that chance may take away, so that those who failed together do not return together."""
+    """The largest random share taken off a delay, so that callers that failed together do not return together."""
 
     def __post_init__(self) -> None:
         require_range(self, "first_s", above=0)
@@ -26,7 +26,7 @@ class Backoff:
         require_range(self, "jitter", least=0, below=1)
 
     def delays(self, rng: Rng) -> Iterator[float]:
-        """Seconds to wait before the second attempt, the third, ... without end; every delay is positive."""
+        """Seconds to wait before the second attempt, the third, and so on without end. Every delay is positive."""
         delay = self.first_s
         while True:
             yield delay * (1 - self.jitter * rng.random())

@@ -1,7 +1,7 @@
-"""The client's first words on a connection: START_TLS, the handshake, who are you, who am I. Then it may be used.
+"""What a client does before it uses a connection: START_TLS, the TLS handshake, and authentication.
 
-With TLS configured nothing but START_TLS leaves in clear, and a bookie that has no TLS, or whose certificate is not
-the right one, is not spoken to at all: the connection is closed at once.
+With TLS configured the client sends nothing but START_TLS unencrypted. If the bookie has no TLS, or the wrong
+certificate, the client closes the connection at once.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from bookkeeper.wire import Dialect, Status
 log = logging.getLogger(__name__)
 
 ROUNDS_MAX: Final = 16
-"""AUTH messages of ours on one connection; an exchange that wants more is given up."""
+"""How many AUTH messages the client sends on one connection. An exchange that needs more fails."""
 
 
 class ClientSecurity:
     """How one client secures its connections."""
 
     def __init__(self, net: Net, tls: TlsConfig | None, auth: AuthConfig) -> None:
-        """Raises: ConfigError: a file or a provider that cannot be used, by name."""
+        """Raises: ConfigError: a file or a provider cannot be used; the error names it."""
         self._net = net
         self._config = tls
         self._tls: Tls | None = None
         self._provider: ClientProvider | None = client_provider(auth)
         self._must_authenticate = auth.required
         self._asks_nobody: set[BookieId] = set()
-        """Bookies of which it was said that they do not authenticate."""
+        """Bookies that do not authenticate clients, and of which the log says so."""
         self._timeout_s = HANDSHAKE_S
         self._looked = float("-inf")
         if tls is not None:
@@ -60,13 +60,13 @@ class ClientSecurity:
     async def connect(
         self, address: Address, bookie: BookieId, dialect: Dialect, *, timeout_s: float, frame_max: int = FRAME_MAX
     ) -> BookieConnection:
-        """A connection that is ready for requests.
+        """Open a connection that is ready for requests.
 
         Raises:
             BookieUnavailableError: nobody answers there, or the connection was lost.
-            SecureConnectionError: somebody does, but not encrypted, not who it should be, or it does not want us.
+            SecureConnectionError: the bookie does not encrypt, is not the right one, or refuses this client.
         """
-        first = dialect if self._tls is None else Dialect.V3  # START_TLS is v3, also before a v2 conversation
+        first = dialect if self._tls is None else Dialect.V3  # START_TLS exists only in v3
         connection = await connect_bookie(self._net, address, first, timeout_s=timeout_s, frame_max=frame_max)
         if self._tls is None and self._provider is None:
             return connection
@@ -80,7 +80,7 @@ class ClientSecurity:
             connection.abort()
             if isinstance(error, TimeoutError):
                 raise SecureConnectionError(
-                    f"{address}: no TLS handshake and authentication within {self._timeout_s:g} s"
+                    f"{address} did not finish the TLS handshake and authentication within {self._timeout_s:g} s"
                 ) from error
             raise
         return connection
@@ -94,8 +94,8 @@ class ClientSecurity:
         reply = await connection.request(wire.StartTls(), self._timeout_s)
         if reply.status is not Status.OK:
             raise SecureConnectionError(
-                f"{address} refuses TLS, and this client may not go on without it: switch TLS on there ([tls] in the "
-                "bookie's settings; tlsProviderFactoryClass of an Apache bookie)"
+                f"{address} refuses TLS ({reply.status.name}), and this client requires it: switch TLS on in the "
+                "bookie ([tls]; in Apache's bookie tlsProviderFactoryClass)"
             )
         server_name = address.host if config.verify_host and config.identity is None else None
         try:
@@ -105,22 +105,24 @@ class ClientSecurity:
                 )
             )
         except ssl.SSLCertVerificationError as error:
-            raise SecureConnectionError(f"the certificate of {address} is not good: {error.verify_message}") from error
-        except MalformedFrameError as error:
-            raise SecureConnectionError(f"{address}: {error}: somebody in between may have put them there") from error
-        except ssl.SSLError as error:
-            raise SecureConnectionError(f"no TLS with {address}: {in_words(error)}") from error
-        except OSError as error:
             raise SecureConnectionError(
-                f"{address} gave up the TLS handshake: {error or type(error).__name__} (a certificate of ours that it "
-                "does not take, or none)"
+                f"the certificate of {address} is not valid for this client: {error.verify_message}"
+            ) from error
+        except MalformedFrameError as error:
+            raise SecureConnectionError(f"{address}: {error}; somebody in between may have inserted them") from error
+        except ssl.SSLError as error:
+            raise SecureConnectionError(f"the TLS handshake with {address} failed: {in_words(error)}") from error
+        except OSError as error:
+            reason = f" ({in_words(error)})" if str(error) else ""
+            raise SecureConnectionError(
+                f"{address} gave up the TLS handshake{reason}: it may require a client certificate, or refuse this one"
             ) from error
         names = Names.of(encrypted.get_extra_info("peercert") or {})
         self._check_identity(address, bookie, names)
         return names
 
     def _check_identity(self, address: Address, bookie: BookieId, names: Names) -> None:
-        """The name that the configuration binds to the bookie's id."""
+        """Check that the certificate has the name that the configuration expects for the bookie's id."""
         assert self._config is not None
         if self._config.identity is None:
             return
@@ -132,16 +134,18 @@ class ClientSecurity:
             )
 
     def _refresh(self, tls: Tls, config: TlsConfig) -> None:
-        """Changed files are used for new connections; bad ones are not."""
+        """Use changed files for new connections. If they are bad, log that and keep the old ones."""
         now = asyncio.get_running_loop().time()
         if now - self._looked < config.reload_interval_s:
             return
         self._looked = now
         try:
             if tls.refresh():
-                log.info("the TLS files have changed and are used from now on")
+                log.info("the TLS files have changed: new connections use them")
         except ConfigError as error:
-            log.warning("the changed TLS files cannot be used, the old ones are: %s", error)
+            log.warning(
+                "the changed TLS files cannot be used: %s; the client keeps the old ones, correct the files", error
+            )
 
     # -- authentication -----------------------------------------------------------------------------------
 
@@ -153,37 +157,39 @@ class ClientSecurity:
             if not await self._exchange(connection, provider.plugin, provider.exchange(peer)):
                 self._on_disabled(connection.address, bookie, provider.plugin)
         except AuthenticationError as error:
-            raise SecureConnectionError(f"{connection.address} is not who it should be: {error}") from error
-        except BookieUnavailableError as error:  # v2 has no words for a refusal
+            raise SecureConnectionError(f"{connection.address} did not authenticate itself: {error}") from error
+        except BookieUnavailableError as error:  # v2 has no reply for a refusal
             raise SecureConnectionError(
                 f"{connection.address} closed the connection during authentication ({provider.plugin}): "
-                "it has another provider, or does not accept us"
+                "it has another provider, or refuses this client"
             ) from error
 
     def _on_disabled(self, address: Address, bookie: BookieId, plugin: str) -> None:
-        """A bookie that asks nobody. Anybody can say that of himself: it proves nothing about who is there."""
-        said = f"{address} ({bookie}) asks nobody who he is ({DISABLED}), and has not shown us who it is"
+        """Refuse or accept a bookie without authentication. Its answer proves nothing about who it is."""
+        said = f"{address} ({bookie}) does not authenticate clients ({DISABLED}) and has not authenticated itself"
         if self._must_authenticate:
             raise SecureConnectionError(
-                f"{said}; this client was told not to go on without {plugin} (auth.required): set the provider up "
-                "there, or, while bookies are being moved to it, leave auth.required out"
+                f"{said}, and this client requires {plugin} (auth.required): configure the provider in the bookie; "
+                "while you introduce it bookie by bookie, leave auth.required out"
             )
         if bookie not in self._asks_nobody:
             self._asks_nobody.add(bookie)
-            log.warning("%s; it is used as it is, since auth.required is not set", said)
+            log.warning("%s; this client uses it, because auth.required is not set", said)
 
     async def _exchange(self, connection: BookieConnection, plugin: str, exchange: ClientExchange) -> bool:
-        """The words to and fro; False: the bookie says that it asks nobody."""
+        """Exchange AUTH messages. Returns False if the bookie does not authenticate clients."""
         token: bytes | None = await exchange.first()
         for _ in range(ROUNDS_MAX):
             if token is None:
                 return True
             reply = await connection.request(wire.Auth(plugin, token), self._timeout_s)
             if not isinstance(reply, wire.AuthReply) or reply.status is not Status.OK:
-                raise SecureConnectionError(f"{connection.address} does not accept us ({plugin})")
+                raise SecureConnectionError(f"{connection.address} refuses this client's authentication ({plugin})")
             if reply.plugin == DISABLED:
                 return False
             if reply.plugin != plugin or len(reply.payload) > TOKEN_MAX:
-                raise AuthenticationError(f"it answered as {reply.plugin[:100]!r} to {plugin!r}")
+                raise AuthenticationError(
+                    f"it answered {plugin!r} with {len(reply.payload)} bytes for the provider {reply.plugin[:100]!r}"
+                )
             token = await exchange.answer(reply.payload)
-        raise AuthenticationError(f"no end after {ROUNDS_MAX} messages")
+        raise AuthenticationError(f"authentication did not end after {ROUNDS_MAX} messages")

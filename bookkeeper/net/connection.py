@@ -4,7 +4,7 @@ There are two ways to use it:
 
 * **Streams** are for adds. A writer opens one per bookie of its ensemble and sends frames that it encoded once for
   all of them; replies come back as runs. Nothing is kept per entry. A stream has no time limit of its own: the writer
-  judges the progress of its bookies itself.
+  watches the progress of its bookies itself.
 * **Requests** are for everything else: each gets one reply or one error, never inside the call that made it.
 
 Which reply belongs to which request is decided by the machine of the dialect in :mod:`bookkeeper.net.replies`. This
@@ -50,7 +50,7 @@ from bookkeeper.wire import Dialect, Status
 __all__ = ["TICK_S", "AddRun", "AddStream", "BookieConnection", "Callback", "ReadSink", "StreamIds", "connect_bookie"]
 
 TICK_S: Final = 0.1
-"""Least seconds between two looks at time limits."""
+"""Least seconds between two checks of time limits."""
 
 _HOW: Final = "ClientConfig.tls and .auth, --tls-ca, --tls-cert, --tls-key"
 """Where a client is told how to secure its connections."""
@@ -83,11 +83,11 @@ class BookieConnection(FrameProtocol):
     # -- streams ------------------------------------------------------------------------------------------
 
     def open_stream(self, stream_id: int, ledger_id: LedgerId, on_replies: OnReplies, on_lost: OnLost) -> AddStream:
-        """A way for one writer's adds.
+        """Open a stream for one writer's adds.
 
-        ``on_replies`` gets the replies of one chunk, in the order in which they came; ``on_lost`` is called at most
-        once, when the connection ends, and then nothing more. Neither is called inside this call or inside ``send``.
-        On a v2 connection replies carry no transaction id: there may be one stream per ledger.
+        ``on_replies`` gets the replies of one chunk, in the order in which they came. ``on_lost`` is called at most
+        once, when the connection ends, and is the last call. Neither is called inside this call or inside ``send``.
+        In v2 replies carry no transaction id, so a connection has at most one stream per ledger.
 
         Raises:
             ValueError: the stream (v3) or the ledger (v2) has a stream here already.
@@ -100,14 +100,14 @@ class BookieConnection(FrameProtocol):
         return stream
 
     def close_stream(self, stream: AddStream) -> None:
-        """For the stream: it is told nothing any more."""
+        """Called by the stream: report nothing to it any more."""
         self.matcher.streams.close(stream)
 
     # -- requests -----------------------------------------------------------------------------------------
 
     @property
     def outstanding(self) -> int:
-        """Requests and entries without a reply, streams not counted."""
+        """Requests and entries without a reply, not counting streams."""
         return self.matcher.outstanding
 
     def request_nowait(self, request: wire.Request, timeout_s: float, callback: Callback) -> None:
@@ -125,8 +125,10 @@ class BookieConnection(FrameProtocol):
         self._arm(deadline)
 
     def reads_nowait(self, ledger_id: LedgerId, entry_ids: list[int], deadline: float, sink: ReadSink) -> None:
-        """Plain reads of different entries, of ids from 0 on; ``deadline`` by the loop's clock. ``sink`` is not called
-        inside this call."""
+        """Send plain reads of different entries, whose ids are not negative. ``deadline`` is by the loop's clock.
+
+        ``sink`` is not called inside this call.
+        """
         if self.closed:
             self._soon(lambda: sink.lost(self._unavailable()))
             return
@@ -135,7 +137,7 @@ class BookieConnection(FrameProtocol):
         self._arm(deadline)
 
     async def request(self, request: wire.Request, timeout_s: float) -> wire.Reply:
-        """The reply to ``request``, whatever its status.
+        """Send ``request`` and return its reply, whatever its status.
 
         Cancelling the caller does not take the request back.
 
@@ -173,8 +175,8 @@ class BookieConnection(FrameProtocol):
                 stream.answered(runs)
         for frame_start, frame_end in replies.slow:
             if frame_start < at:
-                continue  # among those that were taken together
-            if frame_start - 4 != at:  # what begins there has been looked at
+                continue  # a reply that was taken together with earlier ones
+            if frame_start - 4 != at:  # it has already been looked at
                 at = self._on_read_replies(buffer, frame_start - 4, replies.used)
             if at < frame_start:
                 self._on_frame(memoryview(buffer)[frame_start:frame_end])
@@ -185,7 +187,7 @@ class BookieConnection(FrameProtocol):
         return replies.used - start
 
     def _on_read_replies(self, buffer: bytearray, start: int, end: int) -> int:
-        """The replies that hold an entry with which the bytes begin. Returns where the rest begins."""
+        """Take the replies to plain reads at the beginning of the bytes. Returns where the rest begins."""
         replies = codec.split_read_replies(buffer, start, end, self.frame_max, self.dialect is Dialect.V2)
         if replies.txns:
             self._deliver(self.matcher.on_read_replies(replies, buffer))
@@ -200,7 +202,7 @@ class BookieConnection(FrameProtocol):
         self._deliver(self.matcher.on_reply(header, reply))
 
     def _deliver(self, deliveries: list[Delivery], error: Callable[[], BookieError] | None = None) -> None:
-        """Perform what the matcher answered with; ``error`` makes the reason for what it gave up."""
+        """Perform the machine's deliveries. ``error`` makes the error for requests that it gave up."""
         for delivery in deliveries:
             match delivery:
                 case StreamAnswered():
@@ -251,8 +253,11 @@ class BookieConnection(FrameProtocol):
         return None
 
     def _ended_in_silence(self) -> bool:
-        """The bookie ended the connection before anything came encrypted: with TLS 1.3 a client learns that its
-        certificate was refused only after its side of the handshake, perhaps before it has asked for anything."""
+        """Whether the bookie ended the connection before it sent anything encrypted.
+
+        With TLS 1.3 a client learns that its certificate was refused only after its side of the handshake, perhaps
+        before its first request.
+        """
         return self.encrypted and not self.ended_here and self.received_bytes == self.in_clear[0]
 
     def on_closed(self, error: BaseException | None) -> None:
@@ -280,10 +285,10 @@ class BookieConnection(FrameProtocol):
 async def connect_bookie(
     net: Net, address: Address, dialect: Dialect = Dialect.V3, *, timeout_s: float = 10.0, frame_max: int = FRAME_MAX
 ) -> BookieConnection:
-    """A connection to the bookie at ``address``.
+    """Open a connection to the bookie at ``address``.
 
     Raises:
-        BookieUnavailableError: nobody answers there (within ``timeout_s``), or there is no such place.
+        BookieUnavailableError: nobody answers there within ``timeout_s``, or the address is impossible.
     """
     try:
         return await net.connect(

@@ -1,13 +1,12 @@
-"""Frames in, bytes out: the part of a connection that client and server share.
+"""The part of a connection that client and server share: it receives frames and sends bytes.
 
-One :class:`FrameProtocol` per connection. What arrives is received into a buffer that all connections of the loop
-share, and handed, as it stands, to ``on_bytes``: whole runs of frames are cut out of it in place. What is left of a
-frame that is not complete is kept, until the rest comes. Everything written in one turn of the loop leaves in one
-write.
+Each connection has one :class:`FrameProtocol`. It receives into a buffer that all connections of the loop share, and
+hands the bytes to ``on_bytes``, which cuts whole runs of frames out in place. The beginning of an incomplete frame is
+kept until the rest comes. Everything that is written in one turn of the loop leaves in one write.
 
-Memory is bounded on both sides: what is kept grows as bytes arrive, to one frame at most, and of all
-connections together to the limit of :mod:`~bookkeeper.net.receive_memory`; a peer that does not read its replies is
-told apart by ``unsent`` and by ``on_writable``.
+Memory is bounded on both sides. What a connection keeps grows as bytes arrive, to one frame at most;
+:mod:`~bookkeeper.net.receive_memory` limits what all connections keep together. A peer that does not read its replies
+shows in ``unsent`` and in ``on_writable``.
 """
 
 from __future__ import annotations
@@ -16,67 +15,68 @@ import asyncio
 import struct
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
+from weakref import WeakKeyDictionary
 
 from bookkeeper.codec import FRAME_MAX
 from bookkeeper.errors import MalformedFrameError
-from bookkeeper.net.receive_memory import FREE, RECEIVE_BUFFER, ReceiveMemory, of_loop
+from bookkeeper.net.receive_memory import FREE, RECEIVE_BUFFER, ReceiveMemory
 from bookkeeper.seams import Buffer
 
 KEPT_MIN: Final = 256 * 1024
-"""Bytes of the memory into which the rest of a large frame is received, to begin with; it grows as bytes come."""
+"""The first size, in bytes, of the memory for a large frame. It grows as bytes arrive."""
 
 _LEND_MIN: Final = 512
-"""Bytes that are lent in any case: a transport may deliver though it was told to pause."""
+"""Bytes that a transport gets in any case: it may deliver although it was told to pause."""
 
 _NOTHING: Final = bytearray()
 _LENGTH = struct.Struct(">I")
 
 
 class FrameProtocol(asyncio.BufferedProtocol):
-    """Bytes of one connection. Subclasses say what they mean.
+    """Receives and sends the bytes of one connection. Subclasses know what the bytes mean.
 
-    Subclasses implement ``on_bytes`` and ``on_closed``; they may implement ``on_open`` and ``on_writable``.
-    Nothing here is ever called inside a call of the subclass's own: replies to what is written come later.
+    Subclasses implement ``on_bytes`` and ``on_closed``; they may implement ``on_open`` and ``on_writable``. These are
+    never called inside a call that the subclass makes: a reply to what it writes always comes later.
     """
 
     def __init__(
         self, *, frame_max: int = FRAME_MAX, unsent_high: int = 4 * 1024 * 1024, memory: ReceiveMemory | None = None
     ) -> None:
-        """``memory``: what this connection receives into; default: its loop's, without a limit."""
+        """``memory`` is what this connection receives into. By default it is the loop's, which has no limit."""
         self.frame_max = frame_max
         self.unsent_high = unsent_high
-        """Unsent bytes above which ``writable`` turns False, until half of them are gone."""
+        """Above so many unsent bytes ``writable`` is False, until half of them are sent."""
         self.received_bytes = 0
-        """Bytes ever received."""
+        """Bytes received since the connection began."""
         self.sent_bytes = 0
-        """Bytes ever handed to the transport."""
+        """Bytes handed to the transport since the connection began."""
         self.reading_paused = False
         self.writable = True
-        """False while the peer does not take what was written."""
+        """False while the peer does not take what is written."""
         self.closed = False
         self.encrypted = False
-        """What is written now leaves encrypted."""
+        """Whether what is written now leaves encrypted."""
         self.in_clear = (0, 0)
-        """Bytes received and sent before that."""
+        """Bytes received and bytes sent before encryption began."""
         self.ended_here = False
-        """It was this side that ended the connection, or is ending it."""
+        """Whether this side has ended the connection, or is ending it."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._transport: asyncio.Transport | None = None
         self.account = ""
-        """To whose account goes what is kept: the peer's address, where that is limited."""
+        """The account that pays for what is kept: the peer's address on a bookie."""
         self._memory = memory
         self._kept = _NOTHING
-        """Holds ``[_start:_end]``, what has arrived and was not used."""
+        """``_kept[_start:_end]`` has arrived and is not used yet."""
         self._start = 0
         self._end = 0
         self._direct = False
-        """The next bytes are received right behind what is kept; otherwise what is kept is copied before them."""
+        """Whether the next bytes are received right behind what is kept. Otherwise it is copied before them."""
         self._copied = 0
-        """Bytes that were copied to the front of the shared buffer for the read that goes on."""
+        """Bytes that were copied to the front of the shared buffer for the current read."""
         self._charged = 0
         self._waits_for_room = False
         self._granted = False
-        """Room for the whole frame is charged, after a wait."""
+        """Whether room for the whole frame is charged, after a wait."""
         self._out: list[Buffer] = []
         self._out_bytes = 0
         self._flush_scheduled = False
@@ -84,28 +84,28 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._pauses = 0
         self._upgrading = False
         self._gathers = False
-        """The transport itself sends what is written in one turn in one call."""
+        """Whether the transport itself gathers the writes of one turn into one."""
 
-    # -- what subclasses say ------------------------------------------------------------------------------
+    # -- what subclasses implement ------------------------------------------------------------------------
 
     def on_open(self) -> None:
-        """The connection stands; ``write`` works from now on."""
+        """The connection is open. ``write`` works from now on."""
 
     def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
-        """``buffer[start:end]`` has arrived and was not used yet: return how many bytes of it are used now.
+        """Use bytes of ``buffer[start:end]``, which has arrived. Returns how many bytes were used.
 
-        The buffer is ours and is overwritten after the call: copy what must last.
+        The buffer is overwritten after the call: copy what must last.
 
         Raises:
-            MalformedFrameError: these bytes are no message; the connection ends.
+            MalformedFrameError: the bytes are not a message; the connection ends.
         """
         raise NotImplementedError
 
     def on_closed(self, error: BaseException | None) -> None:
-        """The connection has ended, once; ``error`` is the reason, None for an orderly end by the peer."""
+        """The connection has ended. Called once; ``error`` is the reason, None if the peer ended it in order."""
 
     def on_writable(self, writable: bool) -> None:
-        """The peer takes bytes again, or has stopped taking them."""
+        """The peer takes bytes again (True), or has stopped taking them (False)."""
 
     # -- what subclasses and owners do --------------------------------------------------------------------
 
@@ -123,11 +123,11 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     @property
     def keeps_memory(self) -> bool:
-        """More of an unfinished frame than every connection may keep."""
+        """Whether it keeps more of an unfinished frame than is free for every connection."""
         return self._charged > 0
 
     def write(self, data: Buffer) -> None:
-        """Send ``data``, together with whatever else is written in this turn of the loop.
+        """Send ``data`` together with everything else that is written in this turn of the loop.
 
         ``data`` must not change until it is sent. Nothing happens on a closed connection.
         """
@@ -140,9 +140,9 @@ class FrameProtocol(asyncio.BufferedProtocol):
             self._loop.call_soon(self._flush)
 
     def write_alone(self, data: Buffer) -> None:
-        """As ``write``, a turn of the loop earlier where the transport does its own gathering.
+        """Like ``write``, but a turn of the loop earlier if the transport gathers writes itself.
 
-        For messages that nothing is expected to join: where something is, the turn pays, since it makes longer runs.
+        Use it for a message that no other will join. Otherwise waiting for the turn pays, because it makes longer runs.
         """
         if self._out or not self._gathers or self.encrypted or self._upgrading:
             self.write(data)
@@ -151,15 +151,15 @@ class FrameProtocol(asyncio.BufferedProtocol):
             self._transport.write(data)
 
     def pause_reading(self) -> None:
-        """Take nothing from the socket until as many ``resume_reading`` calls: the peer feels it by TCP."""
+        """Stop reading from the socket, so that TCP slows the peer down. Each call needs one ``resume_reading``."""
         self._pauses += 1
         if self._pauses == 1 and self._transport is not None and not self.closed:
             self.reading_paused = True
-            if not self._transport.is_closing():  # uvloop refuses, asyncio does not mind
+            if not self._transport.is_closing():  # uvloop raises then, asyncio does not
                 self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Undo one ``pause_reading``. What is in the buffer already is looked at on the next turn of the loop."""
+        """Undo one ``pause_reading``. Bytes that are kept are offered on the next turn of the loop."""
         self._pauses -= 1
         assert self._pauses >= 0, "resume_reading without pause_reading"
         if self._pauses == 0 and self._transport is not None and not self.closed and self._loop is not None:
@@ -192,32 +192,32 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._out_bytes = 0
         if self._transport is not None:
             self._transport.abort()
-        if self._upgrading and self._loop is not None:  # a loop's handshake may keep to itself that it has lost it
+        if self._upgrading and self._loop is not None:  # during a handshake the loop may not report the end
             self._loop.call_soon(self.connection_lost, None)
 
     async def upgrade(self, encrypt: Callable[[asyncio.Transport], Awaitable[asyncio.Transport]]) -> asyncio.Transport:
-        """Go on encrypted: what was written leaves in clear, then ``encrypt`` makes of the transport the one to use.
+        """Encrypt the connection: send what was written, then use the transport that ``encrypt`` makes.
 
-        What is written meanwhile waits and leaves encrypted; what arrives meanwhile was encrypted, and is shown to
-        ``on_bytes`` when the caller has gone on. Bytes that came in clear before are no part of the conversation:
-        nobody may put words into it that look as if they had been encrypted.
+        What is written meanwhile waits and leaves encrypted. What arrives meanwhile was encrypted, and goes to
+        ``on_bytes`` after the caller has continued. Unencrypted bytes that are left over are an error: otherwise
+        somebody in between could insert bytes that look as if they had been encrypted.
 
         Raises:
-            MalformedFrameError: there are such bytes.
-            OSError: the handshake failed. Either way the connection is closed.
+            MalformedFrameError: there are such bytes. The connection is closed.
+            OSError: the handshake failed. The connection is closed.
         """
         transport = self._transport
         if transport is None or self.closed or transport.is_closing():
             raise ConnectionResetError("the connection is closed")
         if self._end > self._start:
-            nonsense = MalformedFrameError(f"{self._end - self._start} bytes in clear where TLS was to begin")
+            nonsense = MalformedFrameError(f"{self._end - self._start} unencrypted bytes came where TLS must begin")
             self.abort(nonsense)
             raise nonsense
         self._flush()
         clear = (self.received_bytes, self.sent_bytes)
         self._upgrading = True
         self._pauses += 1
-        self.reading_paused = True  # nothing is offered; the transport is to read on, for the handshake
+        self.reading_paused = True  # offer nothing; the transport still reads, for the handshake
         try:
             encrypted = await encrypt(transport)
             encrypted.set_write_buffer_limits(high=self.unsent_high)
@@ -237,7 +237,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
             encrypted.pause_reading()
         self._pauses -= 1
         self.reading_paused = self._pauses > 0
-        asyncio.get_running_loop().call_soon(self._offer)  # after the caller has seen who is there
+        asyncio.get_running_loop().call_soon(self._offer)  # after the caller has checked who the peer is
         return encrypted
 
     # -- asyncio's side -----------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._loop = asyncio.get_running_loop()
         if self._memory is None:
-            self._memory = of_loop(self._loop)
+            self._memory = memory_of(self._loop)
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=self.unsent_high)
         kind = type(transport)
@@ -268,7 +268,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         memory = self._memory
-        assert memory is not None, "the connection stands"
+        assert memory is not None, "the connection is open"
         kept = self._end - self._start
         if self._direct:
             return self._room_behind(memory)
@@ -296,7 +296,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
             if self._kept:
                 self._keep_nothing()
             self._start = self._end = 0
-        elif rest <= FREE and not self._charged and not memory.short:  # as _keep, for most chunks
+        elif rest <= FREE and not self._charged and not memory.short:  # does what _keep does, for most chunks
             self._kept, self._start, self._end = memory.buffer[used:end], 0, rest
         else:
             self._keep(memory.view[used:end], nbytes)
@@ -315,12 +315,14 @@ class FrameProtocol(asyncio.BufferedProtocol):
     # -- inside -------------------------------------------------------------------------------------------
 
     def _is_closed(self) -> bool:
-        """``closed``, which may change while something is awaited."""
+        """``closed``, read again, because it may change during an await."""
         return self.closed
 
     def _show(self, buffer: bytearray) -> int:
-        """Show ``buffer[_start:_end]`` to ``on_bytes``; where what was not used begins. A peer that sends nonsense
-        loses its connection."""
+        """Show ``buffer[_start:_end]`` to ``on_bytes``. Returns where the unused bytes begin.
+
+        A peer that sends malformed frames loses its connection.
+        """
         try:
             used = self.on_bytes(buffer, self._start, self._end)
         except MalformedFrameError as error:
@@ -328,11 +330,11 @@ class FrameProtocol(asyncio.BufferedProtocol):
             return self._end
         assert used >= 0 and self._start + used <= self._end, "on_bytes used more than there is"
         if used:
-            self._granted = False  # that was for a frame that is complete now
+            self._granted = False  # it was for a frame that is now complete
         return self._start + used
 
     def _offer(self) -> None:
-        """Look at what is kept."""
+        """Offer what is kept to ``on_bytes``."""
         if self.closed or self.reading_paused or self._start == self._end:
             return
         begin, kept = self._start, self._kept
@@ -345,8 +347,11 @@ class FrameProtocol(asyncio.BufferedProtocol):
             self._claim_room()
 
     def _keep(self, rest: memoryview, received: int) -> None:
-        """``rest`` was not used. It is copied to the front of the next read where that costs less than the latest read
-        did; otherwise the bytes that follow are received behind it."""
+        """Keep ``rest``, which was not used.
+
+        It is copied to the front of the next read if that costs less than the latest read did. Otherwise the next bytes
+        are received behind it.
+        """
         size = len(rest)
         self._direct = self._granted or (size > FREE and not size <= received <= RECEIVE_BUFFER // 2)
         capacity = size
@@ -376,20 +381,22 @@ class FrameProtocol(asyncio.BufferedProtocol):
             self._memory.charge(self, change, rest=charge)
 
     def _frame_size(self, start: Buffer) -> int:
-        """Bytes of the frame that begins there; 0 if that cannot be told, or is more than is allowed."""
+        """Bytes of the frame that begins there; 0 if its length is not complete or not allowed."""
         if len(start) < _LENGTH.size:
             return 0
         size: int = _LENGTH.size + _LENGTH.unpack_from(start)[0]
         return size if size <= self.frame_max else 0
 
     def _room_behind(self, memory: ReceiveMemory) -> memoryview:
-        """Where the next bytes of what is kept go; more of it if it is full."""
+        """Memory for the next bytes, behind what is kept. Grows the memory if it is full."""
         size = len(self._kept)
         if self._end == size:
             frame = self._frame_size(memoryview(self._kept)[self._start : self._end])
-            most = frame if frame > size else max(2 * self.frame_max, 2 * RECEIVE_BUFFER)  # paused, and not listened to
+            most = (
+                frame if frame > size else max(2 * self.frame_max, 2 * RECEIVE_BUFFER)
+            )  # the transport ignores the pause
             if size >= most:
-                raise BufferError("nobody takes what arrives")
+                raise BufferError("the transport delivers although reading is paused, and the memory is full")
             kept = bytearray(max(min(2 * size, most), min(frame, self._charged)))
             kept[:size] = self._kept
             self._kept = kept
@@ -398,7 +405,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         return memoryview(self._kept)[self._end :]
 
     def _claim_room(self) -> None:
-        """What is kept is the beginning of a frame, and fills the room that it has: take more, or wait for it."""
+        """Take more room for a frame whose beginning fills the room that it has, or wait for room."""
         memory, frame = self._memory, self._frame_size(memoryview(self._kept)[self._start : self._end])
         if memory is None or self.reading_paused or self._waits_for_room or frame <= max(FREE, self._charged):
             return
@@ -416,7 +423,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         memory.wait(self, frame - self._charged)
 
     def on_room(self, size: int) -> None:
-        """So many bytes more may be kept, and are charged already."""
+        """``size`` more bytes may be kept; they are charged already."""
         self._waits_for_room = False
         self._granted = True
         self._charged += size
@@ -429,9 +436,21 @@ class FrameProtocol(asyncio.BufferedProtocol):
         out, self._out = self._out, []
         self.sent_bytes += self._out_bytes
         self._out_bytes = 0
-        if self.encrypted:  # one write, as few records as can be; a view, lest what is left of it is copied again
+        if self.encrypted:  # one write makes few records; a view saves a copy
             self._transport.write(memoryview(out[0] if len(out) == 1 else b"".join(out)))
         elif len(out) == 1:
             self._transport.write(out[0])
         else:
             self._transport.writelines(out)
+
+
+_of_loops: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, ReceiveMemory]] = WeakKeyDictionary()
+
+
+def memory_of(loop: asyncio.AbstractEventLoop) -> ReceiveMemory:
+    """The memory of those connections of a loop that were given none. It has no limit, because a client chooses its
+    bookies and trusts them."""
+    memory = _of_loops.get(loop)
+    if memory is None:
+        memory = _of_loops[loop] = ReceiveMemory()
+    return memory

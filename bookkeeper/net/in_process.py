@@ -1,8 +1,8 @@
-"""Streams inside one process, without sockets: for tests, and for a cluster that lives in one program.
+"""Connections inside one process, without sockets: for tests, and for a cluster that lives in one program.
 
-The two ends see what asyncio's transports would show them: connection_made, bytes, pause and resume of writing,
-the end. Bytes arrive on a later turn of the loop, never inside a write, and in pieces: who stops reading, or ends its
-side, in the middle of what was written in one go gets nothing more until it reads again.
+The two ends behave like asyncio's transports: connection_made, bytes, pause and resume of writing, the end. Bytes
+arrive in pieces on a later turn of the loop, never inside a write. An end that pauses reading after a piece gets no
+further piece until it reads again.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from bookkeeper.seams import Buffer, Listener, Tls, TlsFiles
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 WINDOW: Final = 1024 * 1024
-"""Bytes on the way to a peer that does not read before its sender is told to pause."""
+"""How many bytes may be on the way to a peer that does not read. Above it the sender is told to pause."""
 
 
 PIECE: Final = 256 * 1024
-"""Bytes handed over at once, as asyncio reads from a socket."""
+"""Bytes delivered at once, as many as asyncio reads from a socket."""
 
 
 class PairTransport(asyncio.Transport):
@@ -48,7 +48,7 @@ class PairTransport(asyncio.Transport):
     def pair(
         cls, loop: asyncio.AbstractEventLoop, one: asyncio.BaseProtocol, other: asyncio.BaseProtocol, name: Address
     ) -> None:
-        """Connect two protocol objects; both ``connection_made`` are called now, ``other``'s first."""
+        """Connect two protocol objects. Both ``connection_made`` are called now, that of ``other`` first."""
         first, second = cls(loop, one, name), cls(loop, other, name)
         first._peer, second._peer = second, first
         other.connection_made(second)
@@ -82,7 +82,7 @@ class PairTransport(asyncio.Transport):
         if self._closing or not len(data):
             return
         peer = self._peer
-        if peer._lost:  # as with a socket: the system takes it, and nobody gets it
+        if peer._lost:  # as with a socket: the write succeeds and is lost
             return
         peer._inbox.append(memoryview(bytes(data)))
         peer._waiting += len(data)
@@ -118,7 +118,7 @@ class PairTransport(asyncio.Transport):
             self._loop.call_soon(self._deliver)
 
     def _takes(self) -> bool:
-        """It may be given bytes now: asked before each piece, for its protocol stops in the middle of many."""
+        """Whether it may get bytes now. Asked before each piece, because its protocol may pause after any of them."""
         return not (self._reading_paused or self._closing or self._lost)
 
     def _deliver(self) -> None:
@@ -126,8 +126,8 @@ class PairTransport(asyncio.Transport):
         while self._inbox and self._takes():
             try:
                 self._hand_over(self._inbox[0])
-            except Exception as error:  # as asyncio's: it is told, and this end is lost; nothing is delivered twice
-                message = "an end of a stream inside this process failed in what it was given"
+            except Exception as error:  # like asyncio: report it and lose this end
+                message = "a protocol failed while it received bytes from a stream inside this process: the stream ends"
                 self._loop.call_exception_handler({"message": message, "exception": error, "transport": self})
                 self._drop()
                 self._loop.call_soon(self._lose, error)
@@ -143,7 +143,7 @@ class PairTransport(asyncio.Transport):
                 self.close()
 
     def _hand_over(self, data: memoryview) -> None:
-        """The next piece of ``data``, with which the inbox begins."""
+        """Deliver the next piece of ``data``, which is the first in the inbox."""
         if isinstance(self._protocol, asyncio.BufferedProtocol):
             room = cast(memoryview, self._protocol.get_buffer(len(data)))
             n = min(len(room), len(data))
@@ -156,14 +156,14 @@ class PairTransport(asyncio.Transport):
             cast(asyncio.Protocol, self._protocol).data_received(piece)
 
     def _taken(self, size: int) -> None:
-        """So many bytes have left the inbox; before the protocol sees them, since it may fail in them."""
+        """Count ``size`` bytes out of the inbox. Called before the protocol gets them, because it may fail."""
         self._waiting -= size
         first = self._inbox.popleft()
         if size < len(first):
             self._inbox.appendleft(first[size:])
 
     def _drop(self) -> None:
-        """What is on its way does not arrive."""
+        """Drop what is on its way."""
         self._inbox.clear()
         self._waiting = 0
 
@@ -186,7 +186,7 @@ class PairListener:
 
 
 class InProcessNet:
-    """The Net seam among those who hold this object; addresses are only names."""
+    """The Net seam between all holders of this object. Addresses are only names."""
 
     def __init__(self) -> None:
         self.listening: dict[Address, Callable[[], asyncio.BaseProtocol]] = {}
@@ -216,7 +216,7 @@ class InProcessNet:
         return PairListener(self, address)
 
     def tls(self, files: TlsFiles) -> Tls | None:
-        """None: nobody but this process could read along."""
+        """None: these streams never leave the process, so nobody else can read them."""
         return None
 
     async def upgrade(
@@ -228,5 +228,5 @@ class InProcessNet:
         server_name: str | None,
         timeout_s: float,
     ) -> asyncio.Transport:
-        """Never asked for: :meth:`tls` gives nothing to ask with."""
+        """Never called, because :meth:`tls` returns None."""
         raise ConnectionAbortedError("streams inside one process are not encrypted")

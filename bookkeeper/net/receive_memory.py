@@ -1,72 +1,71 @@
-"""The memory into which connections receive: one buffer for all of a loop, and a bound for what has to wait.
+"""The memory into which connections receive: one buffer for all of them, and a bound for incomplete frames.
 
-A connection owns no receive buffer. It borrows the loop's for the length of one read; what is left then, the beginning
-of a frame that is not complete, is copied out and kept. So connections that say nothing cost nothing, and memory is
-held only for bytes that are there (P12, X31).
+A connection owns no receive buffer. It borrows the shared one for one read, and copies out what it must keep: the
+beginning of an incomplete frame. So idle connections cost nothing, and memory is held only for bytes that have arrived
+(P12, X31).
 
-What is kept is bounded for all connections together (:class:`ReceiveMemory`): up to ``FREE`` bytes each are nobody's
-concern, more is charged. Where the limit is reached a connection that needs more is not read, so its sender feels it by
-TCP, and waits for room. It gets room for its whole frame at once, and never waits twice for one frame. One connection
-at a time gets its room beyond the limit: however many frames were begun together, they end one after the other. Room
-goes to whoever's address holds least, and then to who came first: an address that fills all of it keeps no other out.
+:class:`ReceiveMemory` bounds what all connections keep together. Up to ``FREE`` bytes of each are not counted; more is
+charged. When the limit is reached, a connection that needs more is not read until it gets room, and TCP slows its
+sender down. It gets room for its whole frame at once, so it waits at most once per frame. One connection at a time may
+exceed the limit: so of many frames that were begun together, one after the other completes. Room goes to the address
+that holds least, and then to the connection that waited longest. So an address that fills the memory cannot keep the
+others out.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter, deque
 from typing import Final, Protocol
-from weakref import WeakKeyDictionary
 
 RECEIVE_BUFFER: Final = 512 * 1024
-"""Bytes of the buffer that a loop's connections borrow: long chunks make long runs."""
+"""Bytes of the buffer that connections borrow. It is large because long chunks make long runs."""
 
 FREE: Final = 8 * 1024
-"""Bytes that a connection may keep without being charged: the beginning of an ordinary frame."""
+"""Bytes that a connection may keep without being charged, enough for the beginning of an ordinary frame."""
 
 NO_LIMIT: Final = 1 << 62
 
 
 class ReceivingConnection(Protocol):
-    """A connection, as far as memory is concerned."""
+    """What :class:`ReceiveMemory` needs of a connection."""
 
     account: str
-    """To whose account goes what it keeps: its peer's address."""
+    """The account that is charged for what it keeps: the peer's address."""
 
     def on_room(self, size: int) -> None:
-        """So many bytes more are charged to it and may be used."""
+        """It may use ``size`` more bytes; they are charged already."""
 
 
 class ReceiveMemory:
-    """What the connections of one loop borrow and keep."""
+    """The memory that connections borrow, and the account of what they keep."""
 
     def __init__(self, limit: int = NO_LIMIT) -> None:
         self.buffer = bytearray(RECEIVE_BUFFER)
         self.view = memoryview(self.buffer)
         self.limit = limit
         self.short = limit < RECEIVE_BUFFER
-        """There is less left than the largest read may bring."""
+        """Whether less is left than the largest read may bring."""
         self.held = 0
-        """Bytes that are charged now."""
+        """Bytes that are charged."""
         self.peak = 0
-        """The most that were charged since somebody set this back."""
+        """The most bytes charged at a time since the owner last lowered this."""
         self._of: Counter[str] = Counter()
         self._waiting: dict[str, deque[tuple[ReceivingConnection, int]]] = {}
-        """Who waits for how much more, by account."""
+        """Connections that wait, with the bytes they need, by account."""
         self._beyond: ReceivingConnection | None = None
 
     @property
     def left(self) -> int:
-        """Bytes that may still be charged."""
+        """Bytes that may still be charged. Negative if a connection exceeds the limit."""
         return self.limit - self.held
 
     @property
     def crowded(self) -> bool:
-        """Somebody waits."""
+        """Whether a connection waits for room."""
         return bool(self._waiting)
 
     def charge(self, holder: ReceivingConnection, size: int, *, rest: int) -> None:
-        """``holder`` keeps so much more, or (negative) less, and ``rest`` in all."""
+        """Charge ``holder`` with ``size`` more bytes (negative: fewer). ``rest`` is all that it keeps then."""
         self.held += size
         self.short = self.left < RECEIVE_BUFFER
         self.peak = max(self.peak, self.held)
@@ -80,12 +79,12 @@ class ReceiveMemory:
                 self._wake()
 
     def wait(self, holder: ReceivingConnection, size: int) -> None:
-        """``holder.on_room(size)``, now or later, when so many more bytes were charged to it."""
+        """Charge ``holder`` with ``size`` more bytes as soon as there is room, then call ``holder.on_room(size)``."""
         self._waiting.setdefault(holder.account, deque()).append((holder, size))
         self._wake()
 
     def forget(self, holder: ReceivingConnection) -> None:
-        """It has gone, and waits no longer; what it kept is charged off already."""
+        """Drop ``holder``, which has ended, from those that wait. Its charge is taken back separately."""
         line = self._waiting.get(holder.account)
         if line is not None:
             rest = deque(each for each in line if each[0] is not holder)
@@ -95,12 +94,12 @@ class ReceiveMemory:
                 del self._waiting[holder.account]
 
     def validate_state(self) -> None:
-        """What must hold between any two calls. For tests."""
+        """Check what must hold between any two calls. For tests."""
         assert self.held == sum(self._of.values()) and self.peak >= self.held, "the accounts do not add up"
         assert all(size >= 0 for size in self._of.values()), "an account holds less than nothing"
         assert self.short == (self.left < RECEIVE_BUFFER)
-        assert all(self._waiting.values()), "an address is kept in which nobody waits"
-        assert not self._waiting or self._beyond is not None, "they wait, and nobody's end will wake them"
+        assert all(self._waiting.values()), "an address is listed for which no connection waits"
+        assert not self._waiting or self._beyond is not None, "connections wait, and nothing will wake them"
 
     def _wake(self) -> None:
         while self._waiting:
@@ -116,15 +115,3 @@ class ReceiveMemory:
                 del self._waiting[account]
             self.charge(holder, size, rest=size)
             holder.on_room(size)
-
-
-_of_loops: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, ReceiveMemory]] = WeakKeyDictionary()
-
-
-def of_loop(loop: asyncio.AbstractEventLoop) -> ReceiveMemory:
-    """The memory of those connections of a loop that have none of their own: without a limit, for those who connect
-    know whom they trust with how large a frame."""
-    memory = _of_loops.get(loop)
-    if memory is None:
-        memory = _of_loops[loop] = ReceiveMemory()
-    return memory

@@ -1,7 +1,7 @@
-"""How connections are encrypted: the settings of both sides. Files are PEM; nothing is read here.
+"""The TLS settings of clients and bookies. Files are PEM; this module does not read them.
 
-TLS is negotiated in band: a client sends START_TLS in clear, the answer comes in clear, the next byte is TLS. A client
-that is configured for it sends nothing else in clear and never goes on without it.
+TLS begins inside the protocol: the client sends START_TLS, the bookie answers, both unencrypted, and the next byte is
+TLS. A client with these settings sends nothing else unencrypted, and never continues without TLS.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ from typing import Final
 from bookkeeper.errors import ConfigError, require, require_range
 
 RELOAD_S: Final = 300.0
-"""Seconds between two looks for changed certificates."""
+"""Seconds between two checks for changed certificates."""
 
 HANDSHAKE_S: Final = 10.0
-"""Seconds a TLS handshake may take, START_TLS included."""
+"""The most seconds of a TLS handshake, START_TLS included."""
 
 MODES: Final = ("required", "offered", "off")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsConfig:
-    """A client's side. With it every connection to a bookie is encrypted, or there is none."""
+    """A client's TLS settings. With them every connection to a bookie is encrypted."""
 
     ca: str
-    """File of the certificate authorities that vouch for bookies; the system's own are not trusted."""
+    """File of the certificate authorities that sign bookies' certificates. The system's authorities are not trusted."""
 
     cert: str | None = None
-    """File of our certificate, followed by its chain, for bookies that ask for one."""
+    """File of the client's certificate, followed by its chain, for bookies that ask for one."""
 
     key: str | None = None
-    """File of its private key, without a password. Default: it is in ``cert``."""
+    """File of the certificate's private key, without a password. Default: the key is in ``cert``."""
 
     verify_host: bool = True
-    """The bookie's certificate must be for the host that was connected to. Only turn it off where ``ca`` vouches
-    for nobody but bookies that may stand in for each other."""
+    """Whether the bookie's certificate must be for the host that the client connects to. Turn it off only if ``ca``
+    signs certificates for nothing but bookies that may replace each other."""
 
     identity: str | None = None
-    """Instead of the host: what the certificate must name as a DNS name or a URI, for instance
-    ``spiffe://example.org/bookie/{bookie_id}``; ``{bookie_id}`` stands for the bookie's id."""
+    """The DNS name or URI that the certificate must have instead of the host, for instance
+    ``spiffe://example.org/bookie/{bookie_id}``. ``{bookie_id}`` stands for the bookie's id."""
 
     reload_interval_s: float = RELOAD_S
-    """Changed files are used for new connections within this."""
+    """Seconds within which new connections use changed files."""
 
     handshake_timeout_s: float = HANDSHAKE_S
-    """START_TLS, handshake and authentication take no longer than this, or the connection is given up."""
+    """Seconds that START_TLS, handshake and authentication may take together. Then the connection fails."""
 
     def __post_init__(self) -> None:
         require(bool(self.ca), "tls.ca is empty; it must name the file of the authorities that vouch for bookies")
@@ -60,11 +60,11 @@ class TlsConfig:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> TlsConfig | None:
-        """``BK_TLS_CA``, ``BK_TLS_CERT``, ``BK_TLS_KEY``, ``BK_TLS_IDENTITY``, ``BK_TLS_VERIFY_HOST`` (1 or 0); None
-        without any of them.
+        """Settings from ``BK_TLS_CA``, ``BK_TLS_CERT``, ``BK_TLS_KEY``, ``BK_TLS_IDENTITY`` and ``BK_TLS_VERIFY_HOST``
+        (1 or 0). None if none of them is set.
 
         Raises:
-            ConfigError: a certificate without a CA, or a value that breaks a rule.
+            ConfigError: there is a certificate but no CA, or a value is not allowed.
         """
         given = {name: environment.get(f"BK_TLS_{name.upper()}") or None for name in ("ca", "cert", "key", "identity")}
         if not any(given.values()):
@@ -78,51 +78,53 @@ class TlsConfig:
 def client_tls(
     *, ca: str | None, cert: str | None = None, key: str | None = None, identity: str | None = None, verify_host: bool
 ) -> TlsConfig | None:
-    """What was given one by one, as settings; None if nothing was.
+    """Settings from single values; None if none was given.
 
     Raises:
-        ConfigError: a certificate without a CA.
+        ConfigError: there is a certificate but no CA.
     """
     if not (ca or cert or key or identity):
         return None
     if not ca:
-        raise ConfigError("TLS needs the authorities that vouch for bookies: --tls-ca FILE, or BK_TLS_CA")
+        raise ConfigError(
+            "TLS needs the authorities that sign bookies' certificates: give --tls-ca FILE, or set BK_TLS_CA"
+        )
     return TlsConfig(ca=ca, cert=cert, key=key, identity=identity, verify_host=verify_host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTls:
-    """A bookie's side: its table ``[tls]``."""
+    """A bookie's TLS settings: its table ``[tls]``."""
 
     cert: str | None = None
     """File of the bookie's certificate, followed by its chain."""
 
     key: str | None = None
-    """File of its private key, without a password, for nobody's eyes but its owner's. Default: it is in ``cert``."""
+    """File of the private key, without a password. Only its owner may read it. Default: the key is in ``cert``."""
 
     client_ca: str | None = None
-    """File of the authorities that vouch for clients. A client without a certificate of theirs is not served."""
+    """File of the authorities that sign clients' certificates. A client without such a certificate is refused."""
 
     mode: str = "required"
-    """``required``: a connection that does not begin with START_TLS hears one error and is closed. ``offered``:
-    clients that ask for it are encrypted, others are served in clear. ``off``."""
+    """``required``: a connection that does not begin with START_TLS gets one error and is closed. ``offered``: clients
+    that send START_TLS are encrypted, others are served unencrypted. ``off``: there is no TLS."""
 
     allow: tuple[str, ...] = ()
-    """The principals that are served: the certificate's subject alternative name (URI, mail, DNS, address), or its
-    common name where it has none. Empty: every one that ``client_ca`` vouches for."""
+    """The principals that are served. A principal is the certificate's subject alternative name (URI, mail, DNS,
+    address), or its common name if it has none. Empty: all certificates that ``client_ca`` has signed."""
 
     roles: tuple[str, ...] = ()
-    """The roles that are served, as Apache's BookieAuthZFactory reads them: the first of ``0:ROLE,...`` in the
-    certificate's organisational unit. Empty: not looked at."""
+    """The roles that are served. A role is, as for Apache's BookieAuthZFactory, the first of ``0:ROLE,...`` in the
+    certificate's organisational unit. Empty: roles are not checked."""
 
     reload_interval_s: float = RELOAD_S
-    """Changed files are used for new connections within this; those that stand stay."""
+    """Seconds within which new connections use changed files. Open connections stay."""
 
     handshake_timeout_s: float = HANDSHAKE_S
-    """A connection that is not encrypted and authenticated by then is closed."""
+    """Seconds after which a connection is closed if it is not encrypted and authenticated."""
 
     handshakes_max: int = 256
-    """Handshakes in progress at a time; one more is closed."""
+    """TLS handshakes at a time. One more is closed."""
 
     def __post_init__(self) -> None:
         require(self.mode in MODES, f'tls.mode must be one of {", ".join(MODES)}, not "{self.mode}"')

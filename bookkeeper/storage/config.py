@@ -24,7 +24,7 @@ class StorageConfig:
     """Where entry logs, index and manifest live. May be the same directory as ``journal_dir``."""
 
     journal_file_bytes: int = 64 * MIB
-    """Size of a journal file: written once with zeros, then recycled (K11, K12)."""
+    """Size of a journal file: written once with zeros, then recycled."""
 
     journal_spares: int = 3
     """How many journal files are kept for re-use once a checkpoint has covered them. With fewer than fill up between
@@ -48,7 +48,7 @@ class StorageConfig:
     the same job, which saves handing it over."""
 
     inflight_bytes: int = 16 * MIB
-    """Above this many bytes not yet durable, callers are told to pause; below half of it, to go on (P12)."""
+    """Above this many bytes not yet durable, callers are told to pause; below half of it, to go on."""
 
     entry_log_bytes: int = 512 * MIB
     """An entry log is closed at this size and the next one begun."""
@@ -72,7 +72,7 @@ class StorageConfig:
     """Index pages (up to 512 entries, 4 KiB) kept in memory."""
 
     reserve_bytes: int = 64 * MIB
-    """Space kept back so that fences and recovery adds work on a full disk (K26, B10). Regular adds stop when less
+    """Space kept back so that fences and recovery adds work on a full disk. Regular adds stop when less
     than this is free, and when a write finds no space the reserve file is given up."""
 
     batch_read_bytes: int = 1 * MIB

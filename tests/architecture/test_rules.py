@@ -10,12 +10,6 @@ CONTRACTS = ("bookkeeper/meta/store.py", "journal_manager/backend.py")
 """What every implementation promises: the rules are what the module is about."""
 
 WITH_SHELLS = (
-    "bookkeeper/bookie/connections/",
-    "bookkeeper/client/read/",
-    "bookkeeper/client/write/",
-    "bookkeeper/ledger/",
-    "bookkeeper/net/",
-    "bookkeeper/storage/",
     "bookkeeper/testing/",
 )
 """Rooms whose shells stand beside their machines and cite with them. This list gets shorter, never longer."""

@@ -28,7 +28,7 @@ from bookkeeper.bookie.connections.handshake import (
 )
 from bookkeeper.bookie.connections.server import Connections
 from bookkeeper.bookie.connections.server_connection import ServerConnection
-from bookkeeper.errors import AuthenticationError, ConfigError, MalformedFrameError
+from bookkeeper.errors import AuthenticationError, ConfigError, MalformedFrameError, in_words
 from bookkeeper.metrics import Metrics
 from bookkeeper.net.tls import ServerTls
 from bookkeeper.seams import Net, Rng, Tls, TlsFiles
@@ -285,7 +285,8 @@ class SecuredConnection(ServerConnection):
             )
         except (OSError, MalformedFrameError) as error:
             self._handshake.shut()
-            security.refused(self, f"the TLS handshake failed: {error or type(error).__name__}")
+            reason = in_words(error) if str(error) else "the client ended the connection"
+            security.refused(self, f"the TLS handshake failed: {reason}")
             return
         finally:
             security.shaking.pop(self, None)

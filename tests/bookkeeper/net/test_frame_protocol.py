@@ -338,7 +338,7 @@ async def test_bytes_in_clear_that_came_before_are_not_taken_over() -> None:
     async def encrypt(transport: asyncio.Transport) -> asyncio.Transport:
         raise AssertionError("never begun")
 
-    with pytest.raises(MalformedFrameError, match="in clear"):
+    with pytest.raises(MalformedFrameError, match="unencrypted bytes"):
         await one.upgrade(encrypt)
     await settle()
     assert one.closed and other.closed

@@ -7,8 +7,8 @@ import struct
 
 import pytest
 
-from bookkeeper.net.frame_protocol import FrameProtocol
-from bookkeeper.net.receive_memory import FREE, ReceiveMemory, of_loop
+from bookkeeper.net.frame_protocol import FrameProtocol, memory_of
+from bookkeeper.net.receive_memory import FREE, ReceiveMemory
 
 FRAME = 600_000
 """Bytes of a large frame, its length included."""
@@ -82,7 +82,7 @@ async def test_a_connection_that_has_nothing_to_keep_holds_no_memory() -> None:
     """Each connection owned a receive buffer of 64 KB from its beginning, and of half a megabyte after a busy moment:
     thousands of silent ones took as many times as much, for as long as they stayed."""
     one, other = Socket(Peer()), Socket(Peer())
-    shared = of_loop(asyncio.get_running_loop())
+    shared = memory_of(asyncio.get_running_loop())
     assert one.peer.get_buffer(-1).obj is other.peer.get_buffer(-1).obj is shared.buffer
     await arrive([one], frame() * 10)
     assert (one.peer.sizes, len(one.peer._kept), shared.held) == ([FRAME] * 10, 0, 0)
