@@ -1,6 +1,7 @@
-"""Checkpoints: what the journal holds becomes covered by the other files, and the space is used again.
+"""Checkpoints: other files take over what the journal holds, so that its space can be used again.
 
-checkpoint     one checkpoint, in the order that survives a crash
-checkpointer   when there is one; space; spare journal files; the clean stop
-manifest       which files are the bookie's, and how far the journal is covered
+checkpoint     one checkpoint, in an order that survives a crash
+checkpointer   when to make one, and the clean stop
+disk_space     free space: when the disk is read-only, and the reserve
+manifest       which files are the bookie's, and how far they cover the journal
 """

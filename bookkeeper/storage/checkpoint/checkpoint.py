@@ -1,18 +1,18 @@
-"""A checkpoint: what the journal holds becomes covered by the other files, in the order that survives a crash.
+"""A checkpoint: other files take over what the journal holds, in an order that survives a crash.
 
-entry logs synced → index segment written and synced → manifest replaced → journal files below the mark recycled,
-files that nothing names any more removed (disk-format §5, K3, K13-K16). The job runs on the checkpoint's worker, on a
-snapshot that nobody changes.
+Sync the entry logs → write and sync an index segment → replace the manifest → recycle the journal files below the mark
+and remove files that the manifest no longer names (K3, K13-K16). The job runs on the checkpoint's worker, on a snapshot
+that nobody changes.
 
-What it merely looks at stops nothing: a log that cannot be read is kept, a merge that meets a segment that cannot be
-read is left out, and both are named in the manifest (K27, G4).
+Unreadable old files do not stop a checkpoint. It keeps a log that it cannot read, and skips a merge with a segment that
+it cannot read. The manifest names both (K27, G4).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from bookkeeper.errors import CorruptionError
+from bookkeeper.errors import CorruptionError, in_words
 from bookkeeper.ids import IdRanges
 from bookkeeper.seams import Disk, File
 from bookkeeper.storage.checkpoint.manifest import Manifest, ManifestLog
@@ -36,44 +36,44 @@ class CheckpointScope:
     """What a checkpoint covers: everything up to one group, as it was when that group was closed."""
 
     before: Manifest
-    """The manifest that is on disk."""
+    """The manifest on the disk."""
     segment_id: int = 0
     next_log: int = 1
     next_file: int = 1
     file_id: int = 0
     sequence: int = 0
-    """The last covered group and its journal file."""
+    """The last covered group. ``file_id`` is its journal file."""
     tails: dict[int, IndexTail] = field(default_factory=dict)
     states: dict[int, bytes] = field(default_factory=dict)
     """Rows of the ledgers that changed."""
     newly_dropped: list[tuple[int, int]] = field(default_factory=list)
-    """Ledgers that were dropped since the last one, first and last of each run."""
+    """Ledgers dropped since the last checkpoint: first and last of each run."""
     alive: set[int] = field(default_factory=set)
     dropped: IdRanges = field(default_factory=IdRanges)
     logs: dict[int, ManifestLog] = field(default_factory=dict)
-    """All logs, as the manifest is to name them."""
+    """All logs, as the manifest will record them."""
     unsynced: dict[int, File] = field(default_factory=dict)
     finish: dict[int, tuple[File, int, Usage]] = field(default_factory=dict)
-    """Logs that get nothing more: file, end of records, whose they are."""
+    """Full logs: file, end of records, and the ledgers in them."""
     collect: bool = False
-    """Look for logs without a live ledger."""
+    """Whether to look for logs without a live ledger."""
     keep: set[int] = field(default_factory=set)
-    """Logs that are not to be removed, whatever they hold."""
+    """Logs that must stay, whatever they hold."""
     rebuilt: bool = False
-    """The tails are the whole index: the old segments go."""
+    """Whether the tails are the whole index. Then the old segments go."""
     clean: bool = False
     rebuild: bool = False
     unreadable: set[int] = field(default_factory=set)
-    """Segments that a merge could not read, now or before. The job adds to them."""
+    """Segments that a merge could not read. The job adds to them."""
     limbo: str | None = None
     quarantined: list[str] = field(default_factory=list)
-    """The job adds what it could not read."""
+    """Places that cannot be read. The job adds to them."""
     spares: int = 0
-    """How many journal files to keep for re-use."""
+    """How many journal files to keep for reuse."""
     keep_journals: bool = False
-    """After a loss: the journal files behind the mark stay (G4)."""
+    """Whether the journal files behind the mark stay, because data may be lost (G4)."""
     published: bool = False
-    """Set by the job: a manifest that names the new segment may be on disk, also if the job failed afterwards."""
+    """Whether a manifest that names the new segment may be on the disk. The job sets it, and may fail later."""
 
 
 @dataclass(slots=True)
@@ -83,18 +83,19 @@ class CheckpointResult:
     manifest: Manifest
     extents: dict[int, list[Extent]]
     merged: set[int]
-    """Segments that nobody names any more: what they held is in ``extents``. Whoever adopts those removes the files:
-    until then reads go to them."""
+    """Segments that the manifest no longer names; ``extents`` holds their places. Reads use the files until the caller
+    has adopted ``extents`` and removes them."""
     removed_logs: list[int]
     spares: list[str]
 
 
 def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> CheckpointResult:
-    """Blocking; on the checkpoint's worker.
+    """Make one checkpoint. Blocks; runs on the checkpoint's worker.
 
     Raises:
-        SyncFailedError: final (K23).
-        OSError: on writing, or for now (K28); nothing was lost, the journal is kept (K16).
+        SyncFailedError: a sync failed, which is final (K23). OSError: a file could not be written, or the disk has a
+        passing problem (K28). Nothing is lost, because the journal
+            stays (K16).
         InvariantError: the mark would move back (K14).
     """
     directory, before = config.ledger_dir, snap.before
@@ -130,7 +131,7 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> 
         passed = [file_id for file_id in files if file_id < snap.file_id]
         recycle(disk, config.journal_dir, passed, snap.spares, spares)
         remove_files(disk, directory, [log_name(key) for key in removed])
-    except OSError as error:  # the manifest is in place: what is left over goes with a later checkpoint or start
+    except OSError as error:  # a later checkpoint or start removes what is left over
         if error.errno not in TRANSIENT:
             raise
     return CheckpointResult(manifest, writer.extents, merged, removed, spares)
@@ -139,7 +140,7 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> 
 def _write_segment(
     disk: Disk, directory: str, config: StorageConfig, snap: CheckpointScope
 ) -> tuple[IndexSegmentWriter, set[int]]:
-    """The new tails, and the small segments with them if there are too many."""
+    """Write the new tails, merged with the small segments if there are too many segments."""
     writer = IndexSegmentWriter(snap.segment_id, snap.before.directory_id)
     merged = set(snap.before.segments) if snap.rebuilt else set()
     if not snap.rebuilt and (chosen := _to_merge(config, snap)):
@@ -147,7 +148,7 @@ def _write_segment(
             _merge(writer, disk, directory, chosen, snap)
             merged = set(chosen)
         except UnreadableSegmentError as error:
-            # keep what is there: reads of that part say so, and a restart rebuilds (K19)
+            # keep the segments: reads of the bad one fail, and a restart rebuilds the index (K19)
             snap.rebuild = True
             snap.unreadable.add(error.segment_id)
             _note(snap, str(error))
@@ -164,7 +165,7 @@ def _write_segment(
 
 
 def _to_merge(config: StorageConfig, snap: CheckpointScope) -> list[int]:
-    """The newest segments, if there are too many; only those that are newer than all that cannot be read."""
+    """The newest segments, if there are too many. Only segments newer than every unreadable one are chosen."""
     ids = list(snap.before.segments)
     begin = max((at + 1 for at, key in enumerate(ids) if key in snap.unreadable), default=0)
     sizes = [snap.before.segments[key] for key in ids[begin:]]
@@ -185,12 +186,12 @@ def _merge(writer: IndexSegmentWriter, disk: Disk, directory: str, chosen: list[
 
 
 def _note(snap: CheckpointScope, place: str) -> None:
-    if place not in snap.quarantined:  # it is met again by every try
+    if place not in snap.quarantined:  # every checkpoint meets it again
         snap.quarantined.append(place)
 
 
 def _dead_logs(disk: Disk, directory: str, snap: CheckpointScope) -> list[int]:
-    """Finished logs in which every ledger is known to be dropped. In doubt a log stays (G1, G4)."""
+    """Finished logs of which every ledger is known to be dropped. In doubt a log stays (G1, G4)."""
     return [
         log_id
         for log_id, entry in snap.logs.items()
@@ -201,14 +202,14 @@ def _dead_logs(disk: Disk, directory: str, snap: CheckpointScope) -> list[int]:
 
 
 def _owners(disk: Disk, directory: str, log_id: int, entry: ManifestLog, snap: CheckpointScope) -> set[int]:
-    """The ledgers in a log; {-1}, which is nobody's, if that cannot be said."""
+    """The ledgers in a log; {-1}, the id of no ledger, if they cannot be read."""
     path = f"{directory}/{log_name(log_id)}"
     try:
         return _read_owners(disk, path, log_id, entry)
     except OSError as error:
         if error.errno in TRANSIENT:
             raise
-        _note(snap, f"{path}: {error}")
+        _note(snap, f"{path}: {in_words(error, beside=path)}")
         return {-1}
 
 

@@ -1,8 +1,8 @@
-"""When a checkpoint is made and what it covers; the last one, at a clean stop.
+"""Decides when to make a checkpoint and what it covers, also the last one at a clean stop.
 
-The loop's side: it takes a snapshot of what the other parts of the disk have, hands it to the checkpoint's worker
-(:mod:`~bookkeeper.storage.checkpoint.checkpoint` does the work), and tells the parts what is covered now. One
-checkpoint is made at a time.
+This is the part on the loop's thread. It takes a snapshot of the other parts of the storage, hands it to the
+checkpoint's worker (:mod:`~bookkeeper.storage.checkpoint.checkpoint` does the work), and then tells the parts what is
+covered. There is one checkpoint at a time.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class _UnderWay:
     dirty_logs: list[int]
     full_logs: dict[int, int]
     last: PendingGroup | None
-    """The newest group that it covers; None: all are in the entry logs already."""
+    """The newest group that it covers; None if all groups were in the entry logs already."""
     callbacks: list[Done]
 
 
 @dataclass(slots=True)
 class Checkpointer:
-    """Owned by the loop's thread. It owns the manifest; everything else it asks for, and tells."""
+    """Makes the checkpoints of one storage. Runs on the loop's thread, and is the only owner of the manifest."""
 
     config: StorageConfig
     disk: Disk
@@ -62,13 +62,13 @@ class Checkpointer:
     manifest: Manifest
     set_state: Callable[[EngineState, str], None]
     running: bool = False
-    """A checkpoint is under way."""
+    """Whether a checkpoint is in progress."""
     _unreadable: set[int] = field(default_factory=set)
-    """Index segments that merges of this life could not read."""
+    """Index segments that merges could not read since the start."""
     _waiting: list[Done] = field(default_factory=list)
-    """Who is called after the next checkpoint."""
+    """Callbacks of the next checkpoint."""
     _collect: bool = False
-    """The next checkpoint looks for logs without a live ledger."""
+    """Whether the next checkpoint looks for logs without a live ledger."""
     _stopping: bool = False
     _journalled: int = 0
     """Journal bytes since the last checkpoint began."""
@@ -86,7 +86,7 @@ class Checkpointer:
         """A group is durable and in the entry log."""
         self._journalled += padded(group.size)
         self._behind.filled(group.log_id, group.log_offset + group.size)
-        if group.file_offset == BLOCK:  # the first one of a journal file
+        if group.file_offset == BLOCK:  # it is the first group of its journal file
             self.commit.prepare_spare()
             if self._new_journal_file is not None:
                 self._new_journal_file()
@@ -96,7 +96,7 @@ class Checkpointer:
     # -- one checkpoint after the other -------------------------------------------------------------------
 
     def checkpoint(self, callback: Done, *, collect: bool = False) -> None:
-        """See :meth:`Engine.checkpoint`. One at a time; those asked for meanwhile become the next one (K14)."""
+        """See :meth:`Engine.checkpoint`. Calls during a checkpoint share the next one (K14)."""
         if self.commit.failure is not None:
             return callback(BookieFailedError(f"the disk has failed: {in_words(self.commit.failure)}"))
         self._waiting.append(callback)
@@ -104,7 +104,7 @@ class Checkpointer:
         return self._begin_next()
 
     def stop(self, callback: Done) -> None:
-        """Clean stop: a last group that says so, a last checkpoint, then the dirty markers go (K22)."""
+        """Stop cleanly: write a last group that says so, make a last checkpoint, remove the dirty markers (K22)."""
         self._stopping = True
         self.commit.cut(flags=CLEAN_STOP)
 
@@ -133,7 +133,7 @@ class Checkpointer:
         self.commit.when_logged(lambda error: self._logged(under_way, error))
 
     def _snapshot(self, changes: LedgerChanges) -> CheckpointScope:
-        """Everything accepted so far; the groups that hold it are closed."""
+        """A snapshot of everything accepted so far. The groups that hold it are closed."""
         scope = CheckpointScope(self.manifest, self.manifest.next_segment, self.entry_logs.next_log)
         scope.states = {key: ledger.encode() for key, ledger in changes.ledgers.items()}
         scope.tails = {key: ledger.index.freeze() for key, ledger in changes.ledgers.items() if ledger.index.tail}
@@ -141,14 +141,14 @@ class Checkpointer:
         scope.alive, scope.dropped = set(self.ledgers.ledgers), self.ledgers.dropped.copy()
         scope.logs = self.entry_logs.entries()
         scope.collect, self._collect = self._collect, False
-        scope.rebuild = self.unknowns.index_damaged or self.manifest.rebuild  # only a start can take that back (K19)
+        scope.rebuild = self.unknowns.index_damaged or self.manifest.rebuild  # a start rebuilds it (K19)
         scope.limbo, scope.quarantined = self.unknowns.limbo, self.unknowns.quarantined
         scope.unreadable = set(self._unreadable)
         scope.clean = self._stopping
         return scope
 
     def _logged(self, under_way: _UnderWay, error: BaseException | None) -> None:
-        """Everything it covers is in the entry logs (K13): hand it to the worker."""
+        """Everything that the checkpoint covers is in the entry logs (K13): hand it to the worker."""
         if error is not None:
             return self._done(under_way, None, error)
         scope, last, groups = under_way.scope, under_way.last, self.commit.groups
@@ -174,9 +174,9 @@ class Checkpointer:
         if covered is None or error is not None:
             self._undo(under_way)
             if isinstance(error, OSError) and self.space.no_space(error):
-                self._waiting[:0] = under_way.callbacks  # the reserve is given up: there may be room now
+                self._waiting[:0] = under_way.callbacks  # the reserve is gone, so there may be space now
             else:
-                self._failed(error or BookieFailedError("no result"), under_way.callbacks)
+                self._failed(error or BookieFailedError("the checkpoint ended without a result"), under_way.callbacks)
         else:
             self._adopt(under_way.scope, covered)
             for callback in under_way.callbacks:
@@ -184,20 +184,20 @@ class Checkpointer:
         self._begin_next()
 
     def _undo(self, under_way: _UnderWay) -> None:
-        """The next checkpoint covers what this one did not."""
+        """Give everything back, so that the next checkpoint covers it."""
         self.entry_logs.give_back_dirty(under_way.dirty_logs)
         self.ledgers.give_back(under_way.changes)
         scope = under_way.scope
         self._collect |= scope.collect
-        if scope.published:  # the next try must not touch the segment that the manifest on disk may name (K3)
+        if scope.published:  # the manifest on the disk may name the segment (K3)
             self.manifest = replace(self.manifest, next_segment=scope.segment_id + 1)
 
     def _failed(self, error: BaseException, callbacks: list[Done]) -> None:
-        """The mark stays where it was, and so does the journal behind it. A failed sync is final."""
+        """The checkpoint failed: mark and journal stay as they were. A failed sync is final."""
         told = error
         transient = isinstance(error, OSError) and error.errno in TRANSIENT
         if transient and isinstance(error, OSError) and error.errno in NO_SPACE:
-            self.set_state(EngineState.READ_ONLY, f"a checkpoint found no space: {in_words(error)}")
+            self.set_state(EngineState.READ_ONLY, f"a checkpoint found no space: {in_words(error)}; free some space")
             told = DiskFullError(f"a checkpoint found no space: {in_words(error)}")
         final = isinstance(error, (SyncFailedError, InvariantError)) or (isinstance(error, OSError) and not transient)
         if final:
@@ -206,7 +206,7 @@ class Checkpointer:
             callback(told)
 
     def _adopt(self, scope: CheckpointScope, covered: CheckpointResult) -> None:
-        """The new files are in place: what was frozen is now in them."""
+        """The checkpoint is complete: use its files instead of what was frozen."""
         self.stats.checkpoints += 1
         self.stats.merges += bool(covered.merged)
         self.manifest = covered.manifest
@@ -222,13 +222,13 @@ class Checkpointer:
             if (file := self.entry_logs.removed(key)) is not None:
                 closing.append(file)
         reads = self.workers.get("read")
-        for file in closing:  # behind the reads that are under way
+        for file in closing:  # after the reads in progress
             reads.submit(file.close, _ignore)
         if gone := [segment_name(key) for key in sorted(covered.merged)]:
             reads.submit(lambda: remove_files(self.disk, self.config.ledger_dir, gone), _ignore)
 
     def _concerned(self, scope: CheckpointScope, covered: CheckpointResult) -> list[tuple[int, LedgerDescriptor]]:
-        """The ledgers of which extents are new; after a merge all."""
+        """The ledgers that have new extents; after a merge all ledgers."""
         ledgers = self.ledgers.ledgers
         if covered.merged:
             return list(ledgers.items())

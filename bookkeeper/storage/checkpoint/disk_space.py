@@ -1,7 +1,7 @@
-"""Free space of a bookie's disk: when it is read-only, and the reserve that fences and recovery adds live on.
+"""The free space of a bookie's disk: when the disk becomes read-only, and the reserve for fences and recovery adds.
 
-The reserve is a file of zeros. When a write finds no space the file is removed, so that what must go on can (K26); it
-is made again when there is space for twice its size.
+The reserve is a file of zeros. When a write finds no space the file is removed, so that fences and recovery adds still
+work (K26). It is made again once twice its size is free.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RESERVE = "reserve"
 
 
 class DiskSpace:
-    """Owned by the loop's thread."""
+    """Watches the free space and keeps the reserve. Runs on the loop's thread."""
 
     def __init__(
         self,
@@ -31,8 +31,8 @@ class DiskSpace:
     ) -> None:
         """
         Args:
-            set_state: told whether the disk is writable or read-only, and why.
-            failed: told that the reserve could not be synced: final (K23).
+            set_state: called with writable or read-only, and the reason.
+            failed: called when the reserve could not be synced, which is final (K23).
         """
         self._config, self._disk, self._workers = config, disk, workers
         self._set_state, self._failed = set_state, failed
@@ -40,43 +40,47 @@ class DiskSpace:
         self._making = False
 
     def begin(self) -> None:
-        """Make the reserve, if there is none, or judge the space. Blocks; part of the start."""
+        """Make the reserve if there is none, and judge the free space. Blocks; part of the start."""
         self._has_reserve = self._disk.exists(self._path)
         if not self._config.reserve_bytes or self._has_reserve:
             return self.judge()
         if self._disk.space(self._config.ledger_dir).free <= 2 * self._config.reserve_bytes:
-            return self._set_state(EngineState.READ_ONLY, "there is too little space for the reserve")
+            return self._set_state(
+                EngineState.READ_ONLY,
+                f"less than twice the reserve of {self._config.reserve_bytes} bytes is free; free some space",
+            )
         try:
             self._make()
             self._has_reserve = True
         except OSError as error:
-            self._set_state(EngineState.READ_ONLY, f"the reserve could not be made: {in_words(error)}")
+            self._set_state(EngineState.READ_ONLY, f"the reserve file could not be written: {in_words(error)}")
         return None
 
     def judge(self) -> None:
-        """Look at the free space: the disk becomes read-only or writable."""
+        """Check the free space, and make the disk read-only or writable."""
         try:
             free = self._disk.space(self._config.ledger_dir).free
         except OSError as error:
-            return self._set_state(EngineState.READ_ONLY, f"the free space cannot be told: {in_words(error)}")
+            return self._set_state(EngineState.READ_ONLY, f"the free space cannot be read: {in_words(error)}")
         reserve = self._config.reserve_bytes
         if not reserve or (self._has_reserve and free >= reserve):
-            return self._set_state(EngineState.WRITABLE, "there is space")
-        self._set_state(EngineState.READ_ONLY, f"{free} bytes are free, the reserve has {reserve}")
+            return self._set_state(EngineState.WRITABLE, "the disk has enough free space")
+        needed = reserve if self._has_reserve else 2 * reserve
+        self._set_state(EngineState.READ_ONLY, f"{free} bytes are free, and new entries need {needed}; free some space")
         if not self._has_reserve and free > 2 * reserve and not self._making:
             self._making = True
             self._workers.get("checkpoint").submit(self._make, self._made)
         return None
 
     def no_space(self, error: OSError) -> bool:
-        """A write failed with ``error``. If it found no space, the disk is read-only and the reserve is given up (K26).
+        """A write failed with ``error``. If it found no space, make the disk read-only and give the reserve up (K26).
 
         Returns:
-            whether that has freed some space: then the write may be tried again at once.
+            Whether that freed space. Then the write may be tried again at once.
         """
         if error.errno not in NO_SPACE:
             return False
-        self._set_state(EngineState.READ_ONLY, f"a write found no space: {in_words(error)}")
+        self._set_state(EngineState.READ_ONLY, f"a write found no space: {in_words(error)}; free some space")
         had, self._has_reserve = self._has_reserve, False
         return had and give_up_reserve(self._config, self._disk)
 
@@ -104,7 +108,7 @@ class DiskSpace:
 
 
 def give_up_reserve(config: StorageConfig, disk: Disk) -> bool:
-    """Unlink the reserve file (K26). False if there is none, or the disk does not even do that."""
+    """Remove the reserve file (K26). Returns False if there is none, or it cannot be removed."""
     try:
         if not disk.exists(f"{config.ledger_dir}/{RESERVE}"):
             return False

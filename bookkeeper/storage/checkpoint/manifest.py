@@ -1,10 +1,10 @@
-"""The manifest: which files are the bookie's, and how far the journal is covered by them. The only mark.
+"""The manifest: which files are the bookie's, and how far they cover the journal. There is no other mark.
 
     manifest    stamp "BKMF" of JSON
 
-Replaced by way of a temporary file (K2). The journal position in it covers everything its own files hold, and never
-moves back (K14, K15). Files it does not name are left over from an unfinished checkpoint or collection: whatever they
-hold is in the journal behind the mark, or dead.
+A temporary file replaces it (K2). Its files hold everything up to its journal position, which never moves back (K14,
+K15). Files that it does not name are left over from an unfinished checkpoint or collection. What they hold is in the
+journal behind the mark, or dead.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ class ManifestLog:
     end: int
     """Where the synced records end."""
     finished: bool = False
-    """It has its ledgers map and footer."""
+    """Whether it has its map of ledgers and its footer."""
     usage: dict[int, list[int]] = field(default_factory=dict)
-    """Of a log that is not finished: ledger -> [bytes, records]."""
+    """Ledger -> [bytes, records], if the log is not finished."""
 
 
 @dataclass(slots=True)
 class Manifest:
     directory_id: int = 0
     boot: int = 0
-    """The last start that came to a manifest; 0: of before this was kept."""
+    """The last start that wrote a manifest; 0 if an earlier version did not record it."""
     clean: bool = False
-    """Written by the last checkpoint of a life that ended cleanly."""
+    """Whether the last checkpoint of a clean stop wrote it."""
     file_id: int = 0
     """The journal file that holds the last covered group."""
     sequence: int = 0
-    """Every group up to this one is covered."""
+    """The last covered group."""
     next_file: int = 1
-    """Greater than every journal file id ever used (K10)."""
+    """The next journal file id, greater than every id that was used (K10)."""
     next_log: int = 1
     next_segment: int = 1
     logs: dict[int, ManifestLog] = field(default_factory=dict)
     segments: dict[int, int] = field(default_factory=dict)
-    """Index segments, older before newer -> size, for planning merges."""
+    """Index segments, older before newer, with their sizes for planning merges."""
     rebuild: bool = False
-    """Index damage was met: rebuild from the logs at the next start (K19)."""
+    """Whether the next start must rebuild the index from the logs, because it is damaged (K19)."""
     limbo: str | None = None
     """Why acknowledged data may be missing."""
     quarantined: list[str] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Manifest:
 
     @classmethod
     def decode(cls, data: bytes, what: str) -> Manifest:
-        """Raises CorruptionError, UnsupportedFormatError."""
+        """Raises CorruptionError if it is damaged, UnsupportedFormatError if an unknown version wrote it."""
         body = unstamp(data, b"BKMF", VERSION, what)
         try:
             values = json.loads(body)
@@ -74,18 +74,18 @@ class Manifest:
             raise CorruptionError(f"{what}: {error}") from error
 
     def write(self, disk: Disk, directory: str, before: Manifest | None) -> None:
-        """Durable when this returns (K2).
+        """Write the manifest. It is durable when this returns (K2).
 
         Raises:
             InvariantError: the mark would move back (K14).
         """
         if before is not None:
             forward = (self.file_id, self.sequence) >= (before.file_id, before.sequence)
-            check(forward, "K14", f"mark from {before.sequence} back to {self.sequence}")
+            check(forward, "K14", f"the mark would move back from group {before.sequence} to {self.sequence}")
         replace_file(disk, f"{directory}/{NAME}", self.encode())
 
 
 def read_manifest(disk: Disk, directory: str) -> Manifest | None:
-    """None if there is none. Raises CorruptionError, UnsupportedFormatError."""
+    """Read the manifest; None if there is none. Raises CorruptionError, UnsupportedFormatError."""
     path = f"{directory}/{NAME}"
     return Manifest.decode(disk.read_file(path), path) if disk.exists(path) else None

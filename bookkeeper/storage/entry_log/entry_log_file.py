@@ -1,14 +1,14 @@
-"""Entry logs: where entries live once they are durable in the journal.
+"""The file format of entry logs, where entries live once the journal has made them durable.
 
     header      block (4096): stamp "BKEL" of log id: u64 | directory id: u64 | boot: u64
-    records     as in the journal's groups, in order of arrival, state records among them
-    map         at rotation: stamp "BKEM" of rows: ledger id: i64 | bytes: u64 | records: u64
+    records     as in the journal's groups, in order of arrival, with state records among them
+    map         when the log is full: stamp "BKEM" of rows: ledger id: i64 | bytes: u64 | records: u64
     footer      stamp "BKEF" of log id: u64 | end of records: u64 | size of the map: u64; the last 40 bytes
 
-The header is durable before the log is used and never rewritten; the map and the footer are written once, when the
-records are synced (K1, K20). Without a footer, or with a bad one, the log is scanned. A record that fails its checks
-while being scanned is quarantined: the place is named, scanning goes on at the next place where a whole record
-verifies, and the log is never taken for empty and never removed (G4).
+The header is durable before the log is used, and is never rewritten. The map and the footer are written once, after the
+records are synced (K1, K20). A log without a valid footer is scanned. If a record fails its checks, the scan reports
+the place as quarantined and continues at the next valid record. Such a log is never taken for empty and never removed
+(G4).
 """
 
 from __future__ import annotations
@@ -47,31 +47,36 @@ def log_ids(disk: Disk, directory: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedStretch:
-    """A stretch of a log that holds no valid record."""
+    """A stretch of a log without a valid record."""
 
     path: str
     offset: int
     end: int
 
     def __str__(self) -> str:
-        return f"{self.path} at {self.offset}: {self.end - self.offset} bytes"
+        return f"{self.path}: {self.end - self.offset} bytes from byte {self.offset} on"
 
 
 def create_log(disk: Disk, directory: str, log_id: int, directory_id: int, boot: int) -> File:
-    """A new log with its durable header (K1), open for writing."""
+    """Create a log, open for writing. Its header is durable when this returns (K1)."""
     header = stamp(b"BKEL", VERSION, _HEADER.pack(log_id, directory_id, boot), pad_to=BLOCK)
     return create_file(disk, f"{directory}/{log_name(log_id)}", header, keep=True)
 
 
 def check_header(file: File, log_id: int) -> None:
-    """Raises CorruptionError (damaged, or another log's), UnsupportedFormatError."""
+    """Check a log's header.
+
+    Raises:
+        CorruptionError: the header is damaged, or another log's.
+        UnsupportedFormatError: an unknown version wrote it.
+    """
     body = unstamp(file.pread(BLOCK, 0), b"BKEL", VERSION, file.path)
     if len(body) != _HEADER.size or _HEADER.unpack(body)[0] != log_id:
         raise CorruptionError(f"{file.path}: the header is another log's")
 
 
 def finish_log(file: File, log_id: int, end: int, usage: Usage) -> None:
-    """Sync the records, then write map and footer behind them and sync those (K20). Whatever lay there goes."""
+    """Sync the records, then write and sync map and footer behind them (K20). They replace whatever is there."""
     sync(file)
     if file.size() > end:
         file.truncate(end)
@@ -82,14 +87,14 @@ def finish_log(file: File, log_id: int, end: int, usage: Usage) -> None:
 
 
 def read_map(file: File, log_id: int) -> tuple[int, Usage]:
-    """Where the records of a finished log end, and whose they are.
+    """Read where the records of a finished log end, and to which ledgers they belong.
 
     Raises:
-        CorruptionError: no footer, or a bad one: scan.
+        CorruptionError: the footer is missing or damaged. The log must be scanned.
     """
     at = file.size() - _FOOTER_SIZE
     if at < BLOCK:
-        raise CorruptionError(f"{file.path}: no footer")
+        raise CorruptionError(f"{file.path} has no footer")
     body = unstamp(file.pread(_FOOTER_SIZE, at), b"BKEF", VERSION, f"{file.path} footer")
     if len(body) != _FOOTER.size or _FOOTER.unpack(body)[0] != log_id:
         raise CorruptionError(f"{file.path}: the footer is another log's")
@@ -106,11 +111,11 @@ def scan_log(
     begin: int = BLOCK,
     tail_may_be_torn: bool = False,
 ) -> list[QuarantinedStretch]:
-    """Walk the records of a log from ``begin``, where one begins, up to ``end``, verifying each.
+    """Read and verify the records of a log from ``begin``, where a record begins, up to ``end``.
 
     Args:
-        found: called with (bytes, where in the log they begin, what is in them).
-        tail_may_be_torn: bytes after the last valid record are no damage (they were never covered by a mark).
+        found: called with bytes, their offset in the log, and the records in them.
+        tail_may_be_torn: bytes after the last valid record are not damage, because no mark has covered them.
     """
     bad: list[QuarantinedStretch] = []
     at, size = begin, _CHUNK
@@ -137,7 +142,7 @@ def scan_log(
 
 
 def _resync(file: File, at: int, end: int) -> int | None:
-    """Where the next whole, valid record begins."""
+    """The offset of the next complete and valid record."""
     size = _CHUNK
     while at < end:
         data = file.pread(min(size, end - at), at)
@@ -147,14 +152,14 @@ def _resync(file: File, at: int, end: int) -> int | None:
         if at + len(data) >= end or len(data) < min(size, end - at):
             return None
         if size < 2 * RECORD_MAX:
-            size *= 4  # a record that is longer than the window would be missed
+            size *= 4  # the window must be longer than the record
         else:
             at += len(data) - RECORD_MAX
     return None
 
 
 def usage_of(scan: Scan, usage: Usage) -> None:
-    """Count a scan's records in ``usage``."""
+    """Add a scan's records to ``usage``."""
     for ledger_id, size in zip(scan.ledger_ids, scan.sizes, strict=True):
         row = usage.setdefault(ledger_id, [0, 0])
         row[0] += RECORD_HEADER + size
@@ -162,8 +167,11 @@ def usage_of(scan: Scan, usage: Usage) -> None:
 
 
 class EntryLogWriter:
-    """Puts groups' records into the logs, in order. It belongs to whoever copies the oldest group: the log's worker,
-    the journal's worker while that one has nothing, the loop while neither has."""
+    """Writes groups' records to the logs, in order.
+
+    It belongs to the thread that copies the oldest group: the log's worker; the journal's worker while the log's worker
+    is idle; the loop while both are idle.
+    """
 
     def __init__(self, disk: Disk, directory: str, directory_id: int, boot: int) -> None:
         self._disk, self._directory = disk, directory
@@ -171,13 +179,13 @@ class EntryLogWriter:
         self.log_id = 0
         self._file: File | None = None
         self._created: File | None = None
-        """A log that was made by a try that then failed: told when its first write succeeds."""
+        """A log whose first write failed after it was created. It is reported when a write succeeds."""
 
     def write(self, log_id: int, data: Buffer, offset: int) -> File | None:
-        """Write without syncing. The log is created if it is a new one, and then returned, also after a failed try."""
+        """Write without syncing. A new log is created, and returned once a write to it has succeeded."""
         if log_id != self.log_id:
             path = f"{self._directory}/{log_name(log_id)}"
-            if self._disk.exists(path):  # left by a try that found no space
+            if self._disk.exists(path):  # an earlier attempt found no space
                 self._disk.unlink(path)
             created = create_log(self._disk, self._directory, log_id, self._directory_id, self._boot)
             self._file, self.log_id, self._created = created, log_id, created

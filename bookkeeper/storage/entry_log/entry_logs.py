@@ -1,14 +1,14 @@
-"""The entry logs of a directory as the loop's thread sees them: who lies where, how far they are filled, whose bytes.
+"""The entry logs of a directory: how far each is filled, and with which ledgers. Used on the loop's thread.
 
 Every field of an :class:`EntryLogState` is written by :class:`EntryLogs` alone. A log goes through these steps:
 
     next_place, given    groups get their places in the log that is being filled
-    created              its file exists: the descriptor that wrote it is kept to its last sync
-    take_dirty           a checkpoint syncs it, and takes note of its end and its ledgers
-    mark_finished        a checkpoint has written its map and its footer: nothing is added any more
+    created              its file exists; the descriptor that wrote it is kept until its last sync
+    take_dirty           a checkpoint syncs it, and notes its end and its ledgers
+    mark_finished        a checkpoint has written its map and footer; nothing is added any more
     removed              a checkpoint has removed it from the manifest
 
-A start adds the logs that the manifest names (``add``), and corrects what it finds out by reading them.
+A start adds the logs that the manifest names (``add``), and corrects them by what it reads in them.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _LAST_LOG = 2 ** (63 - LOG_SHIFT) - 1
 
 @dataclass(slots=True)
 class EntryLogState:
-    """One entry log. Others read its fields; :class:`EntryLogs` writes them."""
+    """One entry log. Only :class:`EntryLogs` writes its fields."""
 
     end: int = BLOCK
-    """Everything below is given out to groups."""
+    """Groups have all bytes below this offset."""
     file: File | None = None
-    """The descriptor that wrote it, kept to its last sync (K5), or one that only reads."""
+    """The descriptor that wrote it, kept until its last sync (K5), or one that only reads."""
     usage: Usage = field(default_factory=dict)
-    """Whose bytes are in it, until it is finished: then its map says so."""
+    """The ledgers in it, until it is finished. Then its map has them."""
     finished: bool = False
-    """It has its map and its footer; nothing is added any more."""
+    """Whether it has its map and footer. Then nothing is added any more."""
     written: bool = False
-    """Places in it were given out in this life, so its descriptor can write."""
+    """Whether groups got places in it since the start, so that its descriptor can write."""
     dirty: bool = False
-    """Places in it were given out since the last checkpoint."""
+    """Whether groups got places in it since the last checkpoint."""
 
     def entry(self) -> ManifestLog:
-        """As the manifest is to know it."""
+        """The log as the manifest records it."""
         usage = {} if self.finished else {ledger: list(row) for ledger, row in self.usage.items()}
         return ManifestLog(self.end, self.finished, usage)
 
@@ -55,18 +55,18 @@ class EntryLogs:
     def __init__(self, disk: Disk, directory: str, limit: int, next_log: int) -> None:
         """
         Args:
-            limit: a log is left for a new one when it has so many bytes.
-            next_log: the id of the next log; greater than every id ever used.
+            limit: after so many bytes of a log a new one is begun.
+            next_log: the id of the next log, greater than every id that was used.
         """
         self._disk, self._directory, self._limit = disk, directory, limit
         self._next_log, self._current = next_log, 0
         self._logs: dict[int, EntryLogState] = {}
 
-    # -- to be looked at ----------------------------------------------------------------------------------
+    # -- reading ------------------------------------------------------------------------------------------
 
     @property
     def logs(self) -> Mapping[int, EntryLogState]:
-        """Every log by its id. Not to be changed."""
+        """Every log by its id. The caller must not change it."""
         return self._logs
 
     @property
@@ -76,15 +76,15 @@ class EntryLogs:
 
     @property
     def current(self) -> int:
-        """The log that is being filled; 0: none is."""
+        """The log that is being filled; 0 if there is none."""
         return self._current
 
     def file(self, log_id: int) -> File:
-        """The log to read from; it is opened if need be.
+        """The log's file, for reading. It is opened if necessary.
 
         Raises:
-            CorruptionError: there is no such log.
-            OSError: it cannot be opened.
+            CorruptionError: the log is missing.
+            OSError: the log cannot be opened.
         """
         if (log := self._logs.get(log_id)) is None:
             raise CorruptionError(f"{self._directory}/{log_name(log_id)} is missing")
@@ -99,48 +99,48 @@ class EntryLogs:
     # -- while groups are collected -----------------------------------------------------------------------
 
     def next_place(self) -> tuple[int, int]:
-        """Log and offset for a new group; a full log is left for a new one."""
+        """Log and offset for a new group. If the log is full, a new one is begun."""
         if not self._current or self._logs[self._current].end >= self._limit:
-            check(self._next_log <= _LAST_LOG, "K10", "no log ids left")
+            check(self._next_log <= _LAST_LOG, "K10", "there are no log ids left")
             self._current = self._next_log
             self._next_log += 1
             self._logs[self._current] = EntryLogState()
         return self._current, self._logs[self._current].end
 
     def given(self, log_id: int, end: int, usage: Usage) -> None:
-        """A group was closed: its records lie below ``end``."""
+        """A group was closed. Its records lie below ``end`` and belong to the ledgers of ``usage``."""
         log = self._logs[log_id]
         log.end, log.dirty, log.written = end, True, True
         _count(log.usage, usage)
 
     def created(self, log_id: int, file: File) -> None:
-        """The log's file exists: ``file`` has written it."""
+        """The log's file exists; ``file`` is the descriptor that wrote it."""
         self._logs[log_id].file = file
 
     def leave_current(self) -> None:
-        """The next group begins a new log."""
+        """Make the next group begin a new log."""
         self._current = 0
 
     # -- for checkpoints ----------------------------------------------------------------------------------
 
     def take_dirty(self) -> list[int]:
-        """The logs that the next checkpoint has to sync; they count as clean from now on."""
+        """The logs that the next checkpoint must sync. They count as clean from now on."""
         taken = [log_id for log_id, log in self._logs.items() if log.dirty and log.end > BLOCK]
         for log_id in taken:
             self._logs[log_id].dirty = False
         return taken
 
     def give_back_dirty(self, taken: Iterable[int]) -> None:
-        """The checkpoint that took these logs has failed: the next one syncs them."""
+        """The checkpoint that took these logs has failed: the next one must sync them."""
         for log_id in taken:
             self._logs[log_id].dirty = True
 
     def entries(self) -> dict[int, ManifestLog]:
-        """As the manifest is to know them, those in which nothing lies left out."""
+        """The logs as the manifest records them, without empty ones."""
         return {log_id: log.entry() for log_id, log in self._logs.items() if log.end > BLOCK}
 
     def full(self) -> dict[int, int]:
-        """The logs that get nothing more and can be finished, and where their records end."""
+        """The full logs that can be finished, and where their records end."""
         return {
             log_id: log.end
             for log_id, log in self._logs.items()
@@ -148,31 +148,33 @@ class EntryLogs:
         }
 
     def mark_finished(self, log_ids: Iterable[int]) -> None:
-        """These logs have their map and their footer."""
+        """These logs have their map and footer."""
         for log_id in log_ids:
             if not (log := self._logs[log_id]).finished:
                 log.finished, log.usage = True, {}
 
     def removed(self, log_id: int) -> File | None:
-        """No manifest names the log any more; its descriptor, to be closed."""
+        """No manifest names the log any more. Returns its descriptor, to close."""
         return self._logs.pop(log_id).file
 
     # -- for the start ------------------------------------------------------------------------------------
 
     def add(self, log_id: int, entry: ManifestLog, file: File) -> None:
-        """A log that the manifest names."""
+        """Add a log that the manifest names."""
         usage = {ledger: list(row) for ledger, row in entry.usage.items()}
         self._logs[log_id] = EntryLogState(entry.end, file, usage, entry.finished)
 
     def recount(self, log_id: int, end: int, usage: Usage) -> None:
-        """A log that is not finished was read: its records end at ``end``, and are these ledgers'."""
+        """An unfinished log was read: its records end at ``end`` and belong to the ledgers of ``usage``."""
         log = self._logs[log_id]
         assert not log.finished
         log.end, log.usage = end, usage
 
     def extend(self, log_id: int, file: File, end: int, usage: Usage) -> None:
-        """Records were found behind the end of a log, or in one that no manifest names: its records end at ``end``,
-        ``usage`` of them are new, and it must be synced. ``file`` can write it."""
+        """Records were found behind the end of a log, or in a log that no manifest names.
+
+        Its records end at ``end``; ``usage`` counts the new ones. The log must be synced; ``file`` can write it.
+        """
         log = self._logs.setdefault(log_id, EntryLogState())
         if log.file is not None and log.file is not file:
             log.file.close()
@@ -180,7 +182,7 @@ class EntryLogs:
         _count(log.usage, usage)
 
     def covered(self, entries: Mapping[int, ManifestLog]) -> None:
-        """The start's checkpoint is in place: this is what its manifest says."""
+        """The start's checkpoint is complete; ``entries`` is what its manifest says."""
         for log_id, entry in entries.items():
             log = self._logs[log_id]
             log.finished, log.dirty = entry.finished, False

@@ -1,8 +1,8 @@
-"""Entry logs go to the disk in steps between checkpoints, and the page cache keeps the newest of them only.
+"""Writes entry logs to the disk in steps between checkpoints, and drops old ones from the page cache.
 
-Without it a checkpoint syncs everything at once, and the journal's writes wait behind a hundred megabytes; and the page
-cache grows as long as there is memory, though a log of writes is rarely read again, and taking a fresh page costs more
-than writing to it. Nothing is promised here: what a mark covers is synced by the checkpoint itself (K13).
+Otherwise a checkpoint would sync everything at once, and the journal's writes would wait behind a hundred megabytes.
+The page cache would also fill all memory, although old entries are rarely read, and a fresh page costs more than
+writing to it. Durability does not depend on this module: a checkpoint itself syncs what its mark covers (K13).
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.workers import StorageWorkers
 
 _Stretch = tuple[File, int, int]
-"""File, begin, end."""
+"""File, first byte, end."""
 
 
 @dataclass(slots=True)
 class WriteBehind:
-    """Owned by the loop's thread; the syncs run on the checkpoint's worker, so never beside a checkpoint."""
+    """Runs on the loop's thread. The syncs run on the checkpoint's worker, so never during a checkpoint."""
 
     config: StorageConfig
     entry_logs: EntryLogs
     workers: StorageWorkers
     failed: Callable[[BaseException], None]
-    """A sync failed: final (K23)."""
+    """Called when a sync has failed, which is final (K23)."""
     _log: int = 0
     _at: int = BLOCK
-    """Everything below in the log ``_log`` was handed to a sync."""
+    """A sync has taken everything below this offset of the log ``_log``."""
     _end: int = BLOCK
     _running: bool = False
     _kept: deque[_Stretch] = field(default_factory=deque)
     _kept_bytes: int = 0
 
     def filled(self, log_id: int, end: int) -> None:
-        """Everything that belongs below ``end`` of this log is written there. Called after each group."""
+        """Everything below ``end`` of this log is written. Called after each group."""
         if log_id != self._log:
             self._keep(self._at, self._end)
             self._log, self._at = log_id, BLOCK
         self._end = end
         step = self.config.log_sync_bytes
-        # only the log being filled: its file cannot be closed before a sync that is asked for now
+        # sync only the log being filled: its file stays open until then
         if step and self._end - self._at >= step and not self._running and self._log == self.entry_logs.current:
             self._sync()
 
@@ -75,7 +75,7 @@ class WriteBehind:
             self._kept_bytes += end - begin
 
     def _surplus(self) -> list[_Stretch]:
-        """The oldest stretches, beyond what the page cache is to keep."""
+        """The oldest stretches, which the page cache need not keep."""
         surplus = []
         while self.config.cached_bytes and self._kept_bytes > self.config.cached_bytes:
             stretch = self._kept.popleft()

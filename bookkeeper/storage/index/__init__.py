@@ -1,1 +1,1 @@
-"""The index: where in the entry logs each entry lies. ``entry_index`` in memory, ``index_segment`` in files."""
+"""The index: the place of each entry in the entry logs. ``entry_index`` is in memory, ``index_segment`` in files."""

@@ -1,11 +1,11 @@
-"""Where a ledger's entries are: 8 bytes an entry.
+"""The places of a ledger's entries: 8 bytes an entry.
 
-A *place* is ``log id << 40 | offset`` of the record in its entry log; 0 is "not here" (log ids begin at 1). New places
-go to the tail in memory. A checkpoint freezes the tail, writes it to an index segment, and replaces it by *extents*:
-up to 512 places each, read back by way of a cache when they are asked for.
+A *place* is ``log id << 40 | offset`` of the record in its entry log; 0 means "not here" (log ids begin at 1). New
+places go to the tail in memory. A checkpoint freezes the tail, writes it to an index segment, and replaces it by
+*extents* of up to 512 places, which are read back through a cache.
 
-Newer wins: tail, then strays, then what is frozen, then extents from the last to the first; a 0 in one of them says
-nothing, an older one may know.
+The newest place wins: the tail's, then a stray's, then the frozen tail's, then that of the extents from the last to the
+first. A 0 in one of them says nothing: an older one may have the place.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAGE = 512
 """The most places in one extent."""
 
 _GAP = 4096
-"""Holes up to this long are filled with zeros in the tail; entries further on are strays."""
+"""The tail fills holes of up to so many entries with zeros. Entries further away are strays."""
 
 
 def place(log_id: int, offset: int) -> int:
@@ -45,7 +45,7 @@ class Extent:
     first: int
     count: int
     present: int
-    """How many of them are not 0."""
+    """How many of the places are not 0."""
     segment: int
     offset: int
     crc: int
@@ -56,7 +56,7 @@ class Extent:
 
 
 class IndexTail:
-    """Places in memory: a dense stretch, and a few that lie elsewhere."""
+    """Places in memory: a dense stretch, and strays that lie elsewhere."""
 
     __slots__ = ("first", "places", "strays")
 
@@ -79,7 +79,7 @@ class IndexTail:
         return self.strays.get(entry_id, 0) if self.strays else 0
 
     def extend(self, first: int, places: array[int]) -> None:
-        """Consecutive entries from ``first`` on."""
+        """Add the places of consecutive entries from ``first`` on."""
         end = self.first + len(self.places)
         if first != end and not self._reach(first):
             for at, value in enumerate(places):
@@ -88,7 +88,7 @@ class IndexTail:
         self.places.extend(places)
 
     def scatter(self, entry_ids: array[int], i0: int, i1: int, places: array[int]) -> None:
-        """Ascending entries ``entry_ids[i0:i1]``, with holes."""
+        """Add the places of the entries ``entry_ids[i0:i1]``, which ascend and have holes."""
         first, last = entry_ids[i0], entry_ids[i1 - 1]
         if last - first < 8 * (i1 - i0) + PAGE and self._reach(first):
             origin = len(self.places)
@@ -108,7 +108,7 @@ class IndexTail:
             self.strays[entry_id] = value
 
     def _reach(self, entry_id: int) -> bool:
-        """Make the tail end just before ``entry_id``, if that costs little."""
+        """Fill the tail with zeros up to ``entry_id``, if the hole is short. Returns whether it was."""
         if not self.places:
             self.first = entry_id
             return True
@@ -118,7 +118,7 @@ class IndexTail:
         return True
 
     def runs(self) -> Iterator[tuple[int, array[int]]]:
-        """What to write: (first entry, places) of at most 512 each; older before newer."""
+        """What a checkpoint writes: (first entry, at most 512 places), older before newer."""
         stretch: array[int] = array("q")
         first = 0
         for entry_id in sorted(self.strays):
@@ -133,7 +133,7 @@ class IndexTail:
             yield self.first + at, self.places[at : at + PAGE]
 
     def absorb(self, newer: IndexTail) -> None:
-        """Everything ``newer`` knows goes on top of this."""
+        """Add everything of ``newer``, which wins."""
         for entry_id, value in newer.strays.items():
             self.put(entry_id, value)
         for at, value in enumerate(newer.places):
@@ -142,18 +142,18 @@ class IndexTail:
 
 
 class LedgerIndex:
-    """The places of one ledger. Owned by the loop's thread."""
+    """The places of one ledger. Used on the loop's thread."""
 
     __slots__ = ("_extents", "_firsts", "_in_order", "frozen", "tail")
 
     def __init__(self) -> None:
         self.tail = IndexTail()
         self.frozen: IndexTail | None = None
-        """Being written by a checkpoint; read-only."""
+        """The tail that a checkpoint is writing. It does not change."""
         self._extents: list[Extent] = []
         self._firsts: array[int] = array("q")
         self._in_order = True
-        """The extents ascend and do not overlap: bisect finds the only candidate."""
+        """Whether the extents ascend and do not overlap, so that bisect finds the only candidate."""
 
     @property
     def extents(self) -> tuple[Extent, ...]:
@@ -161,7 +161,7 @@ class LedgerIndex:
 
     @property
     def plain(self) -> bool:
-        """Every entry is known in one place only: a run from one of them cannot hide a newer one."""
+        """Whether no entry has two places, so that a run of old places cannot hide a newer one."""
         frozen, tail = self.frozen, self.tail
         end = self._extents[-1].end if self._extents else 0
         if not self._in_order or tail.strays or (frozen is not None and frozen.strays):
@@ -174,21 +174,23 @@ class LedgerIndex:
 
     @property
     def settled(self) -> tuple[array[int], list[Extent]] | None:
-        """First entries and extents, if there are any and nothing else, and each entry is in one of them at most. Not
-        to be changed, nor kept."""
+        """First entries and extents, if the ledger has only extents and they do not overlap; otherwise None.
+
+        The caller must not change or keep them.
+        """
         if self.tail or self.frozen or not self._in_order or not self._extents:
             return None
         return self._firsts, self._extents
 
     def get_recent(self, entry_id: int) -> int:
-        """The place, if it is in memory; else 0."""
+        """The entry's place if it is in memory, else 0."""
         found = self.tail.get(entry_id)
         if not found and self.frozen is not None:
             found = self.frozen.get(entry_id)
         return found
 
     def recent_run(self, entry_id: int, limit: int) -> array[int]:
-        """Places of consecutive entries from ``entry_id`` on, as far as one piece of memory knows them."""
+        """Places of consecutive entries from ``entry_id`` on, as far as one piece of memory has them."""
         if not self.plain:
             return array("q", (found,)) if (found := self.get_recent(entry_id)) else array("q")
         for tail in (self.tail, self.frozen):
@@ -211,7 +213,7 @@ class LedgerIndex:
                 yield extent
 
     def add(self, extents: list[Extent]) -> None:
-        """Extents of a new segment, older before newer."""
+        """Add the extents of a new segment, older before newer."""
         for extent in extents:
             if self._extents and extent.first < self._extents[-1].end:
                 self._in_order = False
@@ -219,17 +221,17 @@ class LedgerIndex:
             self._firsts.append(extent.first)
 
     def replace(self, merged: set[int], extents: list[Extent]) -> None:
-        """The newest extents, those of the segments ``merged``, are now ``extents``."""
+        """Replace the newest extents, those of the segments ``merged``, by ``extents``."""
         kept = [extent for extent in self._extents if extent.segment not in merged]
         self._extents, self._firsts, self._in_order = [], array("q"), True
         self.add(kept)
         self.add(extents)
 
     def adopt(self, merged: set[int], extents: list[Extent], *, covers_frozen: bool) -> None:
-        """A checkpoint is in place: the ledger's new extents, in place of those of the segments ``merged``.
+        """A checkpoint is complete: replace the extents of the segments ``merged`` by the ledger's new ``extents``.
 
         Args:
-            covers_frozen: the tail that was frozen for it is in them.
+            covers_frozen: the new extents hold the frozen tail.
         """
         if merged:
             self.replace(merged, extents)
@@ -245,14 +247,14 @@ class LedgerIndex:
         return self.frozen
 
     def thaw(self) -> None:
-        """The checkpoint failed: take the tail back."""
+        """The checkpoint failed: take the frozen tail back."""
         if self.frozen is not None:
             self.frozen.absorb(self.tail)
             self.tail, self.frozen = self.frozen, None
 
 
 class PageCache:
-    """The extents last used, by least recent use."""
+    """A cache of extents' places. It drops the least recently used."""
 
     def __init__(self, pages: int) -> None:
         self._limit = pages

@@ -1,4 +1,4 @@
-"""An index segment: what one checkpoint, or one merge, adds to the index of all ledgers.
+"""An index segment: a file with what one checkpoint, or one merge, adds to the index of all ledgers.
 
     header    block (4096): stamp "BKIX" of segment id: u64 | directory id: u64
     pages     places (8 bytes each, little-endian, as the arrays in memory), up to 512 to an extent
@@ -8,8 +8,8 @@
               deleted ledgers, which version 1 does not know
     footer    stamp "BKIF" of offset and size of table: u64 u64 | of states: u64 u64; the last 48 bytes
 
-A segment is written once, synced with its name, and only then named by a manifest. Damage in it loses nothing: the
-index is rebuilt from the entry logs (K19); until then what it held is unknown, never absent (B5).
+A segment is written once and synced with its name; only then does a manifest name it. Damage in it loses nothing: the
+index is rebuilt from the entry logs (K19). Until then what the segment held is unknown, never absent (B5).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, decode_rows, 
 
 VERSION = 1
 RANGES = 2
-"""Version of states with ranges."""
+"""The version of states with ranges of deleted ledgers."""
 _HEADER = Struct(">QQ")
 _ROW = Struct(">qqIIQI")
 _FOOTER = Struct(">QQQQ")
@@ -59,7 +59,7 @@ def segment_ids(disk: Disk, directory: str) -> list[int]:
 
 
 class UnreadableSegmentError(CorruptionError):
-    """A segment is damaged, missing, or the disk does not give it: what it held is had from the entry logs (K19)."""
+    """A segment is damaged, missing or cannot be read. The entry logs still have what it held (K19)."""
 
     def __init__(self, segment_id: int, reason: str) -> None:
         super().__init__(reason)
@@ -68,10 +68,10 @@ class UnreadableSegmentError(CorruptionError):
 
 @contextmanager
 def reading_segment(segment_id: int, path: str) -> Iterator[None]:
-    """Whatever is wrong with reading is said of this segment. What passes by itself (K28) is left as it is.
+    """Turn errors of reading into one that names this segment. Errors that pass by themselves (K28) stay as they are.
 
     Raises:
-        UnreadableSegmentError: names the place.
+        UnreadableSegmentError: the segment cannot be read; the error names the place.
     """
     try:
         yield
@@ -85,7 +85,7 @@ def reading_segment(segment_id: int, path: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class IndexSegment:
-    """A segment as read back: everything but its pages."""
+    """What was read of a segment: everything except its pages."""
 
     segment_id: int
     extents: list[Extent]
@@ -98,13 +98,13 @@ class IndexSegmentWriter:
     def __init__(self, segment_id: int, directory_id: int) -> None:
         self.segment_id = segment_id
         self.extents: dict[int, list[Extent]] = {}
-        """By ledger, older before newer."""
+        """New extents of each ledger, older before newer."""
         self._header = stamp(b"BKIX", VERSION, _HEADER.pack(segment_id, directory_id), pad_to=BLOCK)
         self._pages = bytearray()
         self._rows = bytearray()
         self._states: dict[int, bytes] = {}
         self.dropped = IdRanges()
-        """Deleted ledgers."""
+        """Ledgers that were deleted."""
 
     def add(self, ledger_id: int, first: int, places: array[int]) -> None:
         data = to_bytes(places)
@@ -120,7 +120,7 @@ class IndexSegmentWriter:
             self.add(ledger_id, first, places)
 
     def set_state(self, ledger_id: int, row: bytes) -> None:
-        """The newest state of a ledger."""
+        """Set the newest state of a ledger."""
         self._states[ledger_id] = row
 
     @property
@@ -132,7 +132,7 @@ class IndexSegmentWriter:
         return not self._rows and not self._states and not self.dropped
 
     def write(self, disk: Disk, directory: str) -> None:
-        """Durable with its name when this returns (K1)."""
+        """Write the segment. File and name are durable when this returns (K1)."""
         table = stamp(b"BKIT", VERSION, bytes(self._rows))
         ranges = any(last > first for first, last in self.dropped)
         rows = [*self._states.values(), *(dropped_row(first, last) for first, last in self.dropped)]
@@ -140,19 +140,19 @@ class IndexSegmentWriter:
         at = BLOCK + len(self._pages)
         body = _FOOTER.pack(at, len(table), at + len(table), len(states))
         path = f"{directory}/{segment_name(self.segment_id)}"
-        remove_files(disk, directory, [segment_name(self.segment_id)])  # left by a try that did not get to a manifest
+        remove_files(disk, directory, [segment_name(self.segment_id)])  # left over from a checkpoint that failed
         create_file(disk, path, self._header, self._pages, table, states, stamp(b"BKIF", VERSION, body))
 
 
 def read_segment(file: File, segment_id: int) -> IndexSegment:
-    """Everything but the pages, verified.
+    """Read and verify everything except the pages.
 
     Raises:
         CorruptionError, UnsupportedFormatError
     """
     header = unstamp(file.pread(BLOCK, 0), b"BKIX", VERSION, file.path)
     if len(header) != _HEADER.size or _HEADER.unpack(header)[0] != segment_id:
-        raise CorruptionError(f"{file.path}: another segment's header")
+        raise CorruptionError(f"{file.path} is damaged: its header is another segment's")
     at = max(file.size() - _FOOTER_SIZE, 0)
     footer = unstamp(file.pread(_FOOTER_SIZE, at), b"BKIF", VERSION, f"{file.path} footer")
     table_at, table_size, states_at, states_size = _FOOTER.unpack(footer)
@@ -167,26 +167,26 @@ def read_segment(file: File, segment_id: int) -> IndexSegment:
 
 
 def decode_page(data: bytes, extent: Extent, path: str) -> array[int]:
-    """The places of an extent.
+    """Decode the places of an extent.
 
     Raises:
-        CorruptionError: not what was written.
+        CorruptionError: the page is damaged.
     """
     if len(data) != 8 * extent.count or crc32c(data) != extent.crc:
-        raise CorruptionError(f"{path} at {extent.offset}: index page damaged")
+        raise CorruptionError(f"{path} is damaged at byte {extent.offset}: an index page fails its checksum")
     return from_bytes(data)
 
 
 def merge_segments(
     writer: IndexSegmentWriter, files: list[tuple[int, File]], tails: dict[int, IndexTail], alive: set[int]
 ) -> None:
-    """Add to ``writer`` what consecutive segments (older before newer) and then ``tails`` hold, newer over older.
+    """Merge consecutive segments (older before newer) and ``tails`` into ``writer``. The newest place wins.
 
-    Ledgers not in ``alive`` are left out.
+    Ledgers that are not in ``alive`` are left out.
 
     Raises:
-        UnreadableSegmentError: one of them is damaged, or cannot be read.
-        OSError: for now (K28).
+        UnreadableSegmentError: a segment is damaged, or cannot be read.
+        OSError: a segment cannot be read for the moment (K28).
     """
     sources: dict[int, list[tuple[Extent, File]]] = {}
     for segment_id, file in files:
@@ -245,10 +245,10 @@ def _overlay(page: array[int], origin: int, first: int, places: array[int]) -> N
 
 
 def plan_merge(sizes: list[int], limit: int) -> int:
-    """From which segment on the newest are merged: ``len(sizes)`` = none.
+    """From which segment on to merge; ``len(sizes)`` for none.
 
-    With more than ``limit`` segments, the newest ones up to the first that is larger than all newer together, so that
-    each place is rewritten a logarithmic number of times.
+    If there are more than ``limit`` segments, this takes the newest ones, back to the first that is larger than all
+    newer ones together. So each place is rewritten a logarithmic number of times.
     """
     if len(sizes) < limit:
         return len(sizes)

@@ -1,1 +1,1 @@
-"""Reading entries from a bookie's disk: runs that are at hand (``cached_reads``), and all others (``entry_reader``)."""
+"""Reads entries from a bookie's disk: runs in memory (``cached_reads``), and all others (``entry_reader``)."""

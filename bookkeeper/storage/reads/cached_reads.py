@@ -1,7 +1,7 @@
-"""Runs of plain reads of entries that are at hand: looked up, read without waiting, verified (B7), made into replies.
+"""Answers runs of plain reads whose entries are in memory: finds, reads and verifies them (B7), and makes replies.
 
-A run ends before the first entry that is not at hand, not here, damaged, or larger than was thought. Nothing is said
-about that entry: whoever reads it with ``EntryReader.read`` is told.
+A run ends before the first entry that is not in memory, not here, damaged, or larger than expected. This module does
+not answer for that entry; the caller reads it with ``EntryReader.read``.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
 from bookkeeper.storage.reads.entry_reader import HINT_UNIT, EntryReader, PageMissing
 
 RUN_BYTES: Final = 256 * 1024
-"""Bytes of records that are read for one run, or one record."""
+"""Bytes of records that are read for one run. A single record may be larger."""
 
 RUN_MAX: Final = 256
-"""Reads of one run."""
+"""The most reads of one run."""
 
 
 class CachedReads:
-    """Answers runs of reads. Owned by the loop's thread."""
+    """Answers runs of reads. Runs on the loop's thread."""
 
     def __init__(self, reader: EntryReader) -> None:
         self._reader = reader
         self._room = memoryview(bytearray())
-        """Used again for every run: fresh memory costs more than the read."""
+        """Memory that every run uses again, because fresh memory costs more than the read."""
 
     def answer(self, state: LedgerDescriptor, reads: Reads, i0: int, frame_max: int) -> Answers:
-        """Replies to the reads from ``i0`` on, which is one of this ledger: as many as are, and are at hand."""
+        """Replies to the reads from ``i0`` on, as far as they are of this ledger and in memory."""
         step = state.read_hint
         limit = min(RUN_MAX, max(1, RUN_BYTES // step))
         ids = reads.entry_ids[i0 : i0 + _same(reads.ledger_ids, i0, limit)]
@@ -54,7 +54,7 @@ class CachedReads:
         return self._room
 
     def _read(self, state: LedgerDescriptor, ids: array[int], records: memoryview, step: int) -> int:
-        """Read records into ``records``, one each ``step`` bytes; how many could be had without waiting."""
+        """Read records into ``records``, one at every ``step`` bytes. Returns how many were in memory."""
         file_of, written = self._reader.entry_logs.file, self._reader.groups.logged_below
         log_id, ready, at = -1, 0, 0
         try:
@@ -68,19 +68,19 @@ class CachedReads:
                 got = read(records[at:end], found & OFFSET_MASK)
                 if got is None:
                     break
-                if got != step:  # the end of the log: what an earlier read has left there is no part of it
+                if got != step:  # the end of the log; behind it are bytes of an earlier run
                     records[at + got : end] = bytes(step - got)
                 at = end
                 ready += 1
         except (PageMissing, CorruptionError, OSError):
-            pass  # met again, and told, by whoever reads it then
+            pass  # EntryReader.read meets the error again, and reports it
         return ready
 
     def _places(self, state: LedgerDescriptor, ids: array[int]) -> Iterable[int]:
-        """Where the entries lie; 0: not here.
+        """The entries' places; 0 for one that is not here.
 
         Raises:
-            PageMissing, CorruptionError, OSError: while it is gone through.
+            PageMissing, CorruptionError, OSError: during the iteration.
         """
         tail = state.index.tail
         first, places = tail.first, tail.places
@@ -105,7 +105,7 @@ class CachedReads:
 
 
 def _same(ledger_ids: array[int], i0: int, limit: int) -> int:
-    """How many from ``i0`` on are of one ledger, counted up to ``limit``."""
+    """How many ids from ``i0`` on are of one ledger, up to ``limit``."""
     ledger_id, i1 = ledger_ids[i0], i0 + 1
     if i1 == len(ledger_ids) or ledger_ids[i1] != ledger_id:
         return 1

@@ -1,8 +1,8 @@
-"""Reading entries: places from the index, records from the logs, every one verified (B7).
+"""Reads entries: it takes places from the index and records from the logs, and verifies every record (B7).
 
-Each step is first tried without waiting. Where that would wait, the read worker does just that step, on values that
-nobody changes, and the loop's thread goes on with its result. A read keeps the index pages that it waited for until
-it is answered: however small the cache, each page is waited for once, so every read ends (V1).
+The loop's thread first tries each step without waiting. If the step would wait, the read worker does it, on values that
+nobody changes, and the loop's thread continues with the result. A read keeps the index pages that it waited for until
+it is answered. So it waits for each page once, however small the cache is, and every read ends (V1).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from bookkeeper.codec import RECORD_HEADER, pack_entries, read_record
 from bookkeeper.codec.shapes import RECORD_MAX, Stop
-from bookkeeper.errors import BookieFailedError, CorruptionError, DataUnknownError, NoSuchEntryError
+from bookkeeper.errors import BookieFailedError, CorruptionError, DataUnknownError, NoSuchEntryError, in_words
 from bookkeeper.ids import EntryId
 from bookkeeper.seams import Disk, File
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
@@ -33,19 +33,19 @@ _BATCH_MAX = 8192
 """The most entries one batch read looks up."""
 
 _NEAR = 64 * 1024
-"""Records this close to each other are read in one piece."""
+"""Records at most so many bytes apart are read together."""
 
 HINT_UNIT = 512
-"""A read asks for a multiple of this."""
+"""A read asks for a multiple of so many bytes."""
 
 
 class _WouldWaitError(Exception):
-    """Not in memory."""
+    """The bytes are not in memory."""
 
 
 _Read = Callable[[File, int, int], bytes]
 _Held = Mapping[Extent, "array[int]"]
-"""The pages that one read has waited for."""
+"""The index pages that one read has waited for."""
 _NONE: _Held = {}
 
 
@@ -72,22 +72,22 @@ class _Stretch:
     """Records of consecutive entries that lie close together."""
 
     source: File | bytes
-    """A log, or a copy of what is still on its way to one."""
+    """A log, or a copy of bytes that are not in a log yet."""
     begin: int
     """Offset of the first record in the source."""
     size: int
     first: int
     offsets: array[int]
-    """Relative to ``begin``."""
+    """Offsets of the records, relative to ``begin``."""
     name: str
     log_offset: int
 
 
 def fetch(file: File, offset: int, hint: int, ledger_id: int, entry_id: int, read: _Read) -> bytes:
-    """One verified entry from a log.
+    """Read one entry from a log, and verify it.
 
     Raises:
-        CorruptionError: names file and offset.
+        CorruptionError: the record is damaged; the error names file and offset.
     """
     data = read(file, max(hint, RECORD_HEADER), offset)
     size = RECORD_HEADER + int.from_bytes(data[:4], "big")
@@ -95,12 +95,14 @@ def fetch(file: File, offset: int, hint: int, ledger_id: int, entry_id: int, rea
         data += read(file, size - len(data), offset + len(data))
     entry = read_record(data, 0, ledger_id, entry_id) if len(data) >= size else None
     if entry is None:
-        raise CorruptionError(f"{file.path} at {offset}: not entry {entry_id} of ledger {ledger_id}")
+        raise CorruptionError(
+            f"{file.path} is damaged at byte {offset}: it should hold entry {entry_id} of ledger {ledger_id}"
+        )
     return entry
 
 
 def fetch_batch(plan: list[_Stretch], ledger_id: int, size_max: int, hint: int, read: _Read) -> PackedEntries:
-    """What the stretches of a plan hold, packed, until the budget is used up or something is not as it must be.
+    """Read the stretches of a plan, packed, up to ``size_max`` bytes or the first damaged entry.
 
     Raises:
         CorruptionError: the first entry is damaged.
@@ -120,14 +122,14 @@ def fetch_batch(plan: list[_Stretch], ledger_id: int, size_max: int, hint: int, 
             size, count, done = size + len(packed.body), count + packed.n, done + packed.n
             if packed.n == 0 or packed.stop in (Stop.BUDGET, Stop.DAMAGED):
                 if count == 0:
-                    where = f"{stretch.name} at {stretch.log_offset}"
-                    raise CorruptionError(f"{where}: not entry {stretch.first} of ledger {ledger_id}")
+                    where = f"{stretch.name} is damaged at byte {stretch.log_offset}"
+                    raise CorruptionError(f"{where}: it should hold entry {stretch.first} of ledger {ledger_id}")
                 return PackedEntries(b"".join(parts), count)
     return PackedEntries(b"".join(parts), count)
 
 
 def _bytes_of(stretch: _Stretch, at: int, hint: int, read: _Read) -> bytes:
-    """The stretch from ``at`` on, with at least the whole of its first record."""
+    """The bytes of the stretch from ``at`` on. Its first record is complete."""
     if isinstance(stretch.source, bytes):
         return stretch.source[stretch.begin + at :]
     data = read(stretch.source, stretch.size - at, stretch.begin + at)
@@ -139,7 +141,7 @@ def _bytes_of(stretch: _Stretch, at: int, hint: int, read: _Read) -> bytes:
 
 @dataclass(slots=True)
 class EntryReader:
-    """Single and batch reads. Owned by the loop's thread."""
+    """Reads single entries and batches. Runs on the loop's thread."""
 
     disk: Disk
     directory: str
@@ -148,7 +150,7 @@ class EntryReader:
     stats: EngineStats
     workers: StorageWorkers
     groups: GroupSequence
-    """Knows what is not in the entry logs yet; looked at only."""
+    """Groups that are not in the entry logs yet. Only read here."""
     unknowns: Unknowns
     segments: dict[int, File] = field(default_factory=dict)
 
@@ -162,7 +164,7 @@ class EntryReader:
         reply: Callable[[bytes | BaseException], None],
         held: _Held = _NONE,
     ) -> None:
-        """See :meth:`Engine.read`; ``unknown``: a negative would not be honest (B5)."""
+        """See :meth:`Engine.read`. With ``unknown`` an absent entry is answered as unknown (B5)."""
         try:
             found = self.find(state, entry_id, held)
             if not found:
@@ -171,7 +173,9 @@ class EntryReader:
             if (group := self._pending(found)) is not None:
                 entry = read_record(group.bytes_from(offset), 0, state.ledger_id, entry_id)
                 if entry is None:
-                    raise CorruptionError(f"memory of group {group.sequence}: not entry {entry_id}")
+                    raise CorruptionError(
+                        f"the memory of group {group.sequence} is damaged: it should hold entry {entry_id}"
+                    )
                 self.stats.reads_inline += 1
                 return reply(entry)
             file, hint = self.entry_logs.file(found >> LOG_SHIFT), state.read_hint
@@ -189,7 +193,7 @@ class EntryReader:
             reply(self.trouble(error))
 
     def peek(self, state: LedgerDescriptor, entry_id: int) -> bytes | None:
-        """The stored entry if it can be had without waiting (B6); None if not, or if there is none."""
+        """The stored entry if it is in memory (B6); None if it is not, or does not exist."""
         try:
             found = self.find(state, entry_id)
             if not found:
@@ -240,8 +244,8 @@ class EntryReader:
     def _plan(
         self, state: LedgerDescriptor, first: int, count_max: int, size_max: int, held: _Held = _NONE
     ) -> list[_Stretch]:
-        """Where the entries from ``first`` on lie, up to the first that is not here."""
-        likely = 64 + 2 * size_max // max(36, state.read_hint - 512)  # a guess may end a reply early, nothing more
+        """The stretches of the entries from ``first`` on, up to the first that is not here."""
+        likely = 64 + 2 * size_max // max(36, state.read_hint - 512)  # a guess; at worst a reply ends early
         limit = min(count_max or _BATCH_MAX, _BATCH_MAX, 1 + size_max // 36, likely)
         places = self._places(state, first, limit, held)
         near, written = max(_NEAR, 4 * state.read_hint), self.groups.logged_below
@@ -277,14 +281,14 @@ class EntryReader:
             except PageMissing:
                 if not places:
                     raise
-                break  # what is known so far is an answer
+                break  # the places found so far are an answer
             if not more:
                 break
             places += more
         return places[:limit]
 
     def _page_run(self, state: LedgerDescriptor, entry_id: int, held: _Held) -> array[int]:
-        """Like ``recent_run``, of what is in index pages."""
+        """Like ``recent_run``, but from index pages."""
         if not state.index.plain:
             return array("q", (found,)) if (found := self.find(state, entry_id, held)) else array("q")
         for extent in state.index.candidates(entry_id):
@@ -309,7 +313,7 @@ class EntryReader:
     # -- places -------------------------------------------------------------------------------------------
 
     def find(self, state: LedgerDescriptor, entry_id: int, held: _Held = _NONE) -> int:
-        """The place of an entry, 0 if it is not here.
+        """The place of an entry; 0 if it is not here.
 
         Raises:
             PageMissing: an index page must be read first.
@@ -322,7 +326,7 @@ class EntryReader:
         return 0
 
     def page_blocking(self, extent: Extent) -> array[int]:
-        """An index page, waiting for the disk if need be."""
+        """An index page. Waits for the disk if necessary."""
         try:
             return self.page(extent)
         except PageMissing as missing:
@@ -352,11 +356,11 @@ class EntryReader:
         return [AvailabilityRun(EntryId(first), end - first) for first, end in runs]
 
     def page(self, extent: Extent, held: _Held = _NONE) -> array[int]:
-        """An index page, if it can be had without waiting.
+        """An index page, without waiting.
 
         Raises:
-            PageMissing: it cannot.
-            CorruptionError, OSError: it cannot be read.
+            PageMissing: the page must be read from the disk.
+            CorruptionError, OSError: the page cannot be read.
         """
         page = self.pages.get(extent)
         if page is None and held:
@@ -378,11 +382,11 @@ class EntryReader:
         return page
 
     def release_segments(self, segments: Iterable[int]) -> list[File]:
-        """These index segments are not read any more; their open files, to be closed behind the reads under way."""
+        """Stop reading these index segments. Returns their open files, to close after the reads in progress."""
         return [self.segments.pop(key) for key in segments if key in self.segments]
 
     def open_files(self) -> Iterable[File]:
-        """The index segments that are open."""
+        """The open files of index segments."""
         return self.segments.values()
 
     def _load(
@@ -392,7 +396,7 @@ class EntryReader:
         again: Callable[[_Held], None],
         reply: Callable[[BaseException], None],
     ) -> None:
-        """``again`` with the missing page and what is held; by the time it looks, the cache may know neither (V1)."""
+        """Read the missing page, then call ``again`` with it and ``held``, which the cache may have dropped (V1)."""
         extent, file = missing.extent, missing.file
 
         def done(page: array[int] | None, error: BaseException | None) -> None:
@@ -436,33 +440,33 @@ class EntryReader:
         self.workers.get("read").submit(job, done)
 
     def learn(self, state: LedgerDescriptor, size: int) -> None:
-        """The next read asks for as much as the last one needed, and a little."""
+        """Make the next read of the ledger ask for slightly more than this one needed."""
         if size:
             state.read_hint = -(-(size + RECORD_HEADER) // HINT_UNIT) * HINT_UNIT
 
     def trouble(self, error: BaseException | None) -> BaseException:
-        """What a reader is told. An I/O error is unknown, never a negative (K27)."""
+        """The error for a reader. An I/O error means unknown, never that the entry does not exist (K27)."""
         if isinstance(error, CorruptionError):
             self.stats.corruptions += 1
             return error
         if isinstance(error, OSError):
-            return BookieFailedError(f"reading failed: {error}")
-        return error if error is not None else BookieFailedError("reading failed")
+            return BookieFailedError(f"the disk could not read the entry: {in_words(error)}")
+        return error if error is not None else BookieFailedError("the entry could not be read")
 
 
 def _share(packed: PackedEntries) -> int:
-    """Bytes an entry of a batch has on average; 0 if there is none."""
+    """The average bytes of an entry of a batch; 0 for an empty batch."""
     return len(packed.body) // packed.count if packed.count else 0
 
 
 def _dense(places: array[int], size_max: int, share: int) -> array[int] | None:
-    """Places up to ``size_max`` bytes and one more, if they ascend and have at most ``share`` bytes each on average.
+    """The first places, up to ``size_max`` bytes and one more, if they ascend by at most ``share`` bytes on average.
 
-    What a writer's entries look like that came alone; found without a step per entry in Python.
+    Entries that one writer sent alone look like this. This finds them without a step per entry in Python.
     """
     if len(places) < 2:
         return None
-    dense = places[: bisect_right(places, places[0] + size_max) + 1]  # of places that do not ascend: any number
+    dense = places[: bisect_right(places, places[0] + size_max) + 1]  # a meaningless number if the places do not ascend
     values = dense.tolist()
     if 0 < values[-1] - values[0] <= min(share * len(values), size_max + _NEAR) and sorted(values) == values:
         return dense
@@ -477,7 +481,7 @@ def _present(first: int, places: array[int]) -> list[tuple[int, int]]:
 
 
 def absent(ledger_id: int, entry_id: int, unknown: bool) -> BaseException:
-    """An honest negative, or the admission that there is none (B5)."""
+    """The error for an absent entry: it does not exist, or whether it existed is unknown (B5)."""
     if unknown:
-        return DataUnknownError(f"ledger {ledger_id}: whether entry {entry_id} was here is not known")
-    return NoSuchEntryError(f"ledger {ledger_id} has no entry {entry_id} here")
+        return DataUnknownError(f"this bookie does not know whether it had entry {entry_id} of ledger {ledger_id}")
+    return NoSuchEntryError(f"this bookie has no entry {entry_id} of ledger {ledger_id}")

@@ -41,7 +41,7 @@ def test_a_start_without_space_for_the_reserve_is_read_only_until_there_is_some(
     assert sum(name == "checkpoint" for name, _, _ in workers.jobs) == 1, "the reserve is made once"
     assert engine.state is EngineState.READ_ONLY, "not before it is there"
     workers.pump()
-    assert told == [(EngineState.WRITABLE, "there is space")]
+    assert told == [(EngineState.WRITABLE, "the disk has enough free space")]
     assert len(disk.read_file("/ledgers/reserve")) == WITH_RESERVE.reserve_bytes
     add(engine, 1, 1)
 
@@ -139,7 +139,7 @@ def test_space_that_cannot_be_told_is_taken_for_none(disk: RecordingDisk) -> Non
     told = on_state(engine)
     disk.mute = True
     engine.check_space()
-    assert told[0][0] is EngineState.READ_ONLY and "cannot be told" in told[0][1]
+    assert told[0][0] is EngineState.READ_ONLY and "cannot be read" in told[0][1]
     disk.mute = False
     engine.check_space()
     assert told[1][0] is EngineState.WRITABLE

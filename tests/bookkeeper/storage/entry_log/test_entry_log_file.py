@@ -162,7 +162,7 @@ def test_one_damaged_record_is_named_and_all_others_are_found(hurt: int) -> None
         found, bad = walk(file)
         assert found == places
         assert bad == [QuarantinedStretch(file.path, begin, begin + len(records[hurt]))]
-        assert str(bad[0]) == f"/d/000001.log at {begin}: {len(records[hurt])} bytes"
+        assert str(bad[0]) == f"/d/000001.log: {len(records[hurt])} bytes from byte {begin} on"
 
 
 @pytest.mark.rule("G4")

@@ -77,7 +77,8 @@ def test_one_record_is_read_whole_whatever_was_guessed_of_its_size(hint: int) ->
     for entry_id, entry in enumerate(entries):
         assert fetch(file, at, hint, 1, entry_id, plain) == entry
         for ledger_id, other in ((2, entry_id), (1, entry_id + 1)):
-            with pytest.raises(CorruptionError, match=f"/d/x.log at {at}: not entry {other} of ledger {ledger_id}"):
+            what = f"/d/x.log is damaged at byte {at}: it should hold entry {other} of ledger {ledger_id}"
+            with pytest.raises(CorruptionError, match=what):
                 fetch(file, at, hint, ledger_id, other, plain)
         at += len(record(entry))
     for beyond in (101, at, at - 1, 1 << 30):
@@ -113,13 +114,15 @@ def test_a_damaged_entry_is_an_error_with_its_place_and_hurts_no_other(disk: Rec
     path, offset = hurt(disk, entries[2])
     disk.cached = cached
     answer = read(engine, workers, 1, 2)
-    assert isinstance(answer, CorruptionError) and f"{path} at {offset}:" in str(answer)
+    assert isinstance(answer, CorruptionError) and f"{path} is damaged at byte {offset}:" in str(answer)
     for entry_id in (0, 1, 3, 4):
         assert read(engine, workers, 1, entry_id) == entries[entry_id]
     assert engine.stats.corruptions == 1
     assert read_batch(engine, workers, 1, 0) == entries[:2], "a batch ends before it"
     assert read_batch(engine, workers, 1, 3) == entries[3:]
-    with pytest.raises(CorruptionError, match=f"{path} at {offset}: not entry 2 of ledger 1"):
+    with pytest.raises(
+        CorruptionError, match=f"{path} is damaged at byte {offset}: it should hold entry 2 of ledger 1"
+    ):
         read_batch(engine, workers, 1, 2)
 
 
