@@ -9,9 +9,7 @@ from tests.architecture import rules
 CONTRACTS = ("bookkeeper/meta/store.py", "journal_manager/backend.py")
 """What every implementation promises: the rules are what the module is about."""
 
-WITH_SHELLS = (
-    "bookkeeper/testing/",
-)
+WITH_SHELLS = ("bookkeeper/testing/",)
 """Rooms whose shells stand beside their machines and cite with them. This list gets shorter, never longer."""
 
 SETTINGS = ("config.py", "errors.py", "seams.py", "settings.py")

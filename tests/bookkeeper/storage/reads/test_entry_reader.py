@@ -82,7 +82,7 @@ def test_one_record_is_read_whole_whatever_was_guessed_of_its_size(hint: int) ->
                 fetch(file, at, hint, ledger_id, other, plain)
         at += len(record(entry))
     for beyond in (101, at, at - 1, 1 << 30):
-        with pytest.raises(CorruptionError, match=f"at {beyond}"):
+        with pytest.raises(CorruptionError, match=f"at byte {beyond}"):
             fetch(file, beyond, hint, 1, 1, plain)
 
 
