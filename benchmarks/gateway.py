@@ -14,7 +14,7 @@ import uuid
 from pathlib import Path
 from statistics import median
 
-from benchmarks.processes import Cluster
+from benchmarks.processes import BookieProcesses
 from benchmarks.report import Aim, Figure, Report
 
 BODY = bytes(1200)
@@ -24,7 +24,7 @@ SECONDS = 5.0
 def measure(report: Report, directory: Path) -> None:
     """Rows of the gateway."""
     report.heading("the gateway, atomic files of 1.2 KB as Spark's FileSystem-based manager writes them")
-    with Cluster(directory / "gateway") as cluster:
+    with BookieProcesses(directory / "gateway") as cluster:
         port = start_gateway(cluster)
         sixteen = asyncio.run(_lanes(port, 16))
         report.add(Figure("atomic files/s, 16 connections", len(sixteen) / SECONDS, "/s", Aim(2000, 1000), _p(sixteen)))
@@ -32,7 +32,7 @@ def measure(report: Report, directory: Path) -> None:
         report.add(Figure("atomic file, 1 connection, p50", median(one) * 1e3, "ms", None, _p(one)))
 
 
-def start_gateway(cluster: Cluster) -> int:
+def start_gateway(cluster: BookieProcesses) -> int:
     """Start a gateway process of this cluster; its port, once it answers."""
     import socket
     import urllib.request

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.processes import Cluster
+from benchmarks.processes import BookieProcesses
 from benchmarks.report import Aim, Figure, Report
 from bookkeeper.ids import Address
 from bookkeeper.real import run
@@ -45,7 +45,7 @@ KINDS: Final = {
 
 
 @dataclass(frozen=True)
-class Seen:
+class MemoryGrowth:
     """Megabytes of a bookie's resident memory."""
 
     before: float
@@ -67,7 +67,7 @@ async def attack(
     kinds: Sequence[bytes] = tuple(KINDS.values()),
     stay_s: float = STAY_S,
     after_s: float = AFTER_S,
-) -> Seen:
+) -> MemoryGrowth:
     """``count`` hostile connections at a time."""
     before = most = resident(pid)
     gate, opened, refused = asyncio.Semaphore(200), 0, 0
@@ -102,10 +102,10 @@ async def attack(
     leave.set()
     await asyncio.gather(*tasks)
     await asyncio.sleep(after_s)
-    return Seen(before, most, resident(pid), refused)
+    return MemoryGrowth(before, most, resident(pid), refused)
 
 
-def address_of(cluster: Cluster) -> Address:
+def address_of(cluster: BookieProcesses) -> Address:
     """Where its bookie listens."""
     [row] = cluster.bk("bookies", "--json")
     return Address.parse(row["address"])
@@ -124,7 +124,7 @@ def many_descriptors() -> Iterator[None]:
 
 def measure(report: Report, directory: Path) -> None:
     """The row."""
-    with Cluster(directory / "hostile", bookies=1) as cluster, many_descriptors():
+    with BookieProcesses(directory / "hostile", bookies=1) as cluster, many_descriptors():
         seen = run(attack(address_of(cluster), cluster.pids[0], CONNECTIONS))
     what = f"memory of a bookie, {CONNECTIONS} hostile connections"
     aims = Aim(goal=160, must=256, lower=True), Aim(goal=16, must=64, lower=True)

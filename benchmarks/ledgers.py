@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.calibration import Calibration
-from benchmarks.processes import ROOT, Cluster, resident_mb
+from benchmarks.processes import ROOT, BookieProcesses, resident_mb
 from benchmarks.report import Aim, Figure, Report
 
 PURE = {"BK_CODEC": "pure"}
@@ -21,19 +21,19 @@ PURE = {"BK_CODEC": "pure"}
 
 def measure(report: Report, calibration: Calibration, directory: Path) -> None:
     """All rows of ledgers, native codec first."""
-    with Cluster(directory / "three") as cluster:
+    with BookieProcesses(directory / "three") as cluster:
         _adds(report, cluster, calibration)
         _reads(report, cluster)
         _tail(report, cluster)
         _memory(report, cluster)
-    with Cluster(directory / "six", bookies=6) as cluster:
+    with BookieProcesses(directory / "six", bookies=6) as cluster:
         _striped(report, cluster)
-    with Cluster(directory / "pure", environment=PURE) as cluster:
+    with BookieProcesses(directory / "pure", environment=PURE) as cluster:
         _pure(report, cluster)
     _standalone(report, directory / "standalone")
 
 
-def add(cluster: Cluster, repeats: int = 3, **options: object) -> dict[str, Any]:
+def add(cluster: BookieProcesses, repeats: int = 3, **options: object) -> dict[str, Any]:
     """The median run of ``bk bench add``, by rate."""
     arguments = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
     pids = ",".join(map(str, cluster.pids))
@@ -41,7 +41,7 @@ def add(cluster: Cluster, repeats: int = 3, **options: object) -> dict[str, Any]
     return sorted(runs, key=lambda run: run["entries_per_s"])[len(runs) // 2]
 
 
-def _adds(report: Report, cluster: Cluster, calibration: Calibration) -> None:
+def _adds(report: Report, cluster: BookieProcesses, calibration: Calibration) -> None:
     report.heading("adds, 1 KB, E3/Qw3/Qa2, v3, one awaited future an entry")
     deep = add(cluster, window=1000, count=300_000)
     _note_codec(report, deep)
@@ -68,7 +68,7 @@ def _adds(report: Report, cluster: Cluster, calibration: Calibration) -> None:
     report.add(Figure("adds/s, window 1000, v2", second["entries_per_s"], "/s", None, _split(second)))
 
 
-def _striped(report: Report, cluster: Cluster) -> None:
+def _striped(report: Report, cluster: BookieProcesses) -> None:
     three = add(cluster, window=1000, count=200_000)
     six = add(cluster, window=1000, count=200_000, ensemble=6)
     report.add(
@@ -82,7 +82,7 @@ def _striped(report: Report, cluster: Cluster) -> None:
     )
 
 
-def _pure(report: Report, cluster: Cluster) -> None:
+def _pure(report: Report, cluster: BookieProcesses) -> None:
     report.heading("the same with the pure-Python codec")
     deep = add(cluster, window=1000, count=100_000)
     _note_codec(report, deep)
@@ -92,7 +92,7 @@ def _pure(report: Report, cluster: Cluster) -> None:
     report.add(Figure("pure: adds/s, window 100", hundred["entries_per_s"], "/s", Aim(40_000, 40_000), _spans(hundred)))
 
 
-def _reads(report: Report, cluster: Cluster) -> None:
+def _reads(report: Report, cluster: BookieProcesses) -> None:
     report.heading("reads of 1 KB, one reader")
     written = cluster.bk("ledger", "append", "--json", "--size", "1000", "--count", "200000")
     ledger = str(written["ledger"])
@@ -104,7 +104,7 @@ def _reads(report: Report, cluster: Cluster) -> None:
     )
 
 
-def _tail(report: Report, cluster: Cluster) -> None:
+def _tail(report: Report, cluster: BookieProcesses) -> None:
     """A writer that adds one entry at a time, a reader in long poll: from the add's call to the reader's hand."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.tail", cluster.metadata], cwd=ROOT, stdout=subprocess.PIPE, check=True
@@ -121,7 +121,7 @@ def _tail(report: Report, cluster: Cluster) -> None:
     )
 
 
-def _memory(report: Report, cluster: Cluster) -> None:
+def _memory(report: Report, cluster: BookieProcesses) -> None:
     add(cluster, repeats=1, window=1000, count=1_000_000)
     report.add(
         Figure(

@@ -29,7 +29,7 @@ def bk(*arguments: str, environment: Mapping[str, str] | None = None) -> Any:
     return json.loads(lines[-1]) if lines and lines[-1][:1] in "[{" else None
 
 
-class Cluster:
+class BookieProcesses:
     """Bookies on SQLite metadata. A context manager; leaving it ends every process."""
 
     def __init__(self, directory: Path, bookies: int = 3, environment: Mapping[str, str] | None = None) -> None:

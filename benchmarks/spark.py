@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.gateway import start_gateway
-from benchmarks.processes import ROOT, Cluster
+from benchmarks.processes import ROOT, BookieProcesses
 from benchmarks.report import Aim, Figure, Report
 
 BATCHES = 80
@@ -47,7 +47,7 @@ print(json.dumps({"trigger": of("triggerExecution"), "wal": of("walCommit"), "co
 def measure(report: Report, directory: Path) -> None:
     """Rows of Spark."""
     report.heading(f"Spark 4.3, {BATCHES} batches a run, {ROUNDS} interleaved rounds, HDFS-backed state store")
-    with Cluster(directory / "spark") as cluster:
+    with BookieProcesses(directory / "spark") as cluster:
         port = start_gateway(cluster)
         runs: dict[str, list[dict[str, float]]] = {}
         for number in range(ROUNDS):

@@ -43,7 +43,7 @@ AT_FULL_LOAD: Final = {
 ledger. The second saves space only: journals that are not needed any more go at once. The third is as shipped."""
 
 
-class Cluster(ABC):
+class BenchmarkCluster(ABC):
     """Bookies of one kind. Everything it started ends with :meth:`close`, or with this process."""
 
     def __init__(self, name: str, directory: Path, zookeeper: Address, surroundings: Surroundings, cache: Path) -> None:
@@ -127,7 +127,7 @@ class Cluster(ABC):
         return max(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * page / 1e6 for pid in self.pids)
 
 
-class OurCluster(Cluster):
+class OurCluster(BenchmarkCluster):
     """Bookies of ours, each a process of its own, as ``bk bookie`` starts them."""
 
     def __init__(self, name: str, directory: Path, zookeeper: Address, surroundings: Surroundings, cache: Path) -> None:
@@ -172,7 +172,7 @@ class OurCluster(Cluster):
         return process.pid if process is not None and process.poll() is None else None
 
 
-class ApacheCluster(Cluster):
+class ApacheCluster(BenchmarkCluster):
     """Bookies of Apache's, with the JVM settings of its release."""
 
     def __init__(

@@ -25,7 +25,7 @@ class DriverError(BookKeeperError):
     """A load generator ended, did not answer in time, or could not do what it was told."""
 
 
-class Driver:
+class LoadDriver:
     """A long-lived child that obeys commands. Ends with this process."""
 
     def __init__(self, name: str, command: list[str], log: Path) -> None:
@@ -92,12 +92,12 @@ class Driver:
         return line
 
 
-def python_driver(directory: Path) -> Driver:
+def python_driver(directory: Path) -> LoadDriver:
     """On our client."""
-    return Driver("our client", [sys.executable, "-m", "benchmarks.apache.load"], directory / "load-python.log")
+    return LoadDriver("our client", [sys.executable, "-m", "benchmarks.apache.load"], directory / "load-python.log")
 
 
-def java_driver(directory: Path, cache: Path, heap_mb: int) -> Driver:
+def java_driver(directory: Path, cache: Path, heap_mb: int) -> LoadDriver:
     """On Apache's client; its source is compiled into ``cache`` when it is new."""
     command = java_command(
         directory,
@@ -107,7 +107,7 @@ def java_driver(directory: Path, cache: Path, heap_mb: int) -> Driver:
         more_jars=(str(_classes(cache)),),
         level="ERROR",
     )
-    return Driver("Java's client", command, directory / "load-java.log")
+    return LoadDriver("Java's client", command, directory / "load-java.log")
 
 
 def _classes(cache: Path) -> Path:

@@ -55,7 +55,7 @@ class Clients:
             await self._clients.pop(key).close()
 
 
-class ClosedLoop:
+class TimedLoop:
     """``window`` appends in flight until time or count is used up; each confirmed one sends the next."""
 
     def __init__(self, writer: WriteHandle, payload: bytes, window: int, count: int, seconds: float) -> None:
@@ -137,9 +137,9 @@ class Load:
         client = await self._clients.of(command)
         writer = await client.create_ledger()
         payload, window = bytes(command["size"]), command["window"]
-        await ClosedLoop(writer, payload, window, _MANY, command.get("warm_s", 0.3)).run()
-        loop = ClosedLoop(writer, payload, window, command["count"], command["seconds"])
-        meter = Meter(command)
+        await TimedLoop(writer, payload, window, _MANY, command.get("warm_s", 0.3)).run()
+        loop = TimedLoop(writer, payload, window, command["count"], command["seconds"])
+        meter = MachineMeter(command)
         spans = await loop.run()
         answer = meter.stop(len(spans), spans)
         await writer.close()
@@ -148,7 +148,7 @@ class Load:
 
     async def _fill(self, command: Command) -> Answer:
         writer = await (await self._clients.of(command)).create_ledger()
-        await ClosedLoop(writer, bytes(command["size"]), command.get("window", 1000), command["count"], 600).run()
+        await TimedLoop(writer, bytes(command["size"]), command.get("window", 1000), command["count"], 600).run()
         await (writer.close() if command.get("close", True) else writer.abandon())
         return {"ledger": int(writer.id)}
 
@@ -157,7 +157,7 @@ class Load:
         async with await client.open_ledger(command["ledger"], recovery=False) as reader:
             reads = _batches if command["mode"] == "batch" else _singles
             await reads(reader, command, command.get("warm_s", 0.3))
-            meter = Meter(command)
+            meter = MachineMeter(command)
             entries, spans = await reads(reader, command, command["seconds"])
             return meter.stop(entries, spans)
 
@@ -177,7 +177,7 @@ class Load:
                     for entry in range(first, first + len(payloads)):
                         seen[entry] = now
 
-            meter = Meter(command)
+            meter = MachineMeter(command)
             follower = asyncio.create_task(follow())
             payload = bytes(command["size"])
             began = time.perf_counter()
@@ -211,7 +211,7 @@ class Load:
             return spans
 
         await pairs(command.get("warm_s", 0.3))
-        meter = Meter(command)
+        meter = MachineMeter(command)
         spans = await pairs(command["seconds"])
         return meter.stop(len(spans), spans)
 
@@ -273,7 +273,7 @@ async def _batches(reader: ReadHandle, command: Command, seconds: float) -> tupl
     return entries, array("d")
 
 
-class Meter:
+class MachineMeter:
     """Wall time, and CPU of this process, of those named, and of the whole machine, from its making to stop()."""
 
     def __init__(self, command: Command) -> None:

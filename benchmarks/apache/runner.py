@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.apache.clusters import BOOKIES, ApacheCluster, Cluster, OurCluster, as_java_reads
-from benchmarks.apache.drivers import Driver, DriverError, java_driver, python_driver
+from benchmarks.apache.clusters import BOOKIES, ApacheCluster, BenchmarkCluster, OurCluster, as_java_reads
+from benchmarks.apache.drivers import DriverError, LoadDriver, java_driver, python_driver
 from benchmarks.apache.plan import WARM_UP, Step
 from benchmarks.apache.rows import OURS, SHIPPED, SIDES, TUNED
 from benchmarks.apache.surroundings import Surroundings
@@ -87,10 +87,10 @@ class Bench:
     heap_mb: int
     results: Results
     progress: Progress
-    drivers: dict[str, Driver]
+    drivers: dict[str, LoadDriver]
 
 
-def start_drivers(directory: Path, cache: Path, heap_mb: int, stack: ExitStack) -> dict[str, Driver]:
+def start_drivers(directory: Path, cache: Path, heap_mb: int, stack: ExitStack) -> dict[str, LoadDriver]:
     """Both load generators; ended with the stack."""
     ours = python_driver(directory)
     stack.callback(ours.stop)
@@ -110,11 +110,11 @@ class Stage:
         self._home = home
         self._quiet = Quiet(home)
 
-        def apache(name: str, tuned: bool) -> Cluster:
+        def apache(name: str, tuned: bool) -> BenchmarkCluster:
             where = (home / name, bench.zookeeper, surroundings, bench.cache)
             return ApacheCluster(name, *where, tuned=tuned, heap_mb=bench.heap_mb)
 
-        self.clusters: dict[str, Cluster] = {
+        self.clusters: dict[str, BenchmarkCluster] = {
             OURS: OurCluster(OURS, home / OURS, bench.zookeeper, surroundings, bench.cache),
             SHIPPED: apache(SHIPPED, False),
             TUNED: apache(TUNED, True),
@@ -200,14 +200,14 @@ class Stage:
         answer = driver.tell(step.row.kind, 60.0 + 10 * step.row.seconds, **common, **arguments)
         return answer | derived(answer, step.row.arguments.get("size", 1024))
 
-    def _ledger(self, cluster: Cluster, driver: Driver, common: dict[str, Any]) -> int:
+    def _ledger(self, cluster: BenchmarkCluster, driver: LoadDriver, common: dict[str, Any]) -> int:
         """The ledger that is read, written when it is first needed."""
         if cluster.name not in self._ledgers:
             filled = driver.tell("fill", 120.0, **common, size=1024, count=_LEDGER_ENTRIES)
             self._ledgers[cluster.name] = filled["ledger"]
         return self._ledgers[cluster.name]
 
-    def _start(self, cluster: Cluster, driver: Driver, common: dict[str, Any], *, kill: bool) -> Record:
+    def _start(self, cluster: BenchmarkCluster, driver: LoadDriver, common: dict[str, Any], *, kill: bool) -> Record:
         """End all bookies, wait until ZooKeeper has forgotten them, and start one: the time to the first add on it."""
         for number in range(BOOKIES):
             cluster.end(number, kill=kill)
@@ -224,7 +224,7 @@ class Stage:
         return {"started_s": took}
 
 
-def _uri(cluster: Cluster, client: str) -> str:
+def _uri(cluster: BenchmarkCluster, client: str) -> str:
     return as_java_reads(cluster.uri) if client == "java" else cluster.uri
 
 

@@ -33,7 +33,7 @@ _OUR_CLIENT: Final = Measure("rate", "/s")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RoundsFigure:
     """One figure of one side: over the rounds."""
 
     middle: float
@@ -42,7 +42,7 @@ class Seen:
     rounds: int
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Seen:
+    def of(cls, values: Sequence[float]) -> RoundsFigure:
         return cls(median(values), min(values), max(values), len(values))
 
     def text(self, scale: float = 1.0) -> str:
@@ -59,7 +59,7 @@ class Line:
     row: Row
     title: str
     measure: Measure
-    seen: dict[str, Seen]
+    seen: dict[str, RoundsFigure]
     """By column: ``ours``, ``shipped``, ``tuned``."""
 
     @property
@@ -151,7 +151,7 @@ def _cross(row: Row, runs: dict[tuple[str, str, str], list[Record]]) -> Iterator
     """Each client on the other's bookies, beside Java on Java."""
     base = f"add-1024-1000-{row.protocol}"
 
-    def rate(key: str, side: str) -> Seen | None:
+    def rate(key: str, side: str) -> RoundsFigure | None:
         return _seen(runs.get(("plain", key, side)), "rate")
 
     java = {side: found for side in (SHIPPED, TUNED) if (found := rate(base, side))}
@@ -166,9 +166,9 @@ def _cross(row: Row, runs: dict[tuple[str, str, str], list[Record]]) -> Iterator
             yield Line("plain", row, title, _OUR_CLIENT, {OURS: mixed, column: java[column]})
 
 
-def _seen(records: list[Record] | None, key: str) -> Seen | None:
+def _seen(records: list[Record] | None, key: str) -> RoundsFigure | None:
     values = [record[key] for record in records or [] if key in record]
-    return Seen.of(values) if values else None
+    return RoundsFigure.of(values) if values else None
 
 
 def shown(line: Line) -> list[str]:

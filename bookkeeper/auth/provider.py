@@ -12,9 +12,8 @@ a client never learns why it was refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from bookkeeper.auth.certificate import Names
 
@@ -91,7 +90,3 @@ class ClientProvider(Protocol):
 
     def exchange(self, peer: Peer) -> ClientExchange:
         """A new connection's."""
-
-
-ServerFactory = Callable[[Mapping[str, Any]], ServerProvider]
-ClientFactory = Callable[[Mapping[str, Any]], ClientProvider]

@@ -20,7 +20,7 @@ _STATE = re.compile(r"/state/\d+/\d+/[^.][^/]*$")
 
 
 @dataclass(slots=True)
-class Watch:
+class FeedProgress:
     """What the feed has told so far."""
 
     offsets: int = -1
@@ -32,11 +32,11 @@ class Watch:
 
 
 class Feed:
-    """Follows ``/events`` of a gateway and wakes whoever waits for a condition on :class:`Watch`."""
+    """Follows ``/events`` of a gateway and wakes whoever waits for a condition on :class:`FeedProgress`."""
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self.watch = Watch()
+        self.watch = FeedProgress()
         self._changed = asyncio.Condition()
 
     async def follow(self) -> None:
@@ -75,7 +75,7 @@ class Feed:
                 self.watch.commits = max(self.watch.commits, int(place[2]))
             self._changed.notify_all()
 
-    async def until(self, condition: Callable[[Watch], bool]) -> Watch:
+    async def until(self, condition: Callable[[FeedProgress], bool]) -> FeedProgress:
         """Wait until the condition holds."""
         async with self._changed:
             await self._changed.wait_for(lambda: condition(self.watch))

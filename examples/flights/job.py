@@ -21,7 +21,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from examples.flights.sink import Row, Sink
+from examples.flights.sink import DailyDelays, Sink
 
 SCHEMA = "scheduled TIMESTAMP, carrier STRING, origin STRING, flight INT, delay INT"
 
@@ -82,7 +82,7 @@ def run(spark: SparkSession, *, data: str, checkpoint: str, sink: Sink, files_pe
 
     def deliver(batch: DataFrame, batch_id: int) -> None:
         sink.begin(batch_id, driver)
-        sink.take(batch_id, [Row(*row) for row in batch.collect()])
+        sink.take(batch_id, [DailyDelays(*row) for row in batch.collect()])
 
     query = (
         by_day(flights)

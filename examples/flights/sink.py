@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS result (
 """
 
 
-class Row(NamedTuple):
+class DailyDelays(NamedTuple):
     """The state of one group after a batch. Delays in minutes; ``worst`` is None where no flight left."""
 
     day: str
@@ -53,7 +53,7 @@ class Sink:
         """Note that ``driver`` has begun to run ``batch``."""
         self._db.execute("INSERT INTO begun VALUES (?, ?)", (batch, driver))
 
-    def take(self, batch: int, rows: Iterable[Row]) -> None:
+    def take(self, batch: int, rows: Iterable[DailyDelays]) -> None:
         """Take what ``batch`` brings; if it came before, compare instead."""
         ordered = sorted(tuple(row) for row in rows)
         content = hashlib.sha256(json.dumps(ordered).encode()).hexdigest()
@@ -72,12 +72,12 @@ class Sink:
             raise
         self._db.execute("COMMIT")
 
-    def latest(self) -> dict[tuple[str, str, str], Row]:
+    def latest(self) -> dict[tuple[str, str, str], DailyDelays]:
         """The last state of every group, by (day, carrier, origin)."""
         rows = self._db.execute(
             "SELECT day, carrier, origin, flights, delays, delay_sum, worst FROM result ORDER BY batch"
         )
-        return {(row[0], row[1], row[2]): Row(*row) for row in rows}
+        return {(row[0], row[1], row[2]): DailyDelays(*row) for row in rows}
 
     def batches(self) -> int:
         """How many batches were taken."""

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from bookkeeper.errors import ConfigError
 from bookkeeper.launchers.zookeeper import free_port
-from examples.flights.events import Feed, Watch
+from examples.flights.events import Feed, FeedProgress
 from examples.flights.processes import Child, Children
 from examples.flights.verdict import Verdict
 from examples.flights.view import Picture, View
@@ -305,7 +305,7 @@ class Story:
         await self._finish(driver)
         return None
 
-    async def _reach(self, driver: Driver, condition: Any) -> Watch:
+    async def _reach(self, driver: Driver, condition: Any) -> FeedProgress:
         """Wait for the feed; a driver that ends first is an error."""
         assert self._feed is not None
         reached = asyncio.create_task(self._feed.until(condition))

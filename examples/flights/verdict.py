@@ -14,7 +14,7 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from examples.flights.sink import Row, Sink
+from examples.flights.sink import DailyDelays, Sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,9 @@ class Verdict:
         return self.differing == 0
 
 
-def compare(expected: dict[tuple[str, str, str], Row], found: dict[tuple[str, str, str], Row]) -> list[str]:
+def compare(
+    expected: dict[tuple[str, str, str], DailyDelays], found: dict[tuple[str, str, str], DailyDelays]
+) -> list[str]:
     """One line for every group that is missing, too much, or has other numbers."""
     lines = []
     for key in sorted(expected.keys() | found.keys()):
@@ -47,7 +49,7 @@ def compare(expected: dict[tuple[str, str, str], Row], found: dict[tuple[str, st
     return lines
 
 
-def _numbers(row: Row | None) -> str:
+def _numbers(row: DailyDelays | None) -> str:
     if row is None:
         return "nothing"
     return f"{row.flights} flights, {row.delays} delays of {row.delay_sum} minutes, worst {row.worst}"
@@ -58,7 +60,7 @@ def judge(data: str, sink: Sink) -> Verdict:
     from examples.flights.job import SCHEMA, by_day, session
 
     spark = session("flights-verdict", {})
-    rows = [Row(*row) for row in by_day(spark.read.schema(SCHEMA).parquet(data)).collect()]
+    rows = [DailyDelays(*row) for row in by_day(spark.read.schema(SCHEMA).parquet(data)).collect()]
     spark.stop()
     expected = {(row.day, row.carrier, row.origin): row for row in rows}
     lines = [f"batch {batch} came again with other rows" for batch in sink.contradictions()]

@@ -1,4 +1,4 @@
-"""One meaning per name: a class name stands for one thing in all packages."""
+"""One meaning per name: a class name stands for one thing in all packages, benchmarks and examples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("bookkeeper", "journal_manager", "spark_wal")
+PACKAGES = ("bookkeeper", "journal_manager", "spark_wal", "benchmarks", "examples")
 BLOCKING_TWINS = "bookkeeper/sync.py"
 """The same client for threads, by the same names."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.hostile import KINDS, address_of, attack, resident
-from benchmarks.processes import Cluster
+from benchmarks.processes import BookieProcesses
 from bookkeeper.real import run
 
 pytestmark = pytest.mark.integration
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 def test_a_bookie_keeps_little_of_half_frames_and_gives_it_back(tmp_path: Path) -> None:
     """Each connection kept its whole frame's size, without a bound for all of them; and what they had taken stayed
     with the process after they were gone, for the C library gives back only the end of its memory."""
-    with Cluster(tmp_path / "c", bookies=1) as cluster:
+    with BookieProcesses(tmp_path / "c", bookies=1) as cluster:
         half = [KINDS["half a frame of 5 MB"]]
         pid = cluster.pids[0]
         seen = run(attack(address_of(cluster), pid, 80, kinds=half, stay_s=1.0, after_s=0.0))

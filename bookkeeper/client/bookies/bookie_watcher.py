@@ -85,10 +85,6 @@ class BookieWatcher:
         """This bookie failed for a ledger: offer it last for a while."""
         self._quarantined[bookie] = asyncio.get_running_loop().time() + self._config.quarantine_ms / 1000
 
-    def pardon(self, bookie: BookieId) -> None:
-        """This bookie answers again: end its quarantine."""
-        self._quarantined.pop(bookie, None)
-
     async def known_absent(self) -> list[BookieId]:
         """Bookies that belong to the cluster (they have a cookie) and are not registered now, in random order."""
         known = await self._bookies.known()

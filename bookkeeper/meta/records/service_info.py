@@ -60,10 +60,6 @@ class ServiceInfo:
         except ValueError as error:
             raise MetadataFormatError(f"{bookie_id} publishes no {BOOKIE_RPC} endpoint") from error
 
-    def offers_tls(self) -> bool:
-        """Whether the ``bookie-rpc`` endpoint understands START_TLS."""
-        return any(TLS in endpoint.extensions for endpoint in self.endpoints if endpoint.protocol == BOOKIE_RPC)
-
 
 def encode(info: ServiceInfo) -> bytes:
     """The bytes of a registration.

@@ -27,10 +27,6 @@ Piece = bytes | BlobRef
 """A part of a file: its bytes, or where they are."""
 
 
-def piece_length(piece: Piece) -> int:
-    return len(piece) if isinstance(piece, bytes) else piece.length
-
-
 @dataclass(slots=True)
 class FileNode:
     """A file. It is complete since it is in the tree (S2)."""

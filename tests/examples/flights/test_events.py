@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from examples.flights.events import Feed, Watch
+from examples.flights.events import Feed, FeedProgress
 
 pytest.importorskip("aiohttp")
 from aiohttp import web
@@ -21,7 +21,7 @@ def renamed(path: str) -> dict[str, Any]:
     return {"op": "rename", "path": f"{path}.tmp", "destination": path}
 
 
-async def told(*events: dict[str, Any]) -> Watch:
+async def told(*events: dict[str, Any]) -> FeedProgress:
     feed = Feed("http://127.0.0.1:1/events")
     for event in events:
         await feed._on_event(event)
@@ -58,7 +58,7 @@ async def test_state_files_count_since_the_last_batch_was_planned() -> None:
     ],
 )
 async def test_anything_else_means_nothing(event: dict[str, Any]) -> None:
-    assert await told(event) == Watch()
+    assert await told(event) == FeedProgress()
 
 
 @asynccontextmanager

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from examples.flights.sink import Row, Sink
+from examples.flights.sink import DailyDelays, Sink
 
-A1 = Row("2013-01-01", "UA", "EWR", 1, 1, 5, 5)
-A2 = Row("2013-01-01", "UA", "EWR", 3, 2, 9, 5)
-B = Row("2013-01-01", "AA", "JFK", 2, 0, None, None)
+A1 = DailyDelays("2013-01-01", "UA", "EWR", 1, 1, 5, 5)
+A2 = DailyDelays("2013-01-01", "UA", "EWR", 3, 2, 9, 5)
+B = DailyDelays("2013-01-01", "AA", "JFK", 2, 0, None, None)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_batches_begun_more_than_once_are_the_replayed_ones(sink: Sink) -> None:
 
 
 def test_a_batch_is_taken_as_a_whole_or_not_at_all(sink: Sink) -> None:
-    broken = Row("2013-01-01", "UA", "EWR", object(), 0, None, None)  # type: ignore[arg-type]
+    broken = DailyDelays("2013-01-01", "UA", "EWR", object(), 0, None, None)  # type: ignore[arg-type]
     with pytest.raises((TypeError, sqlite3.Error)):
         sink.take(0, [broken])
     assert (sink.batches(), sink.latest()) == (0, {})

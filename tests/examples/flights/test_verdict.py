@@ -9,24 +9,24 @@ from types import SimpleNamespace
 import pytest
 
 from examples.flights.__main__ import last_line
-from examples.flights.sink import Row, Sink
+from examples.flights.sink import DailyDelays, Sink
 from examples.flights.story import Told
 from examples.flights.verdict import Verdict, compare
 
 KEY, OTHER = ("2013-01-01", "UA", "EWR"), ("2013-01-02", "AA", "JFK")
-ROW = Row(*KEY, 3, 2, 9, 5)
+ROW = DailyDelays(*KEY, 3, 2, 9, 5)
 GOOD = Verdict(rows=336776, groups=2, batches=7, replayed=3, differences=(), differing=0)
 
 
 def test_equal_results_differ_in_nothing() -> None:
-    assert compare({KEY: ROW}, {KEY: Row(*ROW)}) == []
+    assert compare({KEY: ROW}, {KEY: DailyDelays(*ROW)}) == []
     assert compare({}, {}) == []
 
 
 @pytest.mark.parametrize("field", ["flights", "delays", "delay_sum", "worst"])
 def test_every_number_counts(field: str) -> None:
     (line,) = compare(
-        {KEY: ROW}, {KEY: Row._make(8 if name == field else value for name, value in ROW._asdict().items())}
+        {KEY: ROW}, {KEY: DailyDelays._make(8 if name == field else value for name, value in ROW._asdict().items())}
     )
     assert line.startswith("2013-01-01 UA EWR: batch 3 flights, 2 delays of 9 minutes, worst 5, stream ")
 
@@ -35,13 +35,13 @@ def test_a_group_that_is_missing_or_too_much_is_named() -> None:
     assert compare({KEY: ROW}, {}) == [
         "2013-01-01 UA EWR: batch 3 flights, 2 delays of 9 minutes, worst 5, stream nothing"
     ]
-    assert compare({}, {OTHER: Row(*OTHER, 1, 0, None, None)})[0].startswith(
+    assert compare({}, {OTHER: DailyDelays(*OTHER, 1, 0, None, None)})[0].startswith(
         "2013-01-02 AA JFK: batch nothing, stream 1"
     )
 
 
 def test_no_delay_is_not_a_delay_of_nothing() -> None:
-    none = Row(*KEY, 1, 0, None, None)
+    none = DailyDelays(*KEY, 1, 0, None, None)
     assert compare({KEY: none}, {KEY: none._replace(delay_sum=0, worst=0)}) != []
 
 
@@ -57,7 +57,7 @@ def test_only_no_difference_at_all_is_exactly_once() -> None:
 
 def test_judging_counts_contradictions_and_keeps_twenty_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a Spark that answers from a list: the real one is in the demo itself."""
-    rows = [Row("2013-01-01", f"C{n:02}", "EWR", 2, 1, 1, 1) for n in range(30)]
+    rows = [DailyDelays("2013-01-01", f"C{n:02}", "EWR", 2, 1, 1, 1) for n in range(30)]
     frame = SimpleNamespace(collect=lambda: rows)
     reader = SimpleNamespace(schema=lambda text: SimpleNamespace(parquet=lambda path: frame))
     spark = SimpleNamespace(read=reader, stop=lambda: None)

@@ -70,8 +70,6 @@ def test_candidates_come_in_any_order_and_those_in_quarantine_last_for_a_while()
         assert watcher.is_quarantined(BookieId("b2"))
         await asyncio.sleep(11)
         assert not watcher.is_quarantined(BookieId("b2"))
-        watcher.quarantine(BookieId("b2"))
-        watcher.pardon(BookieId("b2"))
         assert len({tuple(watcher.candidates()) for _ in range(50)}) == 6
         yield
 

@@ -16,7 +16,7 @@ def test_registrations_of_java_are_read_and_written_as_they_were(item: dict[str,
     info = decode(data)
     assert encode(info) == data
     assert info.address(item["bookie_id"]) == Address.parse(item["bookie_id"])
-    assert info.offers_tls() is ("tls" in item["decoded"]["endpoints"][0].get("extensions", []))
+    assert list(info.endpoints[0].extensions) == item["decoded"]["endpoints"][0].get("extensions", [])
 
 
 def test_a_plain_bookie_publishes_javas_sample() -> None:
