@@ -16,11 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from bookkeeper.errors import BookKeeperError, RequestTimedOutError, check
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger.writer_effects import Effect, Forced, ForceFailed, SendForce
 from bookkeeper.ledger.writer_parts import EnsembleMember
+
+AGAIN_S: Final = 0.1
+"""Seconds after which a bookie that had no room for the force of a close is asked again."""
 
 
 @dataclass(slots=True)
@@ -114,6 +118,12 @@ class ForceRounds:
             return []
         self._end(acknowledged, length)
         return [ForceFailed(number, error)]
+
+    def ask_again(self, bookie: BookieId, number: int) -> list[Effect]:
+        """``bookie`` had no room for the request; the round goes on, within its time."""
+        if self._round is None or self._round.number != number:
+            return []
+        return [SendForce(bookie, number, AGAIN_S)]
 
     def on_tick(
         self, now: float, members: Sequence[EnsembleMember], acknowledged: EntryId, length: int

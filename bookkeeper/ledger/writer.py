@@ -41,7 +41,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from bookkeeper.errors import AddTimeoutError, BookKeeperError, LedgerClosedError, NoSuchLedgerError, check
+from bookkeeper.errors import (
+    AddTimeoutError,
+    BookKeeperError,
+    ClientClosedError,
+    LedgerClosedError,
+    NoSuchLedgerError,
+    TooManyRequestsError,
+    check,
+)
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.force_rounds import ForceRounds
@@ -162,11 +170,6 @@ class LedgerWriter:
             or self.next_entry - self.last_acknowledged - 1 >= self.config.pending_entries_max
             or self._ensemble.holds_up_callers
         )
-
-    @property
-    def may_close(self) -> bool:
-        """May ``close`` be called, again or after what ended the handle?"""
-        return self._may_close
 
     def add(self, sizes: Sequence[int], now: float) -> tuple[EntryId, list[Effect]]:
         """Append a run of payloads of these sizes in bytes; ``sizes`` must not be changed afterwards.
@@ -443,7 +446,12 @@ class LedgerWriter:
         return self._go_on_forcing(now)
 
     def on_force_failed(self, bookie: BookieId, number: int, error: BookKeeperError, now: float) -> list[Effect]:
-        """``bookie`` could not. The handle goes on, unless the connection was lost, which is reported by itself."""
+        """``bookie`` could not. The handle goes on, unless the connection was lost, which is reported by itself.
+
+        One that only had no room is asked again for a close, which cannot be repeated if its force fails.
+        """
+        if self._closes_when_forced and isinstance(error, TooManyRequestsError):
+            return self._forcing.ask_again(bookie, number)
         effects = self._forcing.on_failed(number, error, self.last_acknowledged, self.acknowledged_length)
         return self._after_force_failed(effects, now)
 
@@ -546,6 +554,15 @@ class LedgerWriter:
             return effects + self._go_on_forcing(now)
         effects += self._forcing.fail(self.error)
         return effects if self.is_changing else effects + self._close_metadata()
+
+    def may_close_again(self, error: BaseException | None, *, force: bool) -> bool:
+        """May ``close(force=force)`` follow one that ended with ``error``?
+
+        Yes if it failed for want of the metadata store, or of a force that is not wanted any more.
+        """
+        if not isinstance(error, BookKeeperError) or isinstance(error, ClientClosedError):
+            return False
+        return (error.retryable or not force) and self._may_close
 
     def _fail_close(self, error: BookKeeperError) -> list[Effect]:
         """What is acknowledged cannot be made durable: the ledger stays open. Only a close without force may follow."""

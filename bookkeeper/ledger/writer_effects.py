@@ -158,11 +158,13 @@ class CloseMetadata:
 class SendForce:
     """Ask ``bookie`` to make durable what it has of this ledger, on the connection on which it acknowledged it.
 
-    Report ``on_forced`` or ``on_force_failed`` with the same ``number``.
+    Report ``on_forced`` or ``on_force_failed`` with the same ``number``. ``after_s``: wait so many seconds first, for
+    the bookie has just refused it.
     """
 
     bookie: BookieId
     number: int
+    after_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

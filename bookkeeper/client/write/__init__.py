@@ -7,4 +7,5 @@ add_channel                     the adds of one writer to one bookie
 ensemble_change                 stand-ins found, and the change recorded by compare-and-set
 missing_copies                  what a writer leaves for those who re-replicate
 incarnation_watch               a bookie that failed and answers again: is it the same incarnation?
+retry_pauses, lac_turns         machines: when a failed bookie is tried again, when a last add confirmed goes out alone
 """

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, assert_never
+from functools import partial
+from typing import Any, assert_never
 
 from bookkeeper import codec
 from bookkeeper.client.bookie_request import failure_of
@@ -22,8 +23,10 @@ from bookkeeper.client.write.add_channel import AddChannel
 from bookkeeper.client.write.append_futures import AppendFutures, fresh
 from bookkeeper.client.write.ensemble_change import STORE_AWAY, change_ensemble, choose_stand_ins, close_ledger
 from bookkeeper.client.write.incarnation_watch import pauses, watch_incarnation
+from bookkeeper.client.write.lac_turns import AnotherTurn, LacTurns
 from bookkeeper.client.write.missing_copies import MissingCopies
 from bookkeeper.client.write.packets import Packets
+from bookkeeper.client.write.retry_pauses import RetryPauses
 from bookkeeper.errors import (
     BookKeeperError,
     ClientClosedError,
@@ -31,9 +34,8 @@ from bookkeeper.errors import (
     MetadataRolledBackError,
     MetadataUnavailableError,
     NoSuchLedgerError,
-    TooManyRequestsError,
 )
-from bookkeeper.ids import BookieId
+from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import DigestScheme, LedgerMetadata
 from bookkeeper.ledger import writer as writer_machine
 from bookkeeper.ledger.writer import LedgerWriter
@@ -43,16 +45,6 @@ from bookkeeper.wire import Dialect, Reply, Status, WriteLac, error_of
 from bookkeeper.wire import ForceLedger as ForceRequest
 
 _log = logging.getLogger(__name__)
-
-LAC_TURNS: Final = 5
-"""Turns of the loop (microseconds, when it is idle) before an explicit last add confirmed goes out. A caller that
-appends again from inside a task or ``wait_for`` needs some turns to be woken; its entry then carries the news."""
-
-FORCE_AGAIN_S: Final = 0.1
-"""Pause after which a bookie that had no room for the force of a close is asked again."""
-
-RELAPSE_S: Final = 30.0
-"""A bookie that fails again so soon after it came back is tried again later each time."""
 
 
 class WriterShell:
@@ -92,12 +84,11 @@ class WriterShell:
         self._channels: dict[BookieId, AddChannel] = {}
         self._watching: dict[BookieId, tuple[asyncio.Task[None], asyncio.Event]] = {}
         self._back_pressure = BackPressure(self._loop, services.seams.rng, self._send_again)
-        self._returned: dict[BookieId, tuple[float, Iterator[float]]] = {}
-        """When a bookie was last found to answer again, and how long to wait if it fails again soon."""
+        self._retry_pauses = RetryPauses(partial(pauses, services))
         self._told: tuple[tuple[BookieId, ...], writer_machine.ChangeFailure] | None = None
         """The failure of an ensemble change that was logged last."""
         self._timer: asyncio.TimerHandle | None = None
-        self._lac_wanted: writer_machine.PublishLac | None = None
+        self._lac_turns = LacTurns()
         self._lac_delay_s = services.config.explicit_lac_delay_ms / 1000
         self._lac_timer: asyncio.TimerHandle | None = None
         self._ended = False
@@ -137,7 +128,8 @@ class WriterShell:
 
     async def close(self, *, force: bool) -> None:
         """Close the ledger; the same future for every caller. Raises: see ``WriteHandle.close``."""
-        if self.closing is None or (self.closing.done() and self._may_try_again(force)):
+        ended = self.closing is not None and self.closing.done()
+        if self.closing is None or (ended and self.writer.may_close_again(self.closing.exception(), force=force)):
             effects = self.writer.close(self._loop.time(), force=force)
             self.closing = self._loop.create_future()
             self.closing.add_done_callback(self._on_close_ended)
@@ -161,14 +153,6 @@ class WriterShell:
         closing.exception()  # somebody else may have asked
         self.stop(ClientClosedError("the ledger handle is closed"))
         self.on_close_ended()
-
-    def _may_try_again(self, force: bool) -> bool:
-        """After a close that failed: for want of the metadata store, or of a force that is not wanted any more."""
-        assert self.closing is not None
-        error = self.closing.exception()
-        if isinstance(error, ClientClosedError):
-            return False
-        return isinstance(error, BookKeeperError) and (error.retryable or not force) and self.writer.may_close
 
     async def end(self, error: BookKeeperError) -> None:
         """Stop everything; callers that still wait get ``error``. Does nothing to the ledger. Idempotent.
@@ -224,13 +208,12 @@ class WriterShell:
                 case writer_machine.Encode():
                     self._encode(effect)
                 case writer_machine.PublishLac():
-                    if self._lac_wanted is not None:
+                    if not self._lac_turns.want(effect):
                         pass  # it is on its way
                     elif self._lac_delay_s:
-                        self._lac_timer = self._loop.call_later(self._lac_delay_s, self._publish_lac, LAC_TURNS)
+                        self._lac_timer = self._loop.call_later(self._lac_delay_s, self._on_lac_turn)
                     else:
-                        self._loop.call_soon(self._publish_lac, LAC_TURNS)
-                    self._lac_wanted = effect
+                        self._loop.call_soon(self._on_lac_turn)
                 case writer_machine.WakeAt():
                     if self._timer is not None:
                         self._timer.cancel()
@@ -308,10 +291,7 @@ class WriterShell:
         def answered(reply: Reply | BookKeeperError) -> None:
             now = self._loop.time()
             error = failure_of(reply, f"force of ledger {self.record.ledger_id} on {bookie}")
-            if isinstance(error, TooManyRequestsError) and self.closing is not None:  # the close cannot be repeated
-                if not self.closing.done():
-                    self._loop.call_later(FORCE_AGAIN_S, ask)
-            elif error is None:
+            if error is None:
                 self._report(self.writer.on_forced(bookie, number, now))
             else:
                 self._report(self.writer.on_force_failed(bookie, number, error, now))
@@ -322,7 +302,10 @@ class WriterShell:
                 limit_s = 2 * self.services.config.force_timeout_ms / 1000  # the machine's own limit comes first
                 channel.ask(ForceRequest(self.record.ledger_id), limit_s, answered)
 
-        ask()
+        if force.after_s:
+            self._loop.call_later(force.after_s, ask)
+        else:
+            ask()
 
     def _end_forces(self, error: BookKeeperError | None, *numbers: int) -> None:
         for number in numbers:
@@ -334,18 +317,18 @@ class WriterShell:
                 else:
                     future.set_exception(fresh(error))
 
-    def _publish_lac(self, turns: int) -> None:
+    def _on_lac_turn(self) -> None:
         """Tell bookies the last add confirmed, if nothing else is about to."""
-        if turns > 1 and self.is_idle():
-            self._loop.call_soon(self._publish_lac, turns - 1)
-            return
-        wanted, self._lac_wanted = self._lac_wanted, None
-        lac = self.writer.lac_to_publish()
-        if wanted is None or lac is None or self._ended or not self.is_idle():
-            return
+        step = self._lac_turns.on_turn(idle=self.is_idle())
+        if step is AnotherTurn.LATER:
+            self._loop.call_soon(self._on_lac_turn)
+        elif step is not None and not self._ended and (lac := self.writer.lac_to_publish()) is not None:
+            self._publish_lac(lac, step.bookies)
+
+    def _publish_lac(self, lac: EntryId, bookies: Sequence[BookieId]) -> None:
         blob = self._digest.seal_lac(self.record.ledger_id, lac)
         request = WriteLac(self.record.ledger_id, lac, self._digest.master_key, blob)
-        for bookie in wanted.bookies:
+        for bookie in bookies:
             connection = self.services.pool.ready(bookie, Use.LAC)
             if connection is not None:
                 connection.request_nowait(request, self.services.config.request_timeout_ms / 1000, lambda _: None)
@@ -367,10 +350,7 @@ class WriterShell:
         self._unwatch(bookie)
         self._back_pressure.forget(bookie)
         self.services.watcher.quarantine(bookie)
-        now = self._loop.time()
-        returned_at, delays = self._returned.get(bookie, (0.0, None))
-        if delays is None or now - returned_at > RELAPSE_S:
-            delays = pauses(self.services)
+        delays = self._retry_pauses.on_failed(bookie, self._loop.time())
         news = asyncio.Event()
         task = self._tasks.start(self._life(bookie, news, delays), f"life of {bookie}")
         self._watching[bookie] = (task, news)
@@ -461,7 +441,7 @@ class WriterShell:
             self._report(self.writer.on_change_failed(writer_machine.ChangeFailure.DELETED, self._loop.time()))
             return
         self._watching.pop(bookie, None)
-        self._returned[bookie] = (self._loop.time(), delays)
+        self._retry_pauses.on_returned(bookie, self._loop.time())
         self._told = None
         _log.info("ledger %d: %s answers again", self.record.ledger_id, bookie)
         ensemble = metadata.last_fragment.ensemble

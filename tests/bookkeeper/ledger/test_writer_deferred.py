@@ -8,6 +8,7 @@ from bookkeeper.errors import (
     AddTimeoutError,
     BookieFailedError,
     BookKeeperError,
+    ClientClosedError,
     LedgerClosedError,
     LedgerFencedError,
     RequestTimedOutError,
@@ -15,6 +16,7 @@ from bookkeeper.errors import (
     UnauthorizedError,
 )
 from bookkeeper.ids import EntryId
+from bookkeeper.ledger.force_rounds import AGAIN_S
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.writer import (
     ChangeEnsemble,
@@ -249,7 +251,7 @@ def test_a_close_that_cannot_force_fails_and_only_one_without_force_may_follow(w
     elif how == "silent":
         effects = writer.on_tick(5.0)
     else:
-        effects = writer.on_force_failed(B1, 1, TooManyRequestsError("busy"), 0.1)
+        effects = writer.on_force_failed(B1, 1, BookieFailedError("its disk failed"), 0.1)
     assert len(of(CloseFailed, effects)) == 1
     assert of(CloseMetadata, effects) == []
     assert writer.state is WriterState.FAILED
@@ -294,3 +296,39 @@ def test_on_a_plain_ledger_force_asks_all_bookies_and_moves_nothing() -> None:
     assert of(SendForce, acks(writer, "0:b3")) == [SendForce(B3, 1)]
     assert forced(writer, 1) == [Forced(1)]
     assert (writer.last_add_confirmed, writer.confirmed_length) == (0, 10)
+
+
+@pytest.mark.rule("W11")
+def test_a_close_asks_a_bookie_again_that_had_no_room_for_its_force(writer: LedgerWriter) -> None:
+    add(writer)
+    acks(writer, "0:b1 0:b2 0:b3")
+    assert of(SendForce, writer.close(0.0)) == [SendForce(B1, 1), SendForce(B2, 1), SendForce(B3, 1)]
+    assert writer.on_force_failed(B2, 1, TooManyRequestsError(), 1.0) == [SendForce(B2, 1, AGAIN_S)]
+    assert of(CloseMetadata, forced(writer, 1)) == [CloseMetadata(0, 10)]  # type: ignore[arg-type]
+    assert writer.on_force_failed(B2, 1, TooManyRequestsError(), 2.0) == [], "the round is over"
+
+
+@pytest.mark.rule("W11")
+def test_a_force_without_a_close_fails_where_there_is_no_room(writer: LedgerWriter) -> None:
+    add(writer)
+    acks(writer, "0:b1 0:b2 0:b3")
+    force(writer)
+    error = TooManyRequestsError()
+    assert writer.on_force_failed(B2, 1, error, 1.0) == [ForceFailed(1, error)]
+
+
+@pytest.mark.rule("R13")
+def test_a_close_may_follow_one_that_failed_for_a_while(writer: LedgerWriter) -> None:
+    add(writer)
+    acks(writer, "0:b1 0:b2 0:b3")
+    writer.close(0.0)
+    failed = RequestTimedOutError()
+    writer.on_force_failed(B2, 1, failed, 1.0)
+    assert failed.retryable
+    assert writer.may_close_again(failed, force=True)
+    assert writer.may_close_again(BookieFailedError(), force=BookieFailedError().retryable)
+    assert writer.may_close_again(LedgerFencedError(), force=False), "what is not forced is given up"
+    assert not writer.may_close_again(LedgerFencedError(), force=True)
+    assert not writer.may_close_again(ClientClosedError(), force=False), "the handle was let go of"
+    assert not writer.may_close_again(None, force=False)
+    assert not writer.may_close_again(OSError(), force=False)

@@ -1,0 +1,48 @@
+"""When an explicit last add confirmed goes out. Pure: wishes and turns of the loop in, the decision out."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from bookkeeper.ledger.writer_effects import PublishLac
+
+LAC_TURNS: Final = 5
+"""Turns of the loop (microseconds, when it is idle) before an explicit last add confirmed goes out. A caller that
+appends again from inside a task or ``wait_for`` needs some turns to be woken; its entry then carries the news."""
+
+
+class AnotherTurn(Enum):
+    """Ask again after another turn of the loop."""
+
+    LATER = "another turn"
+
+
+class LacTurns:
+    """Counts idle turns of one writer's loop. An append that comes meanwhile carries the news, and ends the count."""
+
+    __slots__ = ("_left", "_wanted")
+
+    def __init__(self) -> None:
+        self._wanted: PublishLac | None = None
+        self._left = 0
+
+    def want(self, publish: PublishLac) -> bool:
+        """There is news to publish. True: the count begins now; False: it is under way."""
+        begins = self._wanted is None
+        self._wanted = publish
+        if begins:
+            self._left = LAC_TURNS
+        return begins
+
+    def on_turn(self, *, idle: bool) -> AnotherTurn | PublishLac | None:
+        """A turn has passed. Returns what to publish; None: nothing, an append is about to carry it."""
+        self._left -= 1
+        if idle and self._left > 0:
+            return AnotherTurn.LATER
+        wanted, self._wanted = self._wanted, None
+        return wanted if idle else None
+
+    def validate_state(self) -> None:
+        """What must hold between any two calls. For tests."""
+        assert self._wanted is None or 0 < self._left <= LAC_TURNS, "news waits for a turn that does not come"

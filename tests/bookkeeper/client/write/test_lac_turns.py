@@ -1,0 +1,52 @@
+"""An explicit last add confirmed goes out when nothing else is about to carry it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookkeeper.client.write import lac_turns
+from bookkeeper.client.write.lac_turns import LAC_TURNS, AnotherTurn
+from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.ledger.writer_effects import PublishLac
+from tests.bookkeeper.validated import validated
+
+LacTurns = validated(lac_turns.LacTurns)
+
+NEWS, LATER = (PublishLac(EntryId(lac), (BookieId("b1"),)) for lac in (1, 2))
+
+
+def test_it_goes_out_after_some_idle_turns() -> None:
+    turns = LacTurns()
+    assert turns.want(NEWS)
+    assert [turns.on_turn(idle=True) for _ in range(LAC_TURNS)] == [AnotherTurn.LATER] * (LAC_TURNS - 1) + [NEWS]
+    assert turns.want(NEWS), "the next news begins a count of its own"
+
+
+def test_news_that_comes_meanwhile_goes_out_instead_and_no_later() -> None:
+    turns = LacTurns()
+    turns.want(NEWS)
+    turns.on_turn(idle=True)
+    assert not turns.want(LATER)
+    assert [turns.on_turn(idle=True) for _ in range(LAC_TURNS - 1)][-1] == LATER
+
+
+def test_an_append_ends_the_count_and_nothing_goes_out() -> None:
+    turns = LacTurns()
+    turns.want(NEWS)
+    turns.on_turn(idle=True)
+    assert turns.on_turn(idle=False) is None
+    assert turns.want(NEWS)
+
+
+@given(st.lists(st.booleans()))
+def test_what_is_wanted_goes_out_or_is_overtaken(idle: list[bool]) -> None:
+    turns = LacTurns()
+    turns.want(NEWS)
+    for n, quiet in enumerate(idle, 1):
+        step = turns.on_turn(idle=quiet)
+        if step is not AnotherTurn.LATER:
+            assert step == (NEWS if quiet else None)
+            assert n == LAC_TURNS or not quiet
+            return
+        assert quiet and n < LAC_TURNS
