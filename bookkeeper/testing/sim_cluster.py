@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.config import BookieConfig
+from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.config import ClientConfig
@@ -85,8 +86,8 @@ class _WatchedServer(BookieServer):
         self._name = name
         self._monitor = monitor
 
-    async def _open_engine(self) -> Engine:
-        engine = await super()._open_engine()
+    async def _open_engine(self, publisher: ProgressPublisher) -> Engine:
+        engine = await super()._open_engine(publisher)
         self._monitor.watch_engine(self._name, engine)
         return engine
 
@@ -188,7 +189,7 @@ class SwarmCluster(SimCluster):
     def is_up(self, name: str) -> bool:
         """Does this bookie serve in its present life?"""
         node, server = self.node(name), self.servers.get(name)
-        if not node.alive or server is None or self._life_of[name] != node.life or server._engine is None:
+        if not node.alive or server is None or self._life_of[name] != node.life or not server.is_open:
             return False
         return bool(server.health()["status"] == "ok")
 

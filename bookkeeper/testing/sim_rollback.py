@@ -198,10 +198,10 @@ class PutBack:
         cluster = self.cluster
         for name in names:
             held = self._held[name]
-            engine = cluster.servers[name]._engine
-            if engine is None:
+            server = cluster.servers[name]
+            if not server.is_open:
                 cluster.monitor.problem("M10", f"{name} serves no more after the metadata were put back")
-            elif lost := sorted(held - set(engine.ledgers())):
+            elif lost := sorted(held - set(server.engine.ledgers())):
                 cluster.monitor.problem("M10", f"{name} has dropped ledgers {lost[:5]} that older metadata do not know")
 
     async def _start_early(self) -> str:

@@ -35,6 +35,9 @@ CROWD: Final = 500
 CROWD_BYTES: Final = 16 * 1024 * 1024
 """Freed memory goes back to the system after unfinished frames have released this many bytes."""
 
+GOODBYE_S: Final = 1.0
+"""Seconds that a stopping bookie waits for connections to end properly; then it cuts them off."""
+
 _WHY: Final = {
     Slowness.FRAME: "it did not send the rest of a frame in time",
     Slowness.REPLIES: "it did not read its replies in time",
@@ -105,6 +108,18 @@ class Connections:
             self._sweeper = None
         for connection in list(self.connections):
             connection.close()
+
+    async def hang_up(self) -> None:
+        """Close every connection and wait for its end. Encrypted ones get time to close TLS, then they are cut off."""
+        loop = asyncio.get_running_loop()
+        self.close()
+        end = loop.time() + GOODBYE_S
+        while self.connections and loop.time() < end:  # noqa: ASYNC110  # seldom, and soon over
+            await asyncio.sleep(0.001)
+        for connection in list(self.connections):
+            connection.abort()
+        while self.connections and loop.time() < end + GOODBYE_S:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
 
     # -- what connections tell ----------------------------------------------------------------------------
 

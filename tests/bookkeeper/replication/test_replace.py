@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.bookie import lifecycle
+from bookkeeper.bookie import bookie_start
 from bookkeeper.bookie.identity.disk_identity import DiskIdentity, survey
 from bookkeeper.errors import (
     BookieError,
@@ -199,7 +199,7 @@ def test_a_target_that_lost_its_disk_after_the_check_is_not_swapped_in_for_what_
                 return disk_identity
 
             async def joins_anew() -> None:
-                monkeypatch.setattr(lifecycle, "survey", held)
+                monkeypatch.setattr(bookie_start, "survey", held)
                 cluster.node(target).crash(power=True)
                 cluster.lose_disk(target)
                 await cluster.forget_cookie(target)

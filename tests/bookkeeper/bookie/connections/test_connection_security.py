@@ -148,7 +148,7 @@ def test_a_peer_that_does_not_read_is_felt_through_tls_too(tmp_path: Path, loop:
 def test_a_bookie_that_has_stopped_has_no_connection_left_not_even_to_one_that_does_not_read(
     tmp_path: Path, loop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bookkeeper.bookie.lifecycle.GOODBYE_S", 0.2)
+    monkeypatch.setattr("bookkeeper.bookie.connections.server.GOODBYE_S", 0.2)
     authority = Authority(tmp_path)
     large = bytes(range(256)) * 4_000
 

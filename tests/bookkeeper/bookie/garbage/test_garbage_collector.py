@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from bookkeeper import wire
-from bookkeeper.bookie import lifecycle
+from bookkeeper.bookie import bookie_start
 from bookkeeper.bookie.identity.seen_metadata import SEEN_TRANSACTION
 from bookkeeper.errors import MetadataRolledBackError, MetadataUnavailableError
 from bookkeeper.ids import EntryId, LedgerId
@@ -226,7 +226,7 @@ def test_a_deleted_ledger_stays_dead_though_index_and_logs_have_forgotten_it(awa
                 raise MetadataUnavailableError("away")
 
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(lifecycle, "newest", no_answer)
+                patch.setattr(bookie_start, "newest", no_answer)
                 with pytest.raises(MetadataUnavailableError, match="away"):
                     await cluster.again()
             cluster.node.crash(power=False)

@@ -1,0 +1,42 @@
+"""The gauges of a bookie that are read when somebody asks for its metrics."""
+
+from __future__ import annotations
+
+from bookkeeper.bookie.connections.admission import Admission
+from bookkeeper.bookie.health.health import BookieHealth
+from bookkeeper.metrics import Metrics
+from bookkeeper.storage.engine import Engine
+
+
+def refresh_metrics(
+    metrics: Metrics,
+    engine: Engine,
+    admission: Admission,
+    condition: BookieHealth,
+    *,
+    insecure: bool,
+    suspects: int | None,
+) -> None:
+    """Bring the gauges up to date. ``suspects``: ledgers that may have lost entries; None while nobody can tell."""
+    gauge = metrics.gauge
+    for name in engine.stats.__slots__ if hasattr(engine.stats, "__slots__") else vars(engine.stats):
+        text = f"Counter {name} of the storage engine since this start."
+        gauge(f"storage_{name}", text).value = getattr(engine.stats, name)
+    text = "Bytes of entries that are accepted and not yet durable."
+    gauge("journal_bytes_in_flight", text).value = engine.journal_bytes_in_flight
+    gauge("writable", "1 while the bookie takes new entries, else 0.").value = 0 if condition.read_only else 1
+    text = "1 while the bookie is registered, so that clients find it, else 0."
+    gauge("registered", text).value = 1 if condition.registered else 0
+    text = "Bytes of requests that are accepted and not yet answered."
+    gauge("in_progress_bytes", text).value = admission.in_progress
+    text = "Times the bookie stopped reading from a connection because too much was in progress."
+    gauge("paused_connections", text).value = admission.pauses
+    gauge("refused_requests", "Requests refused because too much was in progress.").value = admission.refused
+    text = "1 if the bookie serves a network without authentication, else 0."
+    gauge("insecure", text).value = 1 if insecure else 0
+    if suspects is not None:
+        text = "Ledgers older than the disk of which this bookie may have lost entries."
+        gauge("suspect_ledgers", text).value = suspects
+    if condition.garbage_age_s is not None:
+        text = "Seconds since the last garbage pass that succeeded."
+        gauge("garbage_pass_age_seconds", text).value = condition.garbage_age_s

@@ -1,0 +1,22 @@
+"""The gauges of a running bookie."""
+
+from __future__ import annotations
+
+from bookkeeper.bookie.health.bookie_metrics import refresh_metrics
+from tests.bookkeeper.bookie.cluster import Cluster, run
+
+
+def test_the_gauges_say_what_the_bookie_is() -> None:
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        server = cluster.server
+        assert server is not None
+        condition = server.condition()
+        refresh_metrics(server.metrics, server.engine, server._admission, condition, insecure=False, suspects=None)
+        value = {name: server.metrics.gauge(name).value for name in ("writable", "registered", "insecure")}
+        assert value == {"writable": 1, "registered": 1, "insecure": 0}
+        refresh_metrics(server.metrics, server.engine, server._admission, condition, insecure=True, suspects=3)
+        assert server.metrics.gauge("suspect_ledgers").value == 3
+        assert server.metrics.gauge("insecure").value == 1
+
+    run(main)
