@@ -7,14 +7,14 @@ Rooms and modules, each above those that it imports
     read                reading and tailing, and the shells around the machines that read
     write               appending, and the shell around the machine that writes
     ledger_record, bookie_request
-                        metadata as one handle last saw them; one question to one bookie
+                        metadata as one handle last saw them; one request to one bookie
     services            what all handles of one client share
-    bookies             who is there, connections, adds that are sent again
+    bookies             which bookies are there, connections, adds that are sent again
     config, entry, loop_affinity, tasks
                         what an application may set; an entry that was read; the loop and its tasks
 
-No file in here adds up a quorum, orders acks, or decides what a ledger's state allows: a file performs effects and
-reports events; what they mean is decided in :mod:`bookkeeper.ledger`.
+No file in here adds up a quorum, orders acks, or decides what a ledger's state allows. A file performs effects and
+reports events; :mod:`bookkeeper.ledger` decides what they mean.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Create, open, delete, list: a client of one cluster.
+"""A client of one cluster: it creates, opens, deletes and lists ledgers.
 
-What a new ledger gets is chosen by the placement policy, how an open one ends by the recovery machine; here their
-answers are put together with metadata, passwords and handles.
+The placement policy chooses the bookies of a new ledger, and the recovery machine decides where an open one ends. This
+module joins their answers with metadata, passwords and handles.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class BookKeeper:
         )
         self._handles: dict[WriteHandle | ReadHandle, None] = {}
         self._ended: BookKeeperError | None = None
-        """Why nothing is believed any more."""
+        """Why this client no longer trusts its metadata; every call fails with it."""
         self._tasks = Tasks("client")
         self._metadata_watch = RollbackWatch(metadata.store, metadata.present, self._give_up, self._look_again)
 
@@ -112,12 +112,13 @@ class BookKeeper:
     def connect(cls, uri: str, *, config: ClientConfig | None = None, seams: Seams | None = None) -> Connecting:
         """Connect to the cluster at a metadata URI (``embedded:``, ``sqlite:``, ``memory:``, ``zk+...:``).
 
-        Without ``config.tls`` the environment says whether bookies are spoken to encrypted (``BK_TLS_CA``, ...; see
-        :meth:`bookkeeper.net.tls.TlsConfig.from_environment`), so that a program that knows only the URI is secure too.
+        Without ``config.tls`` the environment decides whether connections to bookies are encrypted (``BK_TLS_CA``, ...;
+        see :meth:`bookkeeper.net.tls.TlsConfig.from_environment`), so that a program that knows only the URI is secure
+        too.
 
         Raises (when awaited or entered):
-            ConfigError: not such an address; a file of ``config.tls`` that cannot be used.
-            NoClusterError: nothing was initialised there (``bk init`` does).
+            ConfigError: the address is not a metadata URI, or a file of ``config.tls`` cannot be used.
+            NoClusterError: there is no cluster at this address (``bk init`` makes one).
             MetadataUnavailableError: the store does not answer.
         """
         return Connecting(uri, config or ClientConfig(), seams)
@@ -130,10 +131,10 @@ class BookKeeper:
         return client
 
     async def start(self) -> None:
-        """Read keys and trust, and who is there. Called by connect()."""
+        """Read keys, certificates and the list of bookies. connect() calls this."""
         self._services.pool.begin()
         await self._services.watcher.start()
-        self._tasks.start(self._metadata_watch.run(), "are the metadata what they were")
+        self._tasks.start(self._metadata_watch.run(), "watch for metadata that were put back to an older state")
 
     # -- what it says -------------------------------------------------------------------------------------
 
@@ -169,21 +170,21 @@ class BookKeeper:
         Args:
             digest: ``"crc32c"``, ``"crc32"``, ``"hmac"`` or ``"dummy"``.
             ledger_id: take this id instead of a new one.
-            when_short: ``"name_absent"``: with fewer bookies up than the ensemble needs, known but absent ones are
-                named, as long as an ack quorum of at least two is up. No quorum is lowered.
-            deferred_sync: bookies answer appends before they are durable: an append then returns an id that is
-                **written, not yet durable**, and the last add confirmed moves with ``force()`` only. What was
-                not forced may be lost when machines lose power. A bookie that fails ends the writer, for there is no
-                ensemble change in this mode.
-            advanced: the application chooses the entry ids: returns an AdvancedHandle, for ``append_at()``.
+            when_short: with ``"name_absent"``, and with fewer bookies up than the ensemble needs, the ledger names
+                known but absent ones, as long as an ack quorum of at least two is up. No quorum is lowered.
+            deferred_sync: bookies answer appends before they are durable. An append then returns an id that is
+                **written, not yet durable**, and only ``force()`` moves the last add confirmed. What was not forced
+                may be lost when machines lose power. A bookie that fails ends the writer, because this mode has no
+                ensemble change.
+            advanced: the application chooses the entry ids. Returns an AdvancedHandle, for ``append_at()``.
 
         Raises:
-            NotEnoughBookiesError: names the bookies there are.
+            NotEnoughBookiesError: there are too few bookies; the message names them.
             LedgerExistsError: ``ledger_id`` is taken.
-            ConfigError: quorums that do not fit (E >= Qw >= Qa >= 1), an unknown digest, an id that is no id;
-                ``deferred_sync`` with ``protocol="v2"``, which cannot ask for it, or with
+            ConfigError: the quorums do not fit (E >= Qw >= Qa >= 1), the digest is unknown, or the id is no ledger id.
+                Also for ``deferred_sync`` with ``protocol="v2"``, which cannot ask for it, or with
                 ``when_short="name_absent"``.
-            MetadataUnavailableError: the store is away; nobody else knows of the ledger if it was made.
+            MetadataUnavailableError: the store does not answer. If the ledger was created, nobody else knows of it.
         """
         self._require_open()
         refuse_unknown(options)
@@ -195,15 +196,15 @@ class BookKeeper:
         return handle
 
     async def open_ledger(self, ledger_id: int, password: bytes = b"", *, recovery: bool = True) -> ReadHandle:
-        """Open a ledger for reading; with ``recovery`` (default) fence its writer and close it first if it is open.
+        """Open a ledger for reading. With ``recovery`` (default) it closes an open ledger first and fences its writer.
 
         Raises:
-            NoSuchLedgerError: there is none, or it was deleted.
+            NoSuchLedgerError: the ledger does not exist, or was deleted.
             UnauthorizedError: the password is not the ledger's.
-            RecoveryInconclusiveError: too few of its bookies answer; it stays in recovery: try again later.
-            BookieError: without recovery: too few bookies told how far may be read.
-            RequestTimedOutError: not within ``open_timeout_ms``; a recovery may have begun, and goes on where it
-                stopped with the next one.
+            RecoveryInconclusiveError: too few of its bookies answer. The ledger stays in recovery: try again later.
+            BookieError: without recovery: too few bookies said how far the ledger may be read.
+            RequestTimedOutError: the ledger was not open within ``open_timeout_ms``. A recovery may have begun; the
+                next one continues it.
         """
         self._require_open()
         limit = asyncio.timeout(self._config.open_timeout_ms / 1000)
@@ -214,7 +215,7 @@ class BookKeeper:
             if not limit.expired():
                 raise
             raise RequestTimedOutError(
-                f"ledger {ledger_id} was not opened within open_timeout_ms = {self._config.open_timeout_ms}"
+                f"ledger {ledger_id} was not opened within {self._config.open_timeout_ms} ms (open_timeout_ms)"
                 + ("; its writer may be fenced, and another open_ledger goes on with the recovery" if recovery else "")
             ) from error
 
@@ -234,17 +235,17 @@ class BookKeeper:
         return handle
 
     async def delete_ledger(self, ledger_id: int, *, force: bool = False) -> None:
-        """Delete a ledger for ever. One that is not closed is recovered and closed first, which fences its writer.
+        """Delete a ledger for ever. If it is not closed, a recovery closes it first, which fences its writer.
         Its bookies reclaim the space later.
 
         Args:
-            force: delete it also if it cannot be closed, because its bookies do not answer or are gone. A writer
-                that still reaches them may then be acknowledged for a while, and what it appends is lost.
+            force: delete the ledger also if it cannot be closed, because its bookies do not answer or are gone. Bookies
+                may then acknowledge a running writer for a while, and what it appends is lost.
 
         Raises:
-            NoSuchLedgerError: there is none.
-            RecoveryInconclusiveError: without ``force``: it is not closed and cannot be closed now; it is not deleted.
-            MetadataUnavailableError: unknown; call again.
+            NoSuchLedgerError: the ledger does not exist.
+            RecoveryInconclusiveError: without ``force``: the ledger cannot be closed now, and was not deleted.
+            MetadataUnavailableError: it is not known whether the ledger was deleted; call again.
         """
         self._require_open()
         await delete(self._services, LedgerId(ledger_id), force=force)
@@ -256,12 +257,12 @@ class BookKeeper:
             yield ledger_id
 
     async def metadata(self, ledger_id: int) -> LedgerMetadata:
-        """A ledger's metadata, read now. Raises: NoSuchLedgerError."""
+        """Read a ledger's metadata from the store. Raises: NoSuchLedgerError."""
         self._require_open()
         return (await self._services.metadata.ledgers.read(LedgerId(ledger_id), fresh=True)).value
 
     async def exists(self, ledger_id: int) -> bool:
-        """Is there such a ledger now?"""
+        """Read from the store whether the ledger exists."""
         try:
             await self.metadata(ledger_id)
         except NoSuchLedgerError:
@@ -302,7 +303,7 @@ class BookKeeper:
     # -- inside -------------------------------------------------------------------------------------------
 
     def _give_up(self, error: BookKeeperError) -> None:
-        """The metadata are older than they were, or the cluster is elsewhere: every handle ends with that."""
+        """End every handle with ``error``: the metadata are older than before, or the cluster has moved."""
         self._ended = error
         for handle in list(self._handles):
             handle.give_up(error)
@@ -321,17 +322,20 @@ class BookKeeper:
     def _require_open(self) -> None:
         self._require_here()
         if self._closing is not None:
-            raise ClientClosedError("this client was closed: connect() again")
+            raise ClientClosedError("this client is closed: connect() again")
         if self._ended is not None:
             raise fresh(self._ended)
 
 
 def _digest_of(record: LedgerRecord, password: bytes) -> DigestScheme:
-    """The digest the ledger was written with, if the password is its own.
+    """The digest with which the ledger is written.
 
-    Metadata without a password (oldest formats) says nothing of a digest either: CRC32 by convention.
+    Metadata of the oldest formats have neither a password nor a digest type; the digest is CRC32 then.
+
+    Raises:
+        UnauthorizedError: the password is not the ledger's.
     """
     metadata = record.metadata
     if metadata.has_password and metadata.password != password:
-        raise UnauthorizedError(f"ledger {record.ledger_id} has another password than the one given")
+        raise UnauthorizedError(f"the password given is not the password of ledger {record.ledger_id}")
     return DigestScheme(metadata.digest_type or DigestType.CRC32, password)

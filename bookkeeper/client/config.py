@@ -26,84 +26,85 @@ class ClientConfig:
     """``"v3"`` (default) or ``"v2"``: the dialect of adds, single reads and fences. Batch reads always use v2."""
 
     connect_timeout_ms: int = 2_000
-    """A bookie that does not accept a connection within this is taken for unavailable."""
+    """A bookie that does not accept a connection within this time counts as unavailable."""
 
     request_timeout_ms: int = 5_000
     """How long one bookie may take to answer one read, fence or explicit LAC."""
 
     add_timeout_ms: int = 15_000
-    """An append that finds no ack quorum within this ends with AddTimeoutError and ends the handle."""
+    """An append that no ack quorum confirms within this time fails with AddTimeoutError and ends the handle."""
 
     force_timeout_ms: int = 15_000
-    """How long a force() may take until every bookie of the ensemble has answered it."""
+    """How long every bookie of the ensemble together may take to answer a force()."""
 
     open_timeout_ms: int = 120_000
-    """How long open_ledger may take in all, a recovery with its attempts included."""
+    """How long open_ledger may take in all, with every attempt of a recovery."""
 
     bookie_stall_ms: int = 500
-    """A bookie without progress for this long, while others make some, has failed for this ledger."""
+    """A bookie that makes no progress for this long, while others do, counts as failed for this ledger."""
 
     bookie_trail_bytes_max: int = 32 * MIB
-    """A bookie this far behind the confirmed end has failed for this ledger."""
+    """A bookie this far behind the confirmed end counts as failed for this ledger."""
 
     pending_bytes_max: int = 64 * MIB
-    """Payload bytes of one handle that are sent and not yet confirmed; beyond, append waits."""
+    """How many payload bytes of one handle may be sent and not yet confirmed; then append waits."""
 
     pending_entries_max: int = 200_000
-    """Entries of one handle that are sent and not yet confirmed; beyond, append waits."""
+    """How many entries of one handle may be sent and not yet confirmed; then append waits."""
 
     entry_size_max: int = 5 * MIB - 4 * KIB
-    """Larger payloads are refused at once: a bookie's frame limit is 5 MiB with its headers."""
+    """Larger payloads are refused at once: a bookie takes frames of at most 5 MiB, headers included."""
 
     speculative_read_ms: int = 500
-    """A read that was not answered within this is also asked of the next bookie."""
+    """A read that is not answered within this time is also sent to the next bookie."""
 
     read_window: int = 128
     """Reads in flight when entries are read one by one."""
 
     batch_read_bytes: int = 400 * KIB
-    """How much one batch read asks for. A reply that fits into a connection's receive buffer is not copied there."""
+    """How many bytes one batch read asks for. A connection does not copy a reply that fits into its receive buffer."""
 
     batch_reads_ahead: int = 4
     """Batch reads in flight when a ledger is read from front to back."""
 
     explicit_lac_delay_ms: int = 0
-    """How long a last add confirmed may wait for an append that carries it, before a silent writer sends it by
-    itself. 0: until the next turn of the loop. An application whose ledgers nobody tails saves half of the bookies'
-    work for single appends by waiting."""
+    """How long a last add confirmed waits for an append that carries it, before the writer sends it on its own.
+    0: until the next turn of the loop. An application whose ledgers nobody tails can set more, and saves half of the
+    bookies' work for single appends."""
 
     long_poll_ms: int = 3_000
-    """How long a bookie may hold a long poll. Below the 5 s read time limit of every client."""
+    """How long a bookie may hold a long poll. It must be less than ``request_timeout_ms``."""
 
     metadata_poll_ms: int = 2_000
-    """How often a tailing reader looks at the ledger's metadata, watches or not."""
+    """How often a tailing reader reads the ledger's metadata, also without a watch that fires."""
 
     bookies_poll_ms: int = 30_000
-    """How often the list of bookies is read again, watches or not."""
+    """How often the list of bookies is read again, also without a watch that fires."""
 
     metadata_timeout_ms: int = 10_000
-    """How long a change of metadata is tried while the store is away; then a clear error."""
+    """How long a change of metadata is tried while the store does not answer; then it fails with an error."""
 
     metadata_session_ms: int = 10_000
-    """The session with ZooKeeper (or a SQLite file) ends without contact for so long, and a repair's locks with it.
-    ZooKeeper's servers grant 2 to 20 of their ticks (4 to 40 s), whatever was asked for. No part of ``embedded:``."""
+    """After so long without contact the session with ZooKeeper (or a SQLite file) ends, and a repair's locks with it.
+    ZooKeeper's servers grant 2 to 20 of their ticks (4 to 40 s), whatever is asked for. ``embedded:`` ignores it."""
 
     quarantine_ms: int = 30_000
     """How long a bookie that failed is chosen last for new ensembles. A preference, never a refusal."""
 
     reconnect_delay_min_ms: int = 20
-    """First pause before a lost bookie is tried again; doubles up to reconnect_delay_max_ms."""
+    """First pause before the client tries a lost bookie again; the pause doubles up to reconnect_delay_max_ms."""
 
     reconnect_delay_max_ms: int = 2_000
+    """The longest pause before the client tries a lost bookie again."""
 
     recovery_attempts: int = 5
-    """How often an inconclusive recovery is tried again before open_ledger gives up (V2)."""
+    """How many attempts a recovery has before open_ledger gives up with RecoveryInconclusiveError."""
 
     recovery_retry_ms: int = 500
     """Pause between two such attempts."""
 
     frame_size_max: int = 5 * MIB
-    """Frames from bookies above this end the connection."""
+    """A larger frame from a bookie ends the connection."""
 
     tls: TlsConfig | None = None
     """TLS settings. If given, connections to bookies are always encrypted, and never fall back to clear text."""
@@ -126,7 +127,7 @@ class ClientConfig:
         )
 
     def writer(self, *, deferred_sync: bool = False) -> WriterConfig:
-        """The part that is the writing machine's business."""
+        """The settings of the writing machine."""
         return WriterConfig(
             deferred_sync=deferred_sync,
             force_timeout_ms=self.force_timeout_ms,
@@ -138,11 +139,11 @@ class ClientConfig:
         )
 
     def recovery(self) -> RecoveryConfig:
-        """The part that is the recovering machine's business."""
+        """The settings of the recovery machine."""
         return RecoveryConfig(hedge_ms=self.speculative_read_ms, retry_ms=self.recovery_retry_ms)
 
     def reader(self) -> ReadConfig:
-        """The part that is the reading machine's business."""
+        """The settings of the reading machine."""
         return ReadConfig(hedge_ms=self.speculative_read_ms)
 
     @classmethod
@@ -150,7 +151,7 @@ class ClientConfig:
         """A config from a mapping, for instance a table of a TOML file.
 
         Raises:
-            ConfigError: a key that is unknown, a value of the wrong type, or one that breaks a rule.
+            ConfigError: a key is unknown, or a value has the wrong type or is not allowed.
         """
         try:
             return structure(cls, values)

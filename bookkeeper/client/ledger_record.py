@@ -42,7 +42,7 @@ class LedgerRecord:
         if fresh and before.created_txn in (0, found.created_txn) and found.version < before.version:
             raise MetadataRolledBackError(
                 f"the metadata of ledger {self.ledger_id} have version {found.version}, but version {before.version} "
-                "was seen before: the metadata store was put back to an older state"
+                "was seen before: the metadata store was put back to an older state, for instance from a backup"
             )
         if self.versioned.created_txn and found.created_txn != self.versioned.created_txn:
             raise NoSuchLedgerError(f"ledger {self.ledger_id} was deleted, and another one was made under its id")

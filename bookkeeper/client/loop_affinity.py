@@ -1,7 +1,7 @@
-"""Objects that belong to one event loop, and the error for a use from elsewhere.
+"""Checks that an object is used in the event loop to which it belongs.
 
-Futures, timers and connections of one loop mean nothing in another; a process that was forked has its parent's objects
-and none of its connections. asyncio says so in words about futures, or the call waits for ever.
+Futures, timers and connections of one loop do not work in another. A forked process has its parent's objects and none
+of its connections. Without this check asyncio raises an error about futures, or the call waits for ever.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from bookkeeper.errors import IllegalOperationError
 
 
 def require_loop(loop: asyncio.AbstractEventLoop, what: str, instead: str) -> None:
-    """``what`` belongs to ``loop``, which is to be the one that runs here; else its user should do ``instead``.
+    """Check that ``loop``, to which ``what`` belongs, is the loop that runs here. ``instead`` says what to do if not.
 
     Raises:
-        IllegalOperationError: it is not.
+        IllegalOperationError: another loop runs here, or none.
     """
     try:
         here = asyncio.get_running_loop()
@@ -23,7 +23,7 @@ def require_loop(loop: asyncio.AbstractEventLoop, what: str, instead: str) -> No
         here = None
     if here is not loop:
         raise IllegalOperationError(
-            f"{what} belongs to the event loop in which it was made, and was used "
+            f"{what} belongs to the event loop in which it was made, but was used "
             + ("in another one" if here is not None else "where none runs, in another thread or a forked process")
-            + f": {instead}. Programs with threads use bookkeeper.sync; a forked process connects for itself"
+            + f": {instead}. A program with threads uses bookkeeper.sync; a forked process must connect for itself"
         )

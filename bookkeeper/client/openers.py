@@ -1,8 +1,8 @@
-"""From an address to a cluster: which opener serves which scheme.
+"""Opens the cluster at an address: each scheme has its opener.
 
-The metadata stores are opened by :mod:`bookkeeper.meta`. A scheme of a higher floor, such as ``embedded:`` that
-starts bookies as well, is known here by the name of its opener only, and is loaded when it is asked for.
-The same goes for the system's seams: who passes none gets those of :mod:`bookkeeper.real`.
+:mod:`bookkeeper.meta` opens the metadata stores. A scheme of a higher floor, such as ``embedded:`` that starts bookies
+as well, is known here only by the name of its opener, which is loaded when it is asked for. The seams of the system
+are loaded in the same way, from :mod:`bookkeeper.real`, for a caller who passes none.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from bookkeeper.seams import Net, Seams
 
 
 class Cluster(Protocol):
-    """What a client stands on: metadata, and whatever lives in this process for its sake."""
+    """What a client needs of a cluster: its metadata, and whatever runs in this process for it."""
 
     @property
     def metadata(self) -> Metadata: ...
 
     @property
     def net(self) -> Net | None:
-        """How its bookies are reached; None: as everything else is."""
+        """The network by which its bookies are reached; None: the one of the client's seams."""
 
     async def close(self) -> None:
         """Release all of it. Idempotent."""
@@ -53,7 +53,7 @@ def system_seams() -> Seams:
 
 
 def with_surroundings(config: ClientConfig) -> ClientConfig:
-    """``config``, with what the environment says about encryption where it says nothing itself.
+    """``config`` with the TLS settings of the environment, unless it has its own.
 
     Raises:
         ConfigError: the environment's settings do not fit together.
@@ -63,7 +63,7 @@ def with_surroundings(config: ClientConfig) -> ClientConfig:
 
 
 async def open_cluster(uri: str, seams: Seams, *, session_s: float) -> Cluster:
-    """The cluster at ``uri``; ``session_s`` is for metadata stores of their own. Raises: as Opener."""
+    """Open the cluster at ``uri``. ``session_s`` is for metadata stores in other processes. Raises: as Opener."""
     scheme = uri.partition(":")[0]
     if (target := _openers.get(scheme)) is not None:
         return await cast(Opener, _load(target))(uri, seams)
@@ -71,7 +71,7 @@ async def open_cluster(uri: str, seams: Seams, *, session_s: float) -> Cluster:
 
 
 class _Remote:
-    """A cluster of which nothing lives here but a session with its metadata store."""
+    """A cluster of other processes; this one holds only a session with its metadata store."""
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata

@@ -1,4 +1,4 @@
-"""What operators ask of a cluster: who is there, how full, who holds what; and ledgers without their passwords.
+"""What operators ask of a cluster: which bookies are there, how full they are, which ledgers and entries they hold.
 
 ::
 
@@ -10,8 +10,8 @@
         async for ledger_id, fragments in operator.ledgers_on("b1"):
             ...
 
-A ledger's password stands in its metadata: who may read those may open every ledger. Bringing copies to other
-bookies is :mod:`bookkeeper.replication`'s business.
+An operator needs no passwords. They stand in the metadata, so whoever may read the metadata may open every ledger.
+:mod:`bookkeeper.replication` copies entries to other bookies.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ LOOKS_AT_ONCE: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class BookieInfo:
-    """The disk of a bookie, in bytes; None: it does not say."""
+    """The disk space of a bookie in bytes; None: the bookie does not say."""
 
     total: int | None
     free: int | None
 
 
 class Operator:
-    """Questions of an operator, over a client that is connected. Changes nothing but by ``recover_ledger``."""
+    """Answers an operator's questions through a connected client. Only a recovery changes anything."""
 
     def __init__(self, client: BookKeeper) -> None:
         self._client = client
@@ -54,21 +54,21 @@ class Operator:
 
     @property
     def client(self) -> BookKeeper:
-        """The client it asks with."""
+        """The client through which it asks."""
         return self._client
 
     # -- bookies ------------------------------------------------------------------------------------------
 
     async def writable_bookies(self) -> list[BookieId]:
-        """Bookies that take new entries, read now, sorted. Raises: MetadataError."""
+        """Read which bookies take new entries, sorted. Raises: MetadataError."""
         return await self._services.metadata.bookies.writable()
 
     async def read_only_bookies(self) -> list[BookieId]:
-        """Bookies that serve and take no new entries, read now, sorted. Raises: MetadataError."""
+        """Read which bookies serve reads and take no new entries, sorted. Raises: MetadataError."""
         return await self._services.metadata.bookies.read_only()
 
     async def all_bookies(self) -> list[BookieId]:
-        """Every bookie of the cluster, here or not: those with a cookie, and those registered now. Sorted.
+        """Every bookie of the cluster, sorted: those that have a cookie, and those that are registered now.
 
         Raises: MetadataError.
         """
@@ -78,28 +78,29 @@ class Operator:
     async def bookie_info(self, bookie: str) -> BookieInfo:
         """How large its ledger directories are, and how much of that is free.
 
-        Raises: BookieError: it cannot be reached, does not answer, or refuses.
+        Raises: BookieError: the bookie cannot be reached, does not answer, or refuses.
         """
         what = f"disk space of {bookie}"
-        reply = await self._asked(bookie, GetBookieInfo(), what)
+        reply = await self._reply_of(bookie, GetBookieInfo(), what)
         if not isinstance(reply, InfoReply):
             raise MalformedFrameError(f"{what}: the bookie sent a reply of the wrong kind ({type(reply).__name__})")
         return BookieInfo(reply.total, reply.free)
 
     async def entries_on(self, bookie: str, ledger_id: int) -> HeldEntries:
-        """Which entries of a ledger a bookie says it holds, whatever metadata say it should.
+        """Which entries of a ledger a bookie says it holds, whatever the metadata say it should hold.
 
         Raises:
-            NoSuchLedgerError: it has nothing of this ledger.
-            BookieError: it does not tell. (Java bookies on DbLedgerStorage never answer this: RequestTimedOutError.)
+            NoSuchLedgerError: the bookie has nothing of this ledger.
+            BookieError: the bookie does not say. Apache's bookies on DbLedgerStorage never answer this, which ends in
+                RequestTimedOutError.
         """
-        what = f"entries of ledger {ledger_id} on {bookie}"
-        reply = await self._asked(bookie, ListEntries(LedgerId(ledger_id)), what)
+        what = f"list of entries of ledger {ledger_id} on {bookie}"
+        reply = await self._reply_of(bookie, ListEntries(LedgerId(ledger_id)), what)
         if not isinstance(reply, ListReply) or reply.availability is None:
             raise MalformedFrameError(f"{what}: the bookie answered OK, but sent no list")
         return decode_availability(reply.availability)
 
-    async def _asked(self, bookie: str, request: Request, what: str) -> Reply:
+    async def _reply_of(self, bookie: str, request: Request, what: str) -> Reply:
         answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
         tasks = Tasks(what)
 
@@ -120,11 +121,11 @@ class Operator:
     # -- ledgers ------------------------------------------------------------------------------------------
 
     async def metadata(self, ledger_id: int) -> LedgerMetadata:
-        """A ledger's metadata, read now, without opening it. Raises: NoSuchLedgerError, MetadataError."""
+        """Read a ledger's metadata without opening it. Raises: NoSuchLedgerError, MetadataError."""
         return await self._client.metadata(ledger_id)
 
     async def open_ledger(self, ledger_id: int, *, recovery: bool = False) -> ReadHandle:
-        """Open a ledger with the password that its metadata hold; its writer goes on unless ``recovery``.
+        """Open a ledger with the password that its metadata hold. Its writer goes on, unless ``recovery`` is set.
 
         Raises: as :meth:`BookKeeper.open_ledger`.
         """
@@ -132,7 +133,8 @@ class Operator:
         return await self._client.open_ledger(ledger_id, password, recovery=recovery)
 
     async def recover_ledger(self, ledger_id: int) -> LedgerMetadata:
-        """Fence the ledger's writer, find its end, close it; a closed one is left as it is. What is stored then.
+        """Fence the ledger's writer, find the ledger's end and close it; a closed ledger stays as it is. Returns the
+        metadata that are stored then.
 
         Raises: as :meth:`BookKeeper.open_ledger`.
         """
@@ -140,9 +142,10 @@ class Operator:
             return reader.metadata
 
     async def ledgers_on(self, bookie: str) -> AsyncIterator[tuple[LedgerId, Sequence[Fragment]]]:
-        """Ledgers that name a bookie in their metadata, ascending, each with the fragments that do.
+        """Ledgers whose metadata name a bookie, in ascending order, each with the fragments that name it.
 
-        Reads the metadata of every ledger. One that cannot be decoded ends it: nothing can be said of that ledger.
+        Reads the metadata of every ledger. Metadata that cannot be decoded end it with an error, because that ledger
+        may name the bookie.
 
         Raises: MetadataError.
         """
@@ -154,9 +157,10 @@ class Operator:
                 yield ledger_id, fragments
 
     async def all_metadata(self) -> AsyncIterator[tuple[LedgerId, LedgerMetadata | BookKeeperError]]:
-        """The metadata of every ledger, ascending, some of them read at a time; or why they cannot be read.
+        """The metadata of every ledger in ascending order, or the error with which they could not be read.
 
-        A ledger that goes meanwhile is left out. Raises: MetadataError when the list itself cannot be read.
+        Several are read at a time. A ledger that is deleted meanwhile is left out. Raises: MetadataError when the list
+        itself cannot be read.
         """
         some: list[LedgerId] = []
         async for ledger_id in self._client.list_ledgers():

@@ -1,4 +1,4 @@
-"""What all handles of one client share. Data: who made it also closes it."""
+"""What all handles of one client share. Pure data: whoever makes the parts also closes them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Adds that a bookie had no room for (TOO_MANY_REQUESTS): what to send again, and when.
 
 A bookie that refuses for want of room is alive. To replace it would move its load to the next bookie, which then
-refuses, too (F11). So what it refused is sent again after a pause that grows. Whether the bookie has failed is decided
-by its progress (W15). Its packets are kept until it has taken them, also those of entries that others have confirmed.
+refuses, too (F11). So what it refused is sent again after a pause that grows. Its progress decides whether the bookie
+has failed (W15). Its packets are kept until it has accepted them, also those of entries that others have confirmed.
 
-    refused  -->  (a pause)  -->  due: send again  -- on_sent_again -->  taken, or refused again
+    refused  -->  (a pause)  -->  due: send again  -- on_sent_again -->  accepted, or refused again
 
 Rules
     W8   A packet that is still to be sent again is kept: ``lowest`` says from which entry on.
@@ -31,7 +31,7 @@ class _BusyBookie:
     again: EntryRange | None = None
     """What was sent again; its last entry is not answered yet."""
     pausing: bool = False
-    """Is ``due`` to be called after a pause that has begun?"""
+    """Has a pause begun, after which ``due`` is called?"""
 
 
 class RefusedAdds:
@@ -44,22 +44,22 @@ class RefusedAdds:
     def __init__(self, pauses: Callable[[], Iterator[float]]) -> None:
         self._pauses = pauses
         self.busy: dict[BookieId, _BusyBookie] = {}
-        """The bookies that refused something and are not known to have taken it since."""
+        """The bookies that refused something and are not known to have accepted it since."""
 
     @property
     def lowest(self) -> int | None:
         """The lowest entry whose packet is still needed for one of them."""
-        return min((first for _, first, _ in self.open()), default=None)
+        return min((first for _, first, _ in self.pending()), default=None)
 
-    def open(self) -> Iterator[tuple[BookieId, int, int]]:
-        """(bookie, first, last) of everything that was refused and is not known to have been taken since."""
+    def pending(self) -> Iterator[tuple[BookieId, int, int]]:
+        """(bookie, first, last) of everything that was refused and is not known to be accepted since."""
         for bookie, busy in self.busy.items():
             for first, end in busy.refused if busy.again is None else [*busy.refused, busy.again]:
                 yield bookie, first, end - 1
 
     def on_refused(self, bookie: BookieId, first: int, count: int) -> float | None:
-        """``bookie`` had no room for these. Returns the pause in seconds after which to call ``due``; None if such a
-        pause has begun already."""
+        """``bookie`` had no room for these entries. Returns the pause in seconds after which to call ``due``; None if
+        such a pause has begun already."""
         busy = self.busy.get(bookie)
         if busy is None:
             busy = self.busy[bookie] = _BusyBookie(self._pauses())
@@ -74,8 +74,8 @@ class RefusedAdds:
         busy.pausing = True
         return next(busy.pauses)
 
-    def on_taken(self, bookie: BookieId, first: int, count: int) -> None:
-        """``bookie`` has stored these."""
+    def on_accepted(self, bookie: BookieId, first: int, count: int) -> None:
+        """``bookie`` has stored these entries."""
         busy = self.busy.get(bookie)
         if busy is not None and self._answered(busy, first, count):
             if busy.refused:
@@ -99,7 +99,8 @@ class RefusedAdds:
         return runs
 
     def on_sent_again(self, bookie: BookieId, sent: Sequence[EntryRange]) -> None:
-        """These were sent. The others have no packets any more: no answer comes for them, and nothing is kept."""
+        """These entries were sent. The others have no packets any more; no answer will come for them, so they are
+        forgotten."""
         busy = self.busy.get(bookie)
         if busy is None:
             return
@@ -110,7 +111,7 @@ class RefusedAdds:
             self.forget(bookie)
 
     def forget(self, bookie: BookieId) -> None:
-        """The bookie has failed, or left the ensemble."""
+        """Forget what ``bookie`` refused: it has failed, or left the ensemble."""
         self.busy.pop(bookie, None)
 
     def validate_state(self) -> None:

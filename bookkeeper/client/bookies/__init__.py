@@ -2,5 +2,5 @@
 
 bookie_watcher     which bookies are there, and which are in quarantine
 bookie_pool        connections, made when needed and shared
-back_pressure      adds that a bookie had no room for: sent again later
+back_pressure      sends adds again for which a bookie had no room
 """

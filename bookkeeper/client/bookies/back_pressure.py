@@ -1,6 +1,6 @@
-"""Sends adds again that a bookie had no room for.
+"""Sends adds again for which a bookie had no room.
 
-What is sent again, and when, is decided in :mod:`bookkeeper.ledger.refused_adds`; here are its timers.
+:mod:`bookkeeper.ledger.refused_adds` decides what is sent again, and when. This module keeps the timers.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ PAUSES: Final = Backoff(first_s=0.01, max_s=0.25)
 """The pauses between two tries: well below the time without progress after which a bookie counts as failed."""
 
 Resend = Callable[[BookieId, int, int], bool | None]
-"""Called with (bookie, first entry, count): send the bookie's share of these entries. Returns False if nothing was
-sent, because the packets or the bookie are gone; then no answer comes."""
+"""Called with (bookie, first entry, count) to send the bookie's share of these entries. It returns False if nothing was
+sent, because the packets or the bookie are gone; then no answer will come."""
 
 
 class BackPressure:
@@ -39,29 +39,29 @@ class BackPressure:
         """The lowest entry whose packet is still needed for one of the bookies."""
         return self._adds.lowest
 
-    def open(self) -> Iterator[tuple[BookieId, int, int]]:
-        """(bookie, first, last) of everything that was refused and is not known to have been taken since."""
-        return self._adds.open()
+    def pending(self) -> Iterator[tuple[BookieId, int, int]]:
+        """(bookie, first, last) of everything that was refused and is not known to be accepted since."""
+        return self._adds.pending()
 
-    def refused(self, bookie: BookieId, first: int, count: int) -> None:
-        """``bookie`` had no room for these."""
+    def on_refused(self, bookie: BookieId, first: int, count: int) -> None:
+        """``bookie`` had no room for these entries."""
         pause = self._adds.on_refused(bookie, first, count)
         if pause is not None:
             self._timers[bookie] = self._loop.call_later(pause, self._due, bookie)
 
-    def taken(self, bookie: BookieId, first: int, count: int) -> None:
-        """``bookie`` has stored these."""
-        self._adds.on_taken(bookie, first, count)
+    def on_accepted(self, bookie: BookieId, first: int, count: int) -> None:
+        """``bookie`` has stored these entries."""
+        self._adds.on_accepted(bookie, first, count)
 
     def forget(self, bookie: BookieId) -> None:
-        """The bookie has failed, or left the ensemble."""
+        """Forget what ``bookie`` refused: it has failed, or left the ensemble."""
         self._adds.forget(bookie)
         timer = self._timers.pop(bookie, None)
         if timer is not None:
             timer.cancel()
 
     def stop(self) -> None:
-        """Forget all of them."""
+        """Forget what every bookie refused."""
         for bookie in list(self._adds.busy):
             self.forget(bookie)
 

@@ -5,8 +5,8 @@ use a v2 connection. Explicit LACs use a v3 connection, which is the main one un
 protocol v2 carry only a ledger and an entry; so in v2 the adds of a recovery have a connection of their own, where they
 cannot take the replies of a writer of the same ledger.
 
-A bookie that could not be reached is left alone for a time that grows (``reconnect_delay_*``). Meanwhile a request for
-a connection fails at once with the last error, so that a read goes on to the next copy without waiting.
+After a failed attempt the pool does not try a bookie again for a time that grows (``reconnect_delay_*``). Meanwhile a
+request for a connection fails at once with the last error, so that a read goes on to the next copy without waiting.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from bookkeeper.wire import Dialect
 log = logging.getLogger(__name__)
 
 GOODBYE_S: Final = 1.0
-"""Seconds that closing waits for connections to end in good order: encrypted ones say goodbye to each other."""
+"""How many seconds closing waits for connections to end in good order, as TLS wants it."""
 
 
 class Use(Enum):
@@ -97,12 +97,12 @@ class BookiePool:
         self._tasks = Tasks("connections to bookies", on_error=lambda error: None)  # every waiter gets it itself
 
     def ready(self, bookie: BookieId, use: Use = Use.MAIN) -> BookieConnection | None:
-        """The connection, if there is one now."""
+        """The connection that stands now, if there is one."""
         connection = self._standing(use).get(bookie)
         return connection if connection is not None and not connection.closed else None
 
     async def get(self, bookie: BookieId, use: Use = Use.MAIN) -> BookieConnection:
-        """The connection. Made now if there is none; callers at the same time share one attempt.
+        """The connection; makes it if there is none. Callers at the same time share one attempt.
 
         Raises:
             BookieUnavailableError: the bookie cannot be reached, or could not be a moment ago.
@@ -146,7 +146,7 @@ class BookiePool:
             pause.until = 0.0
 
     def enlist(self, connection: BookieConnection) -> None:
-        """A user keeps a stream on this connection; it stays open until :meth:`dismiss`."""
+        """Keep this connection open for a user with a stream on it, until :meth:`dismiss`."""
         self._users[connection] = self._users.get(connection, 0) + 1
 
     def dismiss(self, connection: BookieConnection) -> None:
@@ -157,7 +157,7 @@ class BookiePool:
         self._close_unused()
 
     def retire(self, bookie: BookieId, connection: BookieConnection) -> None:
-        """Give this connection to no new user; the next call of :meth:`get` makes a new one. Closed when unused."""
+        """Give this connection to no new user, and close it when it is unused. The next :meth:`get` makes a new one."""
         for standing in (self._main, self._batch, self._lac, self._recovery):
             if standing.get(bookie) is connection:
                 del standing[bookie]
@@ -234,7 +234,7 @@ class BookiePool:
         """Read keys and certificates, if there are any.
 
         Raises:
-            ConfigError: a file or a provider that cannot be used, by name.
+            ConfigError: names a file or a provider that cannot be used.
         """
         self._secured()
 
@@ -282,8 +282,8 @@ class BookiePool:
             self._explained.discard(bookie)  # it served this client: a later refusal is news
 
     def _explain(self, bookie: BookieId, refusal: BookieError) -> None:
-        """Log once why a bookie does not serve this client: an append knows only that the bookie failed, and people
-        have to mend the reason."""
+        """Log once why a bookie does not serve this client. An append reports only that the bookie failed, but somebody
+        has to remove the reason."""
         if bookie not in self._explained:
             self._explained.add(bookie)
             log.warning("bookie %s does not serve this client: %s", bookie, refusal)

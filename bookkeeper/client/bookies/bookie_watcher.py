@@ -1,8 +1,8 @@
 """Which bookies are registered, and which are better avoided for now.
 
-The lists of writable and read-only bookies are kept fresh by a watch, and by a timer, because watches can be lost.
-While the metadata store is away the last lists are used. Quarantine is a preference: a bookie that failed is offered
-last for some time, and is never withheld.
+A watch keeps the lists of writable and read-only bookies fresh, and a timer does, because watches can be lost. While
+the metadata store does not answer, the last lists are used. Quarantine is a preference: a bookie that failed is offered
+last for some time, but is never withheld.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 RETRY_S: Final = 1.0
-"""Seconds to wait after the lists could not be read: a writer may wait for a bookie that registered meanwhile."""
+"""Seconds between two attempts to read the lists. It is short: a writer may wait for a bookie that registered."""
 
 
 class BookieDirectory(Protocol):
@@ -86,14 +86,14 @@ class BookieWatcher:
         self._quarantined[bookie] = asyncio.get_running_loop().time() + self._config.quarantine_ms / 1000
 
     async def known_absent(self) -> list[BookieId]:
-        """Bookies that belong to the cluster (they have a cookie) and are not registered now, in random order."""
+        """Bookies that have a cookie of this cluster and are not registered now, in random order."""
         known = await self._bookies.known()
         absent = [bookie for bookie in known if bookie not in self.writable and bookie not in self.read_only]
         self._rng.shuffle(absent)
         return absent
 
     def on_appeared(self, callback: Callable[[frozenset[BookieId]], None]) -> Callable[[], None]:
-        """Call ``callback`` with bookies that have become writable. Returns a function that ends this."""
+        """Call ``callback`` with bookies whenever they become writable. Returns a function that ends this."""
         self._listener_ids += 1
         key = self._listener_ids
         self._listeners[key] = callback

@@ -123,8 +123,8 @@ class LedgerSpec:
 
 
 def takes_ledger_options(method: F) -> F:
-    """``method(self, *, advanced=False, **options: Unpack[LedgerOptions])`` shows the keywords with their defaults to
-    ``help()`` and :mod:`inspect`."""
+    """Decorate ``method(self, *, advanced=False, **options: Unpack[LedgerOptions])`` so that ``help()`` and
+    :mod:`inspect` show the keywords with their defaults."""
     own = list(signature(method).parameters.values())[:-1]
     options = [
         Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
@@ -135,7 +135,7 @@ def takes_ledger_options(method: F) -> F:
 
 
 def refuse_unknown(options: Mapping[str, object]) -> None:
-    """Raises: TypeError: as Python does for a keyword that there is not."""
+    """Refuse keywords that are no option of a ledger, as Python refuses unknown keywords. Raises: TypeError."""
     for name in options:
         if name not in LedgerOptions.__annotations__:
             raise TypeError(f"BookKeeper.create_ledger() got an unexpected keyword argument {name!r}")
@@ -148,18 +148,18 @@ async def create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerRe
         ConfigError: ``deferred_sync`` is not possible with this client.
         NotEnoughBookiesError: there are too few bookies; the message names those there are.
         LedgerExistsError: the id that was asked for is taken.
-        MetadataUnavailableError: the store is away. If the ledger was created, nobody else knows of it.
+        MetadataUnavailableError: the store does not answer. If the ledger was created, nobody else knows of it.
     """
     wanted.check_with(services.config)
     while True:
         try:
             return await _create(services, wanted)
-        except BookieUnavailableError as error:  # an absent one that was chosen was forgotten: choose among the others
+        except BookieUnavailableError as error:  # the cluster forgot an absent bookie that was chosen: choose again
             _log.info("a new ledger gets another ensemble: %s", error)
 
 
 async def _create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerRecord, DigestScheme]:
-    """Raises: BookieUnavailableError: an absent bookie that was chosen has been forgotten."""
+    """One attempt. Raises: BookieUnavailableError: the cluster has forgotten an absent bookie that was chosen."""
     digest_type = wanted.digest_type()
     chosen = await _choose(services, wanted.spec(), wanted.policy())
     absent = _absent(services, chosen)

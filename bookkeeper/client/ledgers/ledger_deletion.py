@@ -43,13 +43,13 @@ async def delete(services: ClientServices, ledger_id: LedgerId, *, force: bool =
     while True:
         record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
         if created_txn is not None and record.versioned.created_txn != created_txn:
-            return None  # the one that was meant is gone; this one was made since, under the same id
+            return None  # the ledger is gone, and another one was made under its id
         created_txn = record.versioned.created_txn
         if not record.metadata.is_closed:
             await _close(services, record, force)
         try:
             return await ledgers.delete(ledger_id, record.versioned.version)
-        except MetadataConflictError:  # repaired, or deleted and made anew, since it was read
+        except MetadataConflictError:  # a repair changed the metadata, or another ledger was made under this id
             pass
 
 

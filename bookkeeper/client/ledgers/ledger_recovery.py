@@ -1,7 +1,7 @@
 """Closes a ledger whose writer is gone: the shell around ``LedgerRecovery``.
 
 The shell performs the machine's effects and reports what happened. It keeps the payloads that were found as long as
-they are needed. What a bookie's answer or silence means is decided in :mod:`bookkeeper.ledger.recovery`.
+they are needed. :mod:`bookkeeper.ledger.recovery` decides what a bookie's answer or silence means.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 async def recover(services: ClientServices, record: LedgerRecord, digest: DigestScheme) -> LedgerMetadata:
     """Fence the ledger, find its end, and close it. Returns the metadata that are stored then.
 
-    There are at most ``recovery_attempts`` attempts (V2). After each the metadata are read again: another client, which
+    There are at most ``recovery_attempts`` attempts. After each the metadata are read again: another client, which
     reaches other bookies, may have closed the ledger or changed its fragments meanwhile.
 
     Raises:
@@ -120,7 +120,7 @@ class _RecoveryShell:
 
     def _perform(self, effects: Iterable[recovery_machine.Effect]) -> None:
         for effect in effects:
-            if self._done.done():  # it has ended, or was given up: what is answered from now on leads to nothing
+            if self._done.done():  # the recovery has ended or was given up: later answers have no effect
                 return
             match effect:
                 case recovery_machine.RecoveryRead():
@@ -159,7 +159,9 @@ class _RecoveryShell:
         def answered(reply: Reply | BookKeeperError) -> None:
             now = self._loop.time()
             try:
-                entry = entry_of(reply, self._digest, self._ledger_id, None, f"fence on {bookie}")
+                entry = entry_of(
+                    reply, self._digest, self._ledger_id, None, f"fence of ledger {self._ledger_id} on {bookie}"
+                )
             except BookKeeperError as error:
                 effects = self._machine.on_fence_answer(bookie, classify(error), None, now, error)
             else:
@@ -176,7 +178,7 @@ class _RecoveryShell:
         def answered(reply: Reply | BookKeeperError) -> None:
             now = self._loop.time()
             try:
-                what = f"recovery read of entry {entry_id} on {bookie}"
+                what = f"recovery read of entry {entry_id} of ledger {self._ledger_id} on {bookie}"
                 entry = entry_of(reply, self._digest, self._ledger_id, entry_id, what)
             except BookKeeperError as error:
                 effects = self._machine.on_read_answer(bookie, entry_id, classify(error), now, error=error)
@@ -201,7 +203,8 @@ class _RecoveryShell:
 
         def answered(reply: Reply | BookKeeperError) -> None:
             now = self._loop.time()
-            error = failure_of(reply, f"recovery add of entry {entry_id} on {bookie}")
+            what = f"recovery add of entry {entry_id} to ledger {self._ledger_id} on {bookie}"
+            error = failure_of(reply, what)
             if error is None:
                 self._perform(self._machine.on_written(bookie, entry_id, now))
             else:
@@ -226,7 +229,7 @@ class _RecoveryShell:
         self._perform(self._machine.on_stand_ins(chosen, self._loop.time()))
 
     async def _begin(self) -> None:
-        """Write IN_RECOVERY, or find it written. After a write of unknown outcome the metadata are read again."""
+        """Write the state IN_RECOVERY, or find it written. After a write of unknown outcome read the metadata again."""
         try:
             while True:
                 stored = self._record.versioned
@@ -252,13 +255,13 @@ class _RecoveryShell:
         except (MetadataConflictError, LedgerClosedError):
             effects = await self._adopt_stored()
         except STORE_AWAY:
-            effects = await self._adopt_stored()  # whoever wrote: what is stored decides
+            effects = await self._adopt_stored()  # what is stored decides, whoever wrote it
         except BookKeeperError as error:
             effects = self._machine.on_store_failed(error, self._loop.time())
         self._perform(effects)
 
     async def _adopt_stored(self) -> list[recovery_machine.Effect]:
-        """The close lost, or its outcome is unknown: read what is stored and report it."""
+        """Read what is stored and report it, after a close that lost or whose outcome is unknown."""
         try:
             await self._reread()
         except BookKeeperError as error:

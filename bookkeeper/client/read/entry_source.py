@@ -1,7 +1,7 @@
-"""Reading runs of entries: the shell around ``FragmentReader``.
+"""Reads runs of entries: the shell around ``FragmentReader``.
 
-Runs are read in batches over a bookie's v2 connection, single entries over its main connection. The digest and the ids
-of every entry are checked before the machine hears of it. A run is a future; nothing here is a task.
+It reads runs in batches over a bookie's v2 connection, and single entries over its main connection. It checks the
+digest and the ids of every entry before it reports the entry to the machine. A run is a future, not a task.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class EntrySource:
         self.digest = digest
         self.tasks = tasks
         self.on_lac = on_lac
-        """Told every last add confirmed that an entry or a reply carries."""
+        """Called with every last add confirmed that an entry or a reply carries."""
         self.last_resort: frozenset[BookieId] = frozenset()
-        """Bookies that are asked when nobody else has an entry."""
+        """Bookies that are asked only when no other bookie has an entry."""
         self.read_config = services.config.reader()
         self.batches = BatchSupport()
         self._order = ReplicaOrder()
-        self._length_told = False
+        self._length_reported = False
         self._looking: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
         """The latest reading of the metadata that has begun."""
         self._next_look: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
@@ -75,40 +75,41 @@ class EntrySource:
         whole: bool = False,
         bytes_max: float = inf,
     ) -> asyncio.Future[list[bytes]]:
-        """Payloads of ``first .. first + count - 1``, which lie in one fragment (one entry where E > Qw).
+        """The payloads of ``first .. first + count - 1``, which lie in one fragment (one entry where E > Qw).
 
-        ``whole``: not the payloads but the entries as bookies keep them, header and digest included. ``bytes_max``: the
-        run may end early, at one entry or more, once it has so many bytes: before, the entries' size is only assumed.
+        With ``whole`` the result is the entries as bookies keep them, with header and digest. With ``bytes_max`` the
+        run may end early, after one entry or more, once it has so many bytes: the size of entries is only assumed
+        before they come.
 
         Fails with: DataMissingError, NoSuchEntryError (``unconfirmed`` only), DigestMismatchError or another
-        BookieError when no good copy was to be had now.
+        BookieError when no good copy can be read now.
         """
         run = RunRead(self, first, count, unconfirmed, whole, bytes_max=bytes_max)
         run.start()
         return run.done
 
     def is_end(self, entry_id: int) -> bool:
-        """Is this the last entry of a ledger that is known to be closed?"""
+        """Whether this is the last entry of a ledger that is known to be closed."""
         metadata = self.record.metadata
         return entry_id == metadata.last_entry and metadata.is_closed
 
     def on_end(self, length: int) -> None:
-        """The last entry tells the ledger's length. Warn once if the metadata tell another one."""
+        """Compare the ledger's length in its last entry with that in its metadata; warn once if they differ."""
         stored = self.record.metadata.length
-        if length != stored and not self._length_told:
-            self._length_told = True
+        if length != stored and not self._length_reported:
+            self._length_reported = True
             _log.warning(
-                "ledger %d: its metadata give a length of %d bytes, its last entry says %d. The entries are intact; "
-                "the sum of their sizes is right. Apache's client may have stored another entry's length when it "
-                "recovered the ledger, or may have counted advanced appends in the order in which they came",
+                "ledger %d has %d bytes by its metadata, but %d by its last entry. The entries are intact, and the sum "
+                "of their sizes is right. Apache's client may have stored another entry's length when it recovered the "
+                "ledger, or may have counted advanced appends in the order in which they came",
                 self.record.ledger_id,
                 stored,
                 length,
             )
 
     def look_again(self) -> asyncio.Task[LedgerMetadata | BookKeeperError]:
-        """Read the metadata as stored from now on; the result may be an error. Callers that come while a reading is
-        under way share the next one: a thousand reads of missing entries cost two requests to the store."""
+        """Start to read the metadata; the result may be an error. Callers that come while a reading is under way share
+        the next one, so that a thousand reads of missing entries cost two requests to the store."""
         if self._next_look is None:
             self._next_look = self.tasks.start(self._look(), "metadata of a missing entry")
         return self._next_look
@@ -123,13 +124,14 @@ class EntrySource:
                 return await self.record.refresh()
         except TimeoutError:
             return MetadataUnavailableError(
-                f"ledger {self.record.ledger_id}: the metadata store did not answer within {limit_ms} ms"
+                f"the metadata of ledger {self.record.ledger_id} could not be read: the metadata store did not answer "
+                f"within {limit_ms} ms"
             )
         except BookKeeperError as error:
             return error
 
     def order(self, ensemble: Sequence[BookieId]) -> Sequence[BookieId]:
-        """The ensemble, best first: bookies take turns; those in doubt or out of reach now come last."""
+        """The ensemble in the order of asking: bookies take turns, and those in quarantine or in a pause come last."""
         watcher, pool, last = self.services.watcher, self.services.pool, self.last_resort
         if not watcher.has_quarantined and not pool.has_pauses and not last:
             return self._order.next(ensemble)
@@ -137,7 +139,7 @@ class EntrySource:
 
 
 class RunRead:
-    """One run on its way."""
+    """One read of a run, from its first request to its end."""
 
     __slots__ = ("_found", "_got", "_loop", "_machine", "_source", "_timer", "_whole", "done")
 
@@ -173,14 +175,14 @@ class RunRead:
         self._perform(self._machine.start(self._loop.time()))
 
     def start_asked(self, bookie: BookieId, at: float) -> None:
-        """Start as if it were ``at``: the one entry was asked for at ``bookie`` then, and the rest is to come."""
+        """Start with a request for the one entry that was sent to ``bookie`` at the time ``at``."""
         first, *effects = self._machine.start(at)
-        if not isinstance(first, reader_machine.AskBookie) or first.bookie != bookie:  # metadata changed: begin anew
+        if not isinstance(first, reader_machine.AskBookie) or first.bookie != bookie:  # the metadata changed: ask anew
             self._perform([first])
         self._perform(effects)
 
     def answered(self, bookie: BookieId, reply: Reply | BookKeeperError) -> None:
-        """What ``bookie`` said, for a run of one entry that was :meth:`start_asked`."""
+        """Take the reply of ``bookie``, for a run of one entry that began with :meth:`start_asked`."""
         self._on_single(reader_machine.AskBookie(bookie, self._machine.first, 1), reply)
 
     def _perform(self, effects: Iterable[reader_machine.Effect]) -> None:
@@ -283,7 +285,9 @@ class RunRead:
             return
         source.batches.on_answered(wanted.bookie)
         if not isinstance(reply, BatchReply):
-            self._on_failed(wanted, MalformedFrameError(f"{what}: a {type(reply).__name__}"))
+            self._on_failed(
+                wanted, MalformedFrameError(f"{what}: the bookie sent a reply of another kind ({type(reply).__name__})")
+            )
             return
         digest = source.digest
         found = codec.split_entries(
@@ -296,7 +300,7 @@ class RunRead:
             digest.mac_key,
         )
         if not found.payloads:
-            self._on_failed(wanted, DigestMismatchError(f"{what}: digest or ids differ"))
+            self._on_failed(wanted, DigestMismatchError(f"{what}: the first entry has a wrong digest or wrong ids"))
             return
         source.on_lac(found.lacs[-1])
         count = len(found.payloads)
@@ -307,7 +311,7 @@ class RunRead:
 
     def _on_payloads(self, wanted: reader_machine.AskBookie, payloads: list[bytes]) -> None:
         self._got[wanted.bookie, wanted.first] = payloads
-        size = sum(map(len, payloads)) if len(payloads) < wanted.count else 0  # the last ones need no count
+        size = sum(map(len, payloads)) if len(payloads) < wanted.count else 0  # a complete run needs no size
         self._perform(self._machine.on_entries(wanted.bookie, wanted.first, len(payloads), self._loop.time(), size))
         self._got.pop((wanted.bookie, wanted.first), None)
 
@@ -315,7 +319,7 @@ class RunRead:
         self._perform(self._machine.on_failed(wanted.bookie, wanted.first, error, self._loop.time()))
 
     def _on_looked(self, task: asyncio.Task[LedgerMetadata | BookKeeperError]) -> None:
-        """The caller of the read waits, also if the reader was closed meanwhile."""
+        """Report the metadata to the machine. If the reader was closed meanwhile, its caller gets an error."""
         found: LedgerMetadata | BookKeeperError
         if task.cancelled():
             found = ClientClosedError(f"the reader of ledger {self._source.record.ledger_id} was closed")
@@ -328,7 +332,7 @@ class RunRead:
 
 
 def _entries_in(body: Buffer, count: int) -> list[bytes]:
-    """The first ``count`` entries of a batch: [length u32][entry] each. They were checked."""
+    """The first ``count`` entries of a batch, which were checked: [length u32][entry] each."""
     found, view, at = [], memoryview(body), 0
     for _ in range(count):
         start = at + 4

@@ -1,7 +1,7 @@
-"""A reader's last add confirmed: asking for it, waiting for it, and noticing the end of the ledger.
+"""Follows a reader's last add confirmed: asks for it, waits for it, and notices the end of the ledger.
 
-This is the shell around ``KnownLac``, ``LacByCoverage``, ``LongPoll`` and ``PollPauses``. While the ledger is open its
-metadata is watched, and also read on a timer: a recovery ends the ledger by a change of the metadata alone.
+This is the shell around ``KnownLac``, ``LacByCoverage``, ``LongPoll`` and ``PollPauses``. While the ledger is open it
+watches the metadata, and also reads them on a timer: a recovery ends the ledger by a change of the metadata alone.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from bookkeeper.wire import LacReply, ReadEntry, ReadLac, ReadReply, Reply
 _log = logging.getLogger(__name__)
 
 GRACE_S: Final = 0.5
-"""Seconds after the end of a long poll in which the bookie may still answer before the next bookie is asked. A later
-answer is used, too."""
+"""Seconds that a bookie has after the end of a long poll, before the next bookie is asked. A later answer is used,
+too."""
 
 
 def is_over(loop: asyncio.AbstractEventLoop, until: float) -> bool:
-    """Has the time come? A loop may wake a waiter a little early. Simulated time passes only while all wait:
-    there a limit in whole milliseconds could stay a rounding error away for ever."""
+    """Whether the time ``until`` has come. A loop may wake a waiter a little early. Simulated time passes only while
+    all tasks wait; there a limit in whole milliseconds could stay a rounding error away for ever."""
     return loop.time() >= until - 1e-6
 
 
@@ -78,12 +78,12 @@ class LacFollower:
             self._watch = None
 
     def on_lac(self, lac: int | None) -> None:
-        """A last add confirmed was heard somewhere."""
+        """Take a last add confirmed that an entry or a reply carried."""
         if self.known.on_heard(lac):
             self._wake()
 
     def _wake(self) -> None:
-        """There is news: everybody who waits for a poll looks again."""
+        """Wake everybody who waits for a poll, because there is news."""
         for waiter in list(self._waiters):
             if not waiter.done():
                 waiter.set_result(None)
@@ -108,11 +108,12 @@ class LacFollower:
                 try:
                     await self.refresh()
                 except STORE_AWAY as error:
-                    text = "ledger %d: its metadata cannot be read now, the next attempt follows: %s"
+                    text = "the metadata of ledger %d cannot be read now; its reader tries again: %s"
                     _log.warning(text, self._record.ledger_id, error)
-        except BookKeeperError as error:  # deleted, or unreadable: the end of the ledger can no longer be noticed
+        except BookKeeperError as error:  # the ledger was deleted, or its metadata are unreadable
             if not isinstance(error, NoSuchLedgerError):
-                _log.error("ledger %d: its end can no longer be noticed: %s", self._record.ledger_id, error)
+                text = "the reader of ledger %d stops following it, because its metadata cannot be used: %s"
+                _log.error(text, self._record.ledger_id, error)
             self._gone = error
         finally:
             self._wake()
@@ -121,9 +122,9 @@ class LacFollower:
     # -- asking (coverage) --------------------------------------------------------------------------------
 
     async def ask_all(self) -> EntryId:
-        """Ask the bookies of the last fragment, until those who answered cover it.
+        """Ask the bookies of the last fragment, until those that answered cover it.
 
-        Raises: UnauthorizedError; another BookieError when too few answer.
+        Raises: UnauthorizedError: the password is wrong. BookieError: too few bookies answer.
         """
         metadata = self._record.metadata
         ensemble = metadata.last_fragment.ensemble
@@ -144,7 +145,7 @@ class LacFollower:
             else:
                 question.on_answer(bookie, classify(None), lac)
             if done.done():
-                self.on_lac(question.value)  # late, and still news
+                self.on_lac(question.value)  # the answer is late, but may be news
             elif question.is_covered:
                 done.set_result(None)
             elif (error_now := question.error) is not None:
@@ -159,7 +160,7 @@ class LacFollower:
         if (error := failure_of(reply, what)) is not None:
             raise error
         if not isinstance(reply, LacReply):
-            raise MalformedFrameError(f"{what}: a {type(reply).__name__}")
+            raise MalformedFrameError(f"{what}: the bookie sent a reply of another kind ({type(reply).__name__})")
         heard = []
         if reply.last_entry:
             heard.append(self._digest.unseal(reply.last_entry, ledger_id, None).last_add_confirmed)
@@ -170,17 +171,16 @@ class LacFollower:
     # -- waiting (long poll) ------------------------------------------------------------------------------
 
     async def wait_past(self, last: int, until: float | None = None) -> Entry | None:
-        """Wait until the last add confirmed exceeds ``last`` or the ledger is closed, or for one round.
+        """Wait until the last add confirmed exceeds ``last`` or the ledger is closed, but for one round at most.
 
-        A round takes ``long_poll_ms``, and ends at the loop's time ``until`` if that is earlier. A bookie may answer
-        with a newer last add confirmed and no entry (striping): the round goes on to whoever waits for it with what
-        was heard.
+        A round takes ``long_poll_ms``, and ends at the loop's time ``until`` if that is earlier. On a striped ledger a
+        bookie may answer with a newer last add confirmed and no entry; the round then continues with what was heard.
 
-        Returns the entry that came with the news, if one did.
+        Returns the entry that came with the news, if there was one.
 
         Raises:
             NoSuchLedgerError: the ledger was deleted.
-            BookKeeperError: its metadata cannot be read (MetadataFormatError), or contradict what was heard.
+            BookKeeperError: its metadata cannot be decoded (MetadataFormatError), or contradict what was heard.
         """
         loop = asyncio.get_running_loop()
         ensemble = self._record.metadata.last_fragment.ensemble
@@ -202,7 +202,7 @@ class LacFollower:
         return None
 
     async def _poll(self, poll: Poll, until: float | None) -> Entry | None:
-        """Ask, and wait for the answer or for news; no longer than ``until``, whatever the bookie does."""
+        """Ask, and wait for the answer or for news, but never longer than ``until``."""
         waiter: asyncio.Future[Reply | BookKeeperError | None] = asyncio.get_running_loop().create_future()
 
         def answered(reply: Reply | BookKeeperError) -> None:
@@ -244,7 +244,7 @@ class LacFollower:
         return entry
 
     async def _pause(self, seconds: float) -> None:
-        """Ended by news."""
+        """Wait for ``seconds``, or until there is news."""
         waiter: asyncio.Future[Reply | BookKeeperError | None] = asyncio.get_running_loop().create_future()
         self._waiters[waiter] = None
         try:

@@ -28,8 +28,8 @@ from bookkeeper.ledger.read_plan import RunLength
 
 
 class ReadHandle:
-    """A ledger opened for reading. ``async with`` closes it. Belongs to the loop that made it: from another one, or
-    in a forked process, every method raises IllegalOperationError."""
+    """A ledger opened for reading. ``async with`` closes the handle. It belongs to the loop that made it: from another
+    one, or in a forked process, every method raises IllegalOperationError."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class ReadHandle:
         self._lengths = RunLength(record.metadata, services.config.batch_read_bytes)
 
     async def start(self) -> None:
-        """Learn how far may be read, and follow the ledger if it is open. Raises: UnauthorizedError, BookieError."""
+        """Ask how far the ledger may be read, and follow it if it is open. Raises: UnauthorizedError, BookieError."""
         self._follower.start()
         if not self.closed:
             await self._follower.ask_all()
@@ -70,15 +70,15 @@ class ReadHandle:
 
     @property
     def last_add_confirmed(self) -> EntryId:
-        """The last entry that may be read, as known here without asking; never falls."""
+        """The last entry that may be read, as this handle knows without asking. It never falls."""
         return self._follower.known.value
 
     @property
     def length(self) -> int:
-        """Payload bytes of a closed ledger, as its metadata say; 0 while it is open: only its writer knows.
+        """The payload bytes of a closed ledger by its metadata; 0 while it is open, when only its writer knows them.
 
-        A recovery by Apache's client may have stored another entry's length: that is said in a warning, once, when the
-        last entry is read.
+        A recovery by Apache's client may have stored another entry's length. A warning says so, once, when the last
+        entry is read.
         """
         return self._record.metadata.length
 
@@ -93,21 +93,27 @@ class ReadHandle:
         """Entries first..last (both inclusive) in order. ``read(0, -1)`` is empty.
 
         Raises:
-            IllegalOperationError: past ``last_add_confirmed``.
+            IllegalOperationError: ``last`` is past ``last_add_confirmed``.
             DataMissingError: a confirmed entry is on none of its bookies.
-            BookieError, DigestMismatchError: no good copy was to be had now.
+            BookieError, DigestMismatchError: no good copy could be read now.
         """
         async for start, payloads in self.read_batches(first, last):
             for entry in map(LedgerEntry, range(start, start + len(payloads)), payloads):  # type: ignore[arg-type]
                 yield entry
 
     async def read_entry(self, entry_id: int) -> bytes:
-        """The payload of one entry. Neighbours that are asked for in one turn are fetched together. Raises: as read."""
+        """The payload of one entry. Consecutive entries that are asked for in one turn are read together.
+
+        Raises: as read.
+        """
         self._require_confirmed(entry_id, entry_id)
         return await self._singles.read(entry_id)
 
     async def read_batches(self, first: int, last: int) -> AsyncGenerator[tuple[EntryId, Sequence[bytes]], None]:
-        """The same entries as runs: (id of the first, payloads). The fastest way through a ledger. Raises: as read."""
+        """The entries first..last as runs: (id of the first, payloads). This is the fastest way to read a ledger.
+
+        Raises: as read.
+        """
         self._require_confirmed(first, last)
         config = self._services.config
         most = 2 * config.batch_read_bytes
@@ -122,7 +128,7 @@ class ReadHandle:
                     first += count
                 start, count, future = running.popleft()
                 payloads = await future
-                if (left := count - len(payloads)) > 0:  # entries are larger than was assumed: the rest comes next
+                if (left := count - len(payloads)) > 0:  # entries are larger than was assumed: read the rest next
                     rest = start + len(payloads)
                     running.appendleft((rest, left, self._source.read(rest, left, bytes_max=most)))
                 self._lengths.on_payloads(payloads)
@@ -132,26 +138,29 @@ class ReadHandle:
                 future.cancel()  # also one that has failed: asyncio then does not log that nobody asked for its error
 
     async def read_unconfirmed(self, entry_id: int) -> bytes:
-        """One entry that may lie past the last add confirmed: it may be gone, or be another one, later.
+        """One entry that may lie past the last add confirmed. It may not be part of the ledger in the end, or another
+        entry may take its id.
 
         Raises:
             NoSuchEntryError: its bookies do not have it.
-            BookieError: some of them could not be asked.
+            BookieError: some of its bookies did not answer.
         """
         self._require_held()
         return (await self._source.read(entry_id, unconfirmed=True))[0]
 
     async def read_batch(self, first: int, *, count_max: int = 0, bytes_max: int = 0) -> list[LedgerEntry]:
-        """Entries from ``first`` on: at least one, at most ``count_max`` of together ``bytes_max`` payload bytes.
+        """Entries from ``first`` on: at least one, at most ``count_max``, with ``bytes_max`` payload bytes together.
 
-        0 means no limit of one's own; then it is about ``batch_read_bytes``. The first entry comes whatever its size.
-        Fewer entries than were asked for are normal: go on after the last one. Works on every ledger; where batch
-        reads do not (E > Qw, old bookies) single ones are sent together.
+        A limit of 0 means none; without ``bytes_max`` it is about ``batch_read_bytes``. The first entry comes whatever
+        its size. Fewer entries than were asked for are normal: continue after the last one. This works on every ledger;
+        where batch reads do not (E > Qw, old bookies), single reads are sent together.
 
         Raises: as read; IllegalOperationError also for negative limits.
         """
         if count_max < 0 or bytes_max < 0:
-            raise IllegalOperationError(f"a limit is 0 (none) or more: count_max={count_max}, bytes_max={bytes_max}")
+            raise IllegalOperationError(
+                f"count_max and bytes_max must be 0 (no limit) or more, not {count_max} and {bytes_max}"
+            )
         self._require_confirmed(first, first)
         limit = bytes_max or self._services.config.batch_read_bytes
         count = self._lengths.fitting(limit)
@@ -175,15 +184,18 @@ class ReadHandle:
     def _require_confirmed(self, first: int, last: int) -> None:
         self._require_held()
         if first > last + 1:
-            raise IllegalOperationError(f"entries {first}..{last} of ledger {self.id}: the range ends before it begins")
+            raise IllegalOperationError(
+                f"entries {first}..{last} of ledger {self.id} cannot be read: the range ends before it begins"
+            )
         if first < 0 or last > self.last_add_confirmed:
             raise IllegalOperationError(
-                f"entries {first}..{last} of ledger {self.id}: the last add confirmed is {self.last_add_confirmed}; "
-                "read_last_add_confirmed() asks again, read_unconfirmed() reads past it"
+                f"entries {first}..{last} of ledger {self.id} cannot be read: entries from 0 to "
+                f"{self.last_add_confirmed}, the last add confirmed, can; read_last_add_confirmed() asks for a newer "
+                "one, and read_unconfirmed() reads past it"
             )
 
     def give_up(self, error: BookKeeperError) -> None:
-        """For the client, which no longer trusts its metadata: nothing more is read."""
+        """For the client, when it no longer trusts its metadata: read nothing more."""
         self._ended = error
         self._follower.give_up(error)
 
@@ -195,16 +207,17 @@ class ReadHandle:
         if self._ended is not None:
             raise fresh(self._ended)
         if self._let_go:
-            raise ClientClosedError(f"this reader of ledger {self.id} was closed: open the ledger again")
+            raise ClientClosedError(f"this reader of ledger {self.id} is closed: open the ledger again")
 
     # -- following ----------------------------------------------------------------------------------------
 
     async def read_last_add_confirmed(self) -> EntryId:
-        """Ask the bookies (coverage), and metadata whether the ledger is closed; also moves last_add_confirmed.
+        """Read whether the ledger is closed; if not, ask its bookies for the last add confirmed, and return that.
 
         Raises:
-            NoSuchLedgerError: it was deleted.
-            MetadataUnavailableError, BookieError: the store, or too many bookies, do not answer.
+            NoSuchLedgerError: the ledger was deleted.
+            MetadataUnavailableError: the metadata store does not answer.
+            BookieError: too few bookies answer.
         """
         self._require_held()
         if not self.closed:
@@ -214,9 +227,10 @@ class ReadHandle:
         return self.last_add_confirmed
 
     async def wait_last_add_confirmed(self, past: int, *, timeout_ms: int) -> EntryId:
-        """Wait until the last add confirmed exceeds ``past``, the ledger is closed, or the time is up; what it is then.
+        """Wait until the last add confirmed exceeds ``past``, the ledger is closed, or the time is up; then return the
+        last add confirmed.
 
-        Raises: NoSuchLedgerError when the ledger is deleted. Bookies that do not answer only take time.
+        Raises: NoSuchLedgerError: the ledger was deleted. Bookies that do not answer cost time, and raise nothing.
         """
         await self._wait_past(past, timeout_ms)
         return self.last_add_confirmed
@@ -224,15 +238,15 @@ class ReadHandle:
     async def read_last_add_confirmed_and_entry(
         self, entry_id: int, *, timeout_ms: int
     ) -> tuple[EntryId, LedgerEntry | None]:
-        """Long poll: wait until ``entry_id`` is confirmed, and read it; with it comes the last add confirmed.
+        """Long poll: wait until ``entry_id`` is confirmed; return the last add confirmed and the entry.
 
-        The entry is None if it was not confirmed in time, or if the ledger is closed and ends before it. Bookies
-        that hold it send it with the news; otherwise it is read the ordinary way.
+        The entry is None if it was not confirmed in time, or if the ledger is closed and ends before it. Bookies that
+        hold the entry send it with the news; otherwise this reads it in the ordinary way.
 
         Raises: as read, and as wait_last_add_confirmed.
         """
         if entry_id < 0:
-            raise IllegalOperationError(f"entry {entry_id} of ledger {self.id}: entries are numbered from 0")
+            raise IllegalOperationError(f"ledger {self.id} has no entry {entry_id}: entries are numbered from 0")
         came = await self._wait_past(entry_id - 1, timeout_ms)
         if self.last_add_confirmed < entry_id:
             return self.last_add_confirmed, None
@@ -240,7 +254,7 @@ class ReadHandle:
         return self.last_add_confirmed, LedgerEntry(EntryId(entry_id), payload)
 
     async def _wait_past(self, past: int, timeout_ms: int) -> Entry | None:
-        """Round after round until there is news or the time is up; the entry that came last."""
+        """Wait round after round until there is news or the time is up; return the entry that came last."""
         self._require_held()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
@@ -252,18 +266,18 @@ class ReadHandle:
         return came
 
     async def tail(self, first: int = 0) -> AsyncIterator[LedgerEntry]:
-        """Entries from ``first`` on, as they are confirmed; ends when the ledger is closed and read to its end.
+        """Entries from ``first`` on, as they are confirmed. It ends when the ledger is closed and read to its end.
 
-        Goes on by itself when bookies are replaced, or when the metadata store was away.
+        It continues by itself after bookies were replaced, or after the metadata store did not answer.
 
-        Raises: as read; NoSuchLedgerError when the ledger is deleted.
+        Raises: as read; NoSuchLedgerError: the ledger was deleted.
         """
         async for start, payloads in self.tail_batches(first):
             for entry in map(LedgerEntry, range(start, start + len(payloads)), payloads):  # type: ignore[arg-type]
                 yield entry
 
     async def tail_batches(self, first: int = 0) -> AsyncIterator[tuple[EntryId, Sequence[bytes]]]:
-        """The same as runs: whatever is confirmed and not handed out yet."""
+        """Entries as :meth:`tail`, in runs of whatever is confirmed and not yet returned."""
         self._require_here()
         entry = EntryId(first)
         while True:
@@ -282,7 +296,7 @@ class ReadHandle:
                 entry = EntryId(entry + 1)
 
     async def close(self) -> None:
-        """Stop watching. Does nothing to the ledger. Idempotent."""
+        """Close this handle. The ledger stays as it is. Idempotent."""
         self._require_here()
         self._let_go = True
         self._follower.stop()

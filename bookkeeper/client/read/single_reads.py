@@ -1,11 +1,11 @@
-"""Reads of single entries that are asked for in one turn of the loop.
+"""Reads the single entries that are asked for in one turn of the loop.
 
-``ledger.read_plan`` says which of them are fetched together and who is asked for the rest; ``ledger.hedged_reads`` says
-when a second bookie is asked too. This module performs both. A run of neighbours that fails is read again entry by
-entry, so that every caller gets the answer to its own question.
+``ledger.read_plan`` decides which of them are read together, and which bookie is asked for the rest;
+``ledger.hedged_reads`` decides when a second bookie is asked too. This module performs both. If a run of consecutive
+entries fails, each of its entries is read again, so that every caller gets the answer to its own request.
 
-The entries of one share are encoded, sent, and checked when they come back, together. Most reads end with a good entry
-in time; whatever else comes, or nothing, makes a run of the entry that goes on from there.
+The entries of one share are encoded, sent and checked together. Most reads end with a good entry in time. Any other
+entry becomes a ``RunRead``, which continues with the other bookies.
 """
 
 from __future__ import annotations
@@ -79,19 +79,19 @@ class SingleReads:
             self._loop.call_at(self._hedged.wake_at, self._on_time)
 
     def _on_time(self) -> None:
-        """Whatever takes too long becomes a run, which asks the next bookie, too."""
+        """Turn the reads that take too long into runs, which ask the next bookie, too."""
         late = self._hedged.on_tick(self._loop.time())
         self._set_timer()
         for asked in late:
             asked.go_on()
 
     def ended(self, asked: _PendingReads) -> None:
-        """Everything is answered, or a run by now."""
+        """Every entry of ``asked`` is answered, or has become a run."""
         self._hedged.on_ended(asked)
 
 
 class _PendingReads:
-    """Entries asked for together at one bookie; the connection tells what comes (``ReadSink``)."""
+    """Entries that were asked for together at one bookie. The connection reports the replies (``ReadSink``)."""
 
     __slots__ = ("_order", "_reads", "_runs", "_source", "_waiting", "asked_at", "bookie")
 
@@ -109,12 +109,12 @@ class _PendingReads:
         self._order = order
         self._waiting = waiting
         self._runs: dict[int, RunRead] = {}
-        """Entries that became runs because they were not simply answered in time."""
+        """The entries that became runs because no good reply came in time."""
         self.bookie = bookie
         self.asked_at = asked_at
 
     def found(self, buffer: Buffer, replies: ReadReplies, picked: list[int], entry_ids: list[int]) -> None:
-        """Hand out the payloads whose digest and ids are right."""
+        """Give their readers the payloads whose digest and ids are right."""
         source, digest = self._source, self._source.digest
         payloads, lac = codec.unseal_replies(
             buffer, replies, picked, source.record.ledger_id, entry_ids, digest.digest_type, digest.mac_key
@@ -135,25 +135,25 @@ class _PendingReads:
             self._reads.ended(self)
 
     def answered(self, entry_id: int, reply: Reply | BookieError) -> None:
-        """Give bad copies, refusals and late answers to a run, which decides what to do."""
+        """Give a bad copy, a refusal or a late reply to a run, which decides what to do."""
         run = self._runs.pop(entry_id, None) or self._run_of(entry_id)
         if not self._waiting:
             self._reads.ended(self)
         run.answered(self.bookie, reply)
 
     def lost(self, error: BookieError) -> None:
-        """The connection or the time to answer is over: the runs go on with other bookies."""
+        """The connection was lost, or the time is over: runs ask other bookies for what is missing."""
         for entry_id in [*self._waiting, *self._runs]:
             self.answered(entry_id, error)
 
     def go_on(self) -> None:
-        """Make a run of each entry that has not come yet."""
+        """Turn each entry that has not come yet into a run."""
         self._reads.ended(self)
         for entry_id in list(self._waiting):
             self._runs[entry_id] = self._run_of(entry_id)
 
     def _run_of(self, entry_id: int) -> RunRead:
-        """The run that goes on from where the read is."""
+        """The run that continues the read of one entry."""
         run = RunRead(self._source, entry_id, order=self._order)
         run.done.add_done_callback(_Handover(self._source, entry_id, [self._waiting.pop(entry_id)]))
         run.start_asked(self.bookie, self.asked_at)

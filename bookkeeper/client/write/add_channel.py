@@ -1,6 +1,6 @@
-"""The way of one writer's adds to one bookie: a stream on a connection, or what waits for the connection.
+"""Carries one writer's adds to one bookie, over a stream on a connection. Adds wait here until the connection stands.
 
-Nothing is kept per entry. A channel reports replies and, once, its failure, but never inside a call made to it.
+A channel keeps nothing per entry. It reports replies and, once, its failure, but never inside a call made to it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class AddChannel:
         self._connecting: asyncio.Task[None] | None = None
 
     def open(self, connection: BookieConnection | None = None) -> None:
-        """Use ``connection``, or the pool's, which is made if there is none."""
+        """Use ``connection``, or the pool's, which makes one if there is none."""
         connection = connection or self._pool.ready(self.bookie)
         if connection is not None:
             self._attach(connection)
@@ -68,16 +68,16 @@ class AddChannel:
             self._queued.append(frames)
 
     def ask(self, request: Request, timeout_s: float, answered: Callback) -> None:
-        """Send a request on the connection of the adds, behind them; forgotten if the channel is left before that."""
+        """Send a request after the adds, on the same connection; forget it if the channel is left before that."""
         if self._stream is not None:
             self._stream.connection.request_nowait(request, timeout_s, answered)
         elif not self.closed:
             self._questions.append((request, timeout_s, answered))
 
     def drop(self) -> None:
-        """Report nothing any more, whatever was sent. A later channel to this bookie gets another connection.
+        """Stop reporting, whatever was sent. A later channel to this bookie gets another connection.
 
-        A connection that does not take what was written is ended, which frees its buffers.
+        A connection that still has unsent bytes is ended, which frees its buffers.
         """
         if (connection := self.leave()) is not None:
             if connection.unsent:
@@ -85,7 +85,7 @@ class AddChannel:
             self._pool.retire(self.bookie, connection)
 
     def leave(self) -> BookieConnection | None:
-        """Report nothing any more; the connection stays as it is for others. Returns it, if there is one."""
+        """Stop reporting, and leave the connection to its other users. Returns it, if there is one."""
         self.closed = True
         self._queued.clear()
         self._questions.clear()
@@ -129,7 +129,7 @@ class AddChannel:
             self._on_failed(self, error)
 
     def _merge(self, batch: list[AddRun]) -> list[AddRun]:
-        """Join runs between which there is no entry that this bookie holds."""
+        """Join successive runs if this bookie holds no entry between them."""
         merged: list[AddRun] = []
         first, count, status = batch[0]
         for run in batch[1:]:

@@ -1,4 +1,4 @@
-"""A ledger whose entry ids are chosen by the application: out of order in, confirmed in order."""
+"""A ledger whose application chooses the entry ids. Entries come in any order and are confirmed in the order of ids."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class _Entry(NamedTuple):
 class AdvancedHandle(WriteHandle):
     """The only writer of a ledger made with ``create_ledger(advanced=True)``: its caller chooses the entry ids.
 
-    Ids may come in any order; each is used once, and in the end they are 0, 1, 2, ... without a gap. An entry is
-    confirmed when all lower ones are: one that lies above a gap waits, here, until the gap is filled, and is
-    sent then. So ``length`` counts in the order of ids, and what lies above a gap is certainly not in the ledger.
+    Ids may come in any order. Each is used once, and in the end they are 0, 1, 2, ... without a gap. An entry is
+    confirmed only after all lower ones. An entry above a gap waits here, and is sent when the gap is filled. So
+    ``length`` counts in the order of ids, and no bookie has an entry that lies above a gap.
 
-    Closing with a gap: the ledger ends below it, and appends above it fail with LedgerClosedError; they were never
-    sent. A recovery ends it there, too.
+    A ledger that is closed with a gap ends below the gap. Appends above it were never sent, and fail with
+    LedgerClosedError. A recovery ends the ledger there, too.
     """
 
     def __init__(
@@ -45,9 +45,9 @@ class AdvancedHandle(WriteHandle):
         super().__init__(services, record, digest, on_closed, deferred_sync=deferred_sync)
         self._order = AdvancedOrder(self._writer)
         self._entries: dict[int, _Entry] = {}
-        """What is held above a gap, or waits for room."""
+        """The entries that are held above a gap, or wait for room."""
         self._rooms: list[asyncio.Future[None]] = []
-        """Callers of room(), to look again."""
+        """The callers of room(), who look again after any change."""
 
     @property
     def pending_bytes(self) -> int:
@@ -62,15 +62,14 @@ class AdvancedHandle(WriteHandle):
     async def append_at(self, entry_id: int, payload: Buffer) -> EntryId:
         """Append as entry ``entry_id``; return that id once it and all lower ones are durable on the ack quorum.
 
-        Waits for room while ``pending_bytes_max`` or ``pending_entries_max`` are reached, entries that wait
-        above a gap included. The lowest id that is missing never waits for those above it, so whoever fills the
-        gap always gets on.
+        Waits for room while ``pending_bytes_max`` or ``pending_entries_max`` is reached. Entries that wait above a gap
+        count as well. The lowest missing id never waits for those above it, so that the gap can always be filled.
 
-        Cancelling the caller does not take the entry back once it was admitted; while it waits for room it does.
+        Cancelling the caller withdraws the entry only while it waits for room.
 
         Raises:
-            DuplicateEntryError: this id was appended before, by whomever; nothing was sent.
-            ValueError: a negative id.
+            DuplicateEntryError: this id was appended before, by any caller; nothing was sent.
+            ValueError: the id is negative.
             EntryTooLargeError: above ``entry_size_max``; nothing was sent.
             LedgerFencedError, AddTimeoutError, LedgerClosedError, ...: as :meth:`WriteHandle.append`.
         """
@@ -100,8 +99,8 @@ class AdvancedHandle(WriteHandle):
             self._order.check_new(entry_id)
             raise TooManyRequestsError(
                 f"ledger {self._id} has {self.pending_bytes} bytes of appends pending, which is all that "
-                f"pending_bytes_max or pending_entries_max allow; await room({entry_id}), and see to it that entry "
-                f"{self._order.lowest_missing} is appended, without which those above it stay"
+                f"pending_bytes_max or pending_entries_max allow; await room({entry_id}), and append entry "
+                f"{self._order.lowest_missing}: the entries above it stay pending until then"
             )
         entry = self._new(entry_id, payload)
         self._order.hold(entry_id, len(entry.payload))
@@ -109,9 +108,9 @@ class AdvancedHandle(WriteHandle):
         return entry.future
 
     async def room(self, entry_id: int | None = None) -> None:
-        """Wait until ``entry_id`` could be appended without waiting; None: an id above a gap.
+        """Wait until ``entry_id`` could be appended without waiting; None stands for an id above a gap.
 
-        Raises: what ended this handle.
+        Raises: the error that ended this handle.
         """
         self._require_here()
         while True:
@@ -128,7 +127,7 @@ class AdvancedHandle(WriteHandle):
                 raise
 
     async def flush(self) -> EntryId:
-        """Wait until everything appended so far that has no gap below it is acknowledged, also what waits for room.
+        """Wait until every entry appended so far without a gap below it is acknowledged, also those that wait for room.
 
         Returns and raises: as :meth:`WriteHandle.flush`.
         """
@@ -141,7 +140,7 @@ class AdvancedHandle(WriteHandle):
         return last
 
     async def append(self, payload: Buffer) -> NoReturn:
-        """Raises: IllegalOperationError, always: the ids of this ledger are its caller's; use append_at()."""
+        """Raises: IllegalOperationError, always: the caller chooses the ids of this ledger; use append_at()."""
         raise self._no_numbering()
 
     def append_nowait(self, payload: Buffer) -> NoReturn:
@@ -154,7 +153,7 @@ class AdvancedHandle(WriteHandle):
 
     def _no_numbering(self) -> IllegalOperationError:
         return IllegalOperationError(
-            f"ledger {self.id} was created with advanced=True: its caller chooses the entry ids; use append_at()"
+            f"ledger {self.id} was created with advanced=True, so its caller chooses the entry ids: use append_at()"
         )
 
     # -- inside -------------------------------------------------------------------------------------------
@@ -168,7 +167,7 @@ class AdvancedHandle(WriteHandle):
         return entry
 
     def _advance(self) -> None:
-        """Give the writer what has no gap below it; then let in those for whom there is room."""
+        """Give the writer the entries without a gap below them, then admit those for which there is room."""
         while True:
             for entry_id in self._order.take():
                 entry = self._entries.pop(entry_id)

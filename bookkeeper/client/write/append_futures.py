@@ -1,6 +1,6 @@
-"""Who waits for which entries of one writer: futures, in entry order, resolved from one place.
+"""The futures of the callers who wait for one writer's entries, in entry order, resolved from one place.
 
-A cancelled future is stepped over: its entry was sent and its outcome is unknown to nobody but its caller.
+A cancelled future is skipped: its entry was sent all the same, and only its caller does not learn the outcome.
 """
 
 from __future__ import annotations
@@ -118,23 +118,24 @@ class AppendFutures:
             waiting.popleft()
 
     def fail(self, from_entry: int, error: BookKeeperError) -> None:
-        """Entries from ``from_entry`` on end as unknown, all of them: nothing is confirmed after this."""
+        """The outcome of every entry from ``from_entry`` on is unknown. Nothing is confirmed after this."""
         waiting = self._waiting
         while waiting:
             waiting.popleft().fail(from_entry, error)
 
 
 def partial(first: int, first_unknown: int, error: BookKeeperError) -> PartialAppendError:
-    """Entries ``first .. first_unknown - 1`` of a call are durable, the others unknown."""
+    """The error of a call whose entries ``first .. first_unknown - 1`` are durable; the outcome of the others is
+    unknown."""
     known = tuple(range(first, first_unknown))
-    text = f"{len(known)} of the entries are confirmed, from entry {first_unknown} on the outcome is unknown: {error}"
+    text = f"{len(known)} of the entries are confirmed; from entry {first_unknown} on the outcome is unknown: {error}"
     failure = PartialAppendError(text, confirmed=known, first_unknown=first_unknown)
     failure.__cause__ = error
     return failure
 
 
 def fresh(error: BookKeeperError) -> BookKeeperError:
-    """The same error for another caller: one object raised in many places would collect all their tracebacks."""
+    """A copy of the error for another caller: one object raised in many places would collect all their tracebacks."""
     try:
         copy = type(error)(*error.args)
     except TypeError:  # a class with more to it than its text
@@ -145,8 +146,8 @@ def fresh(error: BookKeeperError) -> BookKeeperError:
 
 
 def sent(error: BookKeeperError) -> BookKeeperError:
-    """The same for the caller of an entry that was sent: what became of it is unknown, whatever ended the writer.
-    A ledger that was closed by a recovery may have kept it."""
+    """A copy of the error for the caller of an entry that was sent. Its outcome is unknown, whatever ended the writer:
+    a recovery that closed the ledger may have kept the entry."""
     copy = fresh(error)
     copy.outcome = Outcome.UNKNOWN
     return copy

@@ -1,8 +1,7 @@
-"""Finding stand-ins for failed bookies and recording them: the shell of an ensemble change, and of a close.
+"""Changes the ensemble of a ledger, or closes it, by compare-and-set on its metadata.
 
-Both are compare-and-sets that start again from what is stored whenever they lose. A write whose outcome is
-unknown is followed by reading until it is known: the writer holds its confirms for so long, and its own
-deadline ends that, not this file.
+A compare-and-set that loses starts again from what is stored. After a write of unknown outcome the metadata are read
+until the outcome is known. The writer confirms nothing meanwhile; its own deadline ends the wait, not this module.
 """
 
 from __future__ import annotations
@@ -27,17 +26,20 @@ from bookkeeper.ledger.writer import ChangeEnsemble, ChangeFailure
 from bookkeeper.meta import SessionState
 
 ChooseStandIns = Callable[[LedgerMetadata, Sequence[BookieId]], Mapping[BookieId, BookieId]]
-"""(stored metadata, those to replace) -> stand-ins, for as many as there are."""
+"""(stored metadata, bookies to replace) -> a stand-in for each, as far as there are enough."""
 
 STORE_AWAY = (MetadataUnavailableError, SessionExpiredError)
 RETRY_S = 0.2
-"""Pause between two questions to a store that does not answer."""
+"""Seconds between two attempts to reach a metadata store that does not answer."""
 
 
 async def change_ensemble(
     services: ClientServices, record: LedgerRecord, change: ChangeEnsemble, choose: ChooseStandIns
 ) -> LedgerMetadata | ChangeFailure:
-    """Replace the failed bookies from ``change.first_entry`` on; what is stored then, or why it was not done."""
+    """Replace the failed bookies from ``change.first_entry`` on.
+
+    Returns the metadata that are stored then, or why the change was not made.
+    """
     if services.metadata.store.session is not SessionState.CONNECTED:
         return ChangeFailure.STORE_AWAY
     while True:
@@ -51,7 +53,7 @@ async def change_ensemble(
             if new is stored.value:
                 return new
             return await record.write(new, stored)
-        except (MetadataConflictError, *STORE_AWAY):  # also one that lost may have been done, and replaced since
+        except (MetadataConflictError, *STORE_AWAY):  # a write that lost may have been done, and been replaced since
             if (ended := await _until_known(record)) is not None:
                 return ended
         except NoSuchLedgerError:
@@ -65,11 +67,11 @@ async def change_ensemble(
 async def close_ledger(
     services: ClientServices, record: LedgerRecord, last_entry: int, length: int, timeout_s: float
 ) -> LedgerMetadata:
-    """Close at ``last_entry``, by compare-and-set from OPEN; what is stored then.
+    """Close the ledger at ``last_entry``, by compare-and-set from OPEN. Returns the metadata that are stored then.
 
     Raises:
-        LedgerFencedError, LedgerClosedError, NoSuchLedgerError: it is not ours to close.
-        MetadataUnavailableError: the store was away for ``timeout_s``; the ledger stays for a recovery to close.
+        LedgerFencedError, LedgerClosedError, NoSuchLedgerError: this writer may not close the ledger any more.
+        MetadataUnavailableError: the store did not answer for ``timeout_s``; a recovery will close the ledger.
     """
     away: Exception | None = None
     try:
@@ -85,19 +87,19 @@ async def close_ledger(
                     away = error
                     await asyncio.sleep(RETRY_S)
                 if (unknown := await _until_known(record)) is not None:
-                    raise NoSuchLedgerError(f"ledger {record.ledger_id}: {unknown.value}")
+                    raise NoSuchLedgerError(f"ledger {record.ledger_id} was not closed: {unknown.value}")
     except TimeoutError:
         raise MetadataUnavailableError(
-            f"ledger {record.ledger_id} could not be closed, the metadata store does not answer; call close() again, "
-            "or let a recovery (bk ledger recover, or open_ledger) close it"
+            f"ledger {record.ledger_id} could not be closed, because the metadata store does not answer; call close() "
+            "again, or let a recovery (bk ledger recover, or open_ledger) close it"
         ) from away
 
 
 async def _until_known(record: LedgerRecord) -> ChangeFailure | None:
-    """After a set of which nobody knows whether it was done: read until the store tells.
+    """After a write of unknown outcome: read the metadata until the store answers.
 
-    One that lost is such a set, too: when its reply was lost, and somebody wrote over it before it was looked for, what
-    is seen is a conflict.
+    A write that lost has an unknown outcome, too. Its reply may have been lost; if somebody then wrote over it, the
+    repeated write meets a conflict.
     """
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Waiting until a failed bookie answers again, and then reading what has become of the ledger meanwhile."""
+"""Waits until a failed bookie answers again, then reads the ledger's metadata, which may have changed meanwhile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bookkeeper.net.connection import BookieConnection
 from bookkeeper.wire import ReadEntry
 
 PROBE_TIMEOUT_S = 1.0
-"""A bookie that accepts connections and answers nothing for so many seconds is still away, like a stopped process."""
+"""A bookie that accepts a connection but does not answer within so many seconds counts as still away."""
 
 
 def pauses(services: ClientServices) -> Iterator[float]:
@@ -32,7 +32,7 @@ async def watch_incarnation(
     """Wait until ``bookie`` answers, then read the metadata, after a sync. Setting ``try_now`` ends a pause at once.
 
     ``delays`` continue where the last watch of this bookie stopped, so that a bookie that answers requests and refuses
-    adds is not asked again and again. The connection returned has answered before the metadata was read.
+    adds is not asked again and again. The connection returned has answered before the metadata were read.
 
     Raises:
         NoSuchLedgerError: the ledger was deleted.

@@ -1,9 +1,8 @@
-"""What a writer knows to be missing on which bookie.
+"""Remembers which confirmed entries are missing on which bookie.
 
-A bookie that was away while a ledger grew lacks what was confirmed without it. When it is back, or replaced, and once
-more at close, the ledger is entered into the cluster's list of under-replicated ledgers
-(:mod:`bookkeeper.meta.records.under_replication`), so that whoever re-replicates finds it, also if the writer never
-gets to its close.
+A bookie that was away while a ledger grew lacks what was confirmed without it. When the bookie is back or replaced, and
+once more at close, the writer enters the ledger into the cluster's list of under-replicated ledgers
+(:mod:`bookkeeper.meta.records.under_replication`). So whoever re-replicates finds it, also if the writer never closes.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ class MissingCopies:
 
     def __init__(self) -> None:
         self.ranges: dict[BookieId, list[tuple[int, int]]] = {}
-        """Bookie -> (first, last) of what it lacks its share of."""
+        """Bookie -> (first, last) of each range of which it lacks its share."""
 
     def note(self, bookie: BookieId, first: int, last: int) -> None:
         ranges = self.ranges.setdefault(bookie, [])

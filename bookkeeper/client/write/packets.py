@@ -1,7 +1,7 @@
 """The frames of adds that may still have to be sent again.
 
-Each run is encoded once; the same bytes go to every bookie, now and after an ensemble change. They are immutable
-and stay until the writer releases them.
+Each run is encoded once. The same bytes go to every bookie, now and after an ensemble change. They are immutable and
+stay until the writer releases them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bookkeeper.ledger import QuorumSpec
 from bookkeeper.seams import Buffer
 
 STRIPES_KEPT: Final = 1024
-"""Lists of indices that are remembered."""
+"""How many lists of indices are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Packets:
         return pieces
 
     def _cut(self, run: _Frames, position: int, first: int, end: int) -> Buffer:
-        """Those of the run's frames; nothing if this bookie holds none of them."""
+        """The run's frames of ``first .. end - 1`` that this bookie holds; empty if it holds none."""
         if self._striped:
             held = self._stripe(position, first, end - first, first - run.first)
             return codec.gather(run.frames, run.ends, held) if held else b""
@@ -87,9 +87,10 @@ class Packets:
         return memoryview(run.frames)[start : run.ends[end - run.first - 1]]
 
     def _stripe(self, position: int, first: int, count: int, offset: int) -> list[int]:
-        """Which frames of a run the bookie at ``position`` holds: indices, from ``offset`` on.
+        """The indices, from ``offset`` on, of a run's frames that the bookie at ``position`` holds.
 
-        They repeat with every turn of the ensemble, and runs of a busy writer are mostly of one size: kept.
+        They are remembered, because they repeat with every turn of the ensemble, and most runs of a busy writer have
+        one size.
         """
         key = (position, first % self._spec.ensemble_size, count, offset)
         held = self._stripes.get(key)

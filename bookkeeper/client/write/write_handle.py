@@ -1,9 +1,9 @@
 """A ledger that this client writes, as applications hold it.
 
-No task, lock, clock reading or log line per entry: appends of one turn of the loop become one run of the machine
-(or several, RUN_BYTES each), one encoding serves all bookies, replies come back as runs, and futures are resolved in
-entry order from one place. What a run leads to is performed by :mod:`bookkeeper.client.write.writer_shell` and
-decided by :mod:`bookkeeper.ledger.writer`.
+There is no task, lock, clock reading or log line per entry. The appends of one turn of the loop become one run of the
+machine (or several, RUN_BYTES each). One encoding serves all bookies, replies come back as runs, and futures are
+resolved in entry order from one place. :mod:`bookkeeper.ledger.writer` decides what follows from a run, and
+:mod:`bookkeeper.client.write.writer_shell` performs it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class _WaitingAppend(NamedTuple):
-    """An append that waits for room; without payloads: someone who only waits for room."""
+    """An append that waits for room; without payloads a caller who waits for nothing else."""
 
     payloads: Sequence[bytes]
     future: asyncio.Future[Any]
@@ -48,9 +48,9 @@ class _WaitingAppend(NamedTuple):
 class WriteHandle:
     """The only writer of a ledger that :meth:`BookKeeper.create_ledger` made.
 
-    Belongs to the loop that made it: from another one, or in a forked process, every method raises
-    IllegalOperationError. ``async with`` waits for pending appends, then closes the ledger; with
-    ``deferred_sync`` it forces them in between.
+    It belongs to the loop that made it: from another one, or in a forked process, every method raises
+    IllegalOperationError. ``async with`` waits for pending appends, then closes the ledger; with ``deferred_sync`` it
+    forces them in between.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class WriteHandle:
         self._lone = LoneAppends()
         self._held: deque[_WaitingAppend] = deque()
         self._full = False
-        """New appends have to wait: enough is pending, or others wait already."""
+        """Whether new appends have to wait, because enough is pending or others wait already."""
         self._let_go: BookKeeperError | None = None
         self._shell.open_channels()
 
@@ -100,9 +100,9 @@ class WriteHandle:
 
     @property
     def last_add_confirmed(self) -> EntryId:
-        """Highest id that is confirmed, and with it all below; -1 at first.
+        """The highest id such that it and all lower ids are confirmed; -1 at first.
 
-        With ``deferred_sync`` it moves with force() only.
+        With ``deferred_sync`` only force() moves it.
         """
         return self._writer.last_add_confirmed
 
@@ -123,7 +123,7 @@ class WriteHandle:
 
     @property
     def failed_bookies(self) -> tuple[str, ...]:
-        """Members of the ensemble that are sent nothing now: they failed, and no stand-in was found yet."""
+        """The members of the ensemble to which nothing is sent now: they failed, and no stand-in was found yet."""
         return self._writer.failed_bookies
 
     # -- appending ----------------------------------------------------------------------------------------
@@ -131,18 +131,19 @@ class WriteHandle:
     async def append(self, payload: Buffer) -> EntryId:
         """Append one entry; return its id once it is durable on the ack quorum.
 
-        With ``deferred_sync`` the id says that the entry is **written there, not yet durable**: force() makes it so,
-        and until then machines that lose power may lose it.
+        With ``deferred_sync`` the entry is **written there, not yet durable**. force() makes it durable; until then
+        machines that lose power may lose it.
 
-        Waits while ``pending_bytes_max`` is reached. Cancelling the caller does not take the entry back.
+        Waits while ``pending_bytes_max`` is reached. Cancelling the caller does not withdraw the entry.
 
         Raises:
-            LedgerFencedError: another client recovers this ledger. Outcome unknown, and so with the next ones.
-            AddTimeoutError: no ack quorum within ``add_timeout_ms``; the cause tells the last failure. Ends the handle.
-            LedgerClosedError: the ledger was closed, here or by a recovery.
-            NoSuchLedgerError: it was deleted.
+            LedgerFencedError: another client recovers this ledger. The outcome is unknown.
+            AddTimeoutError: no ack quorum confirmed it within ``add_timeout_ms``, which ends the handle. The cause is
+                the last failure. The outcome is unknown.
+            LedgerClosedError: the ledger was closed, by this handle or by a recovery.
+            NoSuchLedgerError: the ledger was deleted.
             UnauthorizedError: a bookie holds another password for this ledger.
-            EntryTooLargeError: above ``entry_size_max``; nothing was sent.
+            EntryTooLargeError: the payload exceeds ``entry_size_max``; nothing was sent.
         """
         self._require_here()
         if self._full:
@@ -155,8 +156,8 @@ class WriteHandle:
 
         Raises:
             TooManyRequestsError: ``pending_bytes_max`` is reached; nothing was sent. Await room() first.
-            EntryTooLargeError: above ``entry_size_max``; nothing was sent.
-            LedgerClosedError, LedgerFencedError, ...: what ended this handle; nothing was sent.
+            EntryTooLargeError: the payload exceeds ``entry_size_max``; nothing was sent.
+            LedgerClosedError, LedgerFencedError, ...: the error that ended this handle; nothing was sent.
         """
         if not self._queue:  # the first of a turn speaks for all of it
             self._require_here()
@@ -168,13 +169,14 @@ class WriteHandle:
         return self._submit(payload)
 
     async def append_many(self, payloads: Sequence[Buffer]) -> range:
-        """Append a run; return its ids, which are consecutive, once all are durable. One awaitable for all of them.
+        """Append a run; return its ids, which are consecutive, once all of it is durable.
 
-        Waits for room like append(); the whole run counts as one append, so it may exceed the bound by itself.
+        Waits for room like append(). The whole run counts as one append, so that it alone may exceed the bound.
 
         Raises:
-            PartialAppendError: a part is confirmed, the rest unknown: see its ``confirmed``, ``first_unknown``.
-            LedgerFencedError, ...: as append, when none of them is confirmed.
+            PartialAppendError: a part is confirmed, and the outcome of the rest is unknown: see its ``confirmed`` and
+                ``first_unknown``.
+            LedgerFencedError, ...: as append, if no entry of the run is confirmed.
         """
         self._require_here()
         checked = [self._checked(payload) for payload in payloads]
@@ -197,9 +199,9 @@ class WriteHandle:
     async def flush(self) -> EntryId:
         """Wait until everything appended so far is acknowledged; return the last add confirmed.
 
-        That is durable then; with ``deferred_sync`` it is written only, and force() makes it durable.
+        Everything is durable then. With ``deferred_sync`` it is only written, and force() makes it durable.
 
-        Raises: as append, if something of it fails.
+        Raises: as append, if one of the entries fails.
         """
         self._require_here()
         if self._held:
@@ -214,21 +216,23 @@ class WriteHandle:
         return self._writer.last_add_confirmed
 
     async def force(self) -> EntryId:
-        """Make durable what was acknowledged so far; return the last add confirmed, which then covers all of that.
+        """Make durable what was acknowledged so far; return the last add confirmed, which then covers all of it.
 
-        With ``deferred_sync`` this is what moves the last add confirmed: it completes when *every* bookie of the
-        ensemble has synced everything up to the highest id that was acknowledged when this was called. On
-        other ledgers everything acknowledged is durable on an ack quorum already; this waits for all its bookies.
+        With ``deferred_sync`` only this moves the last add confirmed. It completes when *every* bookie of the ensemble
+        has synced everything up to the highest id that was acknowledged when this was called. On other ledgers
+        everything acknowledged is durable on an ack quorum already; there this waits for all bookies of the ensemble.
 
         Raises:
-            BookieError: one bookie could not, or did not within ``force_timeout_ms``. The last add confirmed stays;
-                what was acknowledged stays written and not known to be durable. May be called again.
-            BookieFailedError, LedgerFencedError, LedgerClosedError, ...: what ended this handle.
-            IllegalOperationError: with ``protocol="v2"``, which has no such request.
+            BookieError: a bookie could not sync, or did not within ``force_timeout_ms``. The last add confirmed does
+                not move; what was acknowledged is written, but may not be durable. force() may be called again.
+            BookieFailedError, LedgerFencedError, LedgerClosedError, ...: the error that ended this handle.
+            IllegalOperationError: the client speaks ``protocol="v2"``, which has no such request.
         """
         self._require_here()
         if self._shell.services.config.protocol == "v2":
-            raise IllegalOperationError(f"ledger {self._id}: protocol v2 has no force(); connect with protocol v3")
+            raise IllegalOperationError(
+                f"ledger {self._id} cannot be forced: protocol v2 has no force; connect with protocol v3"
+            )
         self._raise_if_ended()
         await self._shell.force()
         return self._writer.last_add_confirmed
@@ -236,20 +240,20 @@ class WriteHandle:
     # -- the end ------------------------------------------------------------------------------------------
 
     async def close(self, *, force: bool = True) -> None:
-        """Close the ledger at the last add confirmed. Appends that are pending fail first: flush() before.
+        """Close the ledger at the last add confirmed. Pending appends fail: call flush() before.
 
-        One shared future: every call waits for the same close, and none succeeds before it.
+        Calls at the same time share one close: each waits for it, and none succeeds before it.
 
         Args:
-            force: with ``deferred_sync``: force what was acknowledged, so that it is part of the closed ledger; if
-                that fails the ledger is not closed, and a recovery will keep of it what the bookies have. False, and
-                what Apache's client does: the ledger ends at the last add confirmed, and what was acknowledged above
-                it is **not in it**.
+            force: with ``deferred_sync``: force what was acknowledged first, so that it is part of the closed ledger.
+                If that fails the ledger is not closed; a recovery will keep what the bookies have. With False, as with
+                Apache's client, the ledger ends at the last add confirmed, and what was acknowledged above it is **not
+                in it**.
 
         Raises:
-            BookieError: with ``force``: some bookie did not make the entries durable.
-            LedgerFencedError, LedgerClosedError: a recovery decided, or will decide, the end.
-            MetadataUnavailableError: the store is away; the ledger stays for a recovery to close. May be tried again.
+            BookieError: with ``force``: a bookie did not make the entries durable.
+            LedgerFencedError, LedgerClosedError: a recovery has decided or will decide where the ledger ends.
+            MetadataUnavailableError: the store does not answer. Call close() again, or let a recovery close the ledger.
         """
         self._require_here()
         self._flush_queue()
@@ -266,17 +270,18 @@ class WriteHandle:
         self._on_closed(self)
 
     async def abandon(self) -> None:
-        """Let go without closing: the ledger stays open for a recovery to close. Pending appends end as unknown."""
+        """End this handle without closing the ledger; a recovery will close it. The outcome of pending appends is
+        unknown."""
         self._require_here()
         if self._let_go is None and self._writer.error is None:
             self._let_go = ClientClosedError(
-                f"the writer of ledger {self._id} let go of it; a recovery decides its end"
+                f"the writer of ledger {self._id} abandoned it; a recovery will decide where it ends"
             )
             self._flush_queue()
             self._refuse_held(self._let_go)
             self._shell.stop(self._let_go)
             self._writer.on_fenced(self._loop.time())  # nobody is left to hear what follows; it takes no more adds
-        await self._shell.end(self._error() or ClientClosedError(f"ledger {self._id} was let go of"))
+        await self._shell.end(self._error() or ClientClosedError(f"the writer of ledger {self._id} abandoned it"))
         self._on_closed(self)
 
     async def __aenter__(self) -> Self:
@@ -304,14 +309,15 @@ class WriteHandle:
             raise pending
 
     def give_up(self, error: BookKeeperError) -> None:
-        """The client does not trust its metadata any more: nothing is acknowledged from now on, and the ledger is
-        left as it is. For the client."""
+        """For the client, when it no longer trusts its metadata: acknowledge nothing from now on, and leave the ledger
+        as it is."""
         self._flush_queue()
         self._refuse_held(error)
         self._shell.give_up(error)
 
     def look_again(self) -> None:
-        """The session with the metadata store was in doubt: is the ledger still this writer's? For the client."""
+        """For the client, when its session with the metadata store was in doubt: check whether the ledger is still
+        this writer's."""
         self._shell.look_again()
 
     # -- inside -------------------------------------------------------------------------------------------
@@ -320,11 +326,12 @@ class WriteHandle:
         """The payload as bytes that nobody can change any more."""
         if type(payload) is not bytes:
             if not isinstance(payload, bytes | bytearray | memoryview):
-                raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
+                raise TypeError(f"a payload must be bytes, not {type(payload).__name__}")
             payload = bytes(payload)
         if len(payload) > self._entry_size_max:
             raise EntryTooLargeError(
-                f"an entry of {len(payload)} bytes; entry_size_max is {self._entry_size_max}: cut it into several"
+                f"an entry has {len(payload)} bytes, but entry_size_max allows {self._entry_size_max}: cut it into "
+                "several entries"
             )
         return payload
 
@@ -339,7 +346,7 @@ class WriteHandle:
             raise fresh(error)
 
     def _submit(self, payload: Buffer) -> asyncio.Future[EntryId]:
-        """Per entry: check, queue, and a future. The rest is done per run."""
+        """Check one entry, queue it and make its future. Everything else is done once per run."""
         if type(payload) is not bytes or len(payload) > self._entry_size_max:
             payload = self._checked(payload)
         if self._writer.error is not None:
@@ -359,7 +366,7 @@ class WriteHandle:
         return future
 
     def _enqueue(self, payload: bytes, future: asyncio.Future[EntryId]) -> None:
-        """The same for an entry that was checked and has its future."""
+        """Queue an entry that was checked and has its future."""
         self._queue.append(payload)
         self._futures.append(future)
         self._queued_bytes += len(payload)
@@ -370,7 +377,7 @@ class WriteHandle:
             self._loop.call_soon(self._on_turn)
 
     def _submit_many(self, payloads: Sequence[bytes], future: asyncio.Future[Any]) -> None:
-        """One future for a run. It is cut for the codec, and nothing comes in between."""
+        """Append a run that has one future. The run is cut for the codec; no other append comes in between."""
         self._flush_queue()
         self._raise_if_ended()
         first = self._writer.next_entry
@@ -400,14 +407,14 @@ class WriteHandle:
         self._full = self._full or self._writer.must_wait
 
     async def _hold(self, payloads: Sequence[bytes], *, single: bool) -> Any:
-        """Queue up behind the others who wait for room."""
+        """Wait for room, behind the callers who wait already."""
         self._raise_if_ended()
         future: asyncio.Future[Any] = self._loop.create_future()
         self._held.append(_WaitingAppend(payloads, future, single))
         return await future
 
     def _on_progress(self) -> None:
-        """Entries were confirmed or failed: those who waited longest go first."""
+        """Admit waiting appends after entries were confirmed or failed; those that waited longest come first."""
         if not self._full:
             return
         if not self._held:

@@ -1,7 +1,7 @@
 """Performs what a ``LedgerWriter`` asks for, and reports to it what happened.
 
-There is one ``match`` over the effects and one handler per report. Quorums, order and the protocol's state are decided
-in :mod:`bookkeeper.ledger.writer`.
+There is one ``match`` over the effects and one handler per report. :mod:`bookkeeper.ledger.writer` decides everything
+about quorums, order and the protocol's state.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from bookkeeper.errors import (
     MetadataRolledBackError,
     MetadataUnavailableError,
     NoSuchLedgerError,
+    in_words,
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import DigestScheme, LedgerMetadata
@@ -65,11 +66,11 @@ class WriterShell:
         self.missing = MissingCopies()
         self.closing: asyncio.Future[None] | None = None
         self.is_idle: Callable[[], bool] = lambda: True
-        """Is nothing waiting in front of this shell to be added?"""
+        """Says whether the handle has no appends that it has not yet given to this shell."""
         self.on_progress: Callable[[], None] = lambda: None
-        """Called when entries were confirmed or failed: there may be room again."""
+        """Called when entries were confirmed or failed, so that there may be room again."""
         self.on_close_ended: Callable[[], None] = lambda: None
-        """Called when a close has come to its end, one way or the other."""
+        """Called when a close has succeeded or failed."""
         self._loop = asyncio.get_running_loop()
         self._digest = digest
         self._append_futures = append_futures
@@ -85,7 +86,7 @@ class WriterShell:
         self._watching: dict[BookieId, tuple[asyncio.Task[None], asyncio.Event]] = {}
         self._back_pressure = BackPressure(self._loop, services.seams.rng, self._send_again)
         self._retry_pauses = RetryPauses(partial(pauses, services))
-        self._told: tuple[tuple[BookieId, ...], writer_machine.ChangeFailure] | None = None
+        self._logged: tuple[tuple[BookieId, ...], writer_machine.ChangeFailure] | None = None
         """The failure of an ensemble change that was logged last."""
         self._timer: asyncio.TimerHandle | None = None
         self._lac_turns = LacTurns()
@@ -107,9 +108,9 @@ class WriterShell:
             self._channel(bookie, position)
 
     def add(self, payloads: Sequence[Buffer], futures: Sequence[asyncio.Future[Any]] = ()) -> None:
-        """Give the machine a run; it chooses the ids, which ``futures`` wait for, one each.
+        """Give the machine a run. It chooses the ids; each future gets one.
 
-        Raises what ended the handle.
+        Raises: the error that ended the handle.
         """
         writer = self.writer
         alone = len(payloads) == 1 and not writer.pending_bytes
@@ -119,7 +120,7 @@ class WriterShell:
         self._perform(effects, alone=alone)
 
     async def force(self) -> None:
-        """Make durable what is acknowledged now. Raises: see ``WriteHandle.force``."""
+        """Make durable what is acknowledged now. Raises: as ``WriteHandle.force``."""
         number, effects = self.writer.force(self._loop.time())
         future: asyncio.Future[None] = self._loop.create_future()
         self._forcing.setdefault(number, []).append(future)
@@ -127,7 +128,7 @@ class WriterShell:
         await future
 
     async def close(self, *, force: bool) -> None:
-        """Close the ledger; the same future for every caller. Raises: see ``WriteHandle.close``."""
+        """Close the ledger. All callers share one future. Raises: as ``WriteHandle.close``."""
         ended = self.closing is not None and self.closing.done()
         if self.closing is None or (ended and self.writer.may_close_again(self.closing.exception(), force=force)):
             effects = self.writer.close(self._loop.time(), force=force)
@@ -141,31 +142,31 @@ class WriterShell:
                 await asyncio.shield(self.closing)
         except TimeoutError:
             raise MetadataUnavailableError(
-                f"ledger {self.record.ledger_id} could not be closed: an ensemble change before that waits for the "
-                "metadata store; a recovery (bk ledger recover, or open_ledger) will close it"
+                f"ledger {self.record.ledger_id} could not be closed: an ensemble change that comes first waits for "
+                "the metadata store; a recovery (bk ledger recover, or open_ledger) will close the ledger"
             ) from None
         finally:
             if self.closing.done():
                 await self.end(ClientClosedError("the ledger handle is closed"))
 
     def _on_close_ended(self, closing: asyncio.Future[None]) -> None:
-        """Also if nobody waits for it any more: nothing of this handle stays in the client."""
-        closing.exception()  # somebody else may have asked
+        """Stop this shell, also if nobody waits for the close any more: nothing of this handle stays in the client."""
+        closing.exception()  # marks it as read, so that asyncio logs nothing
         self.stop(ClientClosedError("the ledger handle is closed"))
         self.on_close_ended()
 
     async def end(self, error: BookKeeperError) -> None:
-        """Stop everything; callers that still wait get ``error``. Does nothing to the ledger. Idempotent.
+        """Stop everything and give ``error`` to callers that still wait. The ledger stays as it is. Idempotent.
 
-        A close that is under way ends, too; its outcome is unknown.
+        A close that is under way ends, too, with an unknown outcome.
         """
         self.stop(error)
         await self._tasks.close()
         if self.closing is not None and not self.closing.done():
             self.closing.set_exception(
                 ClientClosedError(
-                    f"the handle of ledger {self.record.ledger_id} was let go of while it closed the ledger; its "
-                    "metadata tell whether it is closed, and a recovery (bk ledger recover, or open_ledger) closes it"
+                    f"the handle of ledger {self.record.ledger_id} was abandoned while it closed the ledger; the "
+                    "metadata say whether it is closed, and a recovery (bk ledger recover, or open_ledger) closes it"
                 )
             )
 
@@ -209,7 +210,7 @@ class WriterShell:
                     self._encode(effect)
                 case writer_machine.PublishLac():
                     if not self._lac_turns.want(effect):
-                        pass  # it is on its way
+                        pass  # one is scheduled already
                     elif self._lac_delay_s:
                         self._lac_timer = self._loop.call_later(self._lac_delay_s, self._on_lac_turn)
                     else:
@@ -240,7 +241,7 @@ class WriterShell:
                     self._tasks.start(self._close_metadata(effect), "close")
                 case writer_machine.NoteMissing():
                     self.missing.note(effect.bookie, effect.first, effect.last)
-                    if self.closing is None and not self._marking:  # now, for this writer may not live to its close
+                    if self.closing is None and not self._marking:  # at once: this writer may never close
                         self._marking = True
                         self._tasks.start(self._mark_soon(), "mark as under-replicated")
                 case _:
@@ -318,7 +319,7 @@ class WriterShell:
                     future.set_exception(fresh(error))
 
     def _on_lac_turn(self) -> None:
-        """Tell bookies the last add confirmed, if nothing else is about to."""
+        """Tell bookies the last add confirmed, unless an append is about to carry it."""
         step = self._lac_turns.on_turn(idle=self.is_idle())
         if step is AnotherTurn.LATER:
             self._loop.call_soon(self._on_lac_turn)
@@ -332,7 +333,7 @@ class WriterShell:
             connection = self.services.pool.ready(bookie, Use.LAC)
             if connection is not None:
                 connection.request_nowait(request, self.services.config.request_timeout_ms / 1000, lambda _: None)
-            elif self.services.config.protocol == "v2":  # its v3 channel is made by the first of these
+            elif self.services.config.protocol == "v2":  # the first of these makes the v3 connection
                 self._tasks.start(self._send_lac(bookie, request), "explicit LAC")
         self.writer.on_lac_published(lac)
 
@@ -341,10 +342,10 @@ class WriterShell:
             connection = await self.services.pool.get(bookie, Use.LAC)
             await connection.request(request, self.services.config.request_timeout_ms / 1000)
         except BookKeeperError:
-            pass  # the next one, or an add, carries it
+            pass  # the next explicit LAC or add carries it
 
     def _watch(self, bookie: BookieId) -> None:
-        """Forget what was sent to this bookie, and watch for it to come back."""
+        """Forget what was sent to this bookie, and wait for it to come back."""
         if (channel := self._channels.pop(bookie, None)) is not None:
             channel.drop()
         self._unwatch(bookie)
@@ -352,7 +353,7 @@ class WriterShell:
         self.services.watcher.quarantine(bookie)
         delays = self._retry_pauses.on_failed(bookie, self._loop.time())
         news = asyncio.Event()
-        task = self._tasks.start(self._life(bookie, news, delays), f"life of {bookie}")
+        task = self._tasks.start(self._await_return(bookie, news, delays), f"wait for {bookie}")
         self._watching[bookie] = (task, news)
 
     def _unwatch(self, bookie: BookieId) -> None:
@@ -368,14 +369,14 @@ class WriterShell:
         for first, count, status in batch:
             if status is Status.OK:
                 if self._back_pressure:
-                    self._back_pressure.taken(channel.bookie, first, count)
+                    self._back_pressure.on_accepted(channel.bookie, first, count)
                 if effects := writer.on_acks(channel.bookie, first, count, now):
                     self._perform(effects)
-                    if channel.closed:  # dropped by what these led to: nothing is to be resent to it any more
+                    if channel.closed:  # an effect dropped it: nothing is sent to it any more
                         return
                 continue
             if status is Status.TOO_MANY_REQUESTS:
-                self._back_pressure.refused(channel.bookie, first, count)
+                self._back_pressure.on_refused(channel.bookie, first, count)
                 continue
             where = f"add of entry {first} to ledger {self.record.ledger_id} on {channel.bookie}"
             self._report(writer.on_bookie_failed(channel.bookie, error_of(status, where), now))
@@ -415,18 +416,19 @@ class WriterShell:
         now = self._loop.time()
         ledger = self.record.ledger_id
         if isinstance(result, writer_machine.ChangeFailure):
-            news = (change.failed, result) != self._told
-            self._told = (change.failed, result)  # it is tried every second: say it once
+            news = (change.failed, result) != self._logged
+            self._logged = (change.failed, result)  # the change is tried every second, and reported once
             is_over = result not in (writer_machine.ChangeFailure.NO_SPARE, writer_machine.ChangeFailure.STORE_AWAY)
             level = logging.DEBUG if not news else logging.INFO if is_over else logging.WARNING
             failed = ", ".join(change.failed)
-            _log.log(level, "ledger %d: %s failed and is not replaced: %s", ledger, failed, result.value)
+            _log.log(level, "ledger %d: failed bookies (%s) are not replaced: %s", ledger, failed, result.value)
             self._report(self.writer.on_change_failed(result, now))
             return
-        self._told = None
+        self._logged = None
         self._changes.add()
         members = result.last_fragment.ensemble
-        _log.info("ledger %d: from entry %d on %s", ledger, change.first_entry, ", ".join(members))
+        text = "ledger %d: the ensemble was changed; entries from %d on are stored by %s"
+        _log.info(text, ledger, change.first_entry, ", ".join(members))
         for bookie in [bookie for bookie in self._channels if bookie not in members]:
             self._channels.pop(bookie).drop()
             self._back_pressure.forget(bookie)
@@ -434,7 +436,7 @@ class WriterShell:
             self._unwatch(bookie)
         self._report(self.writer.on_ensemble_changed(result, now))
 
-    async def _life(self, bookie: BookieId, news: asyncio.Event, delays: Iterator[float]) -> None:
+    async def _await_return(self, bookie: BookieId, news: asyncio.Event, delays: Iterator[float]) -> None:
         try:
             connection, metadata = await watch_incarnation(self.services, self.record, bookie, news, delays)
         except NoSuchLedgerError:
@@ -442,7 +444,7 @@ class WriterShell:
             return
         self._watching.pop(bookie, None)
         self._retry_pauses.on_returned(bookie, self._loop.time())
-        self._told = None
+        self._logged = None
         _log.info("ledger %d: %s answers again", self.record.ledger_id, bookie)
         ensemble = metadata.last_fragment.ensemble
         if bookie in ensemble and bookie not in self._channels:
@@ -452,7 +454,7 @@ class WriterShell:
 
     async def _close_metadata(self, end: writer_machine.CloseMetadata) -> None:
         assert self.closing is not None
-        for bookie, first, last in self._back_pressure.open():
+        for bookie, first, last in self._back_pressure.pending():
             if first <= end.last_entry:
                 self.missing.note(bookie, first, min(last, end.last_entry))
         self._back_pressure.stop()
@@ -467,36 +469,37 @@ class WriterShell:
         self._report(self.writer.on_closed(metadata, self._loop.time()))
         if self.missing:
             self._missed.add()
-            _log.warning("ledger %d is closed with copies missing: %s", self.record.ledger_id, self.missing)
+            text = "ledger %d is closed, but copies are missing until their bookie returns or is drained: %s"
+            _log.warning(text, self.record.ledger_id, self.missing)
             await self._mark_underreplicated()
         if not self.closing.done():
             self.closing.set_result(None)
 
     async def _mark_soon(self) -> None:
-        self._marking = False  # what is noted from here on needs another
+        self._marking = False  # copies that are found missing from here on need another mark
         await self._mark_underreplicated()
 
     async def _mark_underreplicated(self) -> None:
-        """What cannot be written while the ledger is open is written at its close."""
+        """Enter the ledger into the list of under-replicated ledgers. A failure is logged; the close tries it again."""
         ledger, marks = self.record.ledger_id, self.services.metadata.under_replication
         try:
             await marks.mark(ledger, list(self.missing.ranges), self.services.seams.clock.wall_ms())
         except MetadataError as error:
-            _log.warning("ledger %d could not be entered into the list for re-replication: %s", ledger, error)
+            _log.warning("ledger %d could not be entered into the list of under-replicated ledgers: %s", ledger, error)
 
     def _report(self, effects: Iterable[writer_machine.Effect]) -> None:
-        """Perform what an event led to; if that ended the writer, stop what belongs to it."""
+        """Perform the effects of an event. If it ended the writer, stop this shell."""
         self._perform(effects)
         if self.writer.error is not None and self.closing is None:
             self.stop(self.writer.error)
 
     def give_up(self, error: BookKeeperError) -> None:
-        """Nothing is taken or confirmed from now on: what ``error`` says concerns the whole client."""
+        """Accept and confirm nothing from now on, because of ``error``."""
         self._perform(self.writer.on_broken(error))
         self.stop(error)
 
     def look_again(self) -> None:
-        """Read the metadata: they may have changed while the session with their store was in doubt."""
+        """Read the metadata, which may have changed while the session with their store was in doubt."""
         if not self._ended and self.closing is None:
             self._tasks.start(self._look(), "look at the metadata")
 
@@ -506,20 +509,24 @@ class WriterShell:
         except NoSuchLedgerError:
             self._report(self.writer.on_change_failed(writer_machine.ChangeFailure.DELETED, self._loop.time()))
         except STORE_AWAY:
-            pass  # there is another look after the next doubt
+            pass  # the client looks again when its session has returned
 
     def _on_broken(self, error: BaseException) -> None:
-        """A task ended with an error that nobody expected: this handle stops, and says why."""
+        """Stop this handle, because one of its tasks ended with an unexpected error."""
         if isinstance(error, MetadataRolledBackError):
             _log.critical("the writers and readers of this process stop: %s", error)
-            self.services.metadata.present.alarm = error  # it concerns everybody who shares these metadata
+            self.services.metadata.present.alarm = error  # the error concerns every user of these metadata
             if self.closing is not None and not self.closing.done():
                 self.closing.set_exception(error)
             return self.give_up(error)
-        _log.error("ledger %d: its writer stops", self.record.ledger_id, exc_info=error)
-        failure = ClientClosedError(f"the writer of ledger {self.record.ledger_id} stopped: {error!r}")
+        text = "the writer of ledger %d stops because of an unexpected error; a recovery will decide where it ends"
+        _log.error(text, self.record.ledger_id, exc_info=error)
+        failure = ClientClosedError(
+            f"the writer of ledger {self.record.ledger_id} stopped because of an unexpected error, which its log shows "
+            f"({type(error).__name__}: {in_words(error)}); a recovery will decide where the ledger ends"
+        )
         failure.__cause__ = error
         if self.closing is not None and not self.closing.done():
             self.closing.set_exception(failure)
-        self.give_up(failure)  # else it would take appends that nobody sends
+        self.give_up(failure)  # otherwise it would accept appends that nobody sends
         return None

@@ -41,7 +41,7 @@ def test_an_entry_is_handed_out_only_if_digest_and_ids_are_right() -> None:
 
 def test_a_refusal_is_an_error_that_says_what_was_asked() -> None:
     error = failure_of(ReadReply(Status.NO_ENTRY, L7, E3), "entry 3 on b1")
-    assert isinstance(error, NoSuchEntryError) and str(error) == "entry 3 on b1: NO_ENTRY"
+    assert isinstance(error, NoSuchEntryError) and str(error) == "entry 3 on b1: the bookie does not have the entry"
     assert failure_of(ReadReply(Status.OK, L7, E3), "x") is None
     lost = BookieUnavailableError("lost")
     assert failure_of(lost, "x") is lost

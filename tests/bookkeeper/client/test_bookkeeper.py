@@ -65,7 +65,7 @@ def test_a_wrong_password_is_refused_before_any_bookie_is_asked() -> None:
             await ledger.append(b"x")
             for bookie in cluster.bookies:
                 bookie.requests.clear()
-            with pytest.raises(UnauthorizedError, match="another password"):
+            with pytest.raises(UnauthorizedError, match="the password given is not the password of ledger"):
                 await bk.open_ledger(ledger.id, b"wrong")
             assert not any(bookie.fenced for bookie in cluster.bookies)
             assert await ledger.append(b"y") == 1

@@ -116,7 +116,7 @@ if child == 0:
     try:
         ledger.append(b"y")
     except IllegalOperationError as error:
-        assert "a forked process connects for itself" in str(error), error
+        assert "a forked process must connect for itself" in str(error), error
         os._exit(0)
     os._exit(1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -26,12 +26,12 @@ def pauses() -> Iterator[float]:
 def test_what_was_refused_is_due_after_one_pause_the_lowest_first() -> None:
     adds = RefusedAdds(pauses)
     assert [adds.on_refused(B1, 5, 2), adds.on_refused(B1, 7, 1), adds.on_refused(B1, 3, 1)] == [1.0, None, None]
-    assert (adds.lowest, list(adds.open())) == (3, [(B1, 5, 7), (B1, 3, 3)])
+    assert (adds.lowest, list(adds.pending())) == (3, [(B1, 5, 7), (B1, 3, 3)])
     assert adds.on_refused(B2, 9, 1) == 1.0, "each bookie has its own pause"
     assert adds.due(B1) == [(3, 4), (5, 8)]
     adds.on_sent_again(B1, [(3, 4), (5, 8)])
     adds.validate_state()
-    assert list(adds.open()) == [(B1, 3, 7), (B2, 9, 9)], "sent, and not answered"
+    assert list(adds.pending()) == [(B1, 3, 7), (B2, 9, 9)], "sent, and not answered"
 
 
 def test_the_pause_grows_until_the_bookie_takes_what_was_sent_again() -> None:
@@ -42,12 +42,12 @@ def test_the_pause_grows_until_the_bookie_takes_what_was_sent_again() -> None:
         assert adds.on_refused(B1, 5, 3) == pause
     adds.on_sent_again(B1, adds.due(B1))
     adds.on_refused(B1, 8, 1)
-    adds.on_taken(B1, 5, 3)
-    assert list(adds.open()) == [(B1, 8, 8)]
+    adds.on_accepted(B1, 5, 3)
+    assert list(adds.pending()) == [(B1, 8, 8)]
     adds.on_sent_again(B1, adds.due(B1))
     assert adds.on_refused(B1, 8, 1) == 1.0, "the pauses began anew"
     adds.on_sent_again(B1, adds.due(B1))
-    adds.on_taken(B1, 8, 1)
+    adds.on_accepted(B1, 8, 1)
     assert (adds.busy, adds.lowest) == ({}, None)
 
 
@@ -58,7 +58,7 @@ def test_nothing_is_kept_for_an_answer_that_cannot_come() -> None:
     adds.on_refused(B1, 6, 2)
     assert adds.due(B1) == [(3, 4), (6, 8)]
     adds.on_sent_again(B1, [(6, 8)])
-    assert list(adds.open()) == [(B1, 6, 7)]
+    assert list(adds.pending()) == [(B1, 6, 7)]
     adds.on_refused(B1, 6, 2)
     assert adds.due(B1) == [(6, 8)]
     adds.on_sent_again(B1, [])
@@ -72,7 +72,7 @@ def test_a_bookie_that_is_forgotten_while_it_is_sent_something_stays_forgotten()
     adds.forget(B1)
     adds.on_sent_again(B1, due)
     assert adds.busy == {}
-    adds.on_taken(B1, 3, 1)
+    adds.on_accepted(B1, 3, 1)
     adds.forget(B1)
 
 
@@ -101,7 +101,7 @@ class BusyBookies(RuleBasedStateMachine):
 
     @rule(bookie=st.sampled_from([B1, B2]), first=st.integers(0, 9), count=st.integers(1, 14))
     def takes(self, bookie: BookieId, first: int, count: int) -> None:
-        self.adds.on_taken(bookie, first, count)
+        self.adds.on_accepted(bookie, first, count)
 
     @rule(bookie=st.sampled_from([B1, B2]), kept=st.booleans())
     def pause_ends(self, bookie: BookieId, kept: bool) -> None:

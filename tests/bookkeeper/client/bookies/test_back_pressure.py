@@ -145,23 +145,23 @@ def test_what_is_needed_again_and_when() -> None:
     async def story() -> None:
         sent: list[tuple[str, int, int]] = []
         back_pressure = BackPressure(asyncio.get_running_loop(), random.Random(1), lambda *what: sent.append(what))
-        assert list(back_pressure.open()) == []
-        back_pressure.taken(B1, 0, 9)
-        back_pressure.refused(B1, 5, 2)
-        back_pressure.refused(B1, 7, 1)
-        back_pressure.refused(B1, 3, 1)
-        assert back_pressure.lowest == 3 and list(back_pressure.open()) == [(B1, 5, 7), (B1, 3, 3)]
+        assert list(back_pressure.pending()) == []
+        back_pressure.on_accepted(B1, 0, 9)
+        back_pressure.on_refused(B1, 5, 2)
+        back_pressure.on_refused(B1, 7, 1)
+        back_pressure.on_refused(B1, 3, 1)
+        assert back_pressure.lowest == 3 and list(back_pressure.pending()) == [(B1, 5, 7), (B1, 3, 3)]
         await asyncio.sleep(0.02)
         assert sent == [(B1, 3, 1), (B1, 5, 3)]
         assert back_pressure.lowest == 3, "sent, and not answered"
-        back_pressure.taken(B1, 3, 1)
-        back_pressure.refused(B1, 5, 3)
-        assert list(back_pressure.open()) == [(B1, 5, 7)]
+        back_pressure.on_accepted(B1, 3, 1)
+        back_pressure.on_refused(B1, 5, 3)
+        assert list(back_pressure.pending()) == [(B1, 5, 7)]
         await asyncio.sleep(0.05)
         assert sent[2:] == [(B1, 5, 3)]
-        back_pressure.taken(B1, 5, 3)
-        assert list(back_pressure.open()) == []
-        back_pressure.refused(B1, 8, 1)
+        back_pressure.on_accepted(B1, 5, 3)
+        assert list(back_pressure.pending()) == []
+        back_pressure.on_refused(B1, 8, 1)
         back_pressure.forget(B1)
         await asyncio.sleep(1)
         assert len(sent) == 3
@@ -181,17 +181,17 @@ def test_nothing_is_held_for_an_answer_that_cannot_come() -> None:
             return first >= 5  # the packets of those below are gone: others have confirmed them
 
         back_pressure = BackPressure(asyncio.get_running_loop(), random.Random(1), resend)
-        back_pressure.refused(B1, 3, 1)
-        assert list(back_pressure.open()) == [(B1, 3, 3)]
+        back_pressure.on_refused(B1, 3, 1)
+        assert list(back_pressure.pending()) == [(B1, 3, 3)]
         await asyncio.sleep(0.02)
-        assert sent == [(B1, 3, 1)] and list(back_pressure.open()) == []
-        back_pressure.refused(B1, 4, 1)
-        back_pressure.refused(B1, 6, 2)
+        assert sent == [(B1, 3, 1)] and list(back_pressure.pending()) == []
+        back_pressure.on_refused(B1, 4, 1)
+        back_pressure.on_refused(B1, 6, 2)
         await asyncio.sleep(0.02)
         assert sent[1:] == [(B1, 4, 1), (B1, 6, 2)]
-        assert list(back_pressure.open()) == [(B1, 6, 7)]
-        back_pressure.taken(B1, 6, 2)
-        assert list(back_pressure.open()) == []
+        assert list(back_pressure.pending()) == [(B1, 6, 7)]
+        back_pressure.on_accepted(B1, 6, 2)
+        assert list(back_pressure.pending()) == []
 
     world = World(1)
     with world:

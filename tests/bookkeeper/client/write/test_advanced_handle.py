@@ -93,7 +93,7 @@ def test_the_missing_id_comes_in_last_and_nobody_is_stuck() -> None:
             appends = [asyncio.ensure_future(ledger.append_at(e, b"x" * 300)) for e in range(20, 0, -1)]
             await asyncio.sleep(1)
             assert ledger.pending_bytes == 1200  # the others wait
-            with pytest.raises(TooManyRequestsError, match="entry 0 is appended"):
+            with pytest.raises(TooManyRequestsError, match="append entry 0: the entries above it stay pending"):
                 ledger.append_at_nowait(21, b"no room")
             room = asyncio.ensure_future(ledger.room())
             await ledger.room(0)

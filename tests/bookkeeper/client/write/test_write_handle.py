@@ -40,7 +40,7 @@ def test_appends_are_numbered_from_zero_and_stored_on_every_bookie() -> None:
 def test_what_is_not_bytes_or_too_large_is_refused_before_anything_is_sent() -> None:
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk, await bk.create_ledger() as ledger:
-            with pytest.raises(TypeError, match="a payload is bytes, not int"):
+            with pytest.raises(TypeError, match="a payload must be bytes, not int"):
                 await ledger.append(5)  # type: ignore[arg-type]
             with pytest.raises(EntryTooLargeError, match="entry_size_max"):
                 await ledger.append(b"x" * (CONFIG.entry_size_max + 1))
