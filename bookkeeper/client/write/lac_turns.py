@@ -1,4 +1,4 @@
-"""When an explicit last add confirmed goes out. Pure: wishes and turns of the loop in, the decision out."""
+"""Decides when to send an explicit last add confirmed. Pure: requests and turns of the loop in, decisions out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LacTurns:
         self._left = 0
 
     def want(self, publish: PublishLac) -> bool:
-        """There is news to publish. True: the count begins now; False: it is under way."""
+        """Ask to publish a last add confirmed. True: the count begins now; False: it is under way."""
         begins = self._wanted is None
         self._wanted = publish
         if begins:
@@ -36,7 +36,7 @@ class LacTurns:
         return begins
 
     def on_turn(self, *, idle: bool) -> AnotherTurn | PublishLac | None:
-        """A turn has passed. Returns what to publish; None: nothing, an append is about to carry it."""
+        """A turn has passed. Returns what to publish; None: an append is about to carry it."""
         self._left -= 1
         if idle and self._left > 0:
             return AnotherTurn.LATER

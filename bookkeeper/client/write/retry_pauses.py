@@ -12,7 +12,7 @@ RELAPSE_S: Final = 30.0
 
 
 class RetryPauses:
-    """The pauses of one writer. They grow from attempt to attempt, and on from relapse to relapse."""
+    """The pauses of one writer. They grow with each attempt, and go on growing if a bookie soon fails again."""
 
     __slots__ = ("_begin", "_present", "_returned")
 
@@ -20,9 +20,9 @@ class RetryPauses:
         """``begin`` makes the pauses of a bookie that fails for the first time: growing, without end."""
         self._begin = begin
         self._present: dict[BookieId, Iterator[float]] = {}
-        """Of the bookies that are away."""
+        """The pauses of each bookie that is away."""
         self._returned: dict[BookieId, tuple[float, Iterator[float]]] = {}
-        """When a bookie was last found to answer again, and how it goes on if it fails again soon."""
+        """When a bookie was last found to answer again, and the pauses that follow if it fails again soon."""
 
     def on_failed(self, bookie: BookieId, now: float) -> Iterator[float]:
         """``bookie`` failed. Returns the seconds to wait before each attempt."""
