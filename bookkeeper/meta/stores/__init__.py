@@ -1,7 +1,8 @@
 """The metadata stores: ZooKeeper, SQLite, memory. Each keeps the contract of :mod:`bookkeeper.meta.store`.
 
-zookeeper, zookeeper_client
-                      the store in ZooKeeper, and its client library
+zookeeper             the store in ZooKeeper: its operations
+zookeeper_session, zookeeper_watches, zookeeper_client
+                      its session, its watches, and the client library
 write_batcher         sends the writes of one turn together
 credentials, access_list
                       this process's identity in ZooKeeper; who may read and change which node

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kazoo import exceptions as zk
@@ -45,6 +46,7 @@ _RIGHTS: Final = (
     (Permissions.ADMIN, "a"),
 )
 _NO_ANSWER = (zk.ConnectionLoss, zk.OperationTimeoutError, zk.ConnectionClosedError)
+_AFTERMATH = (zk.RolledBackError, zk.RuntimeInconsistency)
 _TRANSLATED: Final[list[tuple[type[Exception], type[MetadataError]]]] = [
     (zk.NoNodeError, NoSuchKeyError),
     (zk.NodeExistsError, KeyExistsError),
@@ -138,3 +140,13 @@ def translate(what: str, error: Exception, who: str) -> MetadataError:
             f"{what}: the node's access list does not allow this to {who}; see `bk metadata audit-acls`"
         )
     return MetadataError(f"{what}: ZooKeeper says {type(error).__name__} {error}".rstrip())
+
+
+def cause_of(failures: Sequence[Exception]) -> Exception:
+    """Which of a transaction's errors made it fail; the others only say that it did."""
+    return next((failure for failure in failures if not isinstance(failure, _AFTERMATH)), failures[0])
+
+
+def is_unknown_identity(answer: object) -> bool:
+    """Whether ZooKeeper does not know who asks."""
+    return isinstance(answer, zk.InvalidACLError)

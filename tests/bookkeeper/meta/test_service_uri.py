@@ -68,7 +68,7 @@ async def test_a_session_lasts_as_long_as_was_asked_for(
     else:
         assert isinstance(store, ZooKeeperStore)
         assert store._client._session_timeout == 33_000
-        assert store._timeout_s == SESSION_S, "an operation does not wait longer for that"
+        assert store._session.timeout_s == SESSION_S, "an operation does not wait longer for that"
     await metadata.close()
 
 

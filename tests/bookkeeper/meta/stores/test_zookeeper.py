@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
-import shutil
-import threading
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from bookkeeper.errors import (
-    ClientClosedError,
     KeyExistsError,
     MetadataError,
     MetadataForbiddenError,
-    MetadataRolledBackError,
     MetadataUnavailableError,
     SessionExpiredError,
 )
@@ -25,52 +19,14 @@ from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
 from bookkeeper.meta.cluster import Metadata, init_cluster
 from bookkeeper.meta.store import Create, SessionState, Version, settled_create, settled_set
 from bookkeeper.meta.stores.credentials import Credentials, ZooKeeperTls
-from bookkeeper.meta.stores.zookeeper import PATIENCE_S, PROBE_S, ZooKeeperStore
+from bookkeeper.meta.stores.zookeeper import ZooKeeperStore
+from bookkeeper.meta.stores.zookeeper_session import PATIENCE_S
 from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import PASSWORD, Authority, Certificate
 from tests.bookkeeper.meta.services import ZooKeeperService, seams
-from tests.contracts.metadata_store import Calls, until
+from tests.contracts.metadata_store import until
 
 pytestmark = pytest.mark.zookeeper
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ZooKeeperServer]:
-    """A server that a test may hurt."""
-    with ZooKeeperServer(tmp_path, tick_ms=200) as server:
-        yield server
-
-
-@pytest.fixture
-async def fragile(server: ZooKeeperServer) -> AsyncIterator[ZooKeeperStore]:
-    """A session with it that notices silence soon."""
-    store = await ZooKeeperStore.open(str(server.address), seams(), session_timeout_s=2.0)
-    yield store
-    await store.close()
-
-
-async def in_thread(job: object) -> None:
-    await asyncio.get_running_loop().run_in_executor(None, job)  # type: ignore[arg-type]
-
-
-async def test_where_nobody_listens_is_said_so_long_before_the_time_is_up() -> None:
-    first, second = free_port(), free_port()
-    with pytest.raises(MetadataUnavailableError) as caught:
-        async with asyncio.timeout(PATIENCE_S + PROBE_S + 5):
-            hosts = f"127.0.0.1:{first},127.0.0.1:{second}"
-            await ZooKeeperStore.open(hosts, seams(), connect_timeout_s=3600)
-    for port in (first, second):
-        assert f"127.0.0.1:{port}: " in str(caught.value)
-    assert "no ZooKeeper server answers" in str(caught.value)
-
-
-async def test_a_server_that_listens_and_says_nothing_is_waited_for(server: ZooKeeperServer) -> None:
-    server.pause()
-    with pytest.raises(MetadataUnavailableError, match=f"no ZooKeeper server answers at {server.address}"):
-        await ZooKeeperStore.open(
-            str(server.address), seams(), session_timeout_s=1.0, connect_timeout_s=PATIENCE_S + 0.2
-        )
-    server.resume()
 
 
 def identified(password: str = "pw") -> Credentials:
@@ -186,14 +142,14 @@ async def test_a_session_without_identity_is_told_from_one_that_has_one(zookeepe
 async def test_concurrent_writes_travel_together(zookeeper_service: ZooKeeperService) -> None:
     store = await zookeeper_service.connect()
     asked: list[str] = []
-    original = store._ask
+    original = store._session._ask
 
     async def ask(what: str, send: object, deadline: float) -> object:
         asked.append(what)
         return await original(what, send, deadline)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "_ask", ask)
+        patch.setattr(store._session, "_ask", ask)
         paths = await asyncio.gather(*(store.create("/n-", sequential=True, ephemeral=True) for _ in range(50)))
         assert [path for path, _ in paths] == [f"/n-{number:010d}" for number in range(50)]
         assert asked == ["create /n- and 49 more"]
@@ -204,7 +160,7 @@ async def test_concurrent_writes_travel_together(zookeeper_service: ZooKeeperSer
         assert (results[0], results[2]) == (("/a", 0), ("/b", 0))
         assert isinstance(results[1], KeyExistsError)
         assert asked == ["create /a and 2 more", "create /a", "create /n-0000000007", "create /b"]
-        store.session_id += 1
+        store._session.session_id += 1
         stale = store._batcher.put((Create("/stale", b"", True), store.session_id - 1))
         with pytest.raises(SessionExpiredError):
             await stale
@@ -218,27 +174,6 @@ async def test_paths_are_put_under_the_chroot(zookeeper_service: ZooKeeperServic
     await inside.multi([])
     assert await outside.children(f"{zookeeper_service.chroot}/a") == ["ID-0000000000"]
     await outside.close()
-
-
-@pytest.mark.rule("Z1", "Z5")
-async def test_a_server_that_falls_silent_suspends_and_its_return_is_told(
-    server: ZooKeeperServer, fragile: ZooKeeperStore
-) -> None:
-    states, calls = list[SessionState](), Calls()
-    fragile.on_session(states.append)
-    fragile.watch("/a", calls)
-    await fragile.create("/a")
-    session = fragile.session_id
-    server.pause()
-    await until(lambda: SessionState.SUSPENDED in states)
-    assert fragile.session is SessionState.SUSPENDED
-    calls.reset()
-    server.resume()
-    await until(lambda: fragile.session is SessionState.CONNECTED)
-    await calls.wait()
-    assert (await fragile.get("/a")).version == 0
-    if fragile.session_id == session:
-        assert SessionState.LOST not in states
 
 
 @pytest.mark.rule("M8", "Z4")
@@ -261,7 +196,7 @@ async def test_a_write_that_meets_silence_is_unknown_and_then_settled(
 @pytest.mark.rule("M5", "M8", "Z4")
 async def test_a_reply_that_never_comes_is_settled(zookeeper_service: ZooKeeperService) -> None:
     store = await zookeeper_service.connect()
-    asked = store._ask
+    asked = store._session._ask
     lose = ["create /x", "set /x"]
 
     async def ask(what: str, send: object, deadline: float) -> object:
@@ -272,190 +207,11 @@ async def test_a_reply_that_never_comes_is_settled(zookeeper_service: ZooKeeperS
         return result
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "_ask", ask)
+        patch.setattr(store._session, "_ask", ask)
         assert await settled_create(store, "/x", b"token") == 0
         assert await settled_set(store, "/x", b"1", Version(0)) == 1
     assert lose == []
     assert (await store.get("/x")).version == 1
-
-
-async def test_a_restarted_server_is_found_again(tmp_path: Path) -> None:
-    port = free_port()
-    with ZooKeeperServer(tmp_path, port=port, tick_ms=200) as server:
-        store = await ZooKeeperStore.open(str(server.address), seams(), session_timeout_s=4.0)
-        await store.create("/a", b"x")
-        await store.create("/e", ephemeral=True)
-        await in_thread(lambda: server.stop(kill=True))
-        await until(lambda: store.session is SessionState.SUSPENDED)
-        await in_thread(server.start)
-        await store.sync("/")
-        assert (await store.get("/a")).value == b"x"
-        await store.close()
-
-
-async def test_close_frees_those_who_wait(zookeeper_service: ZooKeeperService) -> None:
-    store = await zookeeper_service.connect()
-    waiting = asyncio.create_task(store.get("/"))
-    await asyncio.sleep(0)
-    await store.close()
-    with pytest.raises(ClientClosedError):
-        await waiting
-
-
-async def test_no_thread_is_left_behind(zookeeper_service: ZooKeeperService) -> None:
-    before = set(threading.enumerate())
-    store = await zookeeper_service.connect()
-    started = set(threading.enumerate()) - before
-    assert started
-    await store.close()
-    await until(lambda: not any(thread.is_alive() for thread in started))
-
-
-@pytest.mark.rule("Z1")
-async def test_a_write_that_waited_into_another_session_is_not_sent(zookeeper_service: ZooKeeperService) -> None:
-    """It may have been meant to be ephemeral in the session that is gone."""
-    store = await zookeeper_service.connect()
-    store._sessions.change(SessionState.SUSPENDED)
-    waiting = asyncio.create_task(store.create("/e", ephemeral=True))
-    await asyncio.sleep(0)
-    store.session_id += 1
-    store._sessions.change(SessionState.CONNECTED)
-    with pytest.raises(SessionExpiredError):
-        await waiting
-    assert await store.exists("/e") is None
-
-
-@pytest.mark.rule("Z13")
-async def test_a_client_that_was_refused_is_not_asked_again(zookeeper_service: ZooKeeperService) -> None:
-    store = await zookeeper_service.connect()
-    store._on_state(SessionState.LOST, 0, "AUTH_FAILED")
-    for _ in range(2):
-        with pytest.raises(MetadataError, match="AUTH_FAILED"):
-            await store.get("/")
-        with pytest.raises(MetadataError, match="AUTH_FAILED"):
-            await store.create("/a")
-
-
-@pytest.mark.rule("M10", "Z14")
-async def test_a_new_session_that_sees_less_stops_writing(
-    zookeeper_service: ZooKeeperService, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = await zookeeper_service.connect()
-    await store.create("/a")
-    store.last_transaction = 2**62
-    with caplog.at_level(logging.CRITICAL):
-        await zookeeper_service.expire(store)
-        await until(lambda: "this process writes nothing more" in caplog.text)
-    with pytest.raises(MetadataRolledBackError):
-        await store.set("/a", b"", None)
-    assert (await store.get("/a")).version == 0
-
-
-async def _write_at_once(store: ZooKeeperStore, path: str) -> asyncio.Future[object]:
-    """What comes of a write that is asked for in the very turn in which a new session is told."""
-    outcome: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-
-    async def write() -> None:
-        try:
-            outcome.set_result(await store.create(path))
-        except MetadataError as error:
-            outcome.set_result(error)
-
-    def told(state: SessionState) -> None:
-        if state is SessionState.CONNECTED:
-            watch.close()
-            tasks.append(asyncio.ensure_future(write()))
-
-    tasks: list[asyncio.Task[None]] = []
-    watch = store.on_session(told)
-    outcome.add_done_callback(lambda _: tasks.clear())
-    return outcome
-
-
-@pytest.mark.rule("M10")
-async def test_no_write_of_a_new_session_goes_out_before_the_look_at_what_it_shows(
-    zookeeper_service: ZooKeeperService,
-) -> None:
-    store, other = [await zookeeper_service.connect() for _ in range(2)]
-    outcome = await _write_at_once(store, "/in good faith")
-    await zookeeper_service.expire(store)
-    assert await asyncio.wait_for(outcome, 20) == ("/in good faith", 0)
-    store.last_transaction = 2**62
-    outcome = await _write_at_once(store, "/too early")
-    await zookeeper_service.expire(store)
-    assert isinstance(await asyncio.wait_for(outcome, 20), MetadataRolledBackError)
-    await other.sync("/")
-    assert await other.exists("/too early") is None
-
-
-@pytest.mark.rule("M10")
-async def test_after_a_server_came_back_without_its_data_nothing_is_written_there(
-    server: ZooKeeperServer, fragile: ZooKeeperStore
-) -> None:
-    """A real restart, on an empty disk; it refuses clients that saw more, so this one forgets what it saw."""
-    for number in range(30):
-        await fragile.create(f"/{number}")
-    outcome = await _write_at_once(fragile, "/too early")
-    await in_thread(server.stop)
-    shutil.rmtree(server.directory / "data")
-    fragile._client.last_zxid = 0
-    await in_thread(server.start)
-    assert isinstance(await asyncio.wait_for(outcome, 30), MetadataRolledBackError)
-    fresh = await ZooKeeperStore.open(str(server.address), seams())
-    assert await fresh.children("/") == ["zookeeper"]
-    await fresh.close()
-
-
-@pytest.mark.rule("M10", "Z14")
-async def test_servers_that_were_put_back_and_send_us_away_for_it_are_found_out(
-    server: ZooKeeperServer, fragile: ZooKeeperStore
-) -> None:
-    """A server that knows fewer transactions than a client has seen ends its connection without a word. To the client
-    that looked like an outage, through which a writer may go on; so it did, into a ledger that was gone."""
-    for number in range(60):
-        await fragile.create(f"/{number}")
-    await in_thread(server.stop)
-    shutil.rmtree(server.directory / "data")
-    await in_thread(server.start)
-    async with asyncio.timeout(10):
-        while fragile.rolled_back is None:  # noqa: ASYNC110 (what is waited for happens in threads)
-            await asyncio.sleep(0.05)
-    with pytest.raises(MetadataRolledBackError):
-        await fragile.get("/1")
-    with pytest.raises(MetadataRolledBackError):
-        await fragile.create("/more")
-
-
-@pytest.mark.rule("M10")
-async def test_the_look_at_a_new_session_is_repeated_until_there_is_an_answer(
-    zookeeper_service: ZooKeeperService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A look without an answer is none: the writes go on waiting, for as long as one may take."""
-    store = await zookeeper_service.connect()
-    await store.create("/a")
-    look, looks, go_on = store.check_not_rolled_back, list[int](), asyncio.Event()
-
-    async def silent_at_first(transaction: int) -> None:
-        looks.append(transaction)
-        if not go_on.is_set():
-            raise MetadataUnavailableError("no answer")
-        await look(transaction)
-
-    monkeypatch.setattr(store, "check_not_rolled_back", silent_at_first)
-    outcome = await _write_at_once(store, "/b")
-    await zookeeper_service.expire(store)
-    await until(lambda: len(looks) >= 3)
-    assert not outcome.done() and await store.exists("/b") is None
-    go_on.set()
-    assert await asyncio.wait_for(outcome, 20) == ("/b", 0)
-    go_on.clear()
-    store._timeout_s = 0.2
-    outcome = await _write_at_once(store, "/c")
-    await zookeeper_service.expire(store)
-    error = await asyncio.wait_for(outcome, 20)
-    assert isinstance(error, MetadataUnavailableError) and "not sent" in str(error)
-    go_on.set()
-    assert await store.exists("/c") is None
 
 
 @pytest.mark.rule("A2a")
