@@ -21,7 +21,7 @@ from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.entry_log.write_behind import WriteBehind
 from bookkeeper.storage.index.index_segment import segment_name
 from bookkeeper.storage.journal.group_commit import GroupCommit
-from bookkeeper.storage.journal.journal_format import CLEAN_STOP, padded
+from bookkeeper.storage.journal.journal_format import CLEAN_STOP
 from bookkeeper.storage.journal.pending_group import PendingGroup
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
 from bookkeeper.storage.ledger_table import LedgerChanges, LedgerTable
@@ -84,7 +84,7 @@ class Checkpointer:
 
     def group_logged(self, group: PendingGroup) -> None:
         """A group is durable and in the entry log."""
-        self._journalled += padded(group.size)
+        self._journalled += group.file_bytes
         self._behind.filled(group.log_id, group.log_offset + group.size)
         if group.file_offset == BLOCK:  # it is the first group of its journal file
             self.commit.prepare_spare()

@@ -2,6 +2,8 @@
 
 group_commit     the shell: one group is made durable while the next collects
 group_sequence   the machine: the order of groups, their numbers, who may be answered
+write_schedule   the machine: when the next group is written, on the loop's thread or the worker's
+deferred_start   the machine: when records are written that nobody waits for
 pending_group    one group in memory
 group_writer     groups into the journal's files, by one worker
 group_copier     durable groups into the entry log

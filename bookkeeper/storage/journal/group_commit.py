@@ -1,8 +1,11 @@
 """Group commit that clocks itself: while one group is being made durable the next one collects.
 
-The shell around :class:`~bookkeeper.storage.journal.group_sequence.GroupSequence`, on the loop's thread. The machine
-says which group comes next and who may be answered; this file hands groups to the workers, reports their results to
-the machine, and calls those who waited.
+The shell around three machines, on the loop's thread: it hands groups to the workers, reports their results to the
+machines, and calls those who waited.
+
+    :class:`~bookkeeper.storage.journal.group_sequence.GroupSequence`    which group comes next, who may be answered
+    :class:`~bookkeeper.storage.journal.write_schedule.WriteSchedule`    when it is written, and on which thread
+    :class:`~bookkeeper.storage.journal.deferred_start.DeferredStart`    when records are written that nobody waits for
 
 A group is answered when it is durable, and then copied to the entry log
 (:mod:`~bookkeeper.storage.journal.group_copier`): a small one in the same job of the journal's worker, a large one by
@@ -15,7 +18,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from bookkeeper.errors import BookieFailedError, DiskFullError, in_words
 from bookkeeper.seams import Buffer
@@ -23,24 +26,16 @@ from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable_file import BLOCK, NO_SPACE, TRANSIENT, SyncFailedError
 from bookkeeper.storage.entry_log.entry_log_file import EntryLogWriter
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
+from bookkeeper.storage.journal.deferred_start import DeferredStart, WhenToStart
 from bookkeeper.storage.journal.group_copier import GroupCopied, GroupCopier
 from bookkeeper.storage.journal.group_sequence import GroupSequence
 from bookkeeper.storage.journal.group_writer import GroupWriter, GroupWritten
-from bookkeeper.storage.journal.inline_sync import INLINE_BYTES, InlineSync
-from bookkeeper.storage.journal.journal_format import GROUP_HEADER, padded
+from bookkeeper.storage.journal.inline_sync import InlineSync
+from bookkeeper.storage.journal.journal_format import GROUP_HEADER
 from bookkeeper.storage.journal.pending_group import GroupBuffer, PendingGroup
+from bookkeeper.storage.journal.write_schedule import NextWrite, WriteSchedule
 from bookkeeper.storage.results import Done, EngineStats
 from bookkeeper.storage.workers import StorageWorkers
-
-ALONE: Final = 16
-"""After so many groups in a row that one caller waited for, the next caller's is written on the loop's thread at once,
-not at the end of the turn: nobody else is expected to join."""
-
-SOON_BYTES: Final = 256 * 1024
-"""Records that nobody waits for (W11) are written when there are so many."""
-
-SOON_TURNS: Final = 16
-"""They are collected for no more turns of the loop than this."""
 
 _FREE_BUFFERS = 4
 _MADE_AHEAD = 1 << 63
@@ -82,7 +77,8 @@ class GroupCommit:
         call_later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> None:
         self._config, self._stats, self._observer = config, stats, observer
-        self._workers, self._monotonic, self._call_later = workers, monotonic, call_later
+        self._workers, self._call_later = workers, call_later
+        self._monotonic = monotonic if monotonic is not None else _no_clock
         self._entry_logs = entry_logs
         self.groups = groups
         """Its collected, written and copied groups; to be looked at only."""
@@ -92,20 +88,18 @@ class GroupCommit:
         self.inline = InlineSync(config.inline_sync_us / 1e6 if timed else 0.0)
         self._spares = deque(spares)
         self._free: list[GroupBuffer] = []
-        self._busy = False
-        """The journal's worker has a group in hand, or the end of the turn is awaited to write one."""
-        self._started_at = 0.0
-        self._gap_timer = False
-        self._alone = 0
-        """Groups in a row, written on the loop's thread, that one caller waited for."""
-        self._soon = 0
-        """How many more turns of the loop records that nobody waits for may collect. While it is 0 no turn is
-        awaited."""
+        self._schedule = WriteSchedule(
+            groups,
+            self.inline,
+            gap_s=config.journal_gap_ms / 1000 if timed else 0.0,
+            split_bytes=config.split_bytes,
+        )
+        self._deferred = DeferredStart(groups, has_turns=call_later is not None)
 
     @property
     def busy(self) -> bool:
         """A worker has a group in hand."""
-        return self._busy or self._copier.busy
+        return self._schedule.busy or self._copier.busy
 
     @property
     def failure(self) -> BaseException | None:
@@ -172,7 +166,7 @@ class GroupCommit:
         if (group := self.groups.newest_not_durable) is None:
             return callback(None)
         group.waiters.append(callback)
-        return self.start()
+        return None if self._schedule.busy else self.start()
 
     def when_logged(self, callback: Done) -> None:
         """``callback(None)`` when everything handed in so far is durable and in the entry logs: what a checkpoint
@@ -187,81 +181,51 @@ class GroupCommit:
     # -- when a group is written --------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Write the next group, if none is being written."""
-        groups = self.groups
-        if self._busy or groups.failure is not None or self._log_is_behind():
-            return
-        if groups.writing is None:
-            if not groups.has_closed:
-                if groups.collecting is None or (self._config.journal_gap_ms and self._wait_for_gap()):
-                    return
-                if self.inline.on and self._call_later is not None:
-                    if self._alone >= ALONE and groups.oldest_unlogged is None:
-                        self._write_here()
-                        return
-                    self._busy = True
-                    self._call_later(0, self._write_here)  # at the end of the turn: what arrived in it is one group
-                    return
-                self._close()
-            groups.number()
-        self._submit()
-
-    def _log_is_behind(self) -> bool:
-        """Whether the journal must wait for the entry log. A copy that is stuck is tried again first."""
-        if self._copier.stuck:
+        """Write the next group, if none is being written and it is time."""
+        now = self._monotonic() if self._config.journal_gap_ms else 0.0
+        step = self._schedule.next(now, self._copier.stuck)
+        if step is NextWrite.BY_WORKER:
+            if self.groups.writing is None:
+                if not self.groups.closed:
+                    self._close()
+                self.groups.number()
+            self._submit()
+        elif step is NextWrite.ON_LOOP:
+            self._write_here()
+        elif step is NextWrite.COPY_FIRST:
             self._copier.go_on()
-            return True
-        return self.groups.must_wait_for_log
+        elif step is NextWrite.AT_END_OF_TURN:
+            assert self._call_later is not None
+            self._call_later(0, self._turn_ended)
+        elif step is NextWrite.AFTER_GAP:
+            assert self._call_later is not None
+            self._call_later(self._schedule.gap_left_s, self._gap_over)
 
-    def start_soon(self) -> None:
-        """The same for records that nobody waits for (W11), so that they become few groups and do not stay in memory:
-        they are written when a turn of the loop has brought no more of them, at ``SOON_BYTES``, or after
-        ``SOON_TURNS``, by the worker. Whoever waits for anything takes them along."""
-        groups = self.groups
-        if self._busy or groups.failure is not None:  # when the group under way has been written they are looked at
-            return
-        group = groups.collecting
-        if group is None or groups.has_closed or groups.writing is not None or group.size >= SOON_BYTES:
-            self.start()
-        elif not self._soon:
-            self._look_again(group, SOON_TURNS)
-
-    def _look_again(self, group: PendingGroup, turns: int) -> None:
-        if self._call_later is None:
-            return self.start()
-        self._soon, size = turns, group.size
-        self._call_later(0, lambda: self._turn_over(group, size))
-        return None
-
-    def _turn_over(self, group: PendingGroup, before: int) -> None:
-        """A turn of the loop is over; ``group`` had ``before`` bytes when it began."""
-        left, self._soon = self._soon - 1, 0
-        if group is not self.groups.collecting:
-            self.start_soon()  # that one is under way; there may be another
-        elif left and before < group.size < SOON_BYTES and not self._busy:
-            self._look_again(group, left)
-        else:
-            self.start()
-
-    def _wait_for_gap(self) -> bool:
-        """Whether ``journal_gap_ms`` asks to collect a little longer."""
-        gap = self._config.journal_gap_ms / 1000
-        if self._monotonic is None or self._call_later is None:
-            return False
-        left = self._started_at + gap - self._monotonic()
-        if left <= 0:
-            return False
-        if not self._gap_timer:
-            self._gap_timer = True
-            self._call_later(left, self._gap_over)
-        return True
+    def _turn_ended(self) -> None:
+        self._schedule.turn_ended()
+        if self.groups.failure is None:
+            self._write_here()
 
     def _gap_over(self) -> None:
-        self._gap_timer = False
+        self._schedule.gap_over()
         self.start()
 
+    def start_soon(self) -> None:
+        """The same for records that nobody waits for (W11): by the worker, with as many others as come soon."""
+        self._start_when(self._deferred.wanted(self._schedule.busy))
+
+    def _start_when(self, when: WhenToStart) -> None:
+        if when is WhenToStart.NOW:
+            self.start()
+        elif when is WhenToStart.NEXT_TURN:
+            assert self._call_later is not None
+            self._call_later(0, lambda: self._start_when(self._deferred.turn_over(self._schedule.busy)))
+
     def _start_next(self) -> None:
-        if self.groups.is_awaited:
+        groups = self.groups
+        if groups.collecting is None and groups.writing is None and not groups.closed and not self._copier.stuck:
+            return
+        if groups.is_awaited:
             self.start()
         else:
             self.start_soon()
@@ -269,65 +233,57 @@ class GroupCommit:
     # -- writing ------------------------------------------------------------------------------------------
 
     def _write_here(self) -> None:
-        """Make the next group durable on this thread, the loop's, unless it is large, nobody waits, it needs a new
-        file, or the log's worker has something."""
-        self._busy = False
+        """Make the next group durable on this thread, the loop's, or hand it to the worker after all."""
         groups = self.groups
-        if groups.failure is not None:
-            return
         self._close()
         group = groups.number()
-        here = group.size <= INLINE_BYTES and groups.is_awaited and groups.oldest_unlogged is None
-        if not here or not self.journal.has_open(group.file_id) or not self._copier.has_open(group.log_id):
+        files_open = self.journal.has_open(group.file_id) and self._copier.has_open(group.log_id)
+        if not self._schedule.fits_loop(group, files_open=files_open):
             self._submit()
             return
-        assert self._monotonic is not None
         assert self._call_later is not None
-        self._started_at = self._monotonic()
+        began = self._monotonic()
         try:
             self.journal.make_durable(group, groups.durable)
         except Exception as error:  # judged as a worker's
             self._trouble(error, self._submit)
             return
-        group.seconds = self._monotonic() - self._started_at
-        self._alone = self._alone + 1 if len(group.waiters) == 1 else 0
-        self._durable()
+        group.seconds = self._monotonic() - began
+        self._schedule.written_here(group, began)
+        self._made_durable()
         self._copier.go_on_here(self._call_later)
         self._answer(groups.answerable(group))
 
     def _submit(self) -> None:
         """Hand the group that is to be written to the journal's worker."""
-        group = self.groups.writing
+        group, began = self.groups.writing, self._monotonic()
         assert group is not None
-        self._busy = True
-        self._started_at = self._monotonic() if self._monotonic is not None else 0.0
         spare = self._spares[0] if self._spares else None
         below = self.groups.durable
         worker = self._workers.get("journal")
-        if group.size > self._config.split_bytes or self.groups.oldest_unlogged is not None:
-            worker.submit(lambda: self._write(group, below, spare), self._written)
+        if self._schedule.handed_over(group, began):
+            worker.submit(lambda: self._write_both(group, below, spare, began), self._written_both)
         else:
-            worker.submit(lambda: self._write_both(group, below, spare), self._written_both)
+            worker.submit(lambda: self._write(group, below, spare, began), self._written)
 
-    def _write(self, group: PendingGroup, below: int, spare: str | None) -> GroupWritten:
+    def _write(self, group: PendingGroup, below: int, spare: str | None, began: float) -> GroupWritten:
         """On the worker."""
         written = self.journal.write(group, below, spare)
-        if self._monotonic is not None:
-            written.seconds = self._monotonic() - self._started_at
+        written.seconds = self._monotonic() - began
         return written
 
     def _write_both(
-        self, group: PendingGroup, below: int, spare: str | None
+        self, group: PendingGroup, below: int, spare: str | None, began: float
     ) -> tuple[GroupWritten, GroupCopied | Exception]:
         """On the worker, while the log's has nothing."""
-        written = self._write(group, below, spare)
+        written = self._write(group, below, spare, began)
         try:
             return written, self._copier.copy(group)
         except Exception as error:  # it is durable all the same
             return written, error
 
     def _written(self, written: GroupWritten | None, error: BaseException | None) -> None:
-        self._busy = False
+        self._schedule.handed_back()
         if written is None:
             return self._trouble(error or BookieFailedError("the journal's worker gave no result"), self._submit)
         group = self._journalled(written)
@@ -339,7 +295,7 @@ class GroupCommit:
     def _written_both(
         self, both: tuple[GroupWritten, GroupCopied | Exception] | None, error: BaseException | None
     ) -> None:
-        self._busy = False
+        self._schedule.handed_back()
         if both is None:
             return self._trouble(error or BookieFailedError("the journal's worker gave no result"), self._submit)
         written, copied = both
@@ -353,18 +309,17 @@ class GroupCommit:
     # -- what the workers report --------------------------------------------------------------------------
 
     def _journalled(self, written: GroupWritten) -> PendingGroup:
-        group = self.groups.writing
-        assert group is not None
         if written.spare_used is not None:
             self._spares.popleft()
+        group = self._made_durable()
         group.seconds = written.seconds
-        self._durable()
         return group
 
-    def _durable(self) -> None:
-        self.groups.made_durable()
-        if not self._copier.stuck:
+    def _made_durable(self) -> PendingGroup:
+        group = self.groups.made_durable()
+        if self.groups.blocked is not None and not self._copier.stuck:
             self.groups.unblock()
+        return group
 
     def group_copied(self, copied: GroupCopied) -> None:
         """The oldest durable group is in the entry log."""
@@ -375,9 +330,11 @@ class GroupCommit:
             self._entry_logs.created(group.log_id, copied.created)
         self._release(group.buffer)
         self._observer.group_logged(group)
-        self._answer(self.groups.answerable(group))
-        self._answer(self.groups.covered(group))
-        if self.groups.relieved():
+        if group.waiters:
+            self._answer(self.groups.answerable(group))
+        if group.followers:
+            self._answer(self.groups.covered(group))
+        if self.groups.paused and self.groups.relieved():
             self._observer.pressure_changed(False)
         self._start_next()
 
@@ -441,11 +398,11 @@ class GroupCommit:
 
     def _measure(self, group: PendingGroup) -> None:
         stats, size, took = self._stats, group.size, group.seconds
-        self.inline.note(self._started_at, took, size)
+        self.inline.note(self._schedule.began_at, took, size)
         stats.groups += 1
         stats.records += group.records
         stats.record_bytes += size
-        stats.journal_bytes += padded(size)
+        stats.journal_bytes += group.file_bytes
         stats.sync_seconds += took
         if took > stats.slowest_sync_seconds:
             stats.slowest_sync_seconds = took
@@ -457,3 +414,7 @@ class GroupCommit:
 
 def _failed(error: BaseException) -> BookieFailedError:
     return BookieFailedError(f"the disk has failed: {in_words(error)}")
+
+
+def _no_clock() -> float:
+    return 0.0

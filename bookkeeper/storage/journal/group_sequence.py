@@ -71,34 +71,26 @@ class GroupSequence:
         """Why nothing will be written any more."""
         self.collecting: PendingGroup | None = None
         self.writing: PendingGroup | None = None
-        self._closed: deque[PendingGroup] = deque()
-        self._unlogged: deque[PendingGroup] = deque()
+        self.closed: deque[PendingGroup] = deque()
+        """Groups that wait for the journal, oldest first; changed here alone."""
+        self.unlogged: deque[PendingGroup] = deque()
+        """Groups that are durable and not in the entry log, oldest first; changed here alone."""
 
     # -- which groups there are ---------------------------------------------------------------------------
 
     @property
-    def has_closed(self) -> bool:
-        """A group waits for the journal."""
-        return bool(self._closed)
-
-    @property
     def oldest_unlogged(self) -> PendingGroup | None:
         """The group that goes to the entry log next."""
-        return self._unlogged[0] if self._unlogged else None
-
-    @property
-    def must_wait_for_log(self) -> bool:
-        """The journal must wait: too many groups are durable and not in the entry log."""
-        return len(self._unlogged) >= UNLOGGED_MAX
+        return self.unlogged[0] if self.unlogged else None
 
     def newest_first(self) -> Iterator[PendingGroup]:
         """Every group that is not in the entry log."""
         if self.collecting is not None:
             yield self.collecting
-        yield from reversed(self._closed)
+        yield from reversed(self.closed)
         if self.writing is not None:
             yield self.writing
-        yield from reversed(self._unlogged)
+        yield from reversed(self.unlogged)
 
     @property
     def newest(self) -> PendingGroup | None:
@@ -106,13 +98,13 @@ class GroupSequence:
 
     @property
     def newest_not_durable(self) -> PendingGroup | None:
-        return self.collecting or (self._closed[-1] if self._closed else self.writing)
+        return self.collecting or (self.closed[-1] if self.closed else self.writing)
 
     @property
     def logged_below(self) -> int:
         """Records at places below this are in the entry logs."""
-        unlogged = self._unlogged
-        oldest = unlogged[0] if unlogged else self.writing or (self._closed[0] if self._closed else self.collecting)
+        unlogged = self.unlogged
+        oldest = unlogged[0] if unlogged else self.writing or (self.closed[0] if self.closed else self.collecting)
         return NOWHERE if oldest is None else place(oldest.log_id, oldest.log_offset)
 
     @property
@@ -123,7 +115,7 @@ class GroupSequence:
             return True
         if collecting is not None and (collecting.waiters or collecting.followers):
             return True
-        return any(group.waiters or group.followers for group in self._closed)
+        return any(group.waiters or group.followers for group in self.closed)
 
     # -- what happens -------------------------------------------------------------------------------------
 
@@ -146,7 +138,7 @@ class GroupSequence:
         group, self.collecting = self.collecting, None
         if group is not None:
             group.state = GroupState.CLOSED
-            self._closed.append(group)
+            self.closed.append(group)
         return group
 
     def number(self) -> PendingGroup:
@@ -159,12 +151,12 @@ class GroupSequence:
             check(False, "K23", f"a group is to be written though the disk has failed: {self.failure}")
         if self.writing is not None:
             check(False, "K9", f"two groups at a time, after group {self.durable}")
-        group = self._closed.popleft()
+        group = self.closed.popleft()
         size = padded(group.size)
         if self.file_offset + size > self._file_bytes and self.file_offset > BLOCK:
             self.file_id, self.file_offset = self.file_id + 1, BLOCK
         group.sequence, group.file_id, group.file_offset = self.durable + 1, self.file_id, self.file_offset
-        group.state = GroupState.WRITING
+        group.file_bytes, group.state = size, GroupState.WRITING
         self.file_offset += size
         self.writing = group
         return group
@@ -176,12 +168,12 @@ class GroupSequence:
         self.writing = None
         self.durable = group.sequence
         group.state = GroupState.DURABLE
-        self._unlogged.append(group)
+        self.unlogged.append(group)
         return group
 
     def made_logged(self) -> PendingGroup:
         """The oldest durable group is in the entry log: it is not here any more."""
-        group = self._unlogged.popleft()
+        group = self.unlogged.popleft()
         group.state = GroupState.LOGGED
         self.in_flight -= group.size
         self.blocked = None
@@ -259,13 +251,13 @@ class GroupSequence:
             InvariantError: it does not.
         """
         groups = list(self.newest_first())[::-1]
-        wanted = [GroupState.DURABLE] * len(self._unlogged)
+        wanted = [GroupState.DURABLE] * len(self.unlogged)
         wanted += [GroupState.WRITING] * (self.writing is not None)
-        wanted += [GroupState.CLOSED] * len(self._closed)
+        wanted += [GroupState.CLOSED] * len(self.closed)
         wanted += [GroupState.COLLECTING] * (self.collecting is not None)
         states = [group.state for group in groups]
         check(states == wanted, "K9", f"the groups are {states}, their places say {wanted}")
-        check(len(self._unlogged) <= UNLOGGED_MAX, "P12", f"{len(self._unlogged)} groups wait for the entry log")
+        check(len(self.unlogged) <= UNLOGGED_MAX, "P12", f"{len(self.unlogged)} groups wait for the entry log")
 
         numbered = [group for group in groups if group.state >= GroupState.WRITING]
         numbers = [group.sequence for group in numbered]
@@ -288,5 +280,5 @@ class GroupSequence:
         check(self.in_flight == size, "P12", f"{self.in_flight} bytes are counted in flight, {size} are")
         check(not self.paused or self.in_flight > self._inflight_bytes // 2, "P12", "callers pause for nothing")
         check(self.blocked is None or bool(groups), "K26", "nothing is left that could be blocked")
-        answered = all(not group.waiters for group in self._unlogged)
+        answered = all(not group.waiters for group in self.unlogged)
         check(answered, "K7", "a group is durable and somebody still waits for that")

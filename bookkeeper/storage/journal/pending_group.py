@@ -52,6 +52,7 @@ class PendingGroup:
 
     __slots__ = (
         "buffer",
+        "file_bytes",
         "file_id",
         "file_offset",
         "flags",
@@ -62,20 +63,21 @@ class PendingGroup:
         "records",
         "seconds",
         "sequence",
+        "size",
         "state",
         "usage",
-        "used",
         "waiters",
     )
 
     def __init__(self, buffer: GroupBuffer, log_id: int, log_offset: int) -> None:
         self.buffer = buffer
-        self.used = GROUP_HEADER
+        self.size = 0
+        """Bytes of records."""
         self.records = 0
         self.log_id, self.log_offset = log_id, log_offset
         """Where the first record will lie."""
-        self.sequence = self.file_id = self.file_offset = self.flags = 0
-        """Its number and its place in the journal: given by the group sequence when it is written."""
+        self.sequence = self.file_id = self.file_offset = self.file_bytes = self.flags = 0
+        """Its number, its place and its size in the journal: given by the group sequence when it is written."""
         self.state = GroupState.COLLECTING
         """Written by the group sequence alone."""
         self.header: bytes | None = None
@@ -88,17 +90,12 @@ class PendingGroup:
         self.usage: Usage = {}
 
     @property
-    def size(self) -> int:
-        """Bytes of records."""
-        return self.used - GROUP_HEADER
-
-    @property
     def data(self) -> memoryview:
         """The records."""
-        return self.buffer.view[GROUP_HEADER : self.used]
+        return self.buffer.view[GROUP_HEADER : GROUP_HEADER + self.size]
 
     def room_for(self, size: int) -> bool:
-        return self.used + size <= self.buffer.capacity
+        return GROUP_HEADER + self.size + size <= self.buffer.capacity
 
     def add_run(self, ledger_id: int, records: Buffer, begin: int, ends: array[int], i0: int, i1: int) -> array[int]:
         """Take the records ``i0 .. i1 - 1``, which begin at ``begin`` in ``records``.
@@ -106,21 +103,22 @@ class PendingGroup:
         Returns:
             their places (array('q')).
         """
-        end, at = ends[i1 - 1], self.used
-        self.used = at + end - begin
-        self.buffer.view[at : self.used] = memoryview(records)[begin:end]
+        end, before = ends[i1 - 1], self.size
+        at = GROUP_HEADER + before
+        self.size = before + end - begin
+        self.buffer.view[at : at + end - begin] = memoryview(records)[begin:end]
         self.records += i1 - i0
         self._count(ledger_id, end - begin, i1 - i0)
-        base = place(self.log_id, self.log_offset + at - GROUP_HEADER)
+        base = place(self.log_id, self.log_offset + before)
         return record_places(ends, i0, i1, begin, base - begin)
 
     def add_record(self, ledger_id: int, data: bytes) -> int:
         """Take one whole record; its place."""
-        at, self.used = self.used, self.used + len(data)
-        self.buffer.view[at : self.used] = data
+        before, self.size = self.size, self.size + len(data)
+        self.buffer.view[GROUP_HEADER + before : GROUP_HEADER + self.size] = data
         self.records += 1
         self._count(ledger_id, len(data), 1)
-        return place(self.log_id, self.log_offset + at - GROUP_HEADER)
+        return place(self.log_id, self.log_offset + before)
 
     def _count(self, ledger_id: int, size: int, records: int) -> None:
         if (row := self.usage.get(ledger_id)) is None:
@@ -134,17 +132,17 @@ class PendingGroup:
 
     def bytes_from(self, offset: int) -> memoryview:
         """From a record at ``offset`` of the log on. Valid until the loop's next turn."""
-        return self.buffer.view[GROUP_HEADER + offset - self.log_offset : self.used]
+        return self.buffer.view[GROUP_HEADER + offset - self.log_offset : GROUP_HEADER + self.size]
 
     def seal(self, sequence: int, durable_below: int) -> int:
         """Write header and padding into the buffer; how many bytes to write. Idempotent: a retry writes the same."""
-        size = padded(self.size)
+        size, end = padded(self.size), GROUP_HEADER + self.size
         if self.header is None:
-            chain = chain_crcs(self.buffer.view, GROUP_HEADER, self.used)
+            chain = chain_crcs(self.buffer.view, GROUP_HEADER, end)
             header = GroupHeader(
                 self.flags, self.file_id, sequence, self.file_offset, durable_below, self.records, self.size, chain
             )
             self.header = header.encode()
             self.buffer.view[:GROUP_HEADER] = self.header
-            self.buffer.view[self.used : size] = _PADDING[: size - self.used]
+            self.buffer.view[end:size] = _PADDING[: size - end]
         return size

@@ -13,7 +13,7 @@ import pytest
 from bookkeeper.errors import BookieFailedError, DiskFullError
 from bookkeeper.ids import EntryId
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.journal.group_commit import SOON_BYTES, SOON_TURNS
+from bookkeeper.storage.journal.deferred_start import SOON_BYTES, SOON_TURNS
 from bookkeeper.storage.journal.journal_format import JournalGroup, padded, read_groups
 from bookkeeper.storage.results import EngineState
 from tests.bookkeeper.storage.recording_disk import Op, QueueWorkers, RecordingDisk

@@ -15,7 +15,7 @@ from bookkeeper.codec import record
 from bookkeeper.errors import InvariantError
 from bookkeeper.storage.durable_file import BLOCK
 from bookkeeper.storage.index.entry_index import place
-from bookkeeper.storage.journal.group_sequence import NOWHERE, GroupSequence
+from bookkeeper.storage.journal.group_sequence import NOWHERE, UNLOGGED_MAX, GroupSequence
 from bookkeeper.storage.journal.journal_format import padded
 from bookkeeper.storage.journal.pending_group import GroupBuffer, GroupState, PendingGroup
 from tests.bookkeeper.storage.workload import make_entry
@@ -227,7 +227,7 @@ class Groups(RuleBasedStateMachine):
         return called
 
     @precondition(
-        lambda self: self.groups.has_closed and self.groups.writing is None and not self.groups.must_wait_for_log
+        lambda self: self.groups.closed and self.groups.writing is None and len(self.groups.unlogged) < UNLOGGED_MAX
     )
     @rule()
     def number(self) -> None:
