@@ -1,14 +1,20 @@
 """A bookie's disk. :class:`~bookkeeper.storage.engine.Engine` is its one door; calls go down this stack.
 
-    engine                          decides whether an add, a read or a fence is admitted; wires all that is below
+    engine                          the front: every public method, opening and closing (``parts`` wires what is below)
+    |
+    +-- disk_state                  writable, read-only, failed, closed
+    +-- ledger_updates              adds, fences, explicit LACs, removals: admitted or refused, then recorded;
+    |                               the one place where an entry's place goes into its ledger's index
+    +-- lac_waiters                 who waits for a last add confirmed
     |
     +-- checkpoint/checkpointer     the manifest; when a checkpoint is made and what it covers
     |     +-- checkpoint/disk_space       the reserve; whether the disk is read-only
     |     +-- entry_log/write_behind      how far entry logs are synced between checkpoints
     |     `-- checkpoint/checkpoint       the work of one checkpoint, on its thread
     |
-    +-- reads/cached_reads          runs of reads that need not wait for the disk
-    |     `-- reads/entry_reader          all other reads; index pages and open index segments
+    +-- reads/ledger_reads          what can be asked of a ledger; honest negatives
+    |     +-- reads/cached_reads          runs of reads that need not wait for the disk
+    |     `-- reads/entry_reader          all other reads; where an entry lives (``find``), index pages and segments
     |
     +-- journal/group_commit        hands groups to the workers, calls those who waited; spare journal files
     |     +-- journal/write_schedule      the machine: when a group is written, and on which thread
@@ -27,8 +33,8 @@
 
 Each line owns what it names: nothing else changes it, others ask or tell it. The parts share ``workers`` (the four
 threads), ``config`` and the counters of ``results``, of which each is counted in one place. Three things go up, all
-wired in ``engine``: group commit reports to a ``CommitObserver``, which the engine is; the space and the checkpointer
-set the engine's state; a failed sync anywhere ends group commit.
+wired in ``parts``: group commit reports to its ``CommitObserver``; the space and the checkpointer set the disk's state;
+a failed sync anywhere ends group commit.
 
 Before there is an engine, ``start/start`` reads the directory and makes what the engine begins with. The bytes of
 files are in ``journal/journal_format``, ``entry_log/entry_log_file``, ``index/index_segment``,

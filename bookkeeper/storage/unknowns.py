@@ -20,7 +20,8 @@ class Unknowns:
     """Owned by the loop's thread."""
 
     def __init__(self, limbo: str | None, quarantined: Iterable[str]) -> None:
-        self._limbo = limbo
+        self.limbo = limbo
+        """Why acknowledged data may be missing; None: none are. Changed here alone."""
         self._quarantined = list(quarantined)
         self._index_damaged = False
         self._complete: set[int] = set()
@@ -36,19 +37,14 @@ class Unknowns:
 
     def in_limbo(self, ledger_id: int) -> bool:
         """Acknowledged records of this ledger may be gone, a fence among them (B3)."""
-        if self._limbo is None or ledger_id in self._complete:
+        if self.limbo is None or ledger_id in self._complete:
             return False
         return self._suspects is None or ledger_id in self._suspects
 
     @property
-    def limbo(self) -> str | None:
-        """Why acknowledged data may be missing; None: none are."""
-        return self._limbo
-
-    @property
     def concern_new_ledgers(self) -> bool:
         """A ledger that is created now would be in limbo."""
-        return self._limbo is not None and self._suspects is None
+        return self.limbo is not None and self._suspects is None
 
     @property
     def index_damaged(self) -> bool:
@@ -69,7 +65,7 @@ class Unknowns:
     def end_limbo(self, ledger_id: LedgerId | None) -> None:
         """See :meth:`Engine.end_limbo`."""
         if ledger_id is None:
-            self._limbo = None
+            self.limbo = None
         else:
             self._complete.add(ledger_id)
 

@@ -57,8 +57,10 @@ from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor as StoredLedger
 from bookkeeper.storage.ledger_descriptor import StateRecordKind, apply_state, state_record
+from bookkeeper.storage.ledger_updates import LedgerUpdates
 from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.start.group_continuity import GroupContinuity
+from bookkeeper.storage.unknowns import Unknowns
 from bookkeeper.testing.disk import SimDisk
 from bookkeeper.testing.sim_plan import FIRST_WITH_DAMAGE, FIRST_WITH_ROLLBACK
 
@@ -375,35 +377,33 @@ def _watch_not_armed_again(patch: Patch) -> None:
 def _fence_in_memory(patch: Patch) -> None:
     """A fence is not journalled."""
 
-    def fence(self: Engine, ledger_id: LedgerId, master_key: bytes, callback: Any) -> None:
+    def fence(self: LedgerUpdates, ledger_id: LedgerId, master_key: bytes) -> None:
         state = self._known(ledger_id, master_key)
         if state is None:
             state = self._ledgers._ledgers[ledger_id] = StoredLedger(ledger_id, master_key)
         state.fenced = True
-        self._commit.when_durable(callback)
 
-    patch(Engine, "fence", fence)
+    patch(LedgerUpdates, "fence", fence)
 
 
 @_bug("fence-without-key", "K31 B3", 300)
 def _fence_without_key(patch: Patch) -> None:
     """The fence of a ledger never seen is journalled without its key, and skipped at replay."""
-    fence = Engine.fence
+    fence = LedgerUpdates.fence
 
-    def keyless(self: Engine, ledger_id: LedgerId, master_key: bytes, callback: Any) -> None:
+    def keyless(self: LedgerUpdates, ledger_id: LedgerId, master_key: bytes) -> None:
         if ledger_id in self._ledgers.ledgers or ledger_id in self._ledgers.dropped:
-            fence(self, ledger_id, master_key, callback)
+            fence(self, ledger_id, master_key)
             return
         state = self._ledgers._ledgers[ledger_id] = StoredLedger(ledger_id, master_key)
         state.fenced = True
         self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.FENCED, b"?"))
-        self._commit.when_durable(callback)
 
     def skipping(state: StoredLedger, kind: int, entry: Any) -> None:
         if not (kind == StateRecordKind.FENCED and bytes(entry[-1:]) == b"?"):
             apply_state(state, kind, entry)
 
-    patch(Engine, "fence", keyless)
+    patch(LedgerUpdates, "fence", keyless)
     patch(replayed_ledgers, "apply_state", skipping)
 
 
@@ -454,12 +454,14 @@ def _mark_before_sync(patch: Patch) -> None:
 @_bug("fence-ignored", "B3 R3", 50)
 def _fence_ignored(patch: Patch) -> None:
     """A bookie goes on taking adds to a ledger that it has fenced."""
-    admit = Engine._admit
+    admit = LedgerUpdates._admit
 
-    def admitted(self: Engine, ledger_id: int, key: bytes, recovery: bool, *, fenced_too: bool = False) -> Any:
+    def admitted(
+        self: LedgerUpdates, ledger_id: LedgerId, key: bytes, recovery: bool, *, fenced_too: bool = False
+    ) -> Any:
         return admit(self, ledger_id, key, recovery, fenced_too=True)
 
-    patch(Engine, "_admit", admitted)
+    patch(LedgerUpdates, "_admit", admitted)
 
 
 @_bug("empty-disk-trusted", "W10a B5", 500)
@@ -577,22 +579,24 @@ def _files_of_others_taken(patch: Patch) -> None:
 @_bug("limbo-denies", "B9 B5", 100, FIRST_WITH_DAMAGE)
 def _limbo_denies(patch: Patch) -> None:
     """A bookie that may have lost data denies what it does not find."""
-    patch(Engine, "_unknown", lambda self, ledger_id: False)
+    patch(Unknowns, "has", lambda self, ledger_id: False)
 
 
 @_bug("limbo-takes-adds", "B9 B3", 100, FIRST_WITH_DAMAGE)
 def _limbo_takes_adds(patch: Patch) -> None:
     """A bookie that may have lost a fence goes on taking adds."""
-    admit = Engine._admit
+    admit = LedgerUpdates._admit
 
-    def admitted(self: Engine, ledger_id: int, key: bytes, recovery: bool, *, fenced_too: bool = False) -> Any:
-        limbo, self._unknowns._limbo = self._unknowns._limbo, None
+    def admitted(
+        self: LedgerUpdates, ledger_id: LedgerId, key: bytes, recovery: bool, *, fenced_too: bool = False
+    ) -> Any:
+        limbo, self._unknowns.limbo = self._unknowns.limbo, None
         try:
             return admit(self, ledger_id, key, recovery, fenced_too=fenced_too)
         finally:
-            self._unknowns._limbo = limbo
+            self._unknowns.limbo = limbo
 
-    patch(Engine, "_admit", admitted)
+    patch(LedgerUpdates, "_admit", admitted)
     patch(StaleAdds, "must_ask", lambda self, ledger_id: False)
 
 

@@ -160,7 +160,7 @@ class Monitor:
                 continue
             missing = sorted(entries - here)
             if hurt and missing:
-                missing = [] if engine._unknown(ledger) else [e for e in missing if self.belongs(name, ledger, e)]
+                missing = [] if engine._unknowns.has(ledger) else [e for e in missing if self.belongs(name, ledger, e)]
             if missing:
                 self.problem("L1", f"{name} has lost entries {missing[:5]} of ledger {ledger}")
             self.durable[name].update((ledger, entry) for entry in here)  # whatever a start finds, it has synced (K17)

@@ -13,9 +13,16 @@ STORAGE = Path(__file__).resolve().parents[2] / "bookkeeper" / "storage"
 OWNERS: dict[str, tuple[str, set[str]]] = {
     "an entry log": ("entry_log/entry_logs.py", {"dirty", "finished", "written"}),
     "the logs of a directory": ("entry_log/entry_logs.py", {"current", "next_log", "logs"}),
-    "a group's number and state": ("journal/group_sequence.py", {"sequence", "file_id", "file_offset", "file_bytes", "state"}),
-    "the groups in memory": ("journal/group_sequence.py", {"durable", "in_flight", "blocked", "failure", "paused", "closed", "unlogged"}),
+    "a group's number and state": (
+        "journal/group_sequence.py",
+        {"sequence", "file_id", "file_offset", "file_bytes", "state"},
+    ),
+    "the groups in memory": (
+        "journal/group_sequence.py",
+        {"durable", "in_flight", "blocked", "failure", "paused", "closed", "unlogged"},
+    ),
     "when the journal writes": ("journal/write_schedule.py", {"busy", "began_at", "gap_left_s"}),
+    "whether the disk takes adds": ("disk_state.py", {"now", "closing"}),
     "limbo": ("unknowns.py", {"limbo", "index_damaged"}),
     "the ledgers": ("ledger_table.py", {"ledgers", "dropped"}),
 }

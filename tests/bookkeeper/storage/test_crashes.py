@@ -14,7 +14,7 @@ import pytest
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.seams import Disk
-from bookkeeper.storage import engine
+from bookkeeper.storage import ledger_updates
 from bookkeeper.storage.checkpoint import checkpoint
 from bookkeeper.storage.checkpoint.checkpoint import CheckpointScope
 from bookkeeper.storage.checkpoint.manifest import Manifest
@@ -132,7 +132,7 @@ def fence_in_memory_only(patch: pytest.MonkeyPatch) -> None:
     def forced(ledger_id: int, kind: StateRecordKind, body: bytes = b"", lac: int = -1) -> bytes:
         return state_record(ledger_id, StateRecordKind.FORCED if kind is StateRecordKind.FENCED else kind, body, lac)
 
-    patch.setattr(engine, "state_record", forced)
+    patch.setattr(ledger_updates, "state_record", forced)
 
 
 def no_directory_sync(patch: pytest.MonkeyPatch) -> None:

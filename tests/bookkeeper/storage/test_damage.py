@@ -281,7 +281,7 @@ def test_a_damaged_index_page_is_unknown_until_the_next_start_has_rebuilt_it() -
         if name.endswith(".index") and len(inode.data) > 4096 + 48:
             inode.data[4096 + 3] ^= 4
     answers = [read(engine, workers, *key) for key in truth.sent]
-    assert any(isinstance(answer, CorruptionError) and ".index at" in str(answer) for answer in answers)
+    assert any(isinstance(answer, CorruptionError) and ".index is damaged" in str(answer) for answer in answers)
     assert not any(isinstance(answer, (NoSuchEntryError, NoSuchLedgerError)) for answer in answers)
     assert isinstance(read(engine, workers, 50, 0), DataUnknownError)
     named = engine._unknowns.quarantined

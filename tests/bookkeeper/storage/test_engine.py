@@ -1,24 +1,21 @@
+"""The engine as a whole: from an add to its entry log, over checkpoints, full disks, stops and starts."""
+
 from __future__ import annotations
 
 import errno
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
-from bookkeeper import codec
 from bookkeeper.errors import (
-    BadRequestError,
     BookieFailedError,
     DataUnknownError,
     DirectoryLockedError,
     DiskFullError,
-    DuplicateEntryError,
     InvariantError,
     LedgerFencedError,
     NoSuchEntryError,
     NoSuchLedgerError,
-    UnauthorizedError,
     UnsupportedFormatError,
 )
 from bookkeeper.ids import EntryId
@@ -32,7 +29,6 @@ from tests.bookkeeper.storage.workload import (
     add,
     everything,
     lid,
-    make_adds,
     make_entry,
     open_engine,
     read,
@@ -101,208 +97,6 @@ def test_nothing_pending_answers_at_once(disk: RecordingDisk) -> None:
     assert answers == [None, None]
 
 
-@pytest.mark.rule("B2", "B3", "K31")
-def test_a_fence_is_visible_at_once_durable_later_and_for_ever(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk)
-    add(engine, 1, 0)
-    answers: Answers = []
-    engine.fence(lid(1), KEY, answers.append)
-    engine.fence(lid(2), KEY, answers.append)
-    assert answers == []
-    with pytest.raises(LedgerFencedError):
-        add(engine, 1, 1)
-    with pytest.raises(LedgerFencedError):
-        add(engine, 2, 0)
-    workers.pump()
-    assert answers == [None, None]
-    for _ in range(2):
-        engine, workers = open_engine(disk)
-        assert engine.is_fenced(lid(1)) and engine.is_fenced(lid(2)) and not engine.is_fenced(lid(3))
-        with pytest.raises(UnauthorizedError):
-            engine.fence(lid(2), b"x" * 20, answers.append)
-        engine.append_entry(lid(1), KEY, make_entry(1, 1), recovery=True)
-        engine.when_durable(answers.append)
-        workers.pump()
-
-
-@pytest.mark.rule("B2", "R3")
-def test_a_second_fence_waits_for_the_adds_before_it(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk)
-    engine.fence(lid(1), KEY, lambda error: None)
-    workers.pump()
-    engine.append_entry(lid(1), KEY, make_entry(1, 0), recovery=True)
-    answers: Answers = []
-    engine.fence(lid(1), KEY, answers.append)
-    assert answers == []
-    workers.pump()
-    assert answers == [None]
-
-
-@pytest.mark.rule("B4")
-def test_the_key_is_set_once(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk)
-    add(engine, 1, 0)
-    with pytest.raises(UnauthorizedError):
-        engine.append_entry(lid(1), b"other" * 4, make_entry(1, 1))
-    with pytest.raises(UnauthorizedError):
-        engine.set_explicit_lac(lid(1), b"other" * 4, 0, b"", lambda error: None)
-    engine.checkpoint(lambda error: None)
-    workers.pump()
-    engine, _ = open_engine(disk)
-    with pytest.raises(UnauthorizedError):
-        engine.append_entry(lid(1), b"other" * 4, make_entry(1, 1), recovery=True)
-
-
-@pytest.mark.rule("B5")
-def test_honest_negatives(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk)
-    assert isinstance(read(engine, workers, 1, 0), NoSuchLedgerError)
-    with pytest.raises(NoSuchLedgerError):
-        engine.lac(lid(1))
-    add(engine, 1, 0)
-    assert isinstance(read(engine, workers, 1, 1), NoSuchEntryError)
-    with pytest.raises(NoSuchEntryError):
-        read_batch(engine, workers, 1, 1)
-    engine.fence(lid(2), KEY, lambda error: None)
-    assert isinstance(read(engine, workers, 2, -1), NoSuchEntryError)
-
-
-@pytest.mark.rule("B6")
-def test_a_repeat_must_carry_the_same_payload(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk)
-    entry = add(engine, 1, 0, lac=-1)
-    add(engine, 1, 1)
-    add(engine, 1, 0, lac=-1)
-    engine.append_entry(lid(1), KEY, make_entry(1, 0, lac=5))
-    other = entry[:-1] + b"!"
-    for _ in range(2):
-        with pytest.raises(DuplicateEntryError):
-            engine.append_entry(lid(1), KEY, other)
-        engine.checkpoint(lambda error: None)
-        workers.pump()
-    assert read(engine, workers, 1, 0) == make_entry(1, 0, lac=5)
-    assert read(engine, workers, 1, 1) == make_entry(1, 1)
-
-
-@pytest.mark.rule("B6")
-@pytest.mark.parametrize("count", [1, 2])
-def test_the_last_entry_must_not_come_again_with_another_payload_either(disk: RecordingDisk, count: int) -> None:
-    """Alone, and as the first of a run that goes on behind it: the very id that a writer and a recovery meet at."""
-    engine, workers = open_engine(disk)
-    add(engine, 1, 0, lac=-1)
-    add(engine, 1, 1)
-    adds = make_adds(1, [1, 2][:count], size=61)
-    with pytest.raises(DuplicateEntryError, match="entry 1 of ledger 1"):
-        engine.append(adds.runs[0], adds)
-    assert read(engine, workers, 1, 1) == make_entry(1, 1)
-    assert engine.last_entry(lid(1)) == 1
-
-
-@pytest.mark.rule("B8")
-def test_the_lac_is_the_greatest_of_entries_and_explicit(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk)
-    add(engine, 1, 3, lac=2)
-    assert engine.lac(lid(1)) == 2 and engine.explicit_lac(lid(1)) is None
-    answers: Answers = []
-    engine.set_explicit_lac(lid(1), KEY, 3, b"three", answers.append)
-    assert answers == []
-    engine.set_explicit_lac(lid(1), KEY, 1, b"one", answers.append)
-    workers.pump()
-    assert answers == [None, None]
-    for _ in range(3):
-        assert engine.lac(lid(1)) == 3 and engine.explicit_lac(lid(1)) == (3, b"three")
-        engine, workers = open_engine(disk)
-
-
-def test_lac_waiters_are_called_once_when_it_rises(disk: RecordingDisk) -> None:
-    engine, _ = open_engine(disk)
-    woken: list[int] = []
-    engine.on_lac(lid(1), woken.append)
-    forget = engine.on_lac(lid(1), woken.append)
-    forget()
-    forget()
-    add(engine, 1, 0, lac=-1)
-    assert woken == []
-    add(engine, 1, 1, lac=0)
-    add(engine, 1, 2, lac=1)
-    assert woken == [0]
-    engine.on_lac(lid(1), woken.append)
-    engine.set_explicit_lac(lid(1), KEY, 2, b"", lambda error: None)
-    assert woken == [0, 2]
-
-
-def test_entries_that_are_none_are_refused(disk: RecordingDisk) -> None:
-    engine, _ = open_engine(disk)
-    for entry in (b"", make_entry(1, 0)[:31], make_entry(2, 0), make_entry(1, -5)):
-        with pytest.raises(BadRequestError):
-            engine.append_entry(lid(1), KEY, entry)
-    engine.append_entry(lid(1), KEY, make_entry(1, 0)[:32])  # no digest, no payload
-
-
-@pytest.mark.rule("B7", "B13")
-@pytest.mark.parametrize("cached", [True, False])
-def test_reads_in_every_stage_of_an_entry(disk: RecordingDisk, cached: bool) -> None:
-    config = replace(CONFIG, page_cache_pages=1)
-    engine, workers = open_engine(disk, config)
-    disk.cached = cached
-    sizes = [10, 5000, 60, 0, 700, 4096]
-    for at in range(60):
-        add(engine, 1 + at % 2, at // 2, size=sizes[at % 6])
-        if at % 7 == 0:
-            engine.when_durable(lambda error: None)
-        if at % 17 == 0:
-            engine.checkpoint(lambda error: None)
-        if at % 5 == 0:
-            workers.step()
-    wanted = {(1 + at % 2, at // 2): make_entry(1 + at % 2, at // 2, size=sizes[at % 6]) for at in range(60)}
-    for key, entry in wanted.items():
-        assert read(engine, workers, *key) == entry
-    for ledger_id in (1, 2):
-        whole = [wanted[ledger_id, entry_id] for entry_id in range(30)]
-        got: list[bytes] = []
-        while len(got) < 30:
-            got += read_batch(engine, workers, ledger_id, len(got), count=7, size=9000)
-        assert got == whole
-
-
-def test_batch_limits(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk)
-    entries = [add(engine, 1, entry_id) for entry_id in range(10)]
-    for _ in range(2):
-        assert read_batch(engine, workers, 1, 0) == entries
-        assert read_batch(engine, workers, 1, 3, count=4) == entries[3:7]
-        assert read_batch(engine, workers, 1, 3, size=1) == entries[3:4], "one at least"
-        assert read_batch(engine, workers, 1, 3, size=2 * (4 + len(entries[0]))) == entries[3:5]
-        engine.checkpoint(lambda error: None)
-        workers.pump()
-
-
-def test_which_entries_are_here(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk)
-    for entry_id in (0, 1, 2, 5, 6, 9, 20000, 3):
-        add(engine, 1, entry_id)
-        if entry_id in (2, 9):
-            engine.checkpoint(lambda error: None)
-            workers.pump()
-    runs = [(run.first, run.count) for run in engine.entries(lid(1))]
-    assert runs == [(0, 4), (5, 2), (9, 1), (20000, 1)]
-    assert engine.last_entry(lid(1)) == 20000
-    assert list(engine.ledgers()) == [1]
-
-
-@pytest.mark.rule("P12")
-def test_pressure_is_told_and_taken_back(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk)
-    told: list[str] = []
-    engine.on_pressure(partial(told.append, "pause"), partial(told.append, "resume"))
-    for entry_id in range(100):
-        add(engine, 1, entry_id, size=1000)
-        engine.when_durable(lambda error: None)
-    assert told == ["pause"]
-    workers.pump()
-    assert told == ["pause", "resume"]
-
-
 @pytest.mark.rule("B11")
 def test_one_process_per_directory(disk: RecordingDisk) -> None:
     open_engine(disk)
@@ -343,29 +137,6 @@ def test_a_blocking_close_needs_no_workers(disk: RecordingDisk) -> None:
     assert workers.jobs == [] and engine.state is EngineState.CLOSED
     engine, workers = open_engine(disk)
     assert engine.report.clean and read(engine, workers, 1, 0) == make_entry(1, 0)
-
-
-@pytest.mark.rule("K23")
-@pytest.mark.parametrize("fault", [("sync", ".journal"), ("write", ".journal"), ("write", ".log")])
-def test_a_failed_sync_is_final(disk: RecordingDisk, fault: tuple[str, str]) -> None:
-    engine, workers = open_engine(disk)
-    states: list[EngineState] = []
-    engine.on_state(lambda state, reason: states.append(state))
-    answers: Answers = []
-    add(engine, 1, 0)
-    engine.when_durable(answers.append)
-    disk.faults[fault] = OSError(errno.EIO, "input/output error")
-    workers.pump()
-    disk.faults.clear()
-    engine.when_durable(answers.append)
-    first = type(None) if fault[1] == ".log" else BookieFailedError
-    assert [type(answer) for answer in answers] == [first, BookieFailedError]
-    assert states == [EngineState.FAILED]
-    with pytest.raises(BookieFailedError):
-        add(engine, 1, 1)
-    with pytest.raises(BookieFailedError):
-        engine.fence(lid(1), KEY, answers.append)
-    assert read(engine, workers, 1, 0) == make_entry(1, 0), "reads go on"
 
 
 @pytest.mark.rule("K23")
@@ -420,34 +191,6 @@ def test_a_full_disk_refuses_adds_and_keeps_fences_going(disk: RecordingDisk, nu
     workers.pump()
     assert state(engine) == "writable" and disk.exists("/ledgers/reserve")
     add(engine, 2, 0)
-
-
-@pytest.mark.rule("K26", "K28", "B1")
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE])
-def test_what_found_no_space_is_written_when_there_is_some(disk: RecordingDisk, number: int) -> None:
-    engine, workers = open_engine(disk)
-    disk.faults["open", ".log"] = OSError(number, "cannot")
-    answers: Answers = []
-    add(engine, 1, 0)
-    engine.when_durable(answers.append)
-    workers.pump()
-    assert answers == [None], "it is durable, though not in the entry log"
-    engine.append_entry(lid(1), KEY, make_entry(1, 1), recovery=True)
-    engine.when_durable(answers.append)
-    workers.pump()
-    kind = DiskFullError if number == errno.ENOSPC else BookieFailedError
-    assert [type(answer) for answer in answers[1:]] == [kind]
-    assert read(engine, workers, 1, 0) == make_entry(1, 0)
-    disk.faults.clear()
-    engine.check_space()
-    workers.pump()
-    engine.check_space()
-    assert engine.state is EngineState.WRITABLE
-    engine.when_durable(answers.append)
-    workers.pump()
-    assert answers[2:] == [None]
-    engine, workers = open_engine(disk)
-    assert read_batch(engine, workers, 1, 0) == [make_entry(1, 0), make_entry(1, 1)]
 
 
 @pytest.mark.rule("K26", "K5")
@@ -585,20 +328,6 @@ def test_a_checkpoint_that_is_tried_again_leaves_alone_what_the_manifest_on_disk
     assert not [op for op in disk.ops[before:] if op.kind in ("unlink", "write") and op.path in named]
     engine, workers = open_engine(disk)
     assert read_batch(engine, workers, 1, 0) == entries
-
-
-@pytest.mark.rule("K27")
-def test_an_io_error_is_no_negative(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk)
-    add(engine, 1, 0)
-    engine.checkpoint(lambda error: None)
-    workers.pump()
-    disk.faults["read", ".log"] = OSError(errno.EIO, "input/output error")
-    assert isinstance(read(engine, workers, 1, 0), BookieFailedError)
-    disk.faults.clear()
-    engine, workers = open_engine(disk)
-    disk.faults["read", ".index"] = OSError(errno.EIO, "input/output error")
-    assert isinstance(read(engine, workers, 1, 0), BookieFailedError)
 
 
 @pytest.mark.rule("G1", "B3")
@@ -741,35 +470,6 @@ def test_a_missing_journal_file_is_limbo_not_an_end(disk: RecordingDisk) -> None
         assert open_engine(broken)[0].report.limbo_reason is None
 
 
-@pytest.mark.rule("B9", "B3", "B5")
-def test_limbo_concerns_the_suspects_only_once_they_are_known(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk)
-    add(engine, 1, 0)
-    engine.when_durable(lambda error: None)
-    workers.pump()
-    kept = {name: data for name, data in disk.files().items() if not name.endswith(".journal")}
-    engine, workers = open_engine(RecordingDisk(kept))
-    assert [engine.in_limbo, engine.takes_new_ledgers] == [True, False]
-    engine.narrow_limbo([lid(1), lid(2)])
-    assert [engine.in_limbo, engine.takes_new_ledgers] == [True, True]
-    add(engine, 5, 0)
-    assert engine.is_fenced(lid(2)) and not engine.is_fenced(lid(5))
-    assert isinstance(read(engine, workers, 2, 0), DataUnknownError)
-    assert isinstance(read(engine, workers, 6, 0), NoSuchLedgerError)
-    with pytest.raises(LedgerFencedError):
-        add(engine, 1, 1)
-    engine.end_limbo(lid(2))
-    add(engine, 2, 0)
-
-
-def test_ids_are_read_from_the_handle(disk: RecordingDisk) -> None:
-    engine, _ = open_engine(disk)
-    got: list[object] = []
-    engine.read(lid(1), EntryId(-1), got.append)
-    assert isinstance(got[0], NoSuchLedgerError)
-    assert engine.space().free > 0
-
-
 @pytest.mark.rule("L1", "K3")
 def test_merged_segments_can_be_read_until_the_loop_knows_the_new_one(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk)
@@ -792,56 +492,6 @@ def test_merged_segments_can_be_read_until_the_loop_knows_the_new_one(disk: Reco
                 assert answers == list(wanted.values())
             done(result, None)
     assert len([name for name in disk.list("/ledgers") if name.endswith(".index")]) <= CONFIG.index_segments
-
-
-@pytest.mark.rule("M6", "G1")
-def test_ids_that_are_never_given_out_again_are_remembered_in_runs_and_take_no_ledger_with_them() -> None:
-    """A ledger that is here has its own proof to wait for, whatever is known of its id."""
-    disk = RecordingDisk()
-    engine, workers = open_engine(disk)
-    for ledger_id in (3, 5, 9):
-        add(engine, ledger_id, 0)
-    workers.pump()
-    answers: Answers = []
-    for _ in range(2):
-        engine.collect([lid(3)], answers.append, never_again=[(0, 7), (9, 9)])
-        workers.pump()
-    assert answers == [None, None]
-    for _ in range(2):
-        assert list(engine.dropped) == [(0, 4), (6, 7)]
-        assert sorted(engine.ledgers()) == [5, 9]
-        assert not engine.is_fenced(lid(5)) and engine.is_fenced(lid(6))
-        engine, workers = open_engine(disk)
-
-
-@pytest.mark.rule("B1", "B7")
-def test_each_run_of_what_came_together_is_kept_as_its_own(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk)
-    each = [
-        bytes(codec.encode_adds(3, ledger, 0, [b"%d/%d" % (ledger, n) for n in range(3)], -1, 0, KEY, 3)[0])
-        for ledger in (1, 2, 3)
-    ]
-    frames = b"".join(each)
-    adds = codec.split_adds(frames, 0, len(frames))
-    assert [(run.ledger_id, run.i0, run.i1) for run in adds.runs] == [(1, 0, 3), (2, 3, 6), (3, 6, 9)]
-    for run in adds.runs:
-        engine.append(run, adds)
-    alone, _ = open_engine(RecordingDisk())
-    for frame in each:
-        one = codec.split_adds(frame, 0, len(frame))
-        alone.append(one.runs[0], one)
-    assert engine.journal_bytes_in_flight == alone.journal_bytes_in_flight, "nothing of its neighbours"
-    engine.when_durable(lambda error: None)
-    workers.pump()
-    assert engine.journal_bytes_in_flight == 0
-    for checkpoint in (False, True):
-        for ledger in (1, 2, 3):
-            for n in range(3):
-                entry = read(engine, workers, ledger, n)
-                assert isinstance(entry, bytes) and entry.endswith(b"%d/%d" % (ledger, n))
-        if not checkpoint:
-            engine.checkpoint(lambda error: None)
-            workers.pump()
 
 
 @pytest.mark.rule("K23", "K26")

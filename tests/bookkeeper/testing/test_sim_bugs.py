@@ -12,9 +12,24 @@ from bookkeeper.ledger.recovery_writing import WritePhase
 from bookkeeper.ledger.writer import LedgerWriter
 from bookkeeper.ledger.writer_ensemble import WriterEnsemble
 from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.ledger_updates import LedgerUpdates
+from bookkeeper.storage.start.group_continuity import GroupContinuity
+from bookkeeper.storage.unknowns import Unknowns
 from bookkeeper.testing.sim_bugs import BUGS, planted
 
-WATCHED = (Bookie, Engine, FencePhase, LedgerRecovery, LedgerWriter, ReadPhase, WriterEnsemble, WritePhase)
+WATCHED = (
+    Bookie,
+    Engine,
+    FencePhase,
+    GroupContinuity,
+    LedgerRecovery,
+    LedgerUpdates,
+    LedgerWriter,
+    ReadPhase,
+    Unknowns,
+    WriterEnsemble,
+    WritePhase,
+)
 
 
 @pytest.mark.parametrize("name", list(BUGS))

@@ -1,0 +1,210 @@
+"""What changes a ledger: runs of entries, fences, explicit LACs, its removal. Each is a record of the journal.
+
+A change is admitted or refused first. Then its records go into the group that collects, and what is known of the
+ledger is changed in the same turn, so that it is visible at once; it is durable when its group is.
+
+Only this module puts the place of an entry into the index of a ledger that is being served, and says to the ledger
+table that a checkpoint has to write it. Whatever moves an entry to another place does it here, too.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from struct import Struct
+
+from bookkeeper.codec import ENTRY_HEADER, RECORD_HEADER, Adds, Run, record
+from bookkeeper.errors import BadRequestError, DiskFullError, DuplicateEntryError, LedgerFencedError, in_words
+from bookkeeper.ids import LedgerId
+from bookkeeper.seams import Buffer
+from bookkeeper.storage.disk_state import DiskState
+from bookkeeper.storage.journal.group_commit import GroupCommit
+from bookkeeper.storage.lac_waiters import LacWaiters
+from bookkeeper.storage.ledger_descriptor import (
+    LedgerDescriptor,
+    StateRecordKind,
+    explicit_lac_body,
+    same_payload,
+    state_record,
+)
+from bookkeeper.storage.ledger_table import LedgerTable
+from bookkeeper.storage.reads.entry_reader import EntryReader
+from bookkeeper.storage.results import EngineState
+from bookkeeper.storage.unknowns import Unknowns
+
+_IDS = Struct(">qqq")
+
+
+class LedgerUpdates:
+    """Owned by the loop's thread."""
+
+    def __init__(
+        self,
+        disk_state: DiskState,
+        ledgers: LedgerTable,
+        unknowns: Unknowns,
+        commit: GroupCommit,
+        reader: EntryReader,
+        lac_waiters: LacWaiters,
+        inflight_bytes: int,
+    ) -> None:
+        """
+        Args:
+            reader: asked for an entry that is stored when its id comes again.
+            inflight_bytes: while the journal cannot be written, no more than this is kept in memory.
+        """
+        self._disk_state, self._ledgers, self._unknowns = disk_state, ledgers, unknowns
+        self._commit, self._reader, self._lac_waiters = commit, reader, lac_waiters
+        self._inflight_bytes = inflight_bytes
+
+    # -- entries ------------------------------------------------------------------------------------------
+
+    def append(self, run: Run, adds: Adds, recovery: bool) -> None:
+        """See :meth:`Engine.append`."""
+        ledger_id, i0, i1 = LedgerId(run.ledger_id), run.i0, run.i1
+        ledger = self._admit(ledger_id, run.master_key, recovery)
+        begin = adds.record_ends[i0 - 1] if i0 else adds.record_start
+        size = adds.record_ends[i1 - 1] - begin
+        first, last = adds.entry_ids[i0], adds.entry_ids[i1 - 1]
+        if ledger is None:
+            ledger = self._begin_ledger(ledger_id, run.master_key)
+        elif first <= ledger.last_entry:
+            self._check_repeats(ledger, adds, i0, i1, begin)
+        places = self._commit.add_run(ledger_id, adds.records, begin, adds.record_ends, i0, i1)
+        if run.contiguous:
+            ledger.index.tail.extend(first, places)
+        else:
+            ledger.index.tail.scatter(adds.entry_ids, i0, i1, places)
+        rises = run.lac > ledger.lac
+        ledger.note_entries(first, last, run.lac, size)
+        self._ledgers.changed(ledger)
+        if rises and self._lac_waiters.by_ledger:
+            self._lac_waiters.wake(ledger_id, run.lac)
+
+    def append_entry(self, ledger_id: LedgerId, master_key: bytes, entry: Buffer, recovery: bool) -> None:
+        """See :meth:`Engine.append_entry`."""
+        if len(entry) < ENTRY_HEADER:
+            raise BadRequestError(f"an entry of {len(entry)} bytes, the header alone has {ENTRY_HEADER}")
+        adds = single(entry)
+        if adds.runs[0].ledger_id != ledger_id or ledger_id < 0 or adds.entry_ids[0] < 0:
+            raise BadRequestError(f"the entry says it is entry {adds.entry_ids[0]} of {adds.runs[0].ledger_id}")
+        self.append(adds.runs[0]._replace(master_key=master_key), adds, recovery)
+
+    def _check_repeats(self, ledger: LedgerDescriptor, adds: Adds, i0: int, i1: int, begin: int) -> None:
+        """B6: an id that is taken may come again with the same payload only (as far as that is at hand)."""
+        view = memoryview(adds.records)
+        for at in range(i0, i1):
+            end, entry_id = adds.record_ends[at], adds.entry_ids[at]
+            if entry_id <= ledger.last_entry:
+                stored = self._reader.peek(ledger, entry_id)
+                if stored is not None and not same_payload(stored, view[begin + RECORD_HEADER : end]):
+                    raise DuplicateEntryError(f"entry {entry_id} of ledger {ledger.ledger_id} has another payload")
+            begin = end
+
+    # -- what is known of a ledger ------------------------------------------------------------------------
+
+    def fence(self, ledger_id: LedgerId, master_key: bytes) -> None:
+        """Visible at once, durable with the group that collects; see :meth:`Engine.fence`."""
+        if ledger_id in self._ledgers.dropped:
+            return
+        ledger = self._known(ledger_id, master_key)
+        if ledger is not None and ledger.fenced:
+            return
+        self._disk_state.refuse_if_stopped()
+        if ledger is None:
+            ledger = LedgerDescriptor(ledger_id, master_key)
+            self._ledgers.add(ledger)
+        ledger.fenced = True
+        self._ledgers.changed(ledger)
+        self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.FENCED, master_key))
+
+    def set_explicit_lac(self, ledger_id: LedgerId, master_key: bytes, lac: int, blob: Buffer) -> None:
+        """Visible at once, durable with the group that collects; see :meth:`Engine.set_explicit_lac`."""
+        ledger = self._admit(ledger_id, master_key, recovery=False, fenced_too=True)
+        if ledger is None:
+            ledger = self._begin_ledger(ledger_id, master_key)
+        if lac < ledger.explicit_lac:
+            return
+        rises = lac > ledger.lac
+        body = explicit_lac_body(master_key, bytes(blob))
+        self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.EXPLICIT_LAC, body, lac))
+        ledger.raise_explicit_lac(lac, bytes(blob))
+        self._ledgers.changed(ledger)
+        if rises:
+            self._lac_waiters.wake(ledger_id, lac)
+
+    def drop(self, ledger_ids: Iterable[LedgerId]) -> int:
+        """The ledgers are deleted; how many they were.
+
+        Raises:
+            BookieFailedError: the disk failed or is closed.
+        """
+        count = 0
+        for ledger_id in ledger_ids:
+            self._disk_state.refuse_if_stopped()
+            self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.DROPPED))
+            self._ledgers.drop(ledger_id)
+            count += 1
+        return count
+
+    def _begin_ledger(self, ledger_id: LedgerId, key: bytes) -> LedgerDescriptor:
+        """A ledger is met for the first time: its key goes ahead of its entries (B4, K19)."""
+        ledger = LedgerDescriptor(ledger_id, key)
+        self._ledgers.add(ledger)
+        self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.KEY, key))
+        return ledger
+
+    # -- admitted or refused ------------------------------------------------------------------------------
+
+    def _admit(
+        self, ledger_id: LedgerId, key: bytes, recovery: bool, *, fenced_too: bool = False
+    ) -> LedgerDescriptor | None:
+        """Whether something may be added to a ledger; what is known of it, if anything is.
+
+        Raises:
+            LedgerFencedError, UnauthorizedError, DiskFullError, BookieFailedError
+        """
+        if self._disk_state.now is not EngineState.WRITABLE or self._disk_state.closing:
+            self._disk_state.refuse_if_stopped()
+            if not recovery:
+                raise DiskFullError("this bookie's disk is full: read-only")
+        groups = self._commit.groups
+        if groups.blocked is not None and groups.in_flight > self._inflight_bytes:
+            raise DiskFullError(f"the journal cannot be written for now: {in_words(groups.blocked)}")
+        ledger = self._ledgers.ledgers.get(ledger_id)
+        if ledger is None:
+            if ledger_id in self._ledgers.dropped:
+                raise LedgerFencedError(f"ledger {ledger_id} was deleted")
+        elif ledger.key is None:
+            self._learn_key(ledger, key)
+        else:
+            ledger.check_key(key)
+        if recovery or fenced_too:
+            return ledger
+        limbo = self._unknowns.limbo is not None and self._unknowns.in_limbo(ledger_id)
+        if limbo or (ledger is not None and ledger.fenced):
+            raise LedgerFencedError(f"ledger {ledger_id} is fenced")
+        return ledger
+
+    def _known(self, ledger_id: LedgerId, key: bytes) -> LedgerDescriptor | None:
+        """What is known of the ledger, if anything is; its key is compared (B4), or set if none is known."""
+        ledger = self._ledgers.ledgers.get(ledger_id)
+        if ledger is not None and ledger.key is None:
+            self._learn_key(ledger, key)
+        elif ledger is not None:
+            ledger.check_key(key)
+        return ledger
+
+    def _learn_key(self, ledger: LedgerDescriptor, key: bytes) -> None:
+        ledger.key = key
+        self._ledgers.changed(ledger)
+        self._commit.add_record(ledger.ledger_id, state_record(ledger.ledger_id, StateRecordKind.KEY, key))
+
+
+def single(entry: Buffer) -> Adds:
+    """One entry in the shape of the codec's result: one run of one add, without a key."""
+    data = record(entry)
+    ledger_id, entry_id, lac = _IDS.unpack_from(entry)
+    run = Run(ledger_id, b"", 0, 1, True, lac)
+    ends, ids, none = array("q", [len(data)]), array("q", [entry_id]), array("q", [0])
+    return Adds(0, data, 0, ends, b"", none, ids, [run], [], [], False, False, None)

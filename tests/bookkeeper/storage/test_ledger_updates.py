@@ -1,0 +1,197 @@
+"""What changes a ledger: adds, fences, keys, explicit LACs; admitted or refused, visible at once, durable later."""
+
+from __future__ import annotations
+
+import pytest
+
+from bookkeeper import codec
+from bookkeeper.errors import (
+    BadRequestError,
+    DuplicateEntryError,
+    LedgerFencedError,
+    NoSuchLedgerError,
+    UnauthorizedError,
+)
+from bookkeeper.ids import EntryId
+from tests.bookkeeper.storage.recording_disk import RecordingDisk
+from tests.bookkeeper.storage.workload import (
+    KEY,
+    add,
+    lid,
+    make_adds,
+    make_entry,
+    open_engine,
+    read,
+)
+
+Answers = list[BaseException | None]
+
+
+@pytest.fixture
+def disk() -> RecordingDisk:
+    return RecordingDisk()
+
+
+@pytest.mark.rule("B2", "B3", "K31")
+def test_a_fence_is_visible_at_once_durable_later_and_for_ever(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 1, 0)
+    answers: Answers = []
+    engine.fence(lid(1), KEY, answers.append)
+    engine.fence(lid(2), KEY, answers.append)
+    assert answers == []
+    with pytest.raises(LedgerFencedError):
+        add(engine, 1, 1)
+    with pytest.raises(LedgerFencedError):
+        add(engine, 2, 0)
+    workers.pump()
+    assert answers == [None, None]
+    for _ in range(2):
+        engine, workers = open_engine(disk)
+        assert engine.is_fenced(lid(1)) and engine.is_fenced(lid(2)) and not engine.is_fenced(lid(3))
+        with pytest.raises(UnauthorizedError):
+            engine.fence(lid(2), b"x" * 20, answers.append)
+        engine.append_entry(lid(1), KEY, make_entry(1, 1), recovery=True)
+        engine.when_durable(answers.append)
+        workers.pump()
+
+
+@pytest.mark.rule("B2", "R3")
+def test_a_second_fence_waits_for_the_adds_before_it(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    engine.fence(lid(1), KEY, lambda error: None)
+    workers.pump()
+    engine.append_entry(lid(1), KEY, make_entry(1, 0), recovery=True)
+    answers: Answers = []
+    engine.fence(lid(1), KEY, answers.append)
+    assert answers == []
+    workers.pump()
+    assert answers == [None]
+
+
+@pytest.mark.rule("B4")
+def test_the_key_is_set_once(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 1, 0)
+    with pytest.raises(UnauthorizedError):
+        engine.append_entry(lid(1), b"other" * 4, make_entry(1, 1))
+    with pytest.raises(UnauthorizedError):
+        engine.set_explicit_lac(lid(1), b"other" * 4, 0, b"", lambda error: None)
+    engine.checkpoint(lambda error: None)
+    workers.pump()
+    engine, _ = open_engine(disk)
+    with pytest.raises(UnauthorizedError):
+        engine.append_entry(lid(1), b"other" * 4, make_entry(1, 1), recovery=True)
+
+
+@pytest.mark.rule("B6")
+def test_a_repeat_must_carry_the_same_payload(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    entry = add(engine, 1, 0, lac=-1)
+    add(engine, 1, 1)
+    add(engine, 1, 0, lac=-1)
+    engine.append_entry(lid(1), KEY, make_entry(1, 0, lac=5))
+    other = entry[:-1] + b"!"
+    for _ in range(2):
+        with pytest.raises(DuplicateEntryError):
+            engine.append_entry(lid(1), KEY, other)
+        engine.checkpoint(lambda error: None)
+        workers.pump()
+    assert read(engine, workers, 1, 0) == make_entry(1, 0, lac=5)
+    assert read(engine, workers, 1, 1) == make_entry(1, 1)
+
+
+@pytest.mark.rule("B6")
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_last_entry_must_not_come_again_with_another_payload_either(disk: RecordingDisk, count: int) -> None:
+    """Alone, and as the first of a run that goes on behind it: the very id that a writer and a recovery meet at."""
+    engine, workers = open_engine(disk)
+    add(engine, 1, 0, lac=-1)
+    add(engine, 1, 1)
+    adds = make_adds(1, [1, 2][:count], size=61)
+    with pytest.raises(DuplicateEntryError, match="entry 1 of ledger 1"):
+        engine.append(adds.runs[0], adds)
+    assert read(engine, workers, 1, 1) == make_entry(1, 1)
+    assert engine.last_entry(lid(1)) == 1
+
+
+@pytest.mark.rule("B8")
+def test_the_lac_is_the_greatest_of_entries_and_explicit(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 1, 3, lac=2)
+    assert engine.lac(lid(1)) == 2 and engine.explicit_lac(lid(1)) is None
+    answers: Answers = []
+    engine.set_explicit_lac(lid(1), KEY, 3, b"three", answers.append)
+    assert answers == []
+    engine.set_explicit_lac(lid(1), KEY, 1, b"one", answers.append)
+    workers.pump()
+    assert answers == [None, None]
+    for _ in range(3):
+        assert engine.lac(lid(1)) == 3 and engine.explicit_lac(lid(1)) == (3, b"three")
+        engine, workers = open_engine(disk)
+
+
+def test_entries_that_are_none_are_refused(disk: RecordingDisk) -> None:
+    engine, _ = open_engine(disk)
+    for entry in (b"", make_entry(1, 0)[:31], make_entry(2, 0), make_entry(1, -5)):
+        with pytest.raises(BadRequestError):
+            engine.append_entry(lid(1), KEY, entry)
+    engine.append_entry(lid(1), KEY, make_entry(1, 0)[:32])  # no digest, no payload
+
+
+def test_ids_are_read_from_the_handle(disk: RecordingDisk) -> None:
+    engine, _ = open_engine(disk)
+    got: list[object] = []
+    engine.read(lid(1), EntryId(-1), got.append)
+    assert isinstance(got[0], NoSuchLedgerError)
+    assert engine.space().free > 0
+
+
+@pytest.mark.rule("B1", "B7")
+def test_each_run_of_what_came_together_is_kept_as_its_own(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    each = [
+        bytes(codec.encode_adds(3, ledger, 0, [b"%d/%d" % (ledger, n) for n in range(3)], -1, 0, KEY, 3)[0])
+        for ledger in (1, 2, 3)
+    ]
+    frames = b"".join(each)
+    adds = codec.split_adds(frames, 0, len(frames))
+    assert [(run.ledger_id, run.i0, run.i1) for run in adds.runs] == [(1, 0, 3), (2, 3, 6), (3, 6, 9)]
+    for run in adds.runs:
+        engine.append(run, adds)
+    alone, _ = open_engine(RecordingDisk())
+    for frame in each:
+        one = codec.split_adds(frame, 0, len(frame))
+        alone.append(one.runs[0], one)
+    assert engine.journal_bytes_in_flight == alone.journal_bytes_in_flight, "nothing of its neighbours"
+    engine.when_durable(lambda error: None)
+    workers.pump()
+    assert engine.journal_bytes_in_flight == 0
+    for checkpoint in (False, True):
+        for ledger in (1, 2, 3):
+            for n in range(3):
+                entry = read(engine, workers, ledger, n)
+                assert isinstance(entry, bytes) and entry.endswith(b"%d/%d" % (ledger, n))
+        if not checkpoint:
+            engine.checkpoint(lambda error: None)
+            workers.pump()
+
+
+@pytest.mark.rule("M6", "G1")
+def test_ids_that_are_never_given_out_again_are_remembered_in_runs_and_take_no_ledger_with_them() -> None:
+    """A ledger that is here has its own proof to wait for, whatever is known of its id."""
+    disk = RecordingDisk()
+    engine, workers = open_engine(disk)
+    for ledger_id in (3, 5, 9):
+        add(engine, ledger_id, 0)
+    workers.pump()
+    answers: Answers = []
+    for _ in range(2):
+        engine.collect([lid(3)], answers.append, never_again=[(0, 7), (9, 9)])
+        workers.pump()
+    assert answers == [None, None]
+    for _ in range(2):
+        assert list(engine.dropped) == [(0, 4), (6, 7)]
+        assert sorted(engine.ledgers()) == [5, 9]
+        assert not engine.is_fenced(lid(5)) and engine.is_fenced(lid(6))
+        engine, workers = open_engine(disk)
