@@ -2,12 +2,13 @@
 
 Everything here runs on the loop's thread and never waits for the disk: blocking work goes to four workers
 (journal, entry log, checkpoint, read), whose results come back on the loop's thread. The state that decides anything
-(handles, index tails, fences) is owned by the loop's thread alone.
+(handles, index tails, fences) is owned by the loop's thread alone. The work is done by the parts that ``parts`` puts
+together: ``ledger_updates`` takes what changes a ledger, ``reads/ledger_reads`` answers what is asked of one.
 
 **What is promised.** An entry is visible to reads and fences from the moment :meth:`Engine.append` returns, and
-durable when a callback given to :meth:`Engine.when_durable` *after* it is called with None (B1, K7). A fence answers
+durable when a callback given to :meth:`Engine.when_durable` *after* it is called with None. A fence answers
 only when the group that holds it is durable, and every add accepted before it is in that group or an earlier one,
-so a negative answer given after a fence is final (R3, B2). A fence never goes away (B3).
+so a negative answer given after a fence is final. A fence never goes away.
 
 **Groups.** ``append`` only collects. ``when_durable``, ``fence``, ``force`` and ``set_explicit_lac`` start the journal
 if it is idle; while one group is being made durable the next one collects (the journal clocks itself). So: append
@@ -69,17 +70,17 @@ class Engine:
     ) -> Engine:
         """Lock, check and replay. Blocks: call it before serving.
 
-        When it returns everything that was ever acknowledged is readable, synced and covered by the mark (K17), and
+        When it returns everything that was ever acknowledged is readable, synced and covered by the mark, and
         the workers are not yet in use (they are made with the first work).
 
         Args:
             boot: this life's number, written into the files it makes.
-            known: what the directory must know, or has lost data (K32); its id marks a new one.
+            known: what the directory must know, or has lost data; its id marks a new one.
             monotonic: seconds, for the sync statistics and ``journal_gap_ms``; without it neither is there.
             call_later: the loop's; needed only with ``journal_gap_ms``.
 
         Raises:
-            DirectoryLockedError: another process has the directory (B11).
+            DirectoryLockedError: another process has the directory.
             ForeignDirectoryError: a file belongs to another directory.
             UnsupportedFormatError: a file of another version.
             StorageError, OSError: the directory cannot be used.
@@ -89,7 +90,7 @@ class Engine:
         except OSError as error:
             if error.errno not in NO_SPACE or not give_up_reserve(config, disk):
                 raise
-            began = start(config, disk, boot, known)  # a full disk starts read-only (V8)
+            began = start(config, disk, boot, known)  # a full disk starts read-only
         parts = put_together(config, disk, workers, began, boot, monotonic, call_later)
         parts.space.begin()
         return cls(config, disk, began.report, parts)
@@ -108,13 +109,13 @@ class Engine:
         the run was taken. Costs a few microseconds whatever the run's length.
 
         Args:
-            recovery: a recovery add: passes a fence, and a full disk (B10).
+            recovery: a recovery add: passes a fence, and a full disk.
 
         Raises:
-            LedgerFencedError: fenced, or deleted, or its fence state is unknown (B3).
-            UnauthorizedError: another master key (B4).
-            DiskFullError: read-only for regular adds (B10, K26).
-            DuplicateEntryError: another payload is stored under one of the ids (B6).
+            LedgerFencedError: fenced, or deleted, or its fence state is unknown.
+            UnauthorizedError: another master key.
+            DiskFullError: read-only for regular adds.
+            DuplicateEntryError: another payload is stored under one of the ids.
             BookieFailedError: the disk failed or is closed.
         """
         self._updates.append(run, adds, recovery)
@@ -137,14 +138,14 @@ class Engine:
         self._commit.when_durable(callback)
 
     def start_writing(self) -> None:
-        """See to it that adds which nobody waits for (W11) are written soon: with whatever is waited for next, or in a
+        """See to it that adds which nobody waits for are written soon: with whatever is waited for next, or in a
         few turns of the loop, or when there are enough of them. Never on the loop's thread."""
         self._commit.start_soon()
 
     def fence(self, ledger_id: LedgerId, master_key: bytes, callback: Done) -> None:
-        """Fence a ledger for ever; a ledger never seen is created fenced, with its key (K31).
+        """Fence a ledger for ever; a ledger never seen is created fenced, with its key.
 
-        Visible at once; ``callback(None)`` when it and every add accepted before it are durable (R3, B2).
+        Visible at once; ``callback(None)`` when it and every add accepted before it are durable.
         An already durable fence answers after the adds accepted before this call. A dropped ledger answers None.
 
         Raises:
@@ -154,7 +155,7 @@ class Engine:
         self._commit.when_durable(callback)
 
     def set_explicit_lac(self, ledger_id: LedgerId, master_key: bytes, lac: int, blob: Buffer, callback: Done) -> None:
-        """Journal an explicit LAC with its opaque body; only ever raises the ledger's LAC (B8).
+        """Journal an explicit LAC with its opaque body; only ever raises the ledger's LAC.
 
         Raises:
             UnauthorizedError, LedgerFencedError (deleted ledger), DiskFullError, BookieFailedError
@@ -163,7 +164,7 @@ class Engine:
         self._commit.when_durable(callback)
 
     def force(self, ledger_id: LedgerId, callback: Done) -> None:
-        """``callback(None)`` when every add accepted so far for the ledger is durable (W11); at once for a ledger that
+        """``callback(None)`` when every add accepted so far for the ledger is durable; at once for a ledger that
         is not here. What an earlier life had accepted and lost is not known here: whoever forces has to know that it
         spoke with one life only."""
         self._commit.when_durable(callback)
@@ -196,8 +197,8 @@ class Engine:
         """The entry's bytes as they came (header, digest, payload); ``entry_id`` -1 = the last entry.
 
         ``reply`` is called inside this call if nothing must be waited for, else from the loop later. The record's crc,
-        ledger id and entry id are verified on each read (B7). Errors are handed to ``reply``:
-        NoSuchLedgerError, NoSuchEntryError (honest negatives only, B5), DataUnknownError, CorruptionError (names file
+        ledger id and entry id are verified on each read. Errors are handed to ``reply``:
+        NoSuchLedgerError, NoSuchEntryError (honest negatives only), DataUnknownError, CorruptionError (names file
         and offset), BookieFailedError (I/O).
         """
         self._reads.read(ledger_id, entry_id, reply)
@@ -224,7 +225,7 @@ class Engine:
         self._reads.read_batch(ledger_id, first, count_max, size_max, reply)
 
     def lac(self, ledger_id: LedgerId) -> int:
-        """The greatest LAC over entries and explicit LAC (B8); -1 if none.
+        """The greatest LAC over entries and explicit LAC; -1 if none.
 
         Raises:
             NoSuchLedgerError, DataUnknownError
@@ -245,7 +246,7 @@ class Engine:
         return self._reads.entries(ledger_id)
 
     def is_fenced(self, ledger_id: LedgerId) -> bool:
-        """Fenced, deleted, or unknown (B3)."""
+        """Fenced, deleted, or unknown."""
         return self._reads.is_fenced(ledger_id)
 
     def on_lac(self, ledger_id: LedgerId, callback: Callable[[int], None]) -> Callable[[], None]:
@@ -263,7 +264,7 @@ class Engine:
     # -- keeping house ------------------------------------------------------------------------------------
 
     def checkpoint(self, callback: Done) -> None:
-        """Everything handed in so far becomes covered by the mark; the journal before it is recycled (K13-K16)."""
+        """Everything handed in so far becomes covered by the mark; the journal before it is recycled."""
         self._checkpointer.checkpoint(callback)
 
     def collect(
@@ -275,7 +276,7 @@ class Engine:
     ) -> None:
         """Drop the ledgers given as dead and remove entry logs without a live ledger.
 
-        The caller has the proof that they are dead (G1). Dropped ledgers are remembered: adds to them are refused as
+        The caller has the proof that they are dead. Dropped ledgers are remembered: adds to them are refused as
         fenced, reads say "no such ledger".
 
         Args:
@@ -295,7 +296,7 @@ class Engine:
 
     @property
     def in_limbo(self) -> bool:
-        """Acknowledged data may be missing: regular adds are refused as fenced, negatives are unknown (B9)."""
+        """Acknowledged data may be missing: regular adds are refused as fenced, negatives are unknown."""
         return self._unknowns.limbo is not None
 
     @property
@@ -315,7 +316,7 @@ class Engine:
         self._unknowns.end_limbo(ledger_id)
 
     def doubt(self, ledgers: Container[int]) -> None:
-        """Negatives about these ledgers are unknown (B5) for as long as ``ledgers`` holds them: this disk is younger
+        """Negatives about these ledgers are unknown for as long as ``ledgers`` holds them: this disk is younger
         than the bookie's name. Holds for this life."""
         self._unknowns.doubt(ledgers)
 
@@ -324,7 +325,7 @@ class Engine:
         return self._disk.space(self._config.ledger_dir)
 
     def check_space(self) -> None:
-        """Look at the free space: turn read-only or writable (V8), and retry what found no space. Cheap; call it every
+        """Look at the free space: turn read-only or writable, and retry what found no space. Cheap; call it every
         few seconds."""
         if self._commit.groups.blocked is not None:
             self._commit.start()

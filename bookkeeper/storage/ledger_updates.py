@@ -91,7 +91,7 @@ class LedgerUpdates:
         self.append(adds.runs[0]._replace(master_key=master_key), adds, recovery)
 
     def _check_repeats(self, ledger: LedgerDescriptor, adds: Adds, i0: int, i1: int, begin: int) -> None:
-        """B6: an id that is taken may come again with the same payload only (as far as that is at hand)."""
+        """Refuse an id that is taken, unless it comes with the same payload (as far as that is at hand)."""
         view = memoryview(adds.records)
         for at in range(i0, i1):
             end, entry_id = adds.record_ends[at], adds.entry_ids[at]
@@ -148,7 +148,7 @@ class LedgerUpdates:
         return count
 
     def _begin_ledger(self, ledger_id: LedgerId, key: bytes) -> LedgerDescriptor:
-        """A ledger is met for the first time: its key goes ahead of its entries (B4, K19)."""
+        """A ledger is met for the first time: its key goes ahead of its entries."""
         ledger = LedgerDescriptor(ledger_id, key)
         self._ledgers.add(ledger)
         self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.KEY, key))
@@ -187,7 +187,7 @@ class LedgerUpdates:
         return ledger
 
     def _known(self, ledger_id: LedgerId, key: bytes) -> LedgerDescriptor | None:
-        """What is known of the ledger, if anything is; its key is compared (B4), or set if none is known."""
+        """What is known of the ledger, if anything is; its key is compared, or set if none is known."""
         ledger = self._ledgers.ledgers.get(ledger_id)
         if ledger is not None and ledger.key is None:
             self._learn_key(ledger, key)

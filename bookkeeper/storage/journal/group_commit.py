@@ -49,13 +49,13 @@ class CommitObserver(Protocol):
         """A group is durable and in the entry log; those who wait for it are called next."""
 
     def no_space(self, error: OSError) -> bool:
-        """A group found no space. True: some was freed, try again at once (K26)."""
+        """A group found no space. True: some was freed, try again at once."""
 
     def journal_failed(self, error: BaseException) -> None:
-        """Nothing is written any more (K23)."""
+        """Nothing is written any more."""
 
     def pressure_changed(self, too_much: bool) -> None:
-        """Callers have to pause, or may go on (P12)."""
+        """Callers have to pause, or may go on."""
 
 
 class GroupCommit:
@@ -170,7 +170,7 @@ class GroupCommit:
 
     def when_logged(self, callback: Done) -> None:
         """``callback(None)`` when everything handed in so far is durable and in the entry logs: what a checkpoint
-        may cover (K13). Errors as :meth:`when_durable`."""
+        may cover. Errors as :meth:`when_durable`."""
         if self.groups.failure is not None:
             return callback(_failed(self.groups.failure))
         if (group := self.groups.newest) is None:
@@ -211,7 +211,7 @@ class GroupCommit:
         self.start()
 
     def start_soon(self) -> None:
-        """The same for records that nobody waits for (W11): by the worker, with as many others as come soon."""
+        """The same for records that nobody waits for: by the worker, with as many others as come soon."""
         self._start_when(self._deferred.wanted(self._schedule.busy))
 
     def _start_when(self, when: WhenToStart) -> None:
@@ -356,7 +356,7 @@ class GroupCommit:
         self._answer(self.groups.everyone(), kind(f"the journal cannot be written for now: {in_words(error)}"))
 
     def fail(self, error: BaseException) -> None:
-        """Nothing is acknowledged any more (K23)."""
+        """Nothing is acknowledged any more."""
         if self.groups.fail(error):
             self._observer.journal_failed(error)
             self._answer(self.groups.everyone(), _failed(error))
@@ -377,7 +377,7 @@ class GroupCommit:
         self._spares.extend(names)
 
     def prepare_spare(self) -> None:
-        """Have a zeroed journal file ready before the present one is full (K11)."""
+        """Have a zeroed journal file ready before the present one is full."""
         if self._spares or not self._config.journal_spares or self._workers.inline:
             return
         number = _MADE_AHEAD | self.groups.file_id

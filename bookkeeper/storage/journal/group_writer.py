@@ -1,7 +1,7 @@
 """The journal's files: groups are made durable in them, one after the other, by one worker.
 
 Files are zeroed once and recycled: a file the mark has passed is renamed to a spare, its header block rewritten with
-the new life's id and synced, and only then renamed to its new name (K11, K12). A file with a journal's name therefore
+the new life's id and synced, and only then renamed to its new name. A file with a journal's name therefore
 always carries that file's header.
 """
 
@@ -51,7 +51,7 @@ class GroupWriter:
         self._file_id = 0
 
     def begin_file(self, file_id: int, first_sequence: int, spare: str | None) -> None:
-        """Make a new file ready: zeroed, headed, durable, under its own name (K1, K11, K12)."""
+        """Make a new file ready: zeroed, headed, durable, under its own name."""
         check(file_id > self._file_id, "K10", f"journal file {file_id} after {self._file_id}")
         if spare is None or not self._disk.exists(f"{self._directory}/{spare}"):  # the latter: a try before this one
             spare = self.make_spare(file_id)
@@ -71,7 +71,7 @@ class GroupWriter:
         self._file_id = file_id
 
     def make_spare(self, number: int) -> str:
-        """A new zeroed file (K11); its name. Also called by the checkpoint's worker.
+        """A new zeroed file; its name. Also called by the checkpoint's worker.
 
         Past the page cache where that is possible: pages left there would have to be thrown out by each later write.
         """
@@ -90,7 +90,7 @@ class GroupWriter:
         """Make a group durable, in a new file if need be. May be repeated after a failure.
 
         Raises:
-            SyncFailedError: final (K23).
+            SyncFailedError: final.
             OSError: ENOSPC and the like: may be repeated. Others: final.
         """
         written = GroupWritten()
@@ -121,7 +121,7 @@ class GroupWriter:
 
 
 def recycle(disk: Disk, directory: str, file_ids: list[int], spares: int, kept: list[str]) -> None:
-    """Journal files the mark has passed become spares, as many as wanted; the others go (K13, K12).
+    """Journal files the mark has passed become spares, as many as wanted; the others go.
 
     Args:
         kept: the names of the new spares are added to it, also if this ends in an error.

@@ -1,6 +1,6 @@
 """What can be asked of a ledger: its entries, its last add confirmed, which entries are here.
 
-A ledger that is not here is an honest negative only where nothing may have been lost (B5): ``unknowns`` says so.
+A ledger that is not here is an honest negative only where nothing may have been lost: ``unknowns`` says so.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class LedgerReads:
         """
         Raises:
             NoSuchLedgerError: it is not here.
-            DataUnknownError: whether it was here is not known (B5).
+            DataUnknownError: whether it was here is not known.
         """
         if (ledger := self._ledgers.ledgers.get(ledger_id)) is not None:
             return ledger

@@ -1,8 +1,8 @@
-"""The third part of a start: everything found and replayed is covered before anyone is served (K17).
+"""The third part of a start: everything found and replayed is covered before anyone is served.
 
 A new journal file is made ready and a checkpoint taken, so that the mark names the new file and nothing has to be
 replayed twice. Only then are files removed that no manifest names; after any damage or loss none is, and journal files
-that the mark passes are put aside (G4). :class:`~bookkeeper.storage.start.losses.StartLosses` says which it is.
+that the mark passes are put aside. :class:`~bookkeeper.storage.start.losses.StartLosses` says which it is.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class StartCheckpoint:
         """
         Args:
             last: the last group that is replayed or covered.
-            known_file: no journal file had a greater id, as is known elsewhere (K32).
+            known_file: no journal file had a greater id, as is known elsewhere.
             broken: something is wrong with the journal itself.
 
         Raises:
@@ -57,7 +57,7 @@ class StartCheckpoint:
         journal = GroupWriter(disk, config.journal_dir, config.journal_file_bytes, before.directory_id, self._boot)
         spares = self._whole_spares()
         ids = journal_ids(disk, config.journal_dir)
-        file_id = max([before.next_file - 1, before.file_id, known_file, *ids]) + 1  # K10
+        file_id = max([before.next_file - 1, before.file_id, known_file, *ids]) + 1  # greater than every id ever used
         journal.begin_file(file_id, last + 1, spares.pop() if spares else None)
         self._scope = self._scope_of(file_id, last, len(spares))
         covered = run_checkpoint(disk, config, self._scope)
@@ -69,7 +69,7 @@ class StartCheckpoint:
         return CoveredDisk(covered.manifest, journal, spares + covered.spares)
 
     def _whole_spares(self) -> list[str]:
-        """Spare journal files that were written to their end (K11); what else is there of that name goes."""
+        """Spare journal files that were written to their end; what else is there of that name goes."""
         directory, whole, rest = self._config.journal_dir, list[str](), list[str]()
         for name in spare_names(self._disk, directory):
             file = self._disk.open(f"{directory}/{name}", write=False)
@@ -109,7 +109,7 @@ class StartCheckpoint:
         return scope
 
     def _segment_id(self) -> int:
-        """The number of the segment that is written; after any damage one that no file has (G4)."""
+        """The number of the segment that is written; after any damage one that no file has."""
         following = max(self._found.manifest.next_segment, 1)
         if not self._found.losses.damaged:
             return following

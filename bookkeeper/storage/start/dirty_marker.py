@@ -1,4 +1,4 @@
-"""A file in each directory that says "in use": there from a start to a clean stop (K22)."""
+"""A file in each directory that says "in use": there from a start to a clean stop."""
 
 from __future__ import annotations
 

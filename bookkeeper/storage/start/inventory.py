@@ -24,4 +24,4 @@ class Inventory:
     no_manifest: str | None = None
     """Why there is no manifest; None: there is one."""
     keep: set[int] = field(default_factory=set)
-    """Logs that are not finished (cut): they may hold more than is known (G4)."""
+    """Logs that are not finished (cut): they may hold more than is known."""

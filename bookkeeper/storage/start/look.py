@@ -1,8 +1,9 @@
 """The first part of a start: what is there. Nothing is written.
 
-The manifest says which files are the bookie's; without one, every log that is there is. The dirty markers are looked
-at: absent, and the manifest says so too = the last life ended cleanly (K22). The index comes from the segments; if the
-manifest or one of them is damaged, from a scan of the entry logs, which hold every record, fences too (K19, B3).
+The manifest says which files belong to the bookie. Without a manifest, every entry log in the directory does. The
+last life ended cleanly if the manifest says so and no directory has a dirty marker. The index comes from the
+segments. If the manifest or a segment is damaged, the index comes from a scan of the entry logs, which hold every
+record, fences too.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def look(config: StorageConfig, disk: Disk, directories: Sequence[str], director
     manifest, no_manifest = _Manifests(config, disk, report, losses, directory_id).read()
     report.last_boot = manifest.boot
     report.clean = report.fresh or (manifest.clean and not any(is_marked(disk, each) for each in directories))
-    free = max([manifest.next_log - 1, *log_ids(disk, config.ledger_dir)]) + 1  # G4: none is overwritten
+    free = max([manifest.next_log - 1, *log_ids(disk, config.ledger_dir)]) + 1  # none is overwritten
     logs = EntryLogs(disk, config.ledger_dir, config.entry_log_bytes, free)
     found = Inventory(manifest, logs, losses=losses, report=report, no_manifest=no_manifest)
     _Contents(config.ledger_dir, disk, found).read()
@@ -160,14 +161,14 @@ class _Contents:
     # -- the index from the entry logs --------------------------------------------------------------------
 
     def _rebuild(self) -> None:
-        """The index and all states from the entry logs (K19). Damage means that something may be missing (B5)."""
+        """The index and all states from the entry logs. Damage means that something may be missing."""
         self.ledgers.begin_anew(self._still_dropped())
         self.found.report.rebuilt = not self.found.report.fresh
         for log_id, log in sorted(self.entry_logs.logs.items()):
             self._rebuild_from(log_id, log)
 
     def _still_dropped(self) -> IdRanges:
-        """The deleted ledgers that intact segments name: the log with a ledger's DROPPED record may be gone (M6)."""
+        """The deleted ledgers that intact segments name: the log with a ledger's DROPPED record may be gone."""
         dropped = IdRanges()
         for segment_id in segment_ids(self.disk, self.directory):
             try:

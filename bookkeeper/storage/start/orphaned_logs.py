@@ -1,4 +1,4 @@
-"""After a loss: what entry logs hold beyond what the manifest says of them (G4).
+"""After a loss: what entry logs hold beyond what the manifest says of them.
 
 Each group is written to the journal and then, unsynced, to an entry log; a checkpoint names what the logs hold. When
 groups of the journal are damaged or missing, the logs may hold their last local copy: in files that no manifest names

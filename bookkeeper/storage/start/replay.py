@@ -1,12 +1,13 @@
 """The second part of a start: the journal behind the mark is replayed into a new entry log.
 
-A damaged or missing group is corruption if anything shows that it had been durable (a later one, the entry logs,
-damage that a power cut does not do): limbo, negatives are unknown, everything counts as fenced (K9, K18). So is a
-directory that knows less than is known elsewhere of it: it was put back from an older copy (K32).
-:class:`~bookkeeper.storage.start.group_continuity.GroupContinuity` decides that; this file reads and copies.
+A group that is damaged or missing is a loss if anything shows that it had been durable: a later group, the entry
+logs, or damage that a power cut cannot do. A directory that knows less than others know of it was put back from an
+older copy, which is a loss as well. After a loss the bookie is in limbo: it answers "unknown" instead of "no such
+entry", and every ledger counts as fenced. :class:`~bookkeeper.storage.start.group_continuity.GroupContinuity`
+decides; this file reads and copies.
 
-After any damage or loss, what entry logs hold beyond the manifest is taken in as well (G4): they may have the last
-copy of what the journal has lost.
+After any damage or loss the replay also takes in what entry logs hold beyond the manifest: it may be the last copy of
+what the journal has lost.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class JournalReplay:
         """Add everything that the journal holds to what was found, and judge what it does not hold.
 
         Args:
-            known: what the directory must know, or has lost data (K32).
+            known: what the directory must know, or has lost data.
 
         Raises:
             OSError: what was made by then is named in ``made``.
@@ -105,7 +106,7 @@ class JournalReplay:
         return create_log(self._disk, self._config.ledger_dir, log_id, self._found.manifest.directory_id, self._boot)
 
     def _evidence(self) -> str | None:
-        """That there was a group behind the last one (K9)."""
+        """That there was a group behind the last one."""
         directory, before = self._config.ledger_dir, self._found.manifest
         replayed = ReplayFindings(self._found.ledgers.states, self._found.ledgers.dropped)
         segments = segment_ids(self._disk, directory)
@@ -114,7 +115,7 @@ class JournalReplay:
         )
 
     def take_in_orphans(self) -> None:
-        """G4: the logs may hold the last copy of what the journal has lost."""
+        """Take in what entry logs hold beyond the manifest: it may be the last copy of what the journal has lost."""
         directory, found = self._config.ledger_dir, self._found
         for log_id in log_ids(self._disk, directory):
             log = found.entry_logs.logs.get(log_id)

@@ -1,10 +1,10 @@
 """Starting a bookie's disk: lock, look, replay, cover.
 
-1. The directories are locked (B11), and files of other directories refused (``directory_id``).
+1. The directories are locked, and files of other directories refused (``directory_id``).
 2. :mod:`~bookkeeper.storage.start.look`: manifest, index, entry logs; nothing is written. Then the dirty markers are
-   made, durably, before anything else is written (K22).
+   made, durably, before anything else is written.
 3. :mod:`~bookkeeper.storage.start.replay`: the journal behind the mark goes into a new entry log.
-4. :mod:`~bookkeeper.storage.start.cover`: a new journal file and a checkpoint (K17); only then may anything go.
+4. :mod:`~bookkeeper.storage.start.cover`: a new journal file and a checkpoint; only then may anything go.
 
 A crash anywhere in here leaves a state from which the same start works again.
 """
