@@ -14,7 +14,8 @@
     |
     +-- reads/ledger_reads          what can be asked of a ledger; honest negatives
     |     +-- reads/cached_reads          runs of reads that need not wait for the disk
-    |     `-- reads/entry_reader          all other reads; where an entry lives (``find``), index pages and segments
+    |     +-- reads/entry_reader          all other reads
+    |     `-- reads/entry_places          where an entry lives; index pages, open index segments
     |
     +-- journal/group_commit        hands groups to the workers, calls those who waited; spare journal files
     |     +-- journal/write_schedule      the machine: when a group is written, and on which thread

@@ -360,7 +360,7 @@ class Engine:
         """End the workers, close files, unlock. A file that cannot even be closed keeps nobody waiting: what is in it
         was synced, or was said not to be."""
         self._workers.close()
-        files = [*self._entry_logs.open_files(), *self._reader.open_files()]
+        files = [*self._entry_logs.open_files(), *self._reader.places.open_files()]
         for close in (self._commit.close, *(file.close for file in files)):
             with suppress(OSError):
                 close()

@@ -24,6 +24,7 @@ from bookkeeper.storage.journal.pending_group import PendingGroup
 from bookkeeper.storage.lac_waiters import LacWaiters
 from bookkeeper.storage.ledger_table import LedgerTable
 from bookkeeper.storage.ledger_updates import LedgerUpdates
+from bookkeeper.storage.reads.entry_places import EntryPlaces
 from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.reads.ledger_reads import LedgerReads
 from bookkeeper.storage.results import EngineState, EngineStats
@@ -123,22 +124,26 @@ def put_together(
         call_later=call_later,
     )
     space = reports.space = DiskSpace(config, disk, workers, state.set, commit.fail)
-    reader = EntryReader(
+    places = EntryPlaces(
         disk=disk,
         directory=config.ledger_dir,
-        entry_logs=entry_logs,
         pages=PageCache(config.page_cache_pages),
+        workers=workers,
+        unknowns=unknowns,
+    )
+    reader = EntryReader(
+        entry_logs=entry_logs,
+        places=places,
         stats=stats,
         workers=workers,
         groups=groups,
-        unknowns=unknowns,
     )
     checkpointer = reports.checkpointer = Checkpointer(
         config=config,
         disk=disk,
         workers=workers,
         commit=commit,
-        reader=reader,
+        places=places,
         entry_logs=entry_logs,
         ledgers=ledgers,
         unknowns=unknowns,

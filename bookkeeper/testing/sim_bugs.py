@@ -54,10 +54,12 @@ from bookkeeper.meta.stores.memory import MemoryStore
 from bookkeeper.replication.fragment import FragmentCopy
 from bookkeeper.seams import File
 from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor as StoredLedger
 from bookkeeper.storage.ledger_descriptor import StateRecordKind, apply_state, state_record
 from bookkeeper.storage.ledger_updates import LedgerUpdates
+from bookkeeper.storage.reads.entry_places import EntryPlaces
 from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.start.group_continuity import GroupContinuity
 from bookkeeper.storage.unknowns import Unknowns
@@ -521,20 +523,22 @@ def _swap_before_acknowledged(patch: Patch) -> None:
 @_bug("missing-log-is-empty", "K18 B5", 100, FIRST_WITH_DAMAGE)
 def _missing_log_is_empty(patch: Patch) -> None:
     """An entry log that is missing or too short is no loss, and what it should hold was never there."""
-    open_logs, found = look._Contents._open_logs, EntryReader.find
+    open_logs, found = look._Contents._open_logs, EntryPlaces.find
+    logs_of: dict[int, EntryLogs] = {}
 
     def opened(self: Any) -> None:
         before = list(self.losses.lost)
         open_logs(self)
         self.losses.lost[:] = before
+        logs_of[id(self.disk)] = self.entry_logs
 
-    def known(self: EntryReader, state: Any, entry_id: int, *held: Any) -> int:
+    def known(self: EntryPlaces, state: Any, entry_id: int, *held: Any) -> int:
         place = found(self, state, entry_id, *held)
-        log = self.entry_logs.logs.get(place >> LOG_SHIFT)
+        log = logs_of[id(self.disk)].logs.get(place >> LOG_SHIFT)
         return place if log is not None and log.end > place & OFFSET_MASK else 0
 
     patch(look._Contents, "_open_logs", opened)
-    patch(EntryReader, "find", known)
+    patch(EntryPlaces, "find", known)
 
 
 @_bug("damage-is-denied", "K27 B5", 100, FIRST_WITH_DAMAGE)

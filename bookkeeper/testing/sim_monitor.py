@@ -306,4 +306,4 @@ def _entries(engine: Engine, ledger: LedgerId, *, in_doubt: bool) -> Sequence[Av
         if not in_doubt:
             raise
         state = engine._ledgers.ledgers.get(ledger)
-        return () if state is None else engine._reader.entries(state)
+        return () if state is None else engine._reader.places.entries(state)

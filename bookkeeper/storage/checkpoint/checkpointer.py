@@ -25,7 +25,7 @@ from bookkeeper.storage.journal.journal_format import CLEAN_STOP
 from bookkeeper.storage.journal.pending_group import PendingGroup
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
 from bookkeeper.storage.ledger_table import LedgerChanges, LedgerTable
-from bookkeeper.storage.reads.entry_reader import EntryReader
+from bookkeeper.storage.reads.entry_places import EntryPlaces
 from bookkeeper.storage.results import Done, EngineState, EngineStats
 from bookkeeper.storage.start.dirty_marker import unmark
 from bookkeeper.storage.unknowns import Unknowns
@@ -53,7 +53,7 @@ class Checkpointer:
     disk: Disk
     workers: StorageWorkers
     commit: GroupCommit
-    reader: EntryReader
+    places: EntryPlaces
     entry_logs: EntryLogs
     ledgers: LedgerTable
     unknowns: Unknowns
@@ -216,7 +216,7 @@ class Checkpointer:
         self.entry_logs.mark_finished(key for key, entry in covered.manifest.logs.items() if entry.finished)
         for key, ledger in self._concerned(scope, covered):
             ledger.index.adopt(covered.merged, covered.extents.get(key, []), covers_frozen=key in scope.tails)
-        closing = self.reader.release_segments(covered.merged)
+        closing = self.places.release_segments(covered.merged)
         for key in covered.removed_logs:
             self.stats.removed_logs += 1
             if (file := self.entry_logs.removed(key)) is not None:

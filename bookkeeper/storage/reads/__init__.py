@@ -1,1 +1,7 @@
-"""Reads entries from a bookie's disk: runs in memory (``cached_reads``), and all others (``entry_reader``)."""
+"""Reads entries from a bookie's disk.
+
+ledger_reads   what can be asked of a ledger
+cached_reads   runs of reads that need not wait for the disk
+entry_reader   all other reads
+entry_places   where entries live: indexes in memory, and the pages of index segments
+"""

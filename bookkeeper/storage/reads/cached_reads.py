@@ -15,7 +15,8 @@ from bookkeeper.codec import RECORD_HEADER, Answers, Reads, answer_reads
 from bookkeeper.errors import CorruptionError
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK, Extent
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
-from bookkeeper.storage.reads.entry_reader import HINT_UNIT, EntryReader, PageMissing
+from bookkeeper.storage.reads.entry_places import PageMissing
+from bookkeeper.storage.reads.entry_reader import HINT_UNIT, EntryReader
 
 RUN_BYTES: Final = 256 * 1024
 """Bytes of records that are read for one run. A single record may be larger."""
@@ -90,18 +91,18 @@ class CachedReads:
                 return found
         if (settled := state.index.settled) is not None:
             return self._in_segments(*settled, ids)
-        return (self._reader.find(state, entry_id) for entry_id in ids)
+        return (self._reader.places.find(state, entry_id) for entry_id in ids)
 
     def _in_segments(self, firsts: array[int], extents: list[Extent], ids: array[int]) -> Iterator[int]:
-        reader = self._reader
-        page_of = reader.pages.get
+        known = self._reader.places
+        page_of = known.pages.get
         for entry_id in ids:
             extent = extents[bisect_right(firsts, entry_id) - 1]
             at = entry_id - extent.first
             if not 0 <= at < extent.count:
                 return
             page = page_of(extent)
-            yield (page if page is not None else reader.page(extent))[at]
+            yield (page if page is not None else known.page(extent))[at]
 
 
 def _same(ledger_ids: array[int], i0: int, limit: int) -> int:

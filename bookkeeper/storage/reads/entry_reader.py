@@ -9,23 +9,21 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from bookkeeper.codec import RECORD_HEADER, pack_entries, read_record
 from bookkeeper.codec.shapes import RECORD_MAX, Stop
 from bookkeeper.errors import BookieFailedError, CorruptionError, DataUnknownError, NoSuchEntryError, in_words
-from bookkeeper.ids import EntryId
-from bookkeeper.seams import Disk, File
+from bookkeeper.seams import File
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
-from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK, Extent, PageCache, unbroken
-from bookkeeper.storage.index.index_segment import decode_page, segment_name
+from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK
 from bookkeeper.storage.journal.group_sequence import GroupSequence
 from bookkeeper.storage.journal.pending_group import PendingGroup
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
-from bookkeeper.storage.results import AvailabilityRun, EngineStats, PackedEntries
-from bookkeeper.storage.unknowns import Unknowns
+from bookkeeper.storage.reads.entry_places import NONE_HELD, EntryPlaces, Held, PageMissing
+from bookkeeper.storage.results import EngineStats, PackedEntries
 from bookkeeper.storage.workers import StorageWorkers
 
 T = TypeVar("T")
@@ -44,9 +42,6 @@ class _WouldWaitError(Exception):
 
 
 _Read = Callable[[File, int, int], bytes]
-_Held = Mapping[Extent, "array[int]"]
-"""The index pages that one read has waited for."""
-_NONE: _Held = {}
 
 
 def _now(file: File, size: int, offset: int) -> bytes:
@@ -58,13 +53,6 @@ def _now(file: File, size: int, offset: int) -> bytes:
 
 def _wait(file: File, size: int, offset: int) -> bytes:
     return file.pread(size, offset)
-
-
-class PageMissing(Exception):
-    """An index page must be read first."""
-
-    def __init__(self, extent: Extent, file: File) -> None:
-        self.extent, self.file = extent, file
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,16 +131,12 @@ def _bytes_of(stretch: _Stretch, at: int, hint: int, read: _Read) -> bytes:
 class EntryReader:
     """Reads single entries and batches. Runs on the loop's thread."""
 
-    disk: Disk
-    directory: str
     entry_logs: EntryLogs
-    pages: PageCache
+    places: EntryPlaces
     stats: EngineStats
     workers: StorageWorkers
     groups: GroupSequence
     """Groups that are not in the entry logs yet. Only read here."""
-    unknowns: Unknowns
-    segments: dict[int, File] = field(default_factory=dict)
 
     # -- one entry ----------------------------------------------------------------------------------------
 
@@ -162,11 +146,11 @@ class EntryReader:
         entry_id: int,
         unknown: bool,
         reply: Callable[[bytes | BaseException], None],
-        held: _Held = _NONE,
+        held: Held = NONE_HELD,
     ) -> None:
         """See :meth:`Engine.read`. With ``unknown`` an absent entry is answered as unknown (B5)."""
         try:
-            found = self.find(state, entry_id, held)
+            found = self.places.find(state, entry_id, held)
             if not found:
                 return reply(absent(state.ledger_id, entry_id, unknown))
             offset = found & OFFSET_MASK
@@ -195,7 +179,7 @@ class EntryReader:
     def peek(self, state: LedgerDescriptor, entry_id: int) -> bytes | None:
         """The stored entry if it is in memory (B6); None if it is not, or does not exist."""
         try:
-            found = self.find(state, entry_id)
+            found = self.places.find(state, entry_id)
             if not found:
                 return None
             if (group := self._pending(found)) is not None:
@@ -215,14 +199,14 @@ class EntryReader:
         size_max: int,
         unknown: bool,
         reply: Callable[[PackedEntries | BaseException], None],
-        held: _Held = _NONE,
+        held: Held = NONE_HELD,
     ) -> None:
         """See :meth:`Engine.read_batch`."""
         try:
             plan = self._plan(state, first, count_max, size_max, held)
         except PageMissing as missing:
 
-            def again(pages: _Held) -> None:
+            def again(pages: Held) -> None:
                 self.read_batch(state, first, count_max, size_max, unknown, reply, pages)
 
             return self._load(missing, held, again, reply)
@@ -242,12 +226,12 @@ class EntryReader:
         return reply(packed)
 
     def _plan(
-        self, state: LedgerDescriptor, first: int, count_max: int, size_max: int, held: _Held = _NONE
+        self, state: LedgerDescriptor, first: int, count_max: int, size_max: int, held: Held = NONE_HELD
     ) -> list[_Stretch]:
         """The stretches of the entries from ``first`` on, up to the first that is not here."""
         likely = 64 + 2 * size_max // max(36, state.read_hint - 512)  # a guess; at worst a reply ends early
         limit = min(count_max or _BATCH_MAX, _BATCH_MAX, 1 + size_max // 36, likely)
-        places = self._places(state, first, limit, held)
+        places = self.places.run(state, first, limit, held)
         near, written = max(_NEAR, 4 * state.read_hint), self.groups.logged_below
         if (dense := _dense(places, size_max, 4 * state.read_hint)) and dense[-1] < written:
             return [self._stretch(state, first, dense)]
@@ -267,35 +251,6 @@ class EntryReader:
             plan.append(self._stretch(state, first + begin, places[begin:]))
         return plan
 
-    def _places(self, state: LedgerDescriptor, first: int, limit: int, held: _Held) -> array[int]:
-        """Places of the entries from ``first`` on, up to ``limit`` or the first that is not here.
-
-        Raises:
-            PageMissing: not even the first is known without reading an index page.
-        """
-        places: array[int] = array("q")
-        while len(places) < limit:
-            entry_id = first + len(places)
-            try:
-                more = state.index.recent_run(entry_id, limit - len(places)) or self._page_run(state, entry_id, held)
-            except PageMissing:
-                if not places:
-                    raise
-                break  # the places found so far are an answer
-            if not more:
-                break
-            places += more
-        return places[:limit]
-
-    def _page_run(self, state: LedgerDescriptor, entry_id: int, held: _Held) -> array[int]:
-        """Like ``recent_run``, but from index pages."""
-        if not state.index.plain:
-            return array("q", (found,)) if (found := self.find(state, entry_id, held)) else array("q")
-        for extent in state.index.candidates(entry_id):
-            if run := unbroken(self.page(extent, held), entry_id - extent.first, extent.count):
-                return run
-        return array("q")
-
     def _stretch(self, state: LedgerDescriptor, first: int, places: array[int]) -> _Stretch:
         start = places[0]
         offsets = array("q", [found - start for found in places])
@@ -310,106 +265,14 @@ class EntryReader:
         file = self.entry_logs.file(start >> LOG_SHIFT)
         return _Stretch(file, log_offset, offsets[-1] + state.read_hint, first, offsets, file.path, log_offset)
 
-    # -- places -------------------------------------------------------------------------------------------
-
-    def find(self, state: LedgerDescriptor, entry_id: int, held: _Held = _NONE) -> int:
-        """The place of an entry; 0 if it is not here.
-
-        Raises:
-            PageMissing: an index page must be read first.
-        """
-        if found := state.index.get_recent(entry_id):
-            return found
-        for extent in state.index.candidates(entry_id):
-            if found := self.page(extent, held)[entry_id - extent.first]:
-                return found
-        return 0
-
-    def page_blocking(self, extent: Extent) -> array[int]:
-        """An index page. Waits for the disk if necessary."""
-        try:
-            return self.page(extent)
-        except PageMissing as missing:
-            return decode_page(missing.file.pread(8 * extent.count, extent.offset), extent, missing.file.path)
-
-    def entries(self, state: LedgerDescriptor) -> list[AvailabilityRun]:
-        """Which entries are here, ascending.
-
-        Raises:
-            CorruptionError, OSError: an index page cannot be read.
-        """
-        stretches: list[tuple[int, int]] = []
-        for extent in state.index.extents:
-            if extent.present == extent.count:
-                stretches.append((extent.first, extent.end))
-            else:
-                stretches += _present(extent.first, self.page_blocking(extent))
-        for tail in (state.index.frozen, state.index.tail):
-            for first, places in tail.runs() if tail is not None else ():
-                stretches += _present(first, places)
-        runs: list[tuple[int, int]] = []
-        for first, end in sorted(stretches):
-            if runs and first <= runs[-1][1]:
-                runs[-1] = runs[-1][0], max(end, runs[-1][1])
-            else:
-                runs.append((first, end))
-        return [AvailabilityRun(EntryId(first), end - first) for first, end in runs]
-
-    def page(self, extent: Extent, held: _Held = _NONE) -> array[int]:
-        """An index page, without waiting.
-
-        Raises:
-            PageMissing: the page must be read from the disk.
-            CorruptionError, OSError: the page cannot be read.
-        """
-        page = self.pages.get(extent)
-        if page is None and held:
-            page = held.get(extent)
-        if page is not None:
-            return page
-        if (file := self.segments.get(extent.segment)) is None:
-            file = self.disk.open(f"{self.directory}/{segment_name(extent.segment)}", write=False)
-            self.segments[extent.segment] = file
-        data = file.pread_cached(8 * extent.count, extent.offset)
-        if data is None:
-            raise PageMissing(extent, file)
-        try:
-            page = decode_page(data, extent, file.path)
-        except CorruptionError as error:
-            self.unknowns.found_index_damage(error)
-            raise
-        self.pages.put(extent, page)
-        return page
-
-    def release_segments(self, segments: Iterable[int]) -> list[File]:
-        """Stop reading these index segments. Returns their open files, to close after the reads in progress."""
-        return [self.segments.pop(key) for key in segments if key in self.segments]
-
-    def open_files(self) -> Iterable[File]:
-        """The open files of index segments."""
-        return self.segments.values()
-
     def _load(
         self,
         missing: PageMissing,
-        held: _Held,
-        again: Callable[[_Held], None],
+        held: Held,
+        again: Callable[[Held], None],
         reply: Callable[[BaseException], None],
     ) -> None:
-        """Read the missing page, then call ``again`` with it and ``held``, which the cache may have dropped (V1)."""
-        extent, file = missing.extent, missing.file
-
-        def done(page: array[int] | None, error: BaseException | None) -> None:
-            if isinstance(error, CorruptionError):
-                self.unknowns.found_index_damage(error)
-            if page is None:
-                return reply(self.trouble(error))
-            self.pages.put(extent, page)
-            return again({**held, extent: page})
-
-        self.workers.get("read").submit(
-            lambda: decode_page(file.pread(8 * extent.count, extent.offset), extent, file.path), done
-        )
+        self.places.load(missing, held, again, lambda error: reply(self.trouble(error)))
 
     # -- small things -------------------------------------------------------------------------------------
 
@@ -471,13 +334,6 @@ def _dense(places: array[int], size_max: int, share: int) -> array[int] | None:
     if 0 < values[-1] - values[0] <= min(share * len(values), size_max + _NEAR) and sorted(values) == values:
         return dense
     return None
-
-
-def _present(first: int, places: array[int]) -> list[tuple[int, int]]:
-    """The stretches (begin, end) of entries whose place is not 0."""
-    if 0 not in places:
-        return [(first, first + len(places))]
-    return [(first + at, first + at + 1) for at, found in enumerate(places) if found]
 
 
 def absent(ledger_id: int, entry_id: int, unknown: bool) -> BaseException:

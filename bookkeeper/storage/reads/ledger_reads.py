@@ -64,7 +64,7 @@ class LedgerReads:
         ledger = self.found(ledger_id)
         if self._unknowns.has(ledger_id):
             raise DataUnknownError(f"ledger {ledger_id}: which entries were here is not known")
-        return self._reader.entries(ledger)
+        return self._reader.places.entries(ledger)
 
     # -- what is known of a ledger ------------------------------------------------------------------------
 

@@ -484,8 +484,8 @@ def test_merged_segments_can_be_read_until_the_loop_knows_the_new_one(disk: Reco
             name, job, done = workers.jobs.pop(0)
             result = job()
             if name == "checkpoint":  # the worker has done its part, the loop has not heard of it yet
-                engine._reader.pages = PageCache(1)
-                engine._reader.segments.clear()
+                engine._reader.places.pages = PageCache(1)
+                engine._reader.places.segments.clear()
                 answers: list[bytes | BaseException] = []
                 for entry_id in wanted:
                     engine.read(lid(1), EntryId(entry_id), answers.append)

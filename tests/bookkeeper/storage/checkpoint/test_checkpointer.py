@@ -327,7 +327,7 @@ def test_reads_under_way_are_answered_from_segments_that_a_merge_replaces(disk: 
         assert at < 15
         add(engine, 1, at)
         engine.checkpoint(nothing)
-        engine._reader.pages = PageCache(1)
+        engine._reader.places.pages = PageCache(1)
         if at:
             engine.read(lid(1), EntryId(0), got.append)
         workers.pump()

@@ -264,59 +264,6 @@ def test_entries_of_other_ledgers_between_them_do_not_come_along(disk: Recording
         assert read_batch(engine, workers, ledger_id, 0) == [make_entry(ledger_id, at) for at in range(30)]
 
 
-# -- index pages that do not stay in memory ---------------------------------------------------------------
-
-
-def overlapping(disk: RecordingDisk, copies: int) -> tuple[Engine, QueueWorkers]:
-    """Entries 0..8 of ledger 1 but 4; index pages of ``copies`` segments over each other, room in memory for one."""
-    engine, workers = open_engine(disk, replace(ROOMY, page_cache_pages=1, index_segments=8))
-    for entry_id in (0, 1, 2, 3, 5, 6, 7, 8):
-        add(engine, 1, entry_id, lac=-1)
-    settle(engine, workers, checkpoint=True)
-    for _ in range(copies - 1):
-        for entry_id in (1, 7):
-            engine.append_entry(lid(1), KEY, make_entry(1, entry_id, lac=0), recovery=True)
-        settle(engine, workers, checkpoint=True)
-    disk.cached = False
-    return engine, workers
-
-
-def run_down(workers: QueueWorkers, most: int) -> None:
-    for _ in range(most):
-        workers.step()
-    assert not workers.jobs, f"still at work after {most} jobs"
-
-
-@pytest.mark.rule("V1", "B13")
-@pytest.mark.parametrize("copies", [1, 2, 4])
-def test_a_read_ends_though_the_pages_it_needs_do_not_fit_into_the_cache(disk: RecordingDisk, copies: int) -> None:
-    engine, workers = overlapping(disk, copies)
-    got: list[bytes | BaseException] = []
-    engine.read(lid(1), EntryId(2), got.append)
-    engine.read(lid(1), EntryId(4), got.append)
-    run_down(workers, 2 * copies + 1)  # each page once a read, and the record
-    assert sorted(map(type, got), key=str) == [NoSuchEntryError, bytes] and make_entry(1, 2, lac=-1) in got
-    batch: list[PackedEntries | BaseException] = []
-    engine.read_batch(lid(1), EntryId(2), 0, 1000, batch.append)
-    run_down(workers, copies + 1)
-    (packed,) = batch
-    assert isinstance(packed, PackedEntries) and packed.count >= 1
-    engine.read_batch(lid(1), EntryId(4), 0, 1000, batch.append)
-    run_down(workers, copies)
-    assert isinstance(batch[1], NoSuchEntryError)
-
-
-@pytest.mark.rule("V1", "B13")
-def test_reads_that_push_each_others_pages_out_all_end(disk: RecordingDisk) -> None:
-    engine, workers = overlapping(disk, 3)
-    got: list[bytes | BaseException] = []
-    for _ in range(5):
-        for entry_id in (0, 2, 3, 4, 5, 6):
-            engine.read(lid(1), EntryId(entry_id), got.append)
-    run_down(workers, 30 * 4)
-    assert len(got) == 30 and sum(isinstance(answer, NoSuchEntryError) for answer in got) == 5
-
-
 # -- guesses ----------------------------------------------------------------------------------------------
 
 
