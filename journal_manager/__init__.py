@@ -4,7 +4,7 @@
     txid = await log.log(b"an edit")                        # durable, in groups
     snapshots = await open_snapshots("file:///data/edits")  # state at a txid, so that a replay is bounded
 
-    reader = await open_reader("file:///data/edits")        # beside the writer, disturbing nobody
+    reader = await open_reader("file:///data/edits")        # beside the writer, without disturbing it
     async for op in tail(reader, TxId(1)): ...
 
 Addresses: ``mem:NAME`` (this process), ``file:///DIRECTORY``, ``bk:NAME`` (one ledger per segment; needs the

@@ -1,10 +1,10 @@
-"""The contract of a journal: one place where an edit log's segments are kept.
+"""The contract of a journal, which keeps an edit log's segments.
 
     open_writer()            claim an epoch, fence, recover: in progress --> finalized
     start_segment(first)     -->  in progress
     append(batch)            in progress, batch durable as a whole when the awaitable ends
     finalize_segment(...)    in progress --> finalized, for ever
-    purge(min)               whole finalized segments go, oldest first
+    purge(min)               whole finalized segments are removed, oldest first
 
 Promises, whatever the implementation (the test class ``tests/contracts/journal_backend.py`` holds every
 backend to them):
@@ -20,9 +20,8 @@ backend to them):
 * **J7** (C6) Purge removes a prefix, whole segments only, and never the newest: it says which id comes next.
 * **J8** When a step fails half-way, ``open_writer`` succeeds once the fault is gone.
 
-Roles are types: who opened for reading holds an object without a method that changes the journal. One
-call at a time on a writer, except that ``append`` may be called while earlier appends wait, and reading and
-``ensure_owner`` at any time.
+Roles are types: a reader has no method that changes the journal. A writer takes one call at a time, with two
+exceptions: ``append`` may be called while earlier appends wait, and reading and ``ensure_owner`` at any time.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ class JournalReader(Protocol):
         """All segments, in order of their ids; the last one may be in progress.
 
         Raises:
-            JournalUnavailableError: the place cannot be asked (never answered by an empty list).
+            JournalUnavailableError: the store does not answer (the list is never empty instead).
         """
 
     def read(self, segment: SegmentInfo, start: TxId) -> AsyncGenerator[Batch, None]:
@@ -94,12 +93,12 @@ class JournalReader(Protocol):
         is durable now.
 
         Raises (while iterating):
-            SegmentNotFoundError: it was purged, or finalized in the meantime: look at ``segments()`` again.
-            JournalCorruptionError: what must be there is not.
+            SegmentNotFoundError: it was purged, or finalized meanwhile: call ``segments()`` again.
+            JournalCorruptionError: an edit that must be there is missing or damaged.
         """
 
     async def changed(self, timeout_s: float) -> None:
-        """Wait until there may be more to read than at the last look, at most ``timeout_s`` seconds."""
+        """Wait until there may be more to read than at the last call, at most ``timeout_s`` seconds."""
 
     async def close(self) -> None:
         """Release everything. Idempotent."""
@@ -176,10 +175,10 @@ class JournalWriter(JournalReader, Protocol):
         """
 
     async def ensure_owner(self) -> None:
-        """Ask the store whether the epoch is still ours.
+        """Ask the store whether this writer's epoch is still the newest.
 
         Raises:
-            JournalFencedError: it is not. JournalUnavailableError: the store cannot tell.
+            JournalFencedError: it is not. JournalUnavailableError: the store does not answer.
         """
 
 
@@ -206,7 +205,7 @@ class Backend(Protocol):
     async def open_writer(
         self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options, *, owner: str, create: bool = True
     ) -> JournalWriter:
-        """Claim the next epoch, fence whoever had it, recover; then, and only then, there is a writer (C8).
+        """Claim the next epoch, fence the former writer, and recover. Only then is there a writer (C8).
 
         ``create`` formats a journal that does not exist. May be cancelled at any await, and leaves a
         state that another ``open_writer`` can finish (J5).

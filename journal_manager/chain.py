@@ -1,13 +1,13 @@
 """A journal's record: who may write, and its segments in order; the only legal transitions (pure).
 
-Backends that keep one record under compare-and-set (memory, ledgers) share it: each step of a writer is one
+Backends that keep one record under compare-and-set (memory, ledgers) share this module. Each step of a writer is one
 transition and one compare-and-set, so no step is ever half done.
 
     claim(owner)               any --> the next epoch
     begin(token, segment)      no segment in progress, joins the last one (C2, C3, C7)
     finish(token, first, last) in progress --> final
-    drop(token, first)         in progress and without an edit --> gone
-    purge(token, min)          a prefix of final segments --> gone; the newest stays (C6)
+    drop(token, first)         in progress and without an edit --> removed
+    purge(token, min)          a prefix of final segments --> removed; the newest stays (C6)
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Chain:
     token: FencingToken = UNCLAIMED
     segments: tuple[SegmentInfo, ...] = ()
     nonce: str = ""
-    """A number of the last claim: it tells apart the records of two claims of one epoch, whatever the owners' names."""
+    """A number that tells apart two claims of one epoch, also by owners of the same name."""
 
     @property
     def last_txid(self) -> TxId:

@@ -1,12 +1,12 @@
-"""The edits that are being collected and those that are being synced (pure).
+"""The edits that are being collected, and those that are being synced (pure).
 
     add(...)      filling + 1 group
     take()        filling --> syncing: a prefix that fits into one batch; nothing may be syncing
-    synced()      syncing --> gone; its waiters are handed back, in order
-    drop()        everything --> gone, after a failure
+    synced()      syncing --> removed; its waiters are returned, in order
+    drop()        everything --> removed, after a failure
 
-A *group* is edits that become durable together; it is never divided. A *waiter* is whatever the caller
-wants back; this machine only carries it.
+A *group* is edits that become durable together; it is never divided. A *waiter* is an object of the caller, which this
+machine returns with the group.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ W = TypeVar("W")
 
 @dataclass(frozen=True, slots=True)
 class EditGroup(Generic[W]):
-    """Edits logged together, and who waits for them."""
+    """Edits that were logged together, and their waiter."""
 
     batch: Batch
     waiter: W

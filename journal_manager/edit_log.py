@@ -8,8 +8,8 @@
 
 Group commit without a timer: edits that arrive while a batch is being made durable form the next batch.
 
-A failure is final. After it the log takes nothing more and every call says why; what was not acknowledged
-is unknown, and the next ``open`` recovers. Nothing here ends the process.
+A failure is final. After it the log takes nothing more, and every call raises an error with the reason. The outcome of
+edits that were not acknowledged is unknown, and the next ``open`` recovers. A failure never ends the process.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class EditLogConfig:
     layout_version: int = 1
     """The version of the edits' bodies, kept with each segment."""
     max_batch_bytes: int = 1 << 20
-    """The most bytes that become durable at once; a longer group is refused. The backend has its own limit, too."""
+    """The most bytes that become durable at once. A longer group is refused. The backend has its own limit, too."""
     max_pending_bytes: int = 64 << 20
     """The most bytes that may wait to become durable; above this, JournalOverloadedError."""
     segment_bytes: int = 64 << 20
@@ -87,7 +87,7 @@ class EditLog:
         self._syncing: asyncio.Task[None] | None = None
         self._steps: list[asyncio.Future[Any]] = []
         self._progress = asyncio.Event()
-        """Set, and replaced, when more is durable or the log has failed."""
+        """Set, and then replaced, when more is durable or the log has failed."""
         self._room = asyncio.Event()
         self._room.set()
         self._failure: BaseException | None = None
@@ -120,7 +120,7 @@ class EditLog:
         return self._failure
 
     def log(self, body: bytes, opcode: int = 0) -> asyncio.Future[TxId]:
-        """Give ``body`` the next id and let it become durable. The future ends with the id, in order of ids.
+        """Give ``body`` the next id and make it durable. The future returns the id; futures end in order of ids.
 
         Cancelling the future, or the task that awaits it, does not withdraw the edit.
 
@@ -133,7 +133,7 @@ class EditLog:
         return self.log_group([(opcode, body)])
 
     def log_group(self, ops: Iterable[tuple[int, bytes]]) -> asyncio.Future[TxId]:
-        """Log ``(opcode, body)`` edits that become durable together or not at all. The future ends with the last id.
+        """Log ``(opcode, body)`` edits that become durable together or not at all. The future returns the last id.
 
         Raises as ``log``; ValueError: no edits.
         """
@@ -180,7 +180,7 @@ class EditLog:
         return self._buffer.durable_txid
 
     async def roll(self) -> SegmentInfo | None:
-        """Make everything logged so far durable and final: returns the finalized segment, None if none was open.
+        """Make everything logged so far durable and final. Returns the finalized segment; None if none was open.
 
         The next edit begins a new segment. Needed before ``purge`` can remove what was written so far.
         """
@@ -198,7 +198,7 @@ class EditLog:
         """The durable edits from ``start`` up to ``end`` (default: ``durable_txid``), in order.
 
         Raises (while iterating):
-            JournalGapError: an edit that must be there is not, for instance because it was purged.
+            JournalGapError: an edit is missing, for instance because it was purged.
         """
         return read_ops(self._writer, start, self.durable_txid if end is None else end)
 
@@ -225,11 +225,12 @@ class EditLog:
             raise
 
     async def close(self) -> None:
-        """Make everything durable, finalize the segment, release. Idempotent: whoever calls it meanwhile waits for the
-        same end; after a failure it only releases.
+        """Make everything durable, finalize the segment, and release everything.
+
+        Idempotent: concurrent calls wait for the same end. After a failure it only releases.
 
         Raises:
-            what the last sync or finalize raised, to the first caller; everything is released all the same.
+            The error of the last sync or finalize, for the first caller. Everything is released anyway.
         """
         if self._closing:
             await self._ended.wait()
@@ -268,7 +269,7 @@ class EditLog:
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
 
-    # -- the one who changes the journal ---------------------------------------------------------------
+    # -- changing the journal --------------------------------------------------------------------------
 
     async def _sync_all(self) -> None:
         """Write batch after batch until nothing waits."""
@@ -276,12 +277,12 @@ class EditLog:
             while not self._buffer.idle:
                 await self._perform(self._sync_batch)
         except Exception as error:
-            self._fail(error)  # everyone who waits, or calls later, is told
+            self._fail(error)  # everyone who waits, or calls later, gets the error
         finally:
             self._syncing = None
 
     async def _step_of(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Run a step that goes on to its end even when the task that asked for it is cancelled."""
+        """Run a step to its end, even if the task that asked for it is cancelled."""
         task = asyncio.ensure_future(self._perform(step))
         self._steps.append(task)
         task.add_done_callback(self._step_ended)
@@ -290,10 +291,10 @@ class EditLog:
     def _step_ended(self, task: asyncio.Future[Any]) -> None:
         self._steps.remove(task)
         if not task.cancelled():
-            task.exception()  # it is in self._failure already, also if nobody awaits the task any more
+            task.exception()  # self._failure has it, also if nobody awaits the task
 
     async def _perform(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Run one step that changes the journal, and no other step beside it. Any failure of it is final."""
+        """Run one step that changes the journal, and no other at the same time. Its failure is final."""
         async with self._step:
             self._ensure_usable()
             try:

@@ -1,4 +1,4 @@
-"""Reads edits out of segments: in order, each once, or with an error that says what is missing."""
+"""Reads edits from segments: in order, each once, or with an error that says what is missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def read_ops(
 ) -> AsyncGenerator[Op, None]:
     """Read the edits from ``start`` up to and including ``end`` (None: all that are durable now).
 
-    Survives segments that are finalized, or purged behind the reader, while it runs.
+    Segments may be finalized, or purged behind the reader, while it runs.
 
     Raises (while iterating):
         JournalGapError: an edit up to ``end``, or before later edits, is missing.

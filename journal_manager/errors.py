@@ -2,12 +2,12 @@
 
 * :exc:`JournalError`
     * :exc:`JournalFencedError` -- another writer has the journal now (outcome unknown; never retried)
-    * :exc:`JournalFailedError` -- an edit log that met a failure and takes nothing more (outcome unknown)
-    * :exc:`JournalUnavailableError` -- the place cannot be reached or asked now (retryable, outcome unknown)
+    * :exc:`JournalFailedError` -- an edit log failed and takes nothing more (outcome unknown)
+    * :exc:`JournalUnavailableError` -- the journal's store cannot be reached now (retryable, outcome unknown)
         * :exc:`JournalLockedError` -- another process is in the middle of a step on the same journal
-    * :exc:`JournalCorruptionError` -- edits that must be there are not, or are not what they were
+    * :exc:`JournalCorruptionError` -- edits that must exist are missing or have changed
         * :exc:`JournalGapError` -- transaction ids are missing
-        * :exc:`OpFormatError`, :exc:`OpChecksumError` -- bytes that are no edit
+        * :exc:`OpFormatError`, :exc:`OpChecksumError` -- bytes that are not an edit
     * :exc:`JournalNotFormattedError`, :exc:`JournalExistsError`, :exc:`NamespaceMismatchError`
     * :exc:`UnsupportedLayoutError` -- written by a newer program
     * :exc:`SegmentExistsError`, :exc:`SegmentNotFoundError`, :exc:`SegmentMismatchError`
@@ -31,10 +31,10 @@ class JournalError(Exception):
     """The base class of every error that this package raises on purpose."""
 
     retryable: ClassVar[bool] = False
-    """The same call may succeed later without anyone changing anything."""
+    """Whether the same call may succeed later without any change."""
 
     outcome_unknown: ClassVar[bool] = False
-    """What was asked may or may not have happened; only a later read by a recovered writer can tell."""
+    """Whether the call may or may not have had an effect; only a later read by a recovered writer can tell."""
 
 
 class JournalFencedError(JournalError):
@@ -54,13 +54,13 @@ class JournalFencedError(JournalError):
 
 
 class JournalFailedError(JournalError):
-    """The edit log met a failure (``__cause__``) and takes nothing more. Edits in progress are unknown."""
+    """The edit log has failed (``__cause__``) and takes nothing more. The outcome of pending edits is unknown."""
 
     outcome_unknown = True
 
 
 class JournalUnavailableError(JournalError):
-    """The place where the journal lives cannot be reached or asked now."""
+    """The journal's store cannot be reached now."""
 
     retryable = True
     outcome_unknown = True
@@ -91,7 +91,7 @@ class JournalGapError(JournalCorruptionError):
 
 
 class OpFormatError(JournalCorruptionError):
-    """The bytes are no edit: they are cut short, have an impossible length, or are out of order."""
+    """The bytes are not an edit: they are cut short, have an impossible length, or are out of order."""
 
 
 class OpChecksumError(OpFormatError):

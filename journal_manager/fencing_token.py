@@ -1,8 +1,7 @@
-"""The fencing token: which writer's epoch it is.
+"""The fencing token: the epoch of a writer.
 
-An epoch is claimed by compare-and-set on the journal's own record and only rises. The store checks it on
-every step that changes the journal, and it is handed to the application, whose own side effects it can
-fence as well.
+A writer claims an epoch by compare-and-set on the journal's record, and epochs only rise. The store checks the epoch on
+every step that changes the journal. The application gets the token, too, and can fence its own side effects with it.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from journal_manager.errors import JournalFencedError
 
 @dataclass(frozen=True, slots=True, order=True)
 class FencingToken:
-    """The right to write, once given, until a higher epoch is claimed."""
+    """The right to write until another writer claims a higher epoch."""
 
     epoch: int
-    """1 for the first writer that a journal ever had; never claimed twice."""
+    """1 for the first writer of a journal; no epoch is claimed twice."""
 
     owner: str
     """The name of the owner, for people."""

@@ -10,7 +10,7 @@ from journal_manager.snapshots import SnapshotStore
 async def open_writer(
     uri: str, *, namespace: NamespaceInfo | None = None, owner: str = "", create: bool = True, **options: object
 ) -> JournalWriter:
-    """Claim the journal's next epoch, fence whoever had it, recover. Most callers want ``EditLog.open``.
+    """Claim the journal's next epoch, fence the former writer, and recover. Most callers want ``EditLog.open``.
 
     ``namespace`` is checked against the journal's (None: not checked). Raises as ``Backend.open_writer``.
     """
@@ -19,7 +19,7 @@ async def open_writer(
 
 
 async def open_reader(uri: str, *, namespace: NamespaceInfo | None = None, **options: object) -> JournalReader:
-    """Open without touching anything; a writer goes on beside it. Raises as ``Backend.open_reader``."""
+    """Open for reading, without disturbing a writer. Raises as ``Backend.open_reader``."""
     parsed = parse_uri(uri)
     return await backend_for(parsed).open_reader(parsed, namespace, options)
 

@@ -7,7 +7,7 @@ One edit is one frame (big-endian), the framing HDFS uses for its edits::
               u8       u32       u64      n bytes       u32
 
 ``length`` counts itself, the txid and the body: 12 + n. A batch is frames one after the other, with
-dense transaction ids: what is written, and becomes durable, at once. Frames can be scanned, copied and
+dense transaction ids; it is written, and becomes durable, at once. Frames can be scanned, copied and
 counted without knowing what an opcode means.
 """
 
@@ -63,11 +63,11 @@ class Batch:
 
     @classmethod
     def of(cls, frames: bytes) -> Batch:
-        """Make the batch of these bytes. Only lengths are checked: the bytes' own checksum was verified by whoever
-        kept them, and ``ops`` verifies each frame.
+        """Make the batch of these bytes. This checks only lengths: the store has verified its own checksum, and ``ops``
+        verifies each frame.
 
         Raises:
-            OpFormatError: not whole frames, or none.
+            OpFormatError: the bytes are not whole frames, or there is none.
         """
         offset, count, end = 0, 0, len(frames)
         while offset < end:

@@ -1,7 +1,7 @@
 """Decides which snapshots and segments may be removed (pure).
 
-The newest snapshots stay; edits after the oldest of them stay, since they turn it into the present state. Some
-older edits may stay besides, for readers that are behind.
+The newest snapshots stay, and so do the edits after the oldest of them, which turn it into the present state. Some
+older edits may stay as well, for readers that are behind.
 """
 
 from __future__ import annotations

@@ -22,17 +22,17 @@ class SegmentState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SegmentInfo:
-    """What is known of a segment without reading it."""
+    """What is known about a segment without reading it."""
 
     first: TxId
     last: TxId | None
     """None while the segment is in progress."""
     layout_version: int
-    """The application's version of the edits' bodies; given at start, told to readers."""
+    """The application's version of the edits' bodies. The writer gives it at the start, and readers get it."""
     epoch: int
     """The epoch of the writer that started it."""
     location: str
-    """Where it is, for people and for the backend that made it."""
+    """Where the segment is, for people and for the backend that made it."""
 
     @property
     def state(self) -> SegmentState:

@@ -12,7 +12,7 @@ from journal_manager.txid import TxId
 
 @dataclass(frozen=True, slots=True)
 class MissingEdits:
-    """``wanted`` is in no segment; the next edits that exist begin at ``next_available`` (None: nothing follows)."""
+    """``wanted`` is in no segment. The next edits begin at ``next_available`` (None: nothing follows)."""
 
     wanted: TxId
     next_available: TxId | None
@@ -48,8 +48,8 @@ def select(
 ) -> Selection:
     """Select the segments that together hold ``start`` up to ``end`` (None: as far as edits exist).
 
-    Without edits from ``start`` on, and without ``end``, there is nothing to read, and no gap. A segment in progress
-    counts as holding all that is wanted; how much it really holds is seen on reading.
+    If there are no edits from ``start`` on and no ``end`` is given, there is nothing to read, and no gap. A segment in
+    progress counts as holding all wanted edits; reading shows how many it really holds.
     """
     chosen: list[SegmentInfo] = []
     wanted = start

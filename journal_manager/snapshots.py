@@ -1,6 +1,6 @@
-"""Snapshots: state at a transaction id, kept so that a replay is bounded.
+"""Snapshots: the state at a transaction id, so that a replay need not begin at the first edit.
 
-snapshot(N), then edits N+1..M, is the state after M. A snapshot may only be saved at an id that is durable.
+snapshot(N), then edits N+1..M, is the state after M. A snapshot may only be saved at a durable id.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class SnapshotStore(Protocol):
     """Keeps snapshots. A snapshot exists whole, or not at all. Also an async context manager."""
 
     async def save(self, at: TxId, chunks: Iterable[bytes]) -> SnapshotInfo:
-        """Keep the state after edit ``at``; durable when this returns. One at the same id is replaced."""
+        """Keep the state after edit ``at``. It is durable when this returns. It replaces one at the same id."""
 
     async def list(self) -> tuple[SnapshotInfo, ...]:
         """List all snapshots, oldest first."""
@@ -34,11 +34,11 @@ class SnapshotStore(Protocol):
         """Load the snapshot at ``at``, or the newest that is intact; None if there is none.
 
         Raises:
-            SnapshotNotFoundError: none at ``at``. JournalCorruptionError: it, or every one, is damaged.
+            SnapshotNotFoundError: there is none at ``at``. JournalCorruptionError: it is damaged, or all are.
         """
 
     async def delete(self, at: TxId) -> None:
-        """Remove a snapshot. A missing one is no error."""
+        """Remove a snapshot. It is no error if there is none."""
 
     async def close(self) -> None:
         """Release everything. Idempotent."""

@@ -20,13 +20,13 @@ async def tail(
     poll_s: float = 1.0,
     stop: asyncio.Event | None = None,
 ) -> AsyncGenerator[Op, None]:
-    """The durable edits from ``start`` on, for ever, in order, each once; ends after ``stop`` is set.
+    """The durable edits from ``start`` on, in order, each once. It ends after ``stop`` is set.
 
-    ``in_progress=False`` waits for segments to be final. ``poll_s`` bounds how long news can stay unnoticed
-    where the place cannot tell.
+    ``in_progress=False`` waits for segments to be final. ``poll_s`` bounds how long a change can stay unnoticed if the
+    store does not report changes.
 
     Raises (while iterating):
-        JournalGapError: purged behind the reader. JournalUnavailableError: the place cannot be asked.
+        JournalGapError: an edit was purged before it was read. JournalUnavailableError: the store does not answer.
     """
     wanted = start
     while stop is None or not stop.is_set():

@@ -1,4 +1,4 @@
-"""Transaction ids: dense from some first one, +1 an edit, never used twice in one journal (C7)."""
+"""Transaction ids: they rise by 1 with each edit, and are never used twice in one journal (C7)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TxId = NewType("TxId", int)
 """1 <= txid < 2**63. A snapshot *at* txid N contains the effect of every edit up to and including N."""
 
 NOTHING: Final = TxId(0)
-"""Before the first edit: the state of an empty namespace is the state at 0."""
+"""The id before the first edit: the empty namespace is the state at 0."""
 
 FIRST_TXID: Final = TxId(1)
 MAX_TXID: Final = TxId(2**63 - 1)

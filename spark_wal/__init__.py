@@ -1,8 +1,8 @@
 """Spark Structured Streaming on replicated ledgers: its write-ahead log and checkpoint outlive a machine.
 
-Spark writes its offset log, commit log and state itself; what it needs is a file system that keeps the
-promises of a checkpoint. :mod:`spark_wal.webhdfs` is one: a WebHDFS gateway whose namespace is a journal,
-so that an unmodified PySpark can say ``checkpointLocation=webhdfs://host:port/name``.
+Spark writes its offset log, commit log and state itself. It needs a file system that keeps the promises of a
+checkpoint. :mod:`spark_wal.webhdfs` is one: a WebHDFS gateway whose namespace is a journal. So an unmodified PySpark
+can use ``checkpointLocation=webhdfs://host:port/name``.
 
 ``checkpoint_service`` starts (or finds) a gateway for a notebook or a script::
 
@@ -25,7 +25,7 @@ __all__ = ["CheckpointService", "GatewayAccess", "Secret", "checkpoint_service",
 
 
 def __getattr__(name: str) -> object:
-    """Import on first use: importing this package costs nothing and needs no HTTP library."""
+    """Import on first use, so that importing this package is quick and needs no HTTP library."""
     if name in __all__:
         from bookkeeper import real, secret
         from spark_wal import service, spark_access

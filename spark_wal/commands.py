@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 LISTEN = "127.0.0.1:9870"
 FILE: Final = click.Path(dir_okay=False)
-_RELOAD: Final = "Seconds between two looks for changed certificates and tokens."
+_RELOAD: Final = "Seconds between two checks for changed certificates and tokens."
 
 
 DESCRIPTORS: Final = 512
@@ -92,7 +92,7 @@ def gateway() -> None:
 @click.option("--tls-cert", type=FILE, help="PEM: the gateway's certificate and its chain. Switches TLS on.")
 @click.option("--tls-key", type=FILE, help="PEM: the gateway's private key, mode 0600.")
 @click.option(
-    "--client-ca", type=FILE, help="PEM: the authority that vouches for clients; clients must show a certificate of it."
+    "--client-ca", type=FILE, help="PEM: the authority that signs clients' certificates; clients must show one."
 )
 @click.option(
     "--client-certificates",
@@ -156,11 +156,11 @@ def webhdfs(
 ) -> None:
     """Run a WebHDFS gateway: Spark keeps its streaming checkpoints there (webhdfs://HOST:PORT/...).
 
-    A second gateway on the same namespace stands by, and takes over when the first one has ended. With --take-over it
+    A second gateway on the same namespace stands by, and takes over when the first one ends. With --take-over it
     takes over at once, and the first one stands by.
 
     With --tls-cert and --tls-key the address is swebhdfs://HOST:PORT/..., and the gateway may listen beyond this
-    machine if it asks clients who they are: by --client-ca, by --token-file, or by both. SIGHUP makes it look for
+    machine if it authenticates clients: by --client-ca, by --token-file, or by both. SIGHUP makes it check for
     changed files at once. The environment (BK_TLS_CA, BK_TLS_CERT, BK_TLS_KEY) says how it reaches bookies by TLS.
     """
     from bookkeeper.gateways.connection_limits import ConnectionLimits
@@ -213,7 +213,7 @@ def webhdfs(
             if service.access is not None:
                 service.access.look()
 
-        loop.add_signal_handler(signal.SIGHUP, look)  # by itself it would end a gateway that is starting
+        loop.add_signal_handler(signal.SIGHUP, look)  # without a handler SIGHUP would end a gateway that is starting
         async with service:
             click.echo(f"{config.scheme}://{advertise or service.address}/ {service.description}")
             await stop.wait()
@@ -268,10 +268,10 @@ def _tls_files(
     "--token-file",
     required=True,
     type=FILE,
-    help="The file of tokens; made if it does not exist. Give it to every gateway.",
+    help="The file of tokens; it is made if it does not exist. Give it to every gateway.",
 )
 @click.option(
-    "--root", "roots", multiple=True, metavar="/PATH", help="The token is good below this path only. May be repeated."
+    "--root", "roots", multiple=True, metavar="/PATH", help="The token is valid below this path only. May be repeated."
 )
 def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
     """Make a token for NAME, print it once, and add its hash to the file.
@@ -304,7 +304,9 @@ def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
     help="The directory for the files that Spark needs.",
 )
 @click.option(
-    "--ca", type=FILE, help="PEM: the authority that vouches for the gateway.  [default: the public authorities]"
+    "--ca",
+    type=FILE,
+    help="PEM: the authority that signed the gateway's certificate.  [default: the public authorities]",
 )
 @click.option("--cert", type=FILE, help="PEM: the client's certificate, for a gateway that asks for one.")
 @click.option("--key", type=FILE, help="PEM: the client's private key.  [default: it is in --cert]")
@@ -326,14 +328,14 @@ def spark_conf(
     client_id: str | None,
     spark_version: str | None,
 ) -> None:
-    """Print what a Spark session needs to reach a gateway, for spark-defaults.conf; write the files for it."""
+    """Print the settings of a Spark session for a gateway, for spark-defaults.conf, and write their files."""
     from spark_wal.service import CheckpointService
     from spark_wal.spark_access import GatewayAccess
 
     try:
         given = None if token_file is None else read_secret(token_file)
         access = GatewayAccess(ca=ca, certificate=cert, key=key, token=given, client_id=client_id)
-        wal = CheckpointService.at(url, access=access)  # it need not run yet, nor be reached from here
+        wal = CheckpointService.at(url, access=access)  # the gateway need not run, and need not be reachable from here
         conf = wal.spark_conf(directory, spark_version=spark_version)
         click.echo(f"# checkpointLocation={wal.location('NAME')}")
     except (ConfigError, OSError, ValueError) as error:

@@ -30,7 +30,7 @@ def checkpoint() -> None:
 @click.option(
     "--ca",
     type=FILE,
-    help="PEM: the authority that vouches for a gateway (swebhdfs).  [default: the public authorities]",
+    help="PEM: the authority that signed the gateway's certificate (swebhdfs).  [default: the public authorities]",
 )
 @click.option("--cert", type=FILE, help="PEM: the client's certificate, for a gateway that asks for one.")
 @click.option("--key", type=FILE, help="PEM: the client's private key.  [default: it is in --cert]")
@@ -45,21 +45,20 @@ def copy(
     key: str | None,
     token_file: str | None,
 ) -> None:
-    """Copy a stopped query's checkpoint; the query then goes on from TO as it would have from FROM.
+    """Copy a stopped query's checkpoint. The query then continues from TO as it would from FROM.
 
     \b
     FROM and TO are directories:
-      /DIR, file:///DIR                      here
+      /DIR, file:///DIR                      on this machine
       webhdfs://HOST:PORT/P, swebhdfs://...  at a gateway, or at HDFS by WebHDFS
-      s3a://BUCKET/P, hdfs://HOST/P, ...     what pyarrow knows (S3: credentials from the environment, options in
+      s3a://BUCKET/P, hdfs://HOST/P, ...     stores of pyarrow (S3: credentials from the environment, options in
                                              the address: ?region=...&endpoint_override=...)
 
     TO must be empty. Every byte is read back. Until the copy is complete, TO's metadata is a note that Spark cannot
-    read, so no query can start from half a checkpoint. FROM is only read; if it changes meanwhile (because the query
-    still runs) the copy ends unfinished. Afterwards start the query at one of the two places only.
+    read, so no query can start from half a checkpoint. FROM is only read. If it changes meanwhile, because the query
+    still runs, the copy ends unfinished. Afterwards start the query at one of the two places only.
 
-    The output of file sinks is not copied. Their _spark_metadata names full addresses, and a sink that is moved begins
-    anew.
+    The output of file sinks is not copied: their _spark_metadata holds full addresses, so a moved sink begins anew.
     """
     from spark_wal.checkpoint_copy.copier import CheckpointCopier, CopyRefusedError
     from spark_wal.checkpoint_copy.open_store import open_store
@@ -75,7 +74,7 @@ def copy(
             with _bar(copier.size) as progress:
                 copied = copier.run(progress)
             summary = f"{copied.files} files, {copied.size} bytes, sha256 {copied.digest[:16]}"
-            before = f", {copied.already} of them were there already" if copied.already else ""
+            before = f", {copied.already} of them by an earlier copy" if copied.already else ""
             click.echo(f"copied and verified: {summary}{before}")
             click.echo(f"checkpointLocation={new.uri}")
     except (ConfigError, CopyRefusedError, CheckpointStoreError, OSError) as error:

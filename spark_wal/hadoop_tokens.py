@@ -1,7 +1,7 @@
-"""Hadoop's delegation tokens as bytes: what its clients carry a static token in.
+"""Hadoop's delegation tokens as bytes. Its clients carry a static token in one.
 
-A stock client puts the token into every request as ``delegation=...``, in place of ``user.name``; it picks the one
-whose *service* is the gateway's address, resolved. What is secret is the token's password, and that is our token.
+A stock client sends the token with every request as ``delegation=...`` instead of ``user.name``. It chooses the token
+whose *service* is the gateway's resolved address. Our token is the password of Hadoop's token.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TOKEN_MAX: Final = 4096
 
 
 class TokenFormatError(ValueError):
-    """The bytes are no token of Hadoop's."""
+    """The bytes are not a token of Hadoop's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class HadoopToken:
     owner: str
     password: Secret
     service: str
-    """IP:PORT of the gateway: a client does not find the token by name."""
+    """IP:PORT of the gateway. A client does not find a token by name."""
     kind: str = KIND_TLS
 
     def encode(self) -> bytes:
@@ -49,7 +49,7 @@ def password_of(text: str) -> str:
     """The password in a token's URL form.
 
     Raises:
-        TokenFormatError: it is no token.
+        TokenFormatError: the text is not a token.
     """
     if len(text) > _TOKEN_MAX:
         raise TokenFormatError("the token is too long")
@@ -76,7 +76,7 @@ def token_file(tokens: Sequence[HadoopToken]) -> bytes:
 
 
 def _identifier(owner: str) -> bytes:
-    """An identifier of HDFS's kind, so that a client can show it: an owner, no renewer, no dates, no number."""
+    """An identifier like HDFS's, so that a client can show it: an owner, but no renewer, dates or number."""
     name = owner.encode()
     return b"\x00" + _vint(len(name)) + name + _vint(0) + _vint(0) + _vint(0) * 4
 

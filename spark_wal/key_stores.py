@@ -1,11 +1,11 @@
 """Java's key stores (PKCS#12) from PEM: authorities for a trust store, a key and its chain for a key store.
 
-Stock Hadoop does not read PEM, and Java finds no trust in the PKCS#12 that OpenSSL makes without keys: it wants a mark
-on each authority. Trust stores made here have that mark, are not encrypted and need no password: Java reads them with
-none at all, as Hadoop's clients of Spark 3.5 to 4.3 and the JVM's own ``javax.net.ssl.trustStore`` do when no password
-is set. Key stores are encrypted (AES-256), which Java reads from 8u301 and 11.0.12 on.
+Stock Hadoop does not read PEM. Java does not trust the authorities in OpenSSL's PKCS#12 files, because it needs a mark
+on each of them. Trust stores made here have that mark. They are not encrypted and need no password: Hadoop's clients of
+Spark 3.5 to 4.3 and the JVM's own ``javax.net.ssl.trustStore`` read them without one. Key stores are encrypted
+(AES-256), which Java reads from 8u301 and 11.0.12 on.
 
-The only file of this package that knows the library ``cryptography``.
+Only this file of the package imports the library ``cryptography``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def trust_store(ca: bytes, public: Sequence[bytes] = ()) -> bytes:
     """Make a store of the authorities in ``ca`` (PEM) and of those ``public`` ones (DER) that can be read.
 
     Raises:
-        ValueError: ``ca`` holds no certificate, or one that cannot be read.
+        ValueError: ``ca`` has no certificate, or a certificate that cannot be read.
     """
     authorities = [*x509.load_pem_x509_certificates(ca), *_readable(public)]
     marked = [PKCS12Certificate(found, b"ca-%d" % number) for number, found in enumerate(authorities)]
@@ -57,7 +57,7 @@ def key_store(certificates: bytes, key: bytes, password: Secret) -> bytes:
 def _private(pem: bytes) -> _Key:
     try:
         key = load_pem_private_key(pem, None)
-    except TypeError as error:  # what the library says of a key with a password
+    except TypeError as error:  # the library raises it for a key with a password
         raise ValueError(
             f"{error} (if the key has a password, openssl pkcs8 -topk8 -nocrypt makes one without)"
         ) from None
@@ -69,7 +69,7 @@ def _private(pem: bytes) -> _Key:
 
 
 def _readable(certificates: Sequence[bytes]) -> Iterator[x509.Certificate]:
-    """The public authorities that can be read. Some are so old that they break today's rules, and are trusted still."""
+    """The public authorities that can be read. Some are so old that they break today's rules, but are still trusted."""
     for data in certificates:
         try:
             with warnings.catch_warnings():

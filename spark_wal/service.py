@@ -38,16 +38,16 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def spark_conf(location: str = "", *, spark_version: str | None = None, gateways: Sequence[str] = ()) -> dict[str, str]:
-    """The settings of a Spark session that a checkpoint on a gateway needs; none of them is a jar.
+    """The settings that a Spark session needs for a checkpoint on a gateway. None of them is a jar.
 
-    ``location`` is where the checkpoint will be (the settings are the same for every gateway address);
-    ``spark_version`` defaults to the PySpark that is installed. ``gateways``: the addresses (HOST:PORT) of several that
-    serve one namespace; then ``location`` names no host, but all of them: ``webhdfs://NAME/...``.
+    ``location`` is where the checkpoint will be; the settings are the same for every gateway address.
+    ``spark_version`` defaults to the installed PySpark. ``gateways`` are the addresses (HOST:PORT) of several gateways
+    of one namespace; then ``location`` has one name for all of them instead of a host: ``webhdfs://NAME/...``.
 
-    * The file manager that works on FileSystem: 3 to 4 requests a file instead of 9, and the safer one, since the
-      gateway's rename is atomic and never overwrites.
-    * Retries with a pause (200 ms, 300 times): without them a gateway that restarts ends the query.
-    * A host that does not answer any more is noticed in 5 s.
+    * The file manager that works on FileSystem needs 3 to 4 requests a file instead of 9. It is also the safer one,
+      because the gateway's rename is atomic and never overwrites.
+    * Retries with a pause (200 ms, 300 times): without them the restart of a gateway ends the query.
+    * A host that no longer answers is noticed in 5 s.
     * Java keeps 5 idle connections to a host by default; many state partitions need more.
     """
     if location and urlsplit(location).scheme not in ("webhdfs", "swebhdfs"):
@@ -66,8 +66,8 @@ def spark_conf(location: str = "", *, spark_version: str | None = None, gateways
 
 
 def _named(location: str, gateways: Sequence[str]) -> dict[str, str]:
-    """Settings that give several gateways one name. Hadoop's client asks them in this order, and goes on to the next
-    one when a gateway stands by or cannot be reached.
+    """Settings that give several gateways one name. Hadoop's client asks them in this order, and asks the next one when
+    a gateway stands by or cannot be reached.
     """
     parts = urlsplit(location)
     name = parts.netloc
@@ -93,7 +93,7 @@ def file_manager(spark_version: str | None = None) -> str:
 
 
 def _installed() -> str:
-    """The version of the PySpark that is installed, for callers who give none."""
+    """The version of the installed PySpark, for callers that give none."""
     try:
         return version("pyspark")
     except PackageNotFoundError:
@@ -117,7 +117,7 @@ class CheckpointService:
 
     @classmethod
     def at(cls, url: str, *, access: GatewayAccess | None = None) -> CheckpointService:
-        """The gateway at ``http://HOST:PORT`` (or ``https``, ``webhdfs``, ``swebhdfs``); no request is sent to it.
+        """The gateway at ``http://HOST:PORT`` (or ``https``, ``webhdfs``, ``swebhdfs``). This sends no request to it.
 
         Raises:
             ConfigError: the address cannot be used.
@@ -139,12 +139,12 @@ class CheckpointService:
     def spark_conf(self, directory: str | None = None, *, spark_version: str | None = None) -> dict[str, str]:
         """Settings for ``SparkSession.builder.config(map=...)``; see :func:`spark_conf`.
 
-        For a protected gateway also what TLS and tokens need; the files that belong to it (trust store, key store,
-        ``ssl-client.xml``) are written into ``directory``, by default a temporary one that is gone when the service
-        is closed. Executors get what they need through ``spark.files``.
+        For a protected gateway this includes what TLS and tokens need. Their files (trust store, key store,
+        ``ssl-client.xml``) go into ``directory``, by default a temporary one that is removed when the service is
+        closed. Executors get their files through ``spark.files``.
 
         Raises:
-            ConfigError: a file cannot be used, or this Spark cannot do it. OSError: nothing can be written.
+            ConfigError: a file cannot be used, or this Spark does not support it. OSError: a file cannot be written.
         """
         conf = spark_conf(spark_version=spark_version)
         if not self._tls and self._access == GatewayAccess():
@@ -186,19 +186,21 @@ def checkpoint_service(
     """Use the gateway at ``http://host:port``, or start one in this process, in a thread of its own.
 
     ``uri`` is a cluster's metadata URI (``embedded:///DIR?bookies=3`` has its bookies in this process too),
-    ``file:///DIR`` for a namespace without replication, or the URL of a running gateway. The gateway listens
-    on ``listen``; keep the port from run to run, because Spark writes full addresses into sink metadata.
-    ``access`` is how Spark reaches a gateway that is protected (TLS, certificates, tokens), ``protection`` how one that
-    is started here protects itself. ``temporary_keep_s``: how long one that is started here keeps a temporary file of
-    Spark's that nobody touches; 0: for ever.
+    ``file:///DIR`` for a namespace without replication, or the URL of a running gateway. The gateway listens on
+    ``listen``; keep the port from run to run, because Spark writes full addresses into sink metadata. ``access`` is how
+    Spark reaches a protected gateway (TLS, certificates, tokens). ``protection`` is how a gateway that this starts
+    protects itself. ``temporary_keep_s`` is how long a gateway that this starts keeps a temporary file of Spark's that
+    nobody touches; 0: for ever.
 
-    If another gateway owns the namespace on that cluster, an error names that gateway. With ``take_over`` the
-    namespace is taken from it, and it stands by; both log it. The owner of a ``file:///DIR`` has it until it ends.
+    If another gateway owns the namespace on that cluster, an error names that gateway. With ``take_over`` this gateway
+    takes the namespace, and the other one stands by; both log it. The owner of a ``file:///DIR`` keeps it until it
+    ends.
 
     Raises:
-        ConfigError: the address cannot be used, or settings do not go together. ConnectionError: nobody listens at the
-            URL of a running gateway. NamespaceOwnedError: another gateway owns the namespace. BookKeeperError,
-            JournalError, OSError: it cannot be started.
+        ConfigError: the address cannot be used, or settings contradict each other.
+        ConnectionError: nobody listens at the URL of a running gateway.
+        NamespaceOwnedError: another gateway owns the namespace.
+        BookKeeperError, JournalError, OSError: the gateway cannot be started.
     """
     parts = urlsplit(uri)
     if parts.scheme in _SCHEMES:
@@ -245,7 +247,7 @@ def checkpoint_service(
 
 
 def _require_listening(uri: str) -> None:
-    """Check that the gateway accepts connections: a query would find out minutes later, in the middle of a long trace.
+    """Check that the gateway accepts connections. Otherwise a query would fail minutes later, with a long trace.
 
     Raises: ConnectionError, ConfigError.
     """
@@ -299,7 +301,7 @@ class _GatewayThread:
     def _run(self) -> None:
         try:
             run(self._serve())
-        except BaseException as error:  # handed to the thread that asked
+        except BaseException as error:  # the thread that started this one raises it
             self._failure = error
         finally:
             self._started.set()

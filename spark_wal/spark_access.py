@@ -1,8 +1,8 @@
 """The settings and files that a Spark session needs to reach a gateway by TLS and with a token.
 
-Stock Hadoop wants Java key stores and an ``ssl-client.xml`` on the class path (Spark 3.5 takes nothing else). Secrets
-are in files for their owner's eyes; where a stock client takes them from nowhere but a setting, the docstring of
-:func:`write_settings` says so.
+Stock Hadoop needs Java key stores and an ``ssl-client.xml`` on the class path (Spark 3.5 takes nothing else). Secrets
+are in files that only their owner may read. The docstring of :func:`write_settings` names the one exception, where a
+stock client takes a secret only from a setting.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class GatewayAccess:
     """How a client reaches a protected gateway. Paths are PEM files."""
 
     ca: str | None = None
-    """The authority that vouches for the gateway. None: the public authorities."""
+    """The authority that signed the gateway's certificate. None: the public authorities."""
     certificate: str | None = None
     """The client's certificate and its chain, for a gateway that asks for one."""
     key: str | None = None
@@ -66,8 +66,8 @@ class GatewayAccess:
     token: Secret | None = None
     """What ``bk gateway token`` printed (:func:`spark_wal.read_secret` reads it from a file)."""
     client_id: str | None = None
-    """The name the token was made for: Spark then fetches access tokens by OAuth2 (4.0 and later). None: the token
-    itself goes with every request, as Hadoop's delegation token."""
+    """The name that the token was made for. With it Spark fetches access tokens by OAuth2 (4.0 and later). None: the
+    token itself goes with every request, as Hadoop's delegation token."""
 
     def __post_init__(self) -> None:
         require(self.key is None or self.certificate is not None, "a key must be given together with a certificate")
@@ -90,13 +90,13 @@ def write_settings(
 ) -> SparkAccess:
     """Write the files into ``directory`` (made with mode 0700), and return the settings that Spark needs.
 
-    The driver uses them where they are. Executors get copies through ``spark.files``, so nothing has to lie on their
-    machines; whoever may read what a Spark application ships may read the client's key. Secrets are in these
-    files, with one exception that stock Spark leaves no way around: a token without ``client_id`` reaches executors
-    as ``spark.executorEnv.HADOOP_TOKEN``, which users of the driver's machine can see among its processes.
+    The driver uses them where they are. Executors get copies through ``spark.files``, so their machines need no files.
+    Everybody who may read the files of a Spark application may read the client's key. Secrets are in these files, with
+    one exception that stock Spark requires: a token without ``client_id`` reaches executors as
+    ``spark.executorEnv.HADOOP_TOKEN``, which users of the driver's machine can see in the list of processes.
 
     Raises:
-        ConfigError: a file cannot be used, or this Spark cannot do what is asked. OSError: nothing can be written.
+        ConfigError: a file cannot be used, or this Spark does not support it. OSError: a file cannot be written.
     """
     if (access.ca or access.certificate) and importlib.util.find_spec("cryptography") is None:
         raise ConfigError("Java's key stores need the package cryptography: pip install 'bookkeeper-py[spark]'")
@@ -157,7 +157,7 @@ def _write_stores(access: GatewayAccess, driver: Path, shipped: Path, result: Sp
 def _write_oauth2(
     access: GatewayAccess, address: Address, driver: Path, shipped: Path, tls: bool, result: SparkAccess
 ) -> None:
-    """Set up OAuth2. Its library knows the JVM's own trust store only, so that store gets the authority."""
+    """Set up OAuth2. Its library uses only the JVM's own trust store, so that store gets the authority."""
     assert access.client_id is not None and access.token is not None
     url = f"{'https' if tls else 'http'}://{address}/oauth2/token"
     fields = {
@@ -167,7 +167,7 @@ def _write_oauth2(
         "refresh.url": url,
     }
     result.conf |= {f"spark.hadoop.{_OAUTH2}.{name}": value for name, value in fields.items()}
-    # Spark lays this file from its class path over its Hadoop settings: the secret is on no command line.
+    # Spark adds this file from its class path to its Hadoop settings, so the secret is on no command line.
     _write(driver / "__spark_hadoop_conf__.xml", _xml({f"{_OAUTH2}.credential": access.token.reveal()}), result)
     if access.ca is not None:
         name = "jvm-ca.p12"
@@ -177,7 +177,7 @@ def _write_oauth2(
 
 
 def _write_token(token: Secret, address: Address, driver: Path, tls: bool, result: SparkAccess) -> None:
-    """Write a token for each address of the gateway's name: a client looks for its token by address."""
+    """Write a token for each address of the gateway's name, because a client finds its token by address."""
     try:
         found = socket.getaddrinfo(address.host, address.port, socket.AF_INET, socket.SOCK_STREAM)
     except OSError as error:
@@ -216,7 +216,7 @@ def _key_store(certificate: str, key: str, password: Secret) -> bytes:
 
 
 def _public() -> list[bytes]:
-    """The public authorities of this system (DER): a JVM with our trust store still must know them."""
+    """The public authorities of this system (DER). A JVM with our trust store still needs them."""
     paths = ssl.get_default_verify_paths()
     for path in (paths.cafile, *_BUNDLES):
         if path is not None and os.path.isfile(path):
@@ -236,7 +236,7 @@ def _xml(settings: Mapping[str, str]) -> bytes:
 
 
 def _require_protected(token: Secret | None, address: Address, tls: bool) -> None:
-    """Refuse to send a token across a network without TLS: anybody could read it there."""
+    """Refuse to send a token across a network without TLS, where anybody could read it."""
     from spark_wal.webhdfs.access.access_control import is_loopback
 
     if token is not None and not tls and not is_loopback(address.host):
@@ -244,10 +244,10 @@ def _require_protected(token: Secret | None, address: Address, tls: bool) -> Non
 
 
 def _require_ours(directory: Path) -> None:
-    """Refuse a directory that others may write: they could change whom Spark trusts, and the classes that it loads.
+    """Refuse a directory that others may write. They could change whom Spark trusts, and the classes that it loads.
 
     Raises:
-        ConfigError: it belongs to somebody else, or others may write there.
+        ConfigError: the directory belongs to somebody else, or others may write into it.
     """
     found = directory.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
@@ -257,7 +257,7 @@ def _require_ours(directory: Path) -> None:
 
 
 def _remove_others(written: Sequence[Path], driver: Path, shipped: Path) -> None:
-    """Remove the files of earlier settings: they would still be believed, or shipped together with a key."""
+    """Remove the files of earlier settings. Otherwise Spark would still use them, or ship them together with a key."""
     for directory in (driver, shipped):
         for name in _FILES:
             if directory / name not in written:

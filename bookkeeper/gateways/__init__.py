@@ -1,6 +1,6 @@
-"""What servers that stand on BookKeeper share: who may answer, who may ask, and how many may connect.
+"""What servers on top of BookKeeper share: who may answer, who may ask, and how many may connect.
 
-lease, process_location     the right to answer for a bounded time, with an epoch; who else runs on this machine
+lease, process_location     the right to answer for a bounded time, with an epoch; which processes have ended
 tokens, server_tls, revocations
                             who may ask: tokens and their file; certificates, and which of them are revoked
 connection_limits, listener how many may connect and how long they may take; the port that counts them

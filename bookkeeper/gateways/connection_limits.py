@@ -1,12 +1,13 @@
-"""How many may connect, and how long they may take: the machine behind the gateway's port. No clock, no sockets.
+"""How many clients may connect, and how long they may take: the machine behind the gateway's port.
 
-ConnectionTable    who is connected: connections in all and of each address (X34), TLS handshakes under way (X7)
-ConnectionWatch    what one connection owes, told from the bytes that came and the requests that were taken up
-OverdueClock       since when one connection owes that, and whether that is too long (X34)
-ObservedTime       the time that OverdueClock goes by
+ConnectionTable    the open connections, in all and of each address (X34), and TLS handshakes in progress (X7)
+ConnectionWatch    what one connection's client must send next, seen from its bytes and requests
+OverdueClock       since when the client has owed that, and whether that is too long (X34)
+ObservedTime       the time that OverdueClock uses
 
 A connection over a limit is closed at once, before anything is kept of it. When the limit of handshakes is reached, the
-oldest handshake of the address with most of them makes room for an address with fewer: nobody keeps all others out.
+oldest handshake of the address with most of them ends in favour of an address with fewer. So no address can keep the
+others out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from bookkeeper.errors import require_below, require_range
 from bookkeeper.net.tls import HANDSHAKE_S
 
 BYTES_PER_S: Final = 1024
-"""A body slower than this, measured over the time that its next unit may take, is too slow."""
+"""Bytes a second below which a body is too slow, measured over the time that its next unit may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,7 @@ class ConnectionLimits:
     slow_s: float = 30.0
     """Seconds for the head of a request, for a chunk of its body that has begun, and for the client to read replies."""
     upload_idle_s: float = 3600.0
-    """Seconds that may pass between two chunks of a body: Spark's state stores keep an upload open for a whole task."""
+    """Seconds between two chunks of a body, many because Spark's state stores keep an upload open for a whole task."""
 
     def __post_init__(self) -> None:
         require_range(self, "connections_max", "connections_per_host_max", "handshakes_max", above=0)
@@ -53,23 +54,23 @@ class AdmissionVerdict:
     """The verdict on a new connection."""
 
     refused: str | None = None
-    """Why the connection is refused. None: it is admitted."""
+    """Why the connection is refused; None if it is admitted."""
     gives_way: int | None = None
-    """The number of a connection that must end its handshake to make room."""
+    """The number of a connection whose handshake must end to make room; None if none must."""
 
 
 _WELCOME: Final = AdmissionVerdict()
 
 
 class ConnectionTable:
-    """The connections there are. The caller gives them numbers."""
+    """The open connections. The caller gives them numbers."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
         self._hosts: dict[int, str] = {}
         self._per_host: Counter[str] = Counter()
         self._shaking: dict[int, str] = {}
-        """The connections in their handshake, the oldest first."""
+        """The connections in a TLS handshake, the oldest first."""
 
     def __len__(self) -> int:
         return len(self._hosts)
@@ -79,18 +80,18 @@ class ConnectionTable:
         return len(self._shaking)
 
     def arrive(self, number: int, host: str, *, shakes: bool) -> AdmissionVerdict:
-        """Judge a new connection from ``host``; with ``shakes`` a handshake comes first (X7, X34)."""
+        """Judge a new connection from ``host``. With ``shakes`` it begins with a TLS handshake (X7, X34)."""
         if len(self._hosts) >= self._limits.connections_max:
-            return AdmissionVerdict(f"all {len(self._hosts)} connections that are allowed are in use")
+            return AdmissionVerdict(f"{len(self._hosts)} connections are open, which is the limit")
         if self._per_host[host] >= self._limits.connections_per_host_max:
-            return AdmissionVerdict(f"all {self._per_host[host]} connections that one address is allowed are in use")
+            return AdmissionVerdict(
+                f"{self._per_host[host]} connections from this address are open, which is the limit"
+            )
         gives_way: int | None = None
         if shakes and len(self._shaking) >= self._limits.handshakes_max:
             gives_way = self._oldest_of_busiest(host)
             if gives_way is None:
-                return AdmissionVerdict(
-                    f"all {len(self._shaking)} TLS handshakes that are allowed at a time are under way"
-                )
+                return AdmissionVerdict(f"{len(self._shaking)} TLS handshakes are in progress, which is the limit")
             self.leave(gives_way)
         self._hosts[number] = host
         self._per_host[host] += 1
@@ -122,28 +123,28 @@ class ConnectionTable:
 class Expected(Enum):
     """What a connection waits for."""
 
-    NOTHING = "nothing: the gateway's turn, or the connection is idle, which has its own limit"
+    NOTHING = "nothing: it is the gateway's turn, or the connection is idle, which has its own limit"
     HEAD = "the rest of a request's head"
-    UNIT = "the rest of a chunk, or of a body whose length was said"
+    UNIT = "the rest of a chunk, or of a body with a given length"
     CHUNK = "the next chunk of a body"
-    END = "that the client closes its side of a connection that the gateway has closed"
+    END = "the client's end of a connection that the gateway has closed"
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one look at a connection shows."""
+    """What one check of a connection shows."""
 
     owes: Expected
     unit: int = 0
-    """Rises with every unit that was finished: requests, chunks."""
+    """Rises with every finished request and chunk."""
     received: int = 0
-    """Bytes that came so far."""
+    """Bytes received so far."""
     stalls: int | None = None
     """How often the client has stopped reading replies; None while it reads them."""
 
 
 class ConnectionWatch:
-    """What one connection owes, seen from outside the HTTP library.
+    """What the client of one connection must send next, seen from outside the HTTP library.
 
     ::
 
@@ -153,10 +154,9 @@ class ConnectionWatch:
                                     v  |
                            a body's next part
 
-    A new connection owes its first request. Bytes that come while the body of the request that was taken up last is
-    not complete are that body's; all others begin a head. Between the last byte of a head and the moment in which its
-    request is taken up more may come: for so long, which is a turn of the loop, a body looks like a head. Only time is
-    measured by it, never size.
+    A new connection owes its first request. While the body of the latest request is not complete, received bytes belong
+    to that body; all other bytes begin a head. Between the end of a head and the start of its handler, one turn of the
+    loop, bytes of a body count as those of a head. That is harmless, because this measures time only, never size.
     """
 
     __slots__ = (
@@ -173,13 +173,13 @@ class ConnectionWatch:
 
     def __init__(self) -> None:
         self.bytes = 0
-        """Bytes that came, of whatever kind."""
+        """Bytes received, of any kind."""
         self.requests = 0
-        """Requests that were taken up."""
+        """Requests whose handler has started."""
         self.units = 0
-        """Chunks of bodies that have come whole."""
+        """Complete chunks of bodies."""
         self.stalls = 0
-        """How often the client did not read replies fast enough."""
+        """How often the client has stopped reading replies."""
         self._head_begun = True
         self._handled = False
         self._is_complete: Callable[[], bool] = _nothing_is_missing
@@ -187,33 +187,33 @@ class ConnectionWatch:
         self._asked_at = 0
 
     def came(self, size: int) -> None:
-        """Note bytes that came and that nobody has looked at yet."""
+        """Note received bytes."""
         self.bytes += size
         if self._is_complete():
             self._head_begun = True
 
     def taken_up(self, is_complete: Callable[[], bool]) -> None:
-        """Note that a request, whose head has come, is handled; ``is_complete`` tells whether its body has come too."""
+        """Note that a request's handler starts. ``is_complete`` returns whether its body has arrived completely."""
         self.requests += 1
         self._head_begun = False
         self._handled = True
         self._is_complete = is_complete
 
     def answered(self) -> None:
-        """Note that the request was answered: its handler has nothing more to do with it."""
+        """Note that the request was answered."""
         self._handled = False
 
     def waits(self, *, between_chunks: bool) -> None:
-        """Note that the handler has taken all that came of the body, and waits."""
+        """Note that the handler waits for more of the body."""
         self._waits = Expected.CHUNK if between_chunks else Expected.UNIT
         self._asked_at = self.bytes
 
     def goes_on(self) -> None:
-        """Note that more of the body is there, or that nothing more will come."""
+        """Note that more of the body has arrived, or that its end has."""
         self._waits = None
 
     def observe(self, *, is_closing: bool, is_stalled: bool) -> Observation:
-        """What one look shows. ``is_closing``: the gateway closed it; ``is_stalled``: the client reads no replies."""
+        """What a check shows. ``is_closing``: the gateway has closed it. ``is_stalled``: the client does not read."""
         if is_closing:
             return Observation(Expected.END)
         return Observation(self._owes(), self.requests + self.units, self.bytes, self.stalls if is_stalled else None)
@@ -221,10 +221,10 @@ class ConnectionWatch:
     def _owes(self) -> Expected:
         if self._handled:
             if self._waits is Expected.CHUNK and self.bytes > self._asked_at:
-                return Expected.UNIT  # of the next chunk there is something
+                return Expected.UNIT  # the next chunk has begun
             return self._waits or Expected.NOTHING
         if not self._is_complete():
-            return Expected.NOTHING  # the library receives the rest of what was refused, for some seconds
+            return Expected.NOTHING  # for some seconds the library receives the rest of a refused body
         return Expected.HEAD if self._head_begun else Expected.NOTHING
 
 
@@ -233,7 +233,7 @@ def _nothing_is_missing() -> bool:
 
 
 class OverdueClock:
-    """How long one connection has owed what it owes."""
+    """How long the client of one connection has owed what it must send."""
 
     __slots__ = ("_begun", "_limits", "_received", "_seen", "_stalled", "_stalls")
 
@@ -246,7 +246,7 @@ class OverdueClock:
         self._stalled = now
 
     def look(self, observation: Observation, now: float) -> str | None:
-        """What takes too long; None if nothing does (X34)."""
+        """Why the client is too slow; None if it is not (X34)."""
         if observation.stalls != self._stalls:
             self._stalls, self._stalled = observation.stalls, now
         elif observation.stalls is not None and now - self._stalled >= self._limits.slow_s:
@@ -259,39 +259,39 @@ class OverdueClock:
             case Expected.NOTHING:
                 return None
             case Expected.HEAD if waited >= self._limits.slow_s:
-                return "the head of a request takes too long"
+                return "the client sends the head of a request too slowly"
             case Expected.END if waited >= self._limits.slow_s:
                 return "the client does not close its side"
             case Expected.UNIT if waited >= self._limits.slow_s:
                 if observation.received - self._received < BYTES_PER_S * self._limits.slow_s:
-                    return "the body of a request comes too slowly"
+                    return "the client sends the body of a request too slowly"
                 self._begun, self._received = now, observation.received
             case Expected.CHUNK if waited >= self._limits.upload_idle_s:
-                return "nothing more of an upload comes"
+                return "the client sends nothing more of an upload"
         return None
 
 
 class ObservedTime:
-    """The seconds that were observed. A look that comes late counts for no more than two intervals.
+    """The observed seconds. A late check counts for at most two intervals.
 
-    A process that stood still (a busy machine, one that was suspended) has not taken what came meanwhile: it must not
-    tell its clients, when it wakes, that they were slow.
+    A process that stood still (a busy machine, a suspended one) has not received what came meanwhile, so it must not
+    take its clients for slow when it wakes.
     """
 
     __slots__ = ("_looked", "interval_s", "seconds")
 
     def __init__(self, interval_s: float) -> None:
         self.interval_s = interval_s
-        """Seconds between two looks."""
+        """Seconds between two checks."""
         self.seconds = 0.0
         self._looked = 0.0
 
     def resume(self, now: float) -> None:
-        """Begin to look again: until now there was no connection to look at."""
+        """Start again after a time without connections."""
         self._looked = now
 
     def look(self, now: float) -> float:
-        """Look, and return the observed seconds."""
+        """Make a check, and return the observed seconds."""
         self.seconds += min(now - self._looked, 2 * self.interval_s)
         self._looked = now
         return self.seconds

@@ -1,37 +1,37 @@
 """Who may answer: a lease of at most one second, kept in the metadata store.
 
-    take         epoch + 1, by compare-and-set on the very version that was looked at
+    take         epoch + 1, by compare-and-set on the version that was read
     renewal      every third of a lease, by compare-and-set on the version written last
-    is_held      the last write that succeeded was *sent* less than a lease ago, by our own clock, and whoever had
-                 the lease before us cannot hold it any more
+    is_held      by our own clock, the last successful write was *sent* less than a lease ago, and no earlier holder
+                 can hold the lease any more
 
-The journal fences *writes* of an owner that was replaced. Reads have no such guard: a paused gateway that
-wakes up would answer from a tree that someone else has changed since. So it answers only while ``is_held``.
+The journal fences *writes* of a former owner. It cannot fence reads: a paused gateway that wakes up would answer from a
+tree that another gateway has changed since. So a gateway answers only while ``is_held``.
 
-Why at no moment two gateways hold it (linearizable reads)
-    Every write of the lease replaces the version before it, so all of them stand in one order. Let A hold the lease
-    by a write a, and let B take it by a later write b. A's newest write is older than b: after b none of A's
-    succeeds. A holds it until one lease after it *sent* that write. B had seen the version that b replaced, which is
-    A's newest or younger, at a time s by B's clock, after the reply: so A sent its newest write before s. B does not
-    hold it before DRIFT leases after s by its own clock. As clocks run apart by less than a tenth (neither stops, also
-    not while the machine sleeps), A's has run out by then. It does not matter what happened in between: claims that
-    were given up, replies that were lost, a claim of B's own of which it does not know. What stands in the store is
-    always *some* version seen at a time s, and everybody before it has sent their last write before that.
+Why two gateways never hold it at the same moment (linearizable reads)
+    Every write of the lease replaces the version before it, so all writes have one order. Let A hold the lease by a
+    write a, and let B take it by a later write b. All successful writes of A are older than b. A holds the lease until
+    one lease after it *sent* its newest write. B has read the version that b replaced, which is A's newest or a later
+    one. Let s be the time of the reply by B's clock: A sent its newest write before s. B holds the lease only from
+    DRIFT leases after s on, by its own clock. Clocks differ in speed by less than a tenth, and do not stop, also not
+    while the machine sleeps. So A's lease has run out by then. It does not matter what happened in between: claims that
+    were given up, lost replies, a claim of B that B does not know of. The store always holds *some* version that B has
+    read at a time s, and every earlier holder has sent its last write before s.
 
-    Three things end the wait sooner, each because nobody holds it any more then:
-    * the value says ``released``: its writer had waited itself, stopped to answer, and then wrote it;
-    * it is our own claim, by the epoch which we know that we wrote: the wait for those before it goes on, or is over;
-    * its writer is dead (``place``): the kernel that ran it says so. A dead process answers nothing. (A machine that
-      is copied while it runs is two machines with one name; neither leases nor anything here is made for that.)
-    In the last case those before the dead one are waited for as well unless it held the lease itself, and it says so
-    in what it writes (``alone``).
+    In three cases the wait is shorter, because nobody holds the lease any more:
+    * The value says ``released``. Its writer had waited itself, stopped answering, and then wrote it.
+    * It is our own claim, as its epoch shows. The wait for earlier holders continues, or is over.
+    * Its writer is dead (``place``), as the kernel that ran it says. A dead process answers nothing. (A machine that is
+      copied while it runs is two machines with one name; leases do not protect against that.)
+    In the last case we also wait for those before the dead writer, unless it held the lease itself. It says so in what
+    it writes (``alone``).
 
 Who waits for whom
-    A gateway that starts, or stands by, leaves an owner alone that renews. It takes the lease when that was not renewed
-    for VACANT_AFTER of its lengths: that is longer than the wait above, which is over by then. One that listens on the
-    very address of the owner waits for one lease (DRIFT) only: the owner does not listen there any more. What is slow
-    is not taken for vacant: time in which the store did not answer does not count. Who is told to take over does so at
-    once, and waits after it: meanwhile it may claim the journal and replay it, but answers nothing.
+    A gateway that starts, or stands by, does not disturb an owner that renews. It takes the lease when that was not
+    renewed for VACANT_AFTER of its lengths, which is longer than the wait above. A gateway that listens at the owner's
+    address waits for DRIFT leases only, because the owner no longer listens there. A slow store does not make a lease
+    vacant: time in which the store did not answer does not count. A gateway that is told to take over does so at once
+    and waits afterwards. Meanwhile it may claim the journal and replay it, but it answers nothing.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ VACANT_AFTER: Final = 1.5
 """A standby takes over when the owner has not renewed its lease for this many of its lengths."""
 
 LOOKS: Final = 5
-"""A standby looks this many times per lease length whether the lease was renewed."""
+"""How often per lease length a standby checks whether the lease was renewed."""
 
 RELEASE_S: Final = 2.0
-"""How long the release of a lease waits for a store that does not answer: the lease has run out by then."""
+"""How long the release of a lease waits for a store that does not answer. The lease has run out by then."""
 
 RETRY_S: Final = 0.2
 """The pause after a failed attempt to ask the store."""
@@ -92,14 +92,14 @@ class NamespaceOwnedError(BookKeeperError):
 
 
 class LeaseEntry(Enum):
-    """The ways to come to a lease."""
+    """The ways to take a lease."""
 
     IF_VACANT = "if vacant"
-    """Raise NamespaceOwnedError if another gateway is seen to renew it."""
+    """Raise NamespaceOwnedError if another gateway renews it."""
     WHEN_VACANT = "when vacant"
     """Wait until no other gateway renews it."""
     TAKE_OVER = "take over"
-    """Take it at once, whoever has it."""
+    """Take it at once, also from an owner."""
 
 
 class Lease(Protocol):
@@ -107,19 +107,20 @@ class Lease(Protocol):
 
     @property
     def is_held(self) -> bool:
-        """Whether it is certain, now, that nobody else holds the lease."""
+        """Whether this gateway certainly holds the lease now."""
 
     @property
     def others_seen(self) -> int:
-        """How many times another gateway was seen to write the lease. One more means: at that moment it was alive."""
+        """How many writes of other gateways were seen. A new one shows that a gateway was alive at that moment."""
 
     @property
     def other(self) -> str | None:
         """The address of the other gateway that was last seen to hold the lease; None if none is known."""
 
     async def acquire(self, entry: LeaseEntry) -> None:
-        """Write this gateway into the lease, and renew it from now on. The lease is held only when those who had it
-        before were waited for: see :meth:`alone`.
+        """Write this gateway into the lease, and renew it from now on.
+
+        The lease is held only after the wait for earlier holders: see :meth:`alone`.
 
         Raises:
             NamespaceOwnedError: for IF_VACANT only.
@@ -133,7 +134,7 @@ class Lease(Protocol):
         """
 
     async def lost(self) -> None:
-        """Wait until another gateway has the lease. Failed renewals are no loss: the lease may come back."""
+        """Wait until another gateway has the lease. Failed renewals do not count: the lease may come back."""
 
     async def release(self) -> None:
         """Give the lease up, so that a successor need not wait. Idempotent."""
@@ -165,13 +166,13 @@ class LeaseValue:
 
     epoch: int
     owner: str
-    """The gateway process; unique to it."""
+    """The gateway process. No other process has the same."""
     address: str
     """The address at which it answers, for people and for ``bk``."""
     lease_ms: int
     released: bool = False
     alone: bool = False
-    """Whether the earlier holders of the lease could not hold it any more when this was written."""
+    """Whether no earlier holder could hold the lease any more when this was written."""
     place: ProcessLocation | None = None
 
     def encode(self) -> bytes:
@@ -183,10 +184,10 @@ class LeaseValue:
 
     @classmethod
     def decode(cls, data: bytes) -> LeaseValue:
-        """Read a stored lease. Raises ValueError, KeyError, TypeError: it is no lease."""
+        """Read a stored lease. Raises ValueError, KeyError or TypeError if the bytes are not a lease."""
         f = json.loads(data)
         place = None
-        with suppress(ValueError, KeyError, TypeError):  # of one that speaks otherwise nothing is known
+        with suppress(ValueError, KeyError, TypeError):  # nothing is known of a gateway that writes something else
             place = ProcessLocation.of(f["place"])
         epoch, lease_ms = int(f["epoch"]), int(f["lease_ms"])
         released, alone = bool(f["released"]), bool(f.get("alone", False))
@@ -195,7 +196,7 @@ class LeaseValue:
 
 @dataclass(frozen=True, slots=True)
 class LeaseSighting:
-    """A version of the lease, and a time when it was certainly there: its writer sent it before ``at``."""
+    """A version of the lease, and a time at which the store had it: its writer sent it before ``at``."""
 
     value: LeaseValue
     version: Version
@@ -225,10 +226,10 @@ class StoreLease:
         self._here = here
         self._valid_until = float("-inf")
         self._alone_from = float("-inf")
-        """When the holders before our claim ``_value`` cannot hold the lease any more."""
+        """From when on no holder before our claim ``_value`` can hold the lease."""
         self._version: Version | None = None
         self._value: LeaseValue | None = None
-        """The value that this gateway wrote last, as far as it knows."""
+        """The value that this gateway has written last, as far as it knows."""
         self._renewing: asyncio.Task[None] | None = None
         self.others_seen = 0
         self.other: str | None = None
@@ -249,7 +250,7 @@ class StoreLease:
             try:
                 await self._take(seen)
             except (MetadataConflictError, KeyExistsError, NoSuchKeyError):
-                continue  # someone else wrote in between: look again
+                continue  # another gateway wrote in between: read again
             except BookKeeperError as error:
                 if not error.retryable:
                     raise
@@ -280,18 +281,18 @@ class StoreLease:
         waited = self._clock.monotonic() >= self._alone_from
         await self._stop()
         if version is None or value is None or not waited:
-            return  # whoever had it before us may hold it still: only time can tell a successor
+            return  # an earlier holder may still hold it, so a successor must wait
         try:
             async with asyncio.timeout(RELEASE_S):
                 await self._store.set(self._path, replace(value, released=True).encode(), version)
         except (BookKeeperError, TimeoutError):
-            pass  # it runs out by itself
+            pass  # the lease runs out by itself
         self._version = None
 
     # -- taking it -----------------------------------------------------------------------------------------
 
     async def _look(self) -> LeaseSighting | None:
-        """The lease that is stored now, once the store answers; None if there is none."""
+        """The stored lease, as soon as the store answers; None if there is none."""
         while True:
             try:
                 return await self._read()
@@ -309,12 +310,12 @@ class StoreLease:
             value = LeaseValue.decode(found.value)
         except (ValueError, KeyError, TypeError) as error:
             raise MetadataFormatError(
-                f"the value at {self._path} is no gateway's lease: {found.value[:200].decode(errors='replace')}"
+                f"the value at {self._path} is not a gateway's lease: {found.value[:200].decode(errors='replace')}"
             ) from error
         return LeaseSighting(value, found.version, self._clock.monotonic())
 
     async def _until_vacant(self, entry: LeaseEntry) -> LeaseSighting | None:
-        """Wait until no other gateway has the lease, or renews it; return the stored lease."""
+        """Wait until no other gateway has or renews the lease. Returns the stored lease."""
         seen: LeaseSighting | None = None
         quiet_since = 0.0
         while True:
@@ -330,7 +331,7 @@ class StoreLease:
                         raise NamespaceOwnedError(now.value.address)
                 seen, quiet_since = now, now.at
             else:
-                quiet_since += now.at - asked  # the store was slow for us: maybe for the owner, too
+                quiet_since += now.at - asked  # the store was slow for us, and maybe for the owner
             patience = DRIFT if self._here.has_address_of(seen.value.place) else VACANT_AFTER
             if now.at - quiet_since > patience * seen.value.lease_ms / 1000:
                 self.other = None
@@ -341,7 +342,7 @@ class StoreLease:
         return value.released or value.owner == self._owner or self._here.knows_dead(value.place)
 
     async def _take(self, seen: LeaseSighting | None) -> None:
-        """Write this gateway into the lease, exactly over what was seen."""
+        """Write this gateway into the lease, if it still has the version that was seen."""
         epoch = seen.value.epoch + 1 if seen else 1
         alone_from = self._others_end(seen)
         now = self._clock.monotonic()
@@ -361,7 +362,7 @@ class StoreLease:
         self._valid_until = now + self._lease_s
 
     def _others_end(self, seen: LeaseSighting | None) -> float:
-        """When, by our clock, nobody holds the lease by ``seen`` or by anything before it (see above)."""
+        """When, by our clock, nobody holds the lease by ``seen`` or an earlier version (see above)."""
         if seen is None or seen.value.released:
             return float("-inf")
         value = seen.value
@@ -387,7 +388,11 @@ class StoreLease:
                 await asyncio.sleep(min(RETRY_S, self._lease_s / 3))
 
     async def _renew(self) -> None:
-        """Raises LeaseLostError: another gateway has it. After other failures the outcome is unknown: try again."""
+        """Renew the lease. After a failure the outcome is unknown.
+
+        Raises:
+            LeaseLostError: another gateway has the lease.
+        """
         while True:
             assert self._version is not None and self._value is not None
             sent = self._clock.monotonic()
@@ -403,7 +408,7 @@ class StoreLease:
             return
 
     async def _was_us(self) -> bool:
-        """Whether the stored lease is our own, by a renewal whose reply was lost; then its version is ours."""
+        """Whether the stored lease is our own renewal, whose reply was lost. Then its version is ours."""
         try:
             found = await self._read()
         except NoSuchKeyError:

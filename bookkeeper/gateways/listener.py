@@ -1,8 +1,8 @@
-"""The gateway's port: a connection is counted before anything is made of it, then handed to the HTTP library.
+"""The gateway's port: it counts each connection, and then hands it to the HTTP library.
 
-asyncio's own servers make a protocol, and begin the TLS handshake, for every accepted connection and tell nobody, so
-neither could be limited. Here sockets are accepted by hand and given to the loop one by one
-(``connect_accepted_socket``, the same on asyncio and uvloop), each with the TLS context of that moment.
+asyncio's own servers make a protocol and begin the TLS handshake for every accepted connection without a callback, so
+neither could be limited. This listener accepts sockets itself and gives them to the loop one by one
+(``connect_accepted_socket``, the same on asyncio and uvloop), each with the current TLS context.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ BACKLOG: Final = 1024
 """Connections that may wait to be accepted."""
 
 AT_ONCE: Final = 64
-"""Connections accepted in one go; then others have their turn."""
+"""How many connections are accepted in one turn of the loop."""
 
 PAUSE_S: Final = 1.0
-"""Seconds without accepting when the system has no more descriptors."""
+"""Seconds without accepting after the system had no descriptors left."""
 
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -45,8 +45,9 @@ Factory = Callable[[int], asyncio.Protocol]
 
 
 class BoundSockets:
-    """Sockets that listen. Clients wait until :class:`CountedListener` accepts them, so a process can take its address
-    before it begins anything else.
+    """Sockets that listen. Clients wait until :class:`CountedListener` accepts them.
+
+    So a process can take its address before it begins anything else.
     """
 
     def __init__(self, sockets: list[socket.socket]) -> None:
@@ -56,7 +57,7 @@ class BoundSockets:
         """The address (port 0 resolved)."""
 
     def take(self) -> list[socket.socket]:
-        """Hand the sockets over: the caller closes them from now on."""
+        """Hand the sockets over. The caller closes them."""
         sockets, self._sockets = self._sockets, []
         return sockets
 
@@ -70,7 +71,7 @@ async def bind(listen: Address) -> BoundSockets:
     """Listen at the address.
 
     Raises:
-        CannotListenError: it cannot be listened at.
+        CannotListenError: the address cannot be used; the text says why.
     """
     loop = asyncio.get_running_loop()
     try:
@@ -91,7 +92,7 @@ async def bind(listen: Address) -> BoundSockets:
 
 
 class CannotListenError(OSError):
-    """The address cannot be listened at. The text is a sentence for the user."""
+    """The process cannot listen at the address. The text is a sentence for the user."""
 
     def __str__(self) -> str:
         return str(self.strerror)
@@ -103,7 +104,7 @@ class CountedListener:
     def __init__(
         self, factory: Factory, limits: ConnectionLimits, clock: Clock, tls: Callable[[], ssl.SSLContext] | None = None
     ) -> None:
-        """``tls`` gives the context for the next handshake; None: no TLS. The protocols call :meth:`ended`."""
+        """``tls`` returns the context for the next handshake; None for no TLS. The protocols call :meth:`ended`."""
         self._factory = factory
         self._limits = limits
         self._tls = tls
@@ -116,7 +117,7 @@ class CountedListener:
         self._log = RateLimitedLogger(logger, clock.monotonic)
         self._failed = RateLimitedLogger(logger, clock.monotonic)
         self.refused = 0
-        """Connections that were closed because there were too many, of whatever kind."""
+        """Connections that were closed because a limit was reached."""
 
     @property
     def connections(self) -> int:
@@ -143,7 +144,7 @@ class CountedListener:
         self._connections.leave(number)
 
     def close(self) -> None:
-        """Accept nothing more, and end handshakes. Established connections are not touched. Idempotent."""
+        """Accept nothing more, and end handshakes. Established connections stay. Idempotent."""
         self._stop_accepting()
         if self._paused is not None:
             self._paused.cancel()
@@ -190,7 +191,7 @@ class CountedListener:
         if verdict.gives_way is not None:
             self._arrivals[verdict.gives_way].cancel()
             self._turned_away(
-                "another address", "too many TLS handshakes are under way: its own made room for one from elsewhere"
+                "another address", "too many TLS handshakes are in progress, and another address has fewer"
             )
         connection.setblocking(False)
         task = asyncio.get_running_loop().create_task(self._hand_over(connection, number), name="gateway connection")
@@ -198,7 +199,7 @@ class CountedListener:
         task.add_done_callback(lambda done: self._settled(done, connection, number))
 
     def _settled(self, done: asyncio.Task[None], connection: socket.socket, number: int) -> None:
-        """Settle it here: a task that was cancelled before its first step has done nothing."""
+        """Settle a connection here, because a task cancelled before its first step has done nothing."""
         del self._arrivals[number]
         if not done.cancelled() and done.exception() is None:
             self._connections.shaken(number)
@@ -213,7 +214,7 @@ class CountedListener:
         self._log.warning("a connection from %s is closed: %s", host, reason)
 
     async def _hand_over(self, connection: socket.socket, number: int) -> None:
-        """Make the protocol, after the TLS handshake if there is one. Raises OSError: it failed or took too long."""
+        """Make the protocol, after the TLS handshake if there is one. Raises OSError if that failed."""
         tls = None if self._tls is None else self._tls()
         timeout_s = None if tls is None else self._limits.handshake_s
         await asyncio.get_running_loop().connect_accepted_socket(

@@ -1,8 +1,8 @@
-"""Where a gateway runs: by this another gateway on the same machine can judge whether it is dead.
+"""Where a gateway runs, so that another gateway on the same machine can tell whether it is dead.
 
-Only the kernel that ran a process can tell that the process is dead, and only in the namespace in which it counts
-processes. Only whoever has bound an address knows that nobody else listens there, and only in that network namespace.
-Of all other gateways nothing is known: :class:`OwnLocation` then says no.
+Only the kernel that ran a process can tell that the process is dead, and only in the same process namespace. Only the
+process that has bound an address knows that nobody else listens there, and only in the same network namespace. About
+all other gateways nothing is known, and :class:`OwnLocation` answers False.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ProcessLocation:
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> ProcessLocation:
-        """Read the fields. Raises TypeError, ValueError, KeyError: they do not say where a gateway runs."""
+        """Read the fields. Raises TypeError, ValueError or KeyError if they do not say where a gateway runs."""
         words = [fields[name] for name in ("boot", "namespace", "network", "listen")]
         pid, started = fields["pid"], fields["started"]
         if not all(isinstance(word, str) for word in words) or not 0 < pid < 1 << 31:
@@ -41,17 +41,17 @@ class ProcessLocation:
 
 @dataclass(frozen=True, slots=True)
 class OwnLocation:
-    """Where this process runs, and what that lets it know of others."""
+    """Where this process runs, and what it can therefore know about others."""
 
     place: ProcessLocation | None = None
-    """None: nothing can be known, neither by this process nor of it."""
+    """None if this process can know nothing about others, nor others about it."""
     died: Callable[[ProcessLocation], bool] = lambda _: False
-    """Asks the kernel whether a process is dead; only for a process that the kernel would know."""
+    """Asks the kernel whether a process is dead. Only for a process of the same kernel."""
 
     def knows_dead(self, other: ProcessLocation | None) -> bool:
-        """Whether that process has certainly ended, and so will never answer anything again.
+        """Whether that process has certainly ended, so that it will never answer again.
 
-        Another boot of what may be the same machine proves nothing: the lease's place may be on another machine.
+        A location of another boot proves nothing, because it may be on another machine.
         """
         if self.place is None or other is None:
             return False
@@ -59,7 +59,7 @@ class OwnLocation:
         return (ours.boot, ours.namespace) == (theirs.boot, theirs.namespace) and self.died(other)
 
     def has_address_of(self, other: ProcessLocation | None) -> bool:
-        """Whether this process listens where the other one did: that one has most likely ended."""
+        """Whether this process listens where the other one did. The other one has then most likely ended."""
         if self.place is None or other is None:
             return False
         ours = (self.place.process.boot, self.place.network, self.place.listen)
@@ -67,7 +67,7 @@ class OwnLocation:
 
 
 NOWHERE = OwnLocation()
-"""The location of a process that can tell nothing: in a simulated world, or where there is no /proc."""
+"""The location of a process that can know nothing: in a simulation, or on a system without /proc."""
 
 
 def this_place(listen: str) -> OwnLocation:

@@ -1,10 +1,11 @@
-"""Lists of revoked certificates (RFC 5280, 5): who is on them, and how long they hold. Pure.
+"""Lists of revoked certificates (RFC 5280, 5): which certificates are on them, and until when they are valid. Pure.
 
-OpenSSL refuses a revoked certificate in a handshake. What is read here is for connections that stand when a list comes
-(X15), and for a warning before a list ends: from then on nobody can show that they are not revoked, and all are
-refused.
+OpenSSL refuses revoked certificates in a handshake. This module is for connections that are open when a list comes
+(X15), and for a warning before a list ends. After that no client can show that its certificate is not revoked, so all
+are refused.
 
-The library ``cryptography`` reads them. It is loaded for the first list: a gateway without one does not need it.
+The library ``cryptography`` reads the lists. It is loaded for the first list, so a gateway without one does not need
+it.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ class Revocations:
     revoked: Mapping[x509.Name, Set[int]] = field(default_factory=dict)
     """The revoked serial numbers, by issuer."""
     end: float | None = None
-    """When the first of the lists ends, in seconds since 1970. None: no list says when it ends."""
+    """When the first of the lists ends, in seconds since 1970; None if no list has an end."""
 
     @classmethod
     def parse(cls, text: str) -> Revocations:
         """Read the lists in ``text`` (PEM), and skip everything else in it.
 
         Raises:
-            ValueError: one of them cannot be read.
-            ModuleNotFoundError: there is one, and the library is not installed.
+            ValueError: a list cannot be read.
+            ModuleNotFoundError: there is a list, and the library is not installed.
         """
         revoked: dict[x509.Name, set[int]] = {}
         ends: list[float] = []
@@ -49,7 +50,7 @@ class Revocations:
         """Whether one of the lists revokes this certificate (DER).
 
         Raises:
-            ValueError: it is no certificate.
+            ValueError: the bytes are not a certificate.
         """
         if not self.revoked:
             return False

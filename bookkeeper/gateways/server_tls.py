@@ -1,9 +1,8 @@
-"""The gateway's certificates: read at the start, looked at again while it runs.
+"""The gateway's certificates: it reads them at the start, and checks for changes while it runs.
 
-The files are read as a bookie's are (:class:`bookkeeper.real.FileTls`). Each handshake takes the newest
-set that could be read whole, all of it: to exchange the context inside a handshake (which OpenSSL lets a server do when
-it is told a host's name) would leave it with the first set's rules. Connections that stand keep theirs, unless
-their certificate was revoked meanwhile.
+The files are read like a bookie's (:class:`bookkeeper.real.FileTls`). Each handshake uses the newest complete set of
+files. The context is never exchanged inside a handshake, because the handshake would keep the old set's rules. Open
+connections keep their set, unless their certificate is revoked.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ class ServerTlsFiles:
     key: str
     """The private key, without a password, readable by its owner only."""
     client_ca: str | None = None
-    """The authorities that vouch for clients, and revocation lists. None: clients are not asked for a certificate."""
+    """The authorities that sign clients' certificates, and revocation lists. None: clients need no certificate."""
     crl: str | None = None
-    """Revocation lists, if they are not in ``client_ca``: one for each authority that issues clients' certificates."""
+    """Revocation lists, if they are not in ``client_ca``: one for each authority of clients' certificates."""
     client_certificates: str = "required"
-    """``required``: a client without a certificate is not served. ``optional``: it may show a token instead."""
+    """``required``: a client without a certificate is refused. ``optional``: it may show a token instead."""
 
     def __post_init__(self) -> None:
         require(bool(self.certificate and self.key), "--tls-cert and --tls-key must be given together")
@@ -53,7 +52,7 @@ class ServerCertificates:
 
     Raises:
         ConfigError: the files cannot be read, do not belong together, or others may read the key.
-        ModuleNotFoundError: there are revocation lists, and ``cryptography``, which reads them, is not installed.
+        ModuleNotFoundError: there are revocation lists, and the package ``cryptography`` is not installed.
     """
 
     def __init__(self, files: ServerTlsFiles) -> None:
@@ -95,7 +94,7 @@ class ServerCertificates:
             )
             return False
         if changed:
-            logger.info("the changed TLS files are in use from now on")
+            logger.info("the TLS files have changed: new connections use them")
             try:
                 self.revocations = self._read_revocations()
             except ModuleNotFoundError as error:
@@ -103,7 +102,7 @@ class ServerCertificates:
         return changed
 
     def _read_revocations(self) -> Revocations:
-        """OpenSSL has read the files by now, and refuses revoked certificates; these lists are for open connections."""
+        """Read the lists for open connections. OpenSSL has read them for new ones."""
         text = ""
         try:
             for path in self._trusted:
@@ -117,5 +116,5 @@ class ServerCertificates:
     def _cannot_read(self, error: Exception) -> None:
         names = ", ".join(self._trusted)
         logger.warning(
-            "%s cannot be read, so open connections of revoked clients are not ended: %s", names, in_words(error)
+            "%s cannot be read, so open connections with revoked certificates stay open: %s", names, in_words(error)
         )

@@ -1,15 +1,15 @@
 """Tokens: the file they are in, and the short-lived ones made from them.
 
-The file has a line for each token, and keys. ``bk gateway token`` writes it; every gateway of a namespace reads the
-same one, so that a token is good at each of them, and after a restart::
+The file has a line for each token and each key. ``bk gateway token`` writes it. Every gateway of a namespace reads the
+same file, so a token is valid at each of them, also after a restart::
 
     token  spark-etl  sha256:8c2574892063f995fdf756bce07f46c1...  /etl /shared/etl
     signing-key  k1  66b2...
 
-The file holds a token's hash (X48): a token has 256 random bits, so the hash need not be slow. After the hash come the
-paths below which its owner may do anything; without a path that is everywhere. The gateway's OAuth2 endpoint gives an
-access token for a token, signed with the first signing key: key, token, time of expiry, HMAC (X9). Whoever removes a
-token or its key from the file revokes the access tokens made from it.
+The file holds only a token's hash (X48). A token has 256 random bits, so the hash need not be slow. After the hash come
+the paths below which the owner may do anything; without a path that is everywhere. The gateway's OAuth2 endpoint
+returns an access token for a token. It is signed with the first signing key and consists of key, token, time of expiry
+and HMAC (X9). Removing a token or its key from the file revokes the access tokens made from it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NO_HASH: Final = "0" * 64
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who sends a request, as far as that was proven."""
+    """The authenticated sender of a request."""
 
     name: str
     roots: tuple[str, ...] = ("/",)
@@ -71,7 +71,7 @@ class TokenBook:
         """Read the text that ``bk gateway token`` wrote.
 
         Raises:
-            ConfigError: a line that is neither; it is named by its number, never shown.
+            ConfigError: a line is neither a token nor a key. The error has its number, never its content.
         """
         tokens: list[_Token] = []
         keys: dict[str, bytes] = {}
@@ -99,7 +99,7 @@ class TokenBook:
         return bool(self._keys)
 
     def owner(self, text: str, now_ms: int) -> Principal | None:
-        """The owner of a token or access token. None: it is not valid; the reason is not told (X11)."""
+        """The owner of a token or access token; None if it is not valid, whatever the reason (X11)."""
         if len(text) > _TOKEN_MAX:
             return None
         if (parts := _ACCESS.fullmatch(text)) is not None:
@@ -108,7 +108,7 @@ class TokenBook:
         return None if token is None else token.principal
 
     def exchange(self, name: str, text: str, now_ms: int) -> Secret | None:
-        """Make an access token for the token of ``name``. None: the token is not valid, or no key can sign."""
+        """Make an access token for the token of ``name``; None if the token is not valid, or there is no key."""
         token = self._find(text) if len(text) <= _TOKEN_MAX else None
         if token is None or token.principal.name != name or not self._keys:
             return None
@@ -144,7 +144,7 @@ def token_line(name: str, token: Secret, roots: Sequence[str] = ()) -> str:
     """The line of the file that holds a token.
 
     Raises:
-        ConfigError: not a name, or not a path.
+        ConfigError: the name or a path is not allowed.
     """
     if not _NAME.fullmatch(name):
         raise ConfigError(

@@ -21,7 +21,7 @@ class BlockingSteps:
         self.closed = False
 
     def submit(self, step: Callable[[], T]) -> Awaitable[T]:
-        """Begin a step now. A failure comes out of the awaitable."""
+        """Begin a step now. The awaitable raises its failure."""
         if self.closed:
             raise JournalClosedError("this journal was closed")
         loop = asyncio.get_running_loop()
@@ -42,7 +42,7 @@ class BlockingSteps:
             self._pool.submit(step)
 
     def close(self) -> None:
-        """Take no more steps; those that were begun end by themselves. Idempotent."""
+        """Take no more steps. Steps that have begun run to their end. Idempotent."""
         self.closed = True
         if self._pool is not None:
             self._pool.shutdown(wait=False)

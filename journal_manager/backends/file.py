@@ -1,7 +1,7 @@
 """Journals as files in a directory: ``file:///DIR``. For one host, and for local copies.
 
-The blocking steps are in ``file_place``; here they run one after the other in a thread of each reader and
-writer, so a step that was begun goes on to its end whatever happens to the task that asked for it.
+The blocking steps are in ``file_directory``. Here they run one after the other in a thread of each reader and writer,
+so a step runs to its end whatever happens to the task that asked for it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class FileReader(JournalReader):
         self._place, self._steps = place, steps
         self._seen: tuple[object, ...] = ()
         self._places_read: dict[tuple[str, int], tuple[TxId, int]] = {}
-        """(open segment, epoch) -> (next id, its offset): the end of the last look at the segment."""
+        """(open segment, epoch) -> (next id, its offset): where the last read of the segment ended."""
 
     async def segments(self) -> tuple[SegmentInfo, ...]:
         return await self._steps.submit(self._place.segments)
@@ -109,10 +109,10 @@ class FileReader(JournalReader):
         return file
 
     def _chunk(self, file: OpenFile, segment: SegmentInfo, offset: int) -> list[tuple[Batch, int]]:
-        """Read some batches with the offsets of their ends; none at the end, or where a record is not whole.
+        """Read some batches with the offsets of their ends; none at the end, or at an incomplete record.
 
-        Of a segment in progress only what every later recovery keeps: it is synced here, and the epoch is
-        looked at after it was read, as the writer does.
+        Of a segment in progress this returns only what every later recovery keeps. For that it syncs the file, and
+        checks the epoch after the read, as the writer does.
         """
         data = file.pread(_CHUNK, offset)
         if (size := form.record_size(data, 0)) > len(data):

@@ -7,9 +7,9 @@
     snapshot_<at>                snapshots
 
 Fencing without a lock around appends: a claim makes the new epoch durable *before* it reads the open segment;
-an append looks at the epoch *after* its record is durable, and is acknowledged only if the epoch is still its
-own. So what was acknowledged was in the file before the claim read it. Recovery copies the open segment: what
-a stopped writer adds to the old file later goes nowhere.
+an append reads the epoch *after* its record is durable, and is acknowledged only if the epoch is still its own.
+So every acknowledged edit was in the file before the claim read it. Recovery copies the open segment, so what
+a paused writer adds to the old file later has no effect.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class JournalDirectory:
     # -- the record ------------------------------------------------------------------------------------
 
     def state(self) -> Chain:
-        """Read namespace and epoch (the record's list of segments is empty: the directory is the list).
+        """Read namespace and epoch. The record's list of segments is empty, because the directory is the list.
 
         Raises:
-            JournalNotFormattedError: there is none.
+            JournalNotFormattedError: there is no journal.
         """
         try:
             return Chain.decode(self.files.read_file(self.path(STATE)))
@@ -88,7 +88,7 @@ class JournalDirectory:
         with self._locked():
             if not force and self.has_data():
                 raise JournalExistsError(f"there are edits in {self.directory}: formatting it would remove them")
-            state = self.state().claim("format")  # whoever writes now is fenced before anything goes
+            state = self.state().claim("format")  # fences a writer before anything is removed
             self._write_state(state)
             for name in self.files.list(self.directory):
                 if name.startswith(("edits_", "snapshot_")):
@@ -113,7 +113,7 @@ class JournalDirectory:
             return self._recover(state.token)
 
     def ensure_current(self, token: FencingToken) -> None:
-        """Check that the epoch is still ours. Raises JournalFencedError."""
+        """Check that the epoch is still the token's. Raises JournalFencedError."""
         token.ensure_current(self.state().token)
 
     # -- segments --------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class JournalDirectory:
         try:
             header = self._headers.get(name) or self._read_header(name)
         except JournalCorruptionError:
-            return SegmentInfo(first, last, 0, 0, name)  # reading it says what is wrong
+            return SegmentInfo(first, last, 0, 0, name)  # a read will report what is wrong
         except FileNotFoundError:
             return None
         if header is None:
@@ -155,7 +155,7 @@ class JournalDirectory:
                 raise SegmentExistsError(f"segment {segments[-1]} is in progress: finish it before a new one begins")
             ensure_joins(_last_of(segments), first)
             name = form.in_progress_name(first)
-            if self.files.exists(self.path(name)):  # ours, from an attempt that failed before its header was durable
+            if self.files.exists(self.path(name)):  # left by an attempt that failed before its header was durable
                 self._unlink(name)
             file = self.files.open(self.path(name), create=True)
             try:
@@ -173,7 +173,7 @@ class JournalDirectory:
             self.ensure_current(token)
             file = self.files.open(self.path(info.location))
             try:
-                if file.size() != end:  # behind ``end`` lies what failed and was never acknowledged
+                if file.size() != end:  # behind ``end`` are failed records, which were never acknowledged
                     file.truncate(end)
                     file.sync()
             finally:
@@ -323,7 +323,8 @@ class SegmentFile:
         """Write one record; durable, and the epoch still ours, when this returns.
 
         Raises:
-            SegmentMismatchError: the ids do not follow. JournalFencedError. OSError: the segment takes no more (K23).
+            SegmentMismatchError: the ids do not follow. JournalFencedError. OSError: the segment has failed for good
+            (K23).
         """
         if self.failed or batch.first != self.last + 1:
             raise SegmentMismatchError(

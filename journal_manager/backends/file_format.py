@@ -3,9 +3,9 @@
     header   magic "JEDITS" u16 format | u32 layout | u64 epoch | u64 first | u32 crc32      32 bytes, big-endian
     record   magic "JR" u16 0 | u32 length | u32 crc32 over length and frames | frames       one per batch
 
-The header is durable before the file has its name in anyone's hands; a record is durable before the next one
-is written. So a file that ends in a record that is cut short or damaged was torn by a crash, *unless* a whole
-record follows: then what is damaged was durable, and that is rot. In a final segment any damage is rot.
+The header is durable before anybody learns the file's name, and a record is durable before the next one is written. So
+a crash has torn a file that ends in an incomplete or damaged record, *unless* a whole record follows: then the damaged
+record was durable, and that is rot. In a final segment any damage is rot.
 """
 
 from __future__ import annotations
@@ -78,10 +78,11 @@ def encode_header(header: SegmentHeader) -> bytes:
 
 
 def decode_header(data: bytes, name: str) -> SegmentHeader | None:
-    """The header at the beginning of a file's bytes; None if the file never got one (a crash at its creation).
+    """The header at the beginning of a file; None if the file never got one because of a crash at its creation.
 
     Raises:
-        UnsupportedLayoutError: a newer format. JournalCorruptionError: records follow, and the header is damaged.
+        UnsupportedLayoutError: a newer version wrote it. JournalCorruptionError: the header of a file with records is
+            damaged.
     """
     if len(data) >= HEADER_BYTES:
         magic, version, layout, epoch, first = _HEADER.unpack_from(data)
@@ -103,7 +104,7 @@ def encode_record(batch: Batch) -> bytes:
 
 
 def scan(data: bytes, start: int = 0) -> SegmentScan:
-    """The whole, undamaged records from ``start`` on; ends at the first that is not."""
+    """The complete, undamaged records from ``start`` on, up to the first that is not."""
     batches: list[Batch] = []
     ends: list[int] = []
     offset = start
@@ -127,7 +128,7 @@ def record_after(data: bytes, start: int) -> Batch | None:
 
 
 def record_size(data: bytes, start: int) -> int:
-    """How long the record at ``start`` says it is (RECORD_OVERHEAD if that cannot be told)."""
+    """The length that the record at ``start`` gives; RECORD_OVERHEAD if that cannot be read."""
     if len(data) - start < RECORD_OVERHEAD:
         return RECORD_OVERHEAD
     magic, length, _ = _RECORD.unpack_from(data, start)

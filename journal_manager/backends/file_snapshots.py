@@ -2,7 +2,7 @@
 
     magic "JSNAP" u8 format | u64 at | u64 size | 32 bytes SHA-256 of the content | content
 
-Written under another name, synced, renamed: a snapshot is there whole, or not at all.
+A snapshot is written under another name, synced and renamed, so it exists complete or not at all.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def decode(data: bytes, at: TxId, name: str) -> bytes:
     """Decode the content of a snapshot's file.
 
     Raises:
-        JournalCorruptionError: it is not what was written.
+        JournalCorruptionError: the file is damaged.
     """
     if len(data) >= _HEADER.size:
         magic, version, stored, size, digest = _HEADER.unpack_from(data)

@@ -1,7 +1,6 @@
 """The file system that the file backend needs, as a protocol, and its binding to the system.
 
-The protocol is a part of the one that BookKeeper's bookies use for their disks, method for method, so a
-simulated disk made for those serves here too.
+The protocol is a part of the one that bookies use for their disks, so their simulated disk can be used here, too.
 """
 
 from __future__ import annotations
@@ -103,7 +102,8 @@ class SystemLock:
 
 
 def _make_private(lock: str) -> None:
-    """Tighten a directory of an earlier version, whose files others could read. Its lock shows it, and comes last."""
+    """Make a directory of an earlier version private, whose files others could read. The lock file comes last, because
+    its mode shows whether this was done."""
     directory = os.path.dirname(lock)
     names = sorted(os.listdir(directory), key=lambda name: name == os.path.basename(lock))
     for path in (os.path.join(directory, name) for name in names):

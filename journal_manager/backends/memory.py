@@ -1,7 +1,7 @@
-"""Journals in this process: ``mem:NAME``. For tests, and for programs that want the interface and no durability.
+"""Journals in this process: ``mem:NAME``. For tests, and for programs that want the interface without durability.
 
-A *hub* holds the journals by name; the option ``hub`` gives tests one of their own. Everything happens on
-the event loop, in the call itself, so every step is atomic by nature.
+A *hub* holds the journals by name; the option ``hub`` gives tests one of their own. Every step happens inside one call
+on the event loop, so it is atomic.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MemoryJournal:
     batches: dict[str, list[Batch]] = field(default_factory=dict)
     snapshots: dict[TxId, bytes] = field(default_factory=dict)
     change: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set, and replaced, on every change."""
+    """Set, and then replaced, on every change."""
 
     def changed(self) -> None:
         change, self.change = self.change, asyncio.Event()

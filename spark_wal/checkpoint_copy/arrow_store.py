@@ -1,7 +1,7 @@
-"""A directory in what pyarrow knows: S3 (also written s3a://), HDFS, Google's and Azure's storage.
+"""A directory in a store of pyarrow: S3 (also written s3a://), HDFS, Google's and Azure's storage.
 
-The only file that imports pyarrow. Credentials and endpoints are found where its file systems look for them: the
-environment, the usual files, and for S3 options in the address (``?region=...&endpoint_override=...``).
+Only this file imports pyarrow. Its file systems find credentials and endpoints in the environment, in the usual files,
+and for S3 in the address (``?region=...&endpoint_override=...``).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ArrowStore:
         """Write a file. A write that fails may leave a short file, so a file counts only after it was read back."""
         target = f"{self._root}/{path}"
         try:
-            if not self._is_s3:  # whose directories are names only
+            if not self._is_s3:  # directories of S3 are only names
                 self._system.create_dir(dirname(target), recursive=True)
             with self._system.open_output_stream(target) as stream:
                 for data in parts():

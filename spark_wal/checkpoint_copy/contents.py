@@ -1,8 +1,8 @@
 """What belongs to a checkpoint, in which order it is copied, and how an unfinished copy shows itself.
 
-A query begins with ``metadata`` (its id), then ``offsets`` and ``commits``. As long as the target's ``metadata`` is
-our note instead of JSON no query can start there: Spark reads it before anything else and fails. The real one comes
-last, when all the rest is there and was read back.
+A query begins with ``metadata`` (its id), then ``offsets`` and ``commits``. While the target's ``metadata`` is our note
+instead of JSON, no query can start there, because Spark reads it first and fails. The real one comes last, when
+everything else is there and was read back.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _NAMING_PLACES: Final = re.compile(r"(^|/)(_metadata|_stateSchema)/")
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """What a listing says of a file."""
+    """What a listing says about a file."""
 
     size: int
     modified: int
-    """In the store's own unit: stamps are only compared for equality."""
+    """The time of the last change in the store's own unit; stamps are only compared for equality."""
 
 
 def belongs(path: str, all_paths: Collection[str]) -> bool:
@@ -46,7 +46,7 @@ def belongs(path: str, all_paths: Collection[str]) -> bool:
 
 
 def looks_like_one(paths: Iterable[str]) -> str | None:
-    """Say why these files are no checkpoint of a query. None: they are one."""
+    """Why these files are not a checkpoint of a query; None if they are one."""
     tops = {path.partition("/")[0] for path in paths}
     if not tops:
         return "there is nothing"
@@ -72,7 +72,7 @@ def names_places(path: str) -> bool:
 
 
 def note(source: str) -> bytes:
-    """What stands as ``metadata`` in an unfinished copy: no JSON, so no query starts."""
+    """The ``metadata`` of an unfinished copy. It is not JSON, so no query starts."""
     return f"{_NOTE}{source}\n".encode()
 
 

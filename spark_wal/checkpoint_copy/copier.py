@@ -1,4 +1,4 @@
-"""Copies a checkpoint: a note first, then every other file, then a look at the source; ``metadata`` comes last."""
+"""Copies a checkpoint: first a note, then the files, then a check of the source, and ``metadata`` last."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORKERS: Final = 8
 """Files that are copied at a time."""
 
 SCANNED_MAX: Final = 1 << 20
-"""The size of the largest file that is searched for addresses."""
+"""The largest file, in bytes, that is searched for addresses."""
 
 
 class CopyRefusedError(Exception):
@@ -55,15 +55,15 @@ class CheckpointCopier:
         self._digests: dict[str, str] = {}
         self._listing: Mapping[str, FileStamp] = {}
         self.files: list[str] = []
-        """The files to copy, once :meth:`prepare` has looked."""
+        """The files to copy, after :meth:`prepare`."""
         self.size = 0
         """Their size in bytes."""
 
     def prepare(self) -> None:
-        """Look at both sides, and change nothing.
+        """Check both sides, and change nothing.
 
         Raises:
-            CopyRefusedError: the source is no checkpoint, the target is not empty, ...
+            CopyRefusedError: for instance, the source is not a checkpoint, or the target is not empty.
             CheckpointStoreError: one of them cannot be read.
         """
         if _nested(self._source.uri, self._target.uri):
@@ -74,10 +74,10 @@ class CheckpointCopier:
         self.files = [path for path in sorted(self._listing) if contents.belongs(path, self._listing)]
         self.size = sum(self._listing[path].size for path in self.files)
         if METADATA in self._listing and contents.source_of(_start(self._source, METADATA)) is not None:
-            raise CopyRefusedError(f"{self._source.uri} is an unfinished copy itself: copy from where it came from")
+            raise CopyRefusedError(f"{self._source.uri} is an unfinished copy itself: copy from its source")
         why = contents.looks_like_one(self.files)
         if why is not None:
-            raise CopyRefusedError(f"{self._source.uri} is no checkpoint of a query: {why}")
+            raise CopyRefusedError(f"{self._source.uri} is not a checkpoint of a query: {why}")
         self._refuse_addresses()
         self._is_complete = self._resume and self._has_metadata()
         self._require_target()
@@ -131,13 +131,13 @@ class CheckpointCopier:
             )
 
     def _has_metadata(self) -> bool:
-        """Whether the target has the source's ``metadata``: then an earlier copy was finished."""
+        """Whether the target has the source's ``metadata``. Then an earlier copy is complete."""
         if METADATA not in self._target.listing():
             return False
         return b"".join(self._target.read(METADATA)) == b"".join(self._source.read(METADATA))
 
     def _refuse_addresses(self) -> None:
-        """Refuse full addresses, which transformWithState notes: in the copy they lead to the old place."""
+        """Refuse full addresses, which transformWithState writes: in the copy they would lead to the old place."""
         if self._keep_addresses:
             return
         wanted = self._source.uri.partition("://")[2].encode()
@@ -181,7 +181,7 @@ class CheckpointCopier:
                 raise
 
     def _compare_all(self, present: Mapping[str, FileStamp], progress: Progress) -> None:
-        """Compare with a finished copy. Nothing is written, for a query may have gone on in the target."""
+        """Compare with a finished copy. This writes nothing, because a query may already use the target."""
         self._require_nothing_else()
 
         def compare(path: str) -> None:
@@ -232,7 +232,7 @@ class CheckpointCopier:
 
 
 class _MeasuredStream:
-    """Bytes on their way, counted and hashed; they start anew when they are asked for again."""
+    """A stream of bytes, counted and hashed. Each call starts again at the beginning."""
 
     def __init__(self, source: Callable[[], Iterator[bytes]]) -> None:
         self._source = source

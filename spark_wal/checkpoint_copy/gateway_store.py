@@ -1,4 +1,4 @@
-"""A directory behind a WebHDFS server. It uses TLS and a token where one of our gateways wants them."""
+"""A directory behind a WebHDFS server, with TLS and a token for a protected gateway."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class GatewayStore:
         if any(not entry["pathSuffix"] for entry in entries):
             raise CheckpointStoreError(f"{self.uri} is a file, not a directory")
         for name in (entry["pathSuffix"] for entry in entries):
-            if name in (".", "..") or "/" in name or "\0" in name:  # it is about to be the name of a copy
+            if name in (".", "..") or "/" in name or "\0" in name:  # the copy will have this name
                 raise CheckpointStoreError(f"{self.uri} lists the name {name!r}, which leads out of its directory")
         return entries
 
@@ -111,7 +111,7 @@ class GatewayStore:
     # -- requests --------------------------------------------------------------------------------------
 
     def _ask(self, method: str, path: str, op: str, parts: Parts | None = None, **query: str) -> HTTPResponse:
-        """Perform one operation, through its redirect if there is one; the bytes go with the second step."""
+        """Perform one operation and follow its redirect. The bytes go with the second step."""
         if self._token is None:
             query["user.name"] = _user()
         full = quote(f"{_PREFIX}{self._root}/{path}".rstrip("/"))
@@ -160,7 +160,7 @@ class GatewayStore:
         return connection
 
     def _forget(self) -> None:
-        """Close this thread's connections after a failure: what is left on them is not for the next request."""
+        """Close this thread's connections after a failure, because they may hold the rest of an old reply."""
         for connection in self._local.__dict__.pop("kept", {}).values():
             connection.close()
 
@@ -172,7 +172,7 @@ class GatewayStore:
             except ssl.SSLCertVerificationError as error:
                 raise CheckpointStoreError(
                     f"{self.uri}: its certificate is not trusted: {error.verify_message}; give the "
-                    "authority that vouches for it with --ca"
+                    "authority that signed it with --ca"
                 ) from error
             except (OSError, HTTPException) as error:
                 self._forget()

@@ -1,4 +1,4 @@
-"""A directory of this machine. A file appears whole, by a rename; ``sync`` makes files and names durable."""
+"""A directory of this machine. A rename makes a file appear complete; ``sync`` makes files and names durable."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LocalStore:
         self._touched: set[str] = set()
 
     def listing(self) -> dict[str, FileStamp]:
-        """List the files. Names that an earlier run left may not be durable: the next :meth:`sync` makes them so."""
+        """List the files. Names of an earlier run may not be durable; the next :meth:`sync` makes them so."""
         found: dict[str, FileStamp] = {}
         above = os.path.dirname(self._root)
         seen = {above} if os.access(above, os.R_OK) else set()

@@ -1,8 +1,8 @@
 """Stores that hold checkpoints, by address.
 
-file:///DIR, or a path                a directory here
+file:///DIR, or a path                a directory on this machine
 webhdfs://, swebhdfs:// HOST:PORT/P   a gateway of ours, or HDFS by WebHDFS
-s3a://, s3://, gs://, hdfs://, ...    what pyarrow knows (the package pyarrow)
+s3a://, s3://, gs://, hdfs://, ...    a store of pyarrow (needs the package pyarrow)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the copier asks of a store that holds a checkpoint."""
+"""The interface of a store that holds a checkpoint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Parts = Callable[[], Iterable[bytes]]
 
 
 class CheckpointStoreError(Exception):
-    """A store cannot do what was asked. The text has the address, and why."""
+    """A store failed. The text has its address and the reason."""
 
 
 class CheckpointStore(Protocol):
@@ -34,10 +34,10 @@ class CheckpointStore(Protocol):
         """Read a file. Raises CheckpointStoreError: it cannot be read to its end."""
 
     def write(self, path: str, parts: Parts) -> None:
-        """Write a whole file, over one that may be there, and make the directories above it.
+        """Write a whole file and the directories above it. An existing file is replaced.
 
         Raises:
-            CheckpointStoreError: it was not written, or not to its end.
+            CheckpointStoreError: the file was not written completely.
         """
 
     def sync(self) -> None:

@@ -119,7 +119,7 @@ def test_what_is_not_safe_does_not_start_and_says_what_is_missing(tmp_path: Path
     assert "--insecure" in said(*beyond, "--tls-cert", "c", "--tls-key", "k")
     assert "needs TLS" in said("--client-ca", "ca")
     assert "needs TLS" in said("--tls-crl", "crl")
-    assert "with --client-ca only" in said("--tls-cert", "c", "--tls-key", "k", "--tls-crl", "crl")
+    assert "needs --client-ca" in said("--tls-cert", "c", "--tls-key", "k", "--tls-crl", "crl")
     assert "together" in said("--tls-cert", "c")
     assert "cannot be used" in said("--tls-cert", "/none", "--tls-key", "/none")
     tokens = tmp_path / "tokens"

@@ -29,14 +29,14 @@ def test_there_and_back(made: Path, tmp_path: Path) -> None:
         assert "copied and verified: 2 files, 13 bytes" in there.output
         assert f"checkpointLocation={wal.location('a')}" in there.output
         again = run(str(made), wal.location("a"), "--resume")
-        assert "2 of them were there already" in again.output
+        assert "2 of them by an earlier copy" in again.output
         back = run(wal.location("a"), f"file://{tmp_path}/back")
     assert back.output.split("sha256")[1].split()[0] == there.output.split("sha256")[1].split()[0]
     assert (tmp_path / "back" / "offsets" / "0").read_text() == "v1"
 
 
 def test_what_cannot_be_done_is_one_sentence(made: Path, tmp_path: Path) -> None:
-    assert "no checkpoint" in run(str(tmp_path / "none"), str(tmp_path / "to")).output
+    assert "not a checkpoint" in run(str(tmp_path / "none"), str(tmp_path / "to")).output
     assert "is not empty" in run(str(made), str(tmp_path)).output or "overlap" in run(str(made), str(tmp_path)).output
     assert "does not answer" in run(str(made), "webhdfs://127.0.0.1:1/a").output
     token = tmp_path / "token"

@@ -81,7 +81,7 @@ def test_without_the_library_that_reads_lists_no_gateway_starts_with_one(
     assert missing(lacks.value).endswith("pip install 'bookkeeper-py[spark]'")
     Path(authority.ca).write_text(Path(authority.ca).read_text() + Path(listed).read_text())
     assert held.refresh()
-    assert "open connections of revoked clients are not ended" in caplog.text
+    assert "open connections with revoked certificates stay open" in caplog.text
 
 
 def test_a_key_with_a_password_is_refused_instead_of_asked_for(tmp_path: Path) -> None:
