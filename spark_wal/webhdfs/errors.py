@@ -1,7 +1,7 @@
-"""What a client can be told: Hadoop's exceptions by name, and the HTTP status of each.
+"""The errors that a client can get: Hadoop's exceptions by name, and the HTTP status of each.
 
-A refusal changes nothing, here and in the journal. Clients branch on the Java class name; people read
-the first line of the message.
+A refused request changes nothing, neither in memory nor in the journal. Clients decide by the Java class name; people
+read the first line of the message.
 """
 
 from __future__ import annotations
@@ -87,12 +87,12 @@ class WebApplicationError(WebHdfsError):
 
 
 class StandbyError(WebHdfsError):
-    """Another gateway owns the namespace: a client that knows several asks the next one."""
+    """Another gateway owns the namespace. A client that knows several gateways asks the next one."""
 
     java_class = "org.apache.hadoop.ipc.StandbyException"
 
 
 class RetriableError(WebHdfsError):
-    """Nobody is known to own the namespace now: the client's retry policy waits and asks again."""
+    """No owner of the namespace is known now. The client's retry policy waits and asks again."""
 
     java_class = "org.apache.hadoop.ipc.RetriableException"

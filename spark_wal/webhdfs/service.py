@@ -1,4 +1,4 @@
-"""A whole gateway: backing, ownership, HTTP; opened and closed in order."""
+"""A whole gateway: it opens and closes backing, ownership and HTTP in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spark_wal.webhdfs.ownership.gateway import Gateway, GatewayConfig, GatewayR
 from spark_wal.webhdfs.ownership.open_backing import open_backing
 
 DEFAULT_LISTEN: Final = Address("127.0.0.1", 9870)
-"""Hadoop's port for WebHDFS, on this machine only: there the gateway asks nobody who they are."""
+"""Hadoop's port for WebHDFS, on this machine only, where the gateway needs no authentication."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,16 +31,16 @@ class ServingConfig:
     namespace: str = DEFAULT_NAMESPACE
     listen: Address = DEFAULT_LISTEN
     advertise: str | None = None
-    """host:port for clients that do not say whom they asked, and for people; default: where it listens."""
+    """HOST:PORT for people, and for clients that send no Host header. Default: the address at which it listens."""
     access: AccessConfig = field(default_factory=AccessConfig)
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     gateway: GatewayConfig = field(default_factory=GatewayConfig)
     upload_log: str | None = None
-    """A file in which the fate of each upload is noted."""
+    """A file that records what happens to each upload."""
     take_over: bool = False
-    """Take the namespace even from an owner that is alive."""
+    """Take the namespace also from a living owner."""
     stand_by: bool = True
-    """Stand by while another gateway owns the namespace. Without it that is an error."""
+    """Stand by while another gateway owns the namespace. Otherwise that is an error."""
 
     def __post_init__(self) -> None:
         self.access.require_safe(self.listen)
@@ -52,10 +52,10 @@ class ServingConfig:
 
     @property
     def hosts(self) -> frozenset[str] | None:
-        """The names that a request may give as its host, where nobody is asked who they are. None: any name.
+        """The names that a request may have as its host, without authentication; None for any name.
 
-        On loopback only: a page in a browser on this machine could otherwise give its own name this machine's address,
-        and ask here as if it were its own server.
+        This is for loopback. Otherwise a page in a browser on this machine could give its own name this machine's
+        address, and use the gateway as if it were its own server.
         """
         asks = self.access.token_file is not None or (self.access.tls is not None and self.access.tls.client_ca)
         if asks or not is_loopback(self.listen.host):
@@ -132,7 +132,7 @@ class WebHdfsService:
 
     @property
     def description(self) -> str:
-        """What the gateway does now, for people."""
+        """What the gateway is doing, for people."""
         assert self._backing is not None and self.gateway is not None
         if self.gateway.role is GatewayRole.STANDBY:
             owner = self._backing.lease.other or "an unknown address"

@@ -1,1 +1,1 @@
-"""Who may ask: the listener's rules and authentication by token or certificate."""
+"""Who may use the gateway: the listener's rules, and authentication by token or certificate."""

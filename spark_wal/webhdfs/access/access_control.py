@@ -1,4 +1,4 @@
-"""Who may reach the gateway: its listener's certificates and tokens, and that files which change are noticed."""
+"""Who may reach the gateway: the listener's certificates and tokens, and checks for changed files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from spark_wal.webhdfs.access.authentication import AuthenticationFailures, Auth
 logger = logging.getLogger(__name__)
 
 UNKNOWN_TOKEN_S: Final = 1.0
-"""The least time between two reads of the token file that unknown tokens cause."""
+"""The least seconds between two reads of the token file because of unknown tokens."""
 
 LIST_ENDS_SOON_S: Final = 6 * 3600.0
 """Seconds before the end of a revocation list from which the gateway warns."""
@@ -36,15 +36,15 @@ INSECURE_WARNING_S: Final = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessConfig:
-    """How the listener is protected. The defaults are for loopback, and only for it."""
+    """How the listener is protected. The defaults are for loopback only."""
 
     tls: ServerTlsFiles | None = None
     token_file: str | None = None
-    """What ``bk gateway token`` writes; with it every request needs a token."""
+    """The file that ``bk gateway token`` writes. With it every request needs a token."""
     insecure: bool = False
-    """Serve beyond loopback without encryption, or without authentication: whoever reaches the port may do anything."""
+    """Serve beyond loopback without encryption or authentication: everybody who reaches the port may do anything."""
     reload_s: float = RELOAD_S
-    """Seconds between two looks at the files. An unknown token makes the gateway look at once."""
+    """Seconds between two checks of the files. An unknown token causes a check at once."""
 
     def __post_init__(self) -> None:
         require(
@@ -61,7 +61,7 @@ class AccessConfig:
         """Check that the gateway may serve at this address.
 
         Raises:
-            ConfigError: it may not; the text names the missing settings.
+            ConfigError: the gateway may not; the text names the missing settings.
         """
         if self.insecure or is_loopback(listen.host):
             return
@@ -104,16 +104,16 @@ class AccessControl:
         )
         self.failures = AuthenticationFailures(clock, rng)
         self.on_change: Callable[[], None] | None = None
-        """Called when certificates, authorities or revocations have changed."""
+        """Callbacks for changed certificates, authorities or revocations."""
         self.insecure = False
-        """Whether it serves beyond loopback without the protection that this needs."""
+        """Whether the gateway serves beyond loopback without the necessary protection."""
 
     def book(self) -> TokenBook:
         """The tokens that are valid now."""
         return self._book
 
     def look(self) -> None:
-        """Read the files that have changed. A file that cannot be read is not used, and the old one stays in use."""
+        """Read the files that have changed. If a file cannot be read, the old one stays in use."""
         self._looked = self._clock.monotonic()
         if self.certificates is not None:
             if self.certificates.refresh() and self.on_change is not None:
@@ -146,7 +146,7 @@ class AccessControl:
                 )
 
     def look_for_new_token(self) -> bool:
-        """Look for an unknown token, which may have just been made. Returns whether the file has changed."""
+        """Check the token file because of an unknown token, which may be new. Returns whether the file has changed."""
         if self._config.token_file is None or self._clock.monotonic() - self._looked < UNKNOWN_TOKEN_S:
             return False
         before, self._looked = self._book, self._clock.monotonic()
@@ -154,21 +154,21 @@ class AccessControl:
         return self._book is not before
 
     async def watch(self) -> None:
-        """Look for changed files every now and then, until cancelled. An insecure gateway warns every hour."""
+        """Check for changed files regularly, until cancelled. An insecure gateway warns every hour."""
         loop = asyncio.get_running_loop()
         warn_at = loop.time()
         while True:
             if self.insecure and loop.time() >= warn_at:
-                logger.warning("INSECURE: whoever reaches this gateway may read and write everything in it")
+                logger.warning("this gateway is insecure: everybody who reaches it may read and write everything in it")
                 warn_at = loop.time() + INSECURE_WARNING_S
             await asyncio.sleep(self._config.reload_s)
             self.look()
 
     def tell(self, metrics: Metrics) -> None:
         """Update the metrics of access."""
-        metrics.gauge("insecure", "1 if whoever reaches the gateway may do anything, else 0.").value = int(
-            self.insecure
-        )
+        metrics.gauge(
+            "insecure", "1 if the gateway serves a network without encryption or authentication, else 0."
+        ).value = int(self.insecure)
         text = "Requests without valid credentials."
         metrics.counter("unauthenticated_total", text).value = self.failures.count
         if self.certificates is None:

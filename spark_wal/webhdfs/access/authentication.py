@@ -1,13 +1,13 @@
-"""Who asks: by a token, by a client certificate, or, where neither is wanted, by their own word.
+"""Who sends a request: known by a token, a client certificate, or, if neither is required, by ``user.name``.
 
 =========================  ====================================================================
 ``Authorization: Bearer``  a token, or an access token from the OAuth2 endpoint
-``delegation=``            a token, as it is or inside one of Hadoop's (``HADOOP_TOKEN``)
+``delegation=``            a token, plain or inside one of Hadoop's (``HADOOP_TOKEN``)
 client certificate         its subject alternative name, or its common name (X5)
-``user.name=``             counts only where neither tokens nor certificates are asked for (X54)
+``user.name=``             counts only if neither tokens nor certificates are required (X54)
 =========================  ====================================================================
 
-The text of a refusal goes into the status line: Hadoop's client shows its user that and nothing else.
+The text of a refusal goes into the status line, because Hadoop's client shows its user nothing else.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ NO_CERTIFICATE: Final = (
 )
 
 DELAY_S: Final = 0.1
-"""The least time a failure takes; twice that with jitter, and more for addresses that go on failing (X11)."""
+"""The least seconds that a failure takes; up to twice that with jitter, and more for repeated failures (X11)."""
 DELAY_MAX_S: Final = 2.0
 WINDOW_S: Final = 60.0
 ADDRESSES_MAX: Final = 10_000
 
 
 class UnauthenticatedError(Exception):
-    """Answered by 401. The text is for the user: one line of ASCII."""
+    """The request is answered with 401. The text is for the user: one line of ASCII."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class RequestCredentials:
 
 
 class Authenticator:
-    """The rules of one gateway. ``book`` returns the tokens as they are now; None: there are none."""
+    """Authenticates the requests of one gateway. ``book`` returns the current tokens; None if the gateway has none."""
 
     def __init__(
         self,
@@ -73,11 +73,11 @@ class Authenticator:
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody is asked for anything."""
+        """Whether the gateway requires neither tokens nor certificates."""
         return self._book is None and not self._certificates
 
     def principal(self, shown: RequestCredentials, now_ms: int) -> Principal | None:
-        """Return who asks. None: nobody is asked here.
+        """Return who sends the request; None if the gateway does not authenticate.
 
         Raises:
             UnauthenticatedError: the request has no valid credentials. The text never says what is wrong (X11).
@@ -95,7 +95,7 @@ class Authenticator:
 
 
 def _token_of(shown: RequestCredentials) -> str | None:
-    """The token of the request, if it has one: the header goes first."""
+    """The token of the request, if it has one. The header comes first."""
     if shown.authorization is not None:
         kind, _, value = shown.authorization.strip().partition(" ")
         if kind.lower() == "bearer" and value:
@@ -125,10 +125,10 @@ def certificate_name(certificate: Mapping[str, Any]) -> str:
 def authorize(principal: Principal | None, path: str, operation: str) -> None:
     """Check that this principal may perform the operation on the path (X57).
 
-    Above its roots it may look whether a directory is there, and what the server's defaults are: clients do.
+    Above its roots it may check whether a directory exists, and read the server's defaults, because clients do that.
 
     Raises:
-        AccessDeniedError: it may not.
+        AccessDeniedError: the principal may not.
     """
     if principal is None or principal.holds(path):
         return
@@ -145,17 +145,17 @@ LOOKING: Final = frozenset(
 
 
 class AuthenticationFailures:
-    """How long the answer to a failure waits, by address: with jitter, and longer the more there were (X11)."""
+    """How long the answer to a failure waits: with jitter, and longer after repeated failures of an address (X11)."""
 
     def __init__(self, clock: Clock, rng: Rng) -> None:
         self._clock = clock
         self._rng = rng
         self._recent: dict[str, list[float]] = {}
         self.count = 0
-        """All failures so far."""
+        """The number of failures so far."""
 
     def delay_s(self, address: str) -> float:
-        """Note a failure of ``address``; how many seconds to wait before saying so."""
+        """Note a failure of ``address``. Returns the seconds to wait before the answer."""
         self.count += 1
         now = self._clock.monotonic()
         if address not in self._recent and len(self._recent) >= ADDRESSES_MAX:

@@ -1,1 +1,1 @@
-"""Bytes of files: on their way in, and where they live when they are too large for the journal."""
+"""Bytes of files: uploads in progress, and blobs for files that are too large for the journal."""

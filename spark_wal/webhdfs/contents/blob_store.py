@@ -1,8 +1,8 @@
-"""Where bytes live that are too large for a journal record: blobs, written once, read at offsets.
+"""Blobs: bytes that are too large for a journal record. A blob is written once, and read at offsets.
 
-A blob belongs to whoever refers to it in the namespace; one that nobody refers to is an orphan (an
-upload that ended with its gateway) and is collected by a later owner. Its epoch says which owner began
-it: only blobs of *earlier* owners are ever collected, so an upload under way is never mistaken for one.
+A blob belongs to the file in the namespace that refers to it. A blob without such a file is an orphan, left by an
+upload that ended with its gateway; a later owner collects it. Its epoch says which owner began it. Only blobs of
+*earlier* owners are collected, so a running upload is never taken for an orphan.
 
 The ledger store (one ledger a blob) is in :mod:`spark_wal.webhdfs.contents.ledger_blobs`.
 """
@@ -16,11 +16,11 @@ from typing import Final, Protocol
 from bookkeeper.seams import Disk, File, Rng, Worker
 
 READ_SIZE: Final = 256 * 1024
-"""Bytes that a read hands out at a time."""
+"""Bytes that a read yields at a time."""
 
 
 class BlobMissingError(Exception):
-    """A blob that must exist does not, or is too short for what refers to it. It is never taken for "no such file"."""
+    """A blob is missing, or too short for the file that refers to it. This never means "no such file"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class BlobWriter(Protocol):
         """Write bytes; wait while too many are in flight."""
 
     async def finish(self) -> None:
-        """End the blob: every byte is durable when this returns, and nothing can be added any more."""
+        """End the blob. Every byte is durable when this returns; nothing can be added any more."""
 
     async def abandon(self) -> None:
         """Give up: the blob is removed, now or by a later collection. Never raises."""
@@ -55,7 +55,7 @@ class BlobStore(Protocol):
         """Read ``length`` bytes from ``offset``, in parts.
 
         Raises (while iterating):
-            BlobMissingError: they are not all there.
+            BlobMissingError: some of the bytes are missing.
         """
 
     async def delete(self, blob: str) -> None:
@@ -94,7 +94,7 @@ class MemoryBlobs:
         return [BlobInfo(blob, self.epochs[blob]) for blob in self.blobs]
 
     async def close(self) -> None:
-        """Does nothing: nothing is to be released."""
+        """Does nothing: there is nothing to release."""
 
 
 class _MemoryWriter:
@@ -110,7 +110,7 @@ class _MemoryWriter:
         self._store.blobs[self._blob] += data
 
     async def finish(self) -> None:
-        """Does nothing: memory is never more durable."""
+        """Does nothing: memory cannot become more durable."""
 
     async def abandon(self) -> None:
         self._store.blobs.pop(self._blob, None)

@@ -1,7 +1,6 @@
 """Blobs as ledgers: one ledger a blob, entries of one fixed size, so that an offset names an entry.
 
-A ledger says in its custom metadata which namespace it belongs to and which owner began it: that is how
-orphans are found.
+A ledger's custom metadata name its namespace and the owner that began it. That is how orphans are found.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from bookkeeper.ledger import LedgerMetadata
 from spark_wal.webhdfs.contents.blob_store import BlobInfo, BlobMissingError, BlobWriter
 
 ENTRY_SIZE: Final = 256 * 1024
-"""Bytes in every entry of a blob but its last."""
+"""Bytes in every entry of a blob except the last."""
 
 IN_FLIGHT: Final = 16
 """Entries of one upload that may be in flight."""

@@ -1,13 +1,13 @@
-"""Notes the fate of each upload as it happens, so that afterwards one can tell which uploads a killed gateway cut off.
+"""Records what happens to each upload, so that one can tell afterwards which uploads a killed gateway cut off.
 
-A line of JSON for each step, written at once, so that it outlives the process (not the machine: nothing is synced)::
+Each step is a line of JSON, written at once. It survives the end of the process, but is not synced::
 
     {"what": "started", "at": ...}                                      the gateway
     {"what": "asked", "op": "CREATE", "path": "/a", ...}                the first step: the client is told where to send
     {"what": "begun", "op": "CREATE", "path": "/a", "number": 7, ...}   its bytes begin to come
     {"what": "answered", "number": 7, "status": 201, ...}               after the answer was sent; 0: there was none
 
-The client repeats the first step and never the second: an upload that was asked for or begun, and not answered when
+The client repeats the first step, but never the second. So an upload that was asked for or begun, but not answered when
 the gateway was killed, may have failed at its client (:func:`cut`).
 """
 
@@ -28,7 +28,7 @@ class UploadLog:
     """Appends notes to the end of a file."""
 
     def __init__(self, path: str, disk: Disk, clock: Clock) -> None:
-        """Open the file. Raises OSError: nothing can be written there."""
+        """Open the file. Raises OSError if it cannot be written."""
         self._file: File | None = disk.open(path, create=not disk.exists(path))
         self._clock = clock
         self._end = self._file.size()
@@ -41,7 +41,7 @@ class UploadLog:
         self._write("asked", op=op, path=path)
 
     def begun(self, op: str, path: str) -> int:
-        """Note that an upload has begun; return the number with which its end is noted."""
+        """Note that an upload has begun. Returns the number for noting its end."""
         self._number += 1
         self._write("begun", op=op, path=path, number=self._number)
         return self._number
@@ -55,7 +55,7 @@ class UploadLog:
             file.close()
 
     def _write(self, what: str, **more: object) -> None:
-        """Write a note. A failure ends no upload: it is logged once, and nothing more is noted."""
+        """Write a note. A failure does not end an upload: it is logged once, and nothing more is noted."""
         self._put(json.dumps({"what": what, "at": self._clock.wall_ms(), **more}).encode() + b"\n")
 
     def _put(self, line: bytes) -> None:
@@ -80,7 +80,8 @@ class CutUpload:
     op: str
     path: str
     begun: bool
-    """True: its bytes had begun to come. False: its client had been told where to send them, or was about to be."""
+    """Whether its bytes had begun to arrive. Otherwise the client had been told where to send them, or would soon be.
+    """
 
 
 def cut(lines: Iterable[bytes]) -> list[CutUpload]:

@@ -1,12 +1,11 @@
-"""Bytes on their way in, in memory as long as they are few.
+"""Uploads: bytes that arrive, kept in memory as long as they are few.
 
-An upload is kept in memory; above ``spill_size`` it is streamed to a blob while it runs; and when all of
-them together hold more than ``budget`` bytes, the largest is streamed out until they fit. No upload ever
-waits for another one to *end*: Spark's state stores keep an upload open for a whole task, so that would
-be a deadlock. What an upload may wait for is the blob store taking bytes.
+An upload is kept in memory. Above ``spill_size`` it is streamed to a blob while it runs. When all uploads together hold
+more than ``budget`` bytes, the largest are streamed out until the rest fits. No upload ever waits for another one to
+*end*: Spark's state stores keep an upload open for a whole task, so that would be a deadlock. An upload only waits for
+the blob store to take bytes.
 
-At its end an upload is either bytes that go into one journal record (up to ``inline_size``) or a
-finished, durable blob.
+At its end an upload is either bytes for one journal record (up to ``inline_size``) or a finished, durable blob.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ class UploadLimits:
     """Limits of uploads, in bytes."""
 
     inline_size: int = 128 * 1024
-    """A file up to this goes into its journal record."""
+    """A file up to this size goes into its journal record."""
     spill_size: int = MIB
     """An upload that grows beyond this is streamed to a blob from then on."""
     budget: int = 256 * MIB
-    """What all uploads together may hold in memory."""
+    """The most that all uploads together may hold in memory."""
     file_bytes_max: int = 64 << 30
     """The largest file that is accepted."""
 
@@ -58,7 +57,7 @@ class Uploads:
         return await self._blobs.create(self._epoch)
 
     def hold(self, upload: Upload, delta: int) -> None:
-        """Note that ``upload`` holds so many bytes more (or less) in memory."""
+        """Note that ``upload`` holds ``delta`` more bytes in memory (negative: fewer)."""
         self.in_memory += delta
         if upload.held:
             self._holders.add(upload)
@@ -66,7 +65,7 @@ class Uploads:
             self._holders.discard(upload)
 
     async def make_room(self) -> None:
-        """Stream out the largest uploads until the budget is kept."""
+        """Stream out the largest uploads until the rest fits into the budget."""
         while self.in_memory > self.limits.budget and self._holders:
             largest = max(self._holders, key=lambda u: u.held)
             await largest.spill()
@@ -76,7 +75,7 @@ class Uploads:
 
 
 class Upload:
-    """The bytes of one file, from the first one received until a record has them."""
+    """The bytes of one file, from the first one until a record has them."""
 
     def __init__(self, uploads: Uploads) -> None:
         self._uploads = uploads
@@ -87,13 +86,13 @@ class Upload:
         self._taken = False
         self.size = 0
         self.held = 0
-        """Bytes of it in memory."""
+        """Bytes of the upload in memory."""
 
     async def write(self, data: bytes) -> None:
         """Take the next bytes. Waits only for the blob store, if at all.
 
         Raises:
-            PlainIOError: there are more of them than a file may have.
+            PlainIOError: the file is too large.
         """
         if self.size + len(data) > self._uploads.limits.file_bytes_max:
             raise PlainIOError(f"A file may have at most {self._uploads.limits.file_bytes_max} bytes at this gateway")
@@ -109,7 +108,7 @@ class Upload:
             await self._uploads.make_room()
 
     async def finish(self) -> None:
-        """End the upload: what is too large for a record is durable when this returns."""
+        """End the upload. Bytes that are too many for a record are durable when this returns."""
         async with self._lock:
             self._finished = True
             if self._writer is None and self.size > self._uploads.limits.inline_size:
@@ -118,31 +117,31 @@ class Upload:
                 await self._writer.finish()
 
     async def spill(self) -> None:
-        """Move what is in memory to a blob; without anything in memory do nothing."""
+        """Move the bytes in memory, if there are any, to a blob."""
         async with self._lock:
             if self.held:
                 await self._stream_out()
 
     def pieces(self) -> tuple[Piece, ...]:
-        """The pieces for the record of a finished upload. They hold until the caller pauses, or until ``take``."""
+        """The pieces for the record of a finished upload. They are valid until the caller pauses, or until ``take``."""
         assert self._finished
         if self._writer is not None:
             return (BlobRef(self._writer.blob, 0, self.size),)
         return (b"".join(self._chunks),) if self.size else ()
 
     def take(self) -> None:
-        """Note that the tree has the ``pieces``, whatever becomes of the record: none of them is removed any more."""
+        """Note that the tree has the ``pieces``. They are not removed any more, whatever happens to the record."""
         self._taken = True
         self._let_go()
 
     def _let_go(self) -> None:
-        """Count the bytes in memory no longer."""
+        """Stop counting the bytes in memory."""
         self._chunks.clear()
         held, self.held = self.held, 0
         self._uploads.hold(self, -held)
 
     async def abandon(self) -> None:
-        """Remove everything of the upload; after ``take`` do nothing."""
+        """Remove everything of the upload. After ``take`` this does nothing."""
         if self._taken:
             return
         async with self._lock:
@@ -160,12 +159,12 @@ class Upload:
         self._uploads.hold(self, len(data))
 
     async def _stream_out(self) -> None:
-        """Move memory to a blob, which takes the rest of the upload as well. The caller holds the lock.
+        """Move the bytes in memory to a blob, which also takes the rest of the upload. The caller holds the lock.
 
-        Until the blob has the bytes (and they are durable, of a finished upload) they stay in memory, and ``pieces``
-        says so: a record must never name a blob that may not come to its end.
+        The bytes stay in memory, and in ``pieces``, until the blob has them (durably, if the upload is finished). A
+        record must never name a blob that may remain incomplete.
         """
-        assert self._writer is None, "nothing is in memory beside a blob"
+        assert self._writer is None, "an upload with a blob holds nothing in memory"
         writer = await self._uploads.create_blob()
         size = self.size
         try:

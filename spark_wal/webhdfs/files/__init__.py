@@ -1,1 +1,1 @@
-"""The file system: a tree that is a state machine, its records and its snapshot. Pure."""
+"""The file system: the tree as a state machine, its records and its snapshot. Pure."""

@@ -11,7 +11,7 @@ ROOT_INODE: Final = 16385
 
 OWNER_OF_ROOT: Final = "hdfs"
 GROUP: Final = "supergroup"
-"""New inodes take their parent's group; the root's is this."""
+"""The root's group. New inodes take their parent's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class BlobRef:
 
 
 Piece = bytes | BlobRef
-"""A part of a file: its bytes, or where they are."""
+"""A part of a file: its bytes, or the blob that has them."""
 
 
 @dataclass(slots=True)
 class FileNode:
-    """A file. It is complete since it is in the tree (S2)."""
+    """A file. A file in the tree is complete (S2)."""
 
     inode: int
     permission: int
@@ -42,12 +42,12 @@ class FileNode:
     replication: int
     block_size: int
     renamed_from: str | None = None
-    """Its path before its last rename: it tells a repeated rename request from a conflict."""
+    """Its path before its last rename. It distinguishes a repeated rename request from a conflict."""
     touched_ms: int = 0
-    """When a record last made it, added to it or moved it; unlike ``modified_ms`` no client can set it."""
+    """When a record last made, extended or moved it. Unlike ``modified_ms`` no client can set it."""
     changed: int = 0
-    """Sequence number of the record that created, moved or changed it last: a reply that shows this inode
-    waits until that record is durable."""
+    """The sequence number of the record that last created, moved or changed it. A reply that shows this inode waits
+    until that record is durable."""
 
     def blobs(self) -> Iterator[str]:
         for piece in self.pieces:
@@ -69,12 +69,11 @@ class DirectoryNode:
     bytes_below: int = 0
     """The sum of the lengths of all files below."""
     quota: int | None = None
-    """How many bytes may be below it. None: it has no limit of its own."""
+    """The most bytes below it; None if it has no limit of its own."""
     renamed_from: str | None = None
     changed: int = 0
     names_changed: int = 0
-    """Sequence number of the record that changed the set of children last: a reply that says "not here"
-    waits for it."""
+    """The sequence number of the record that last changed the set of children. A reply "not here" waits for it."""
 
     def sorted_names(self) -> list[str]:
         """The names in the order of their UTF-8 bytes, as HDFS lists them (code point order is the same)."""

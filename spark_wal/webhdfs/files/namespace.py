@@ -205,7 +205,7 @@ class Namespace:
         """Follow the file at ``path`` wherever it is renamed to, until ``unfollow``.
 
         Raises:
-            Refusal: there is no file.
+            NoSuchFileError, PathExistsError: there is no file.
         """
         followed = TrackedFile(self._file_to_append(path), path)
         self._followed.add(followed)
@@ -224,10 +224,10 @@ class Namespace:
     # -- changing --------------------------------------------------------------------------------------
 
     def apply(self, record: Record, sequence: int) -> AppliedRecord:
-        """Do what the record says, whole or not at all.
+        """Apply the record completely, or not at all.
 
         Raises:
-            Refusal: nothing was changed.
+            WebHdfsError: the record was refused, and nothing has changed.
         """
         match record:
             case PutFile():
@@ -277,25 +277,25 @@ class Namespace:
         return AppliedRecord(freed=tuple(self._forget_below(existing)) if existing else ())
 
     def check_put(self, path: str, *, overwrite: bool) -> None:
-        """Whether a file could be put there now: asked before its bytes are received, in order to say no early.
+        """Check that a file could be put there now. Called before its bytes are received, to refuse early.
 
         Raises:
-            Refusal: the one that ``apply`` would raise.
+            WebHdfsError: the same as from ``apply``.
         """
         if self._existing_file(path, overwrite=overwrite) is None:
             check_new(path)
 
     def check_room(self, path: str, size: int) -> None:
-        """Whether a file of ``size`` bytes would keep the quotas now: asked while its bytes are received.
+        """Check that a file of ``size`` bytes would keep the quotas now. Called while its bytes are received.
 
         Raises:
-            QuotaExceededError: it would not.
+            QuotaExceededError: it would break a quota.
         """
         node = self._find_target(path)
         self._check_quota(parent_of(path), size - self._length(node if isinstance(node, FileNode) else None))
 
     def check_more(self, path: str, size: int) -> None:
-        """As :meth:`check_room`, for an append of ``size`` bytes."""
+        """Like :meth:`check_room`, for an append of ``size`` bytes."""
         self._check_quota(parent_of(path), size)
 
     def _existing_file(self, path: str, *, overwrite: bool) -> FileNode | None:
@@ -401,13 +401,13 @@ class Namespace:
         return AppliedRecord(path=target, length=node.length if isinstance(node, FileNode) else None, freed=freed)
 
     def _lead(self, source: str, target: str) -> None:
-        """Move the followed files along with what was renamed."""
+        """Give followed files their new paths after a rename."""
         for followed in self._followed:
             if followed.path == source or is_below(followed.path, source):
                 followed.path = target + followed.path[len(source) :]
 
     def _is_repeated(self, r: Rename) -> bool:
-        """Whether this very rename was done before, and only its reply was lost."""
+        """Whether exactly this rename was done before, and only its reply was lost."""
         moved = self._moves.get(r.source)
         if moved is None:
             return False
@@ -423,7 +423,7 @@ class Namespace:
         return False
 
     def _judge_bare(self, r: Rename, source: Node | None) -> tuple[AppliedRecord | None, str]:
-        """HDFS's rename without options: the answer if it does nothing, and the target it really has."""
+        """HDFS's rename without options: the answer if it does nothing, and the real target."""
         target = r.target
         if r.source == "/" or (source is None and r.carried is None):
             return UNCHANGED_FALSE, target
@@ -440,7 +440,7 @@ class Namespace:
         return None, target
 
     def _judge_with_options(self, r: Rename, source: Node | None) -> None:
-        """HDFS's rename with options: refuses instead of answering false, never moves into a directory."""
+        """HDFS's rename with options: it refuses instead of answering false, and never moves into a directory."""
         if source is None and r.carried is None:
             raise NoSuchFileError(f"rename source {r.source} is not found.")
         if r.source == "/":
@@ -497,7 +497,7 @@ class Namespace:
         )
 
     def _make_parents(self, path: str, owner: str, at_ms: int, sequence: int) -> DirectoryNode:
-        """Return the directory of ``path``; make it, and those above it, where they do not exist."""
+        """Return the directory of ``path``. Make it, and those above it, if they do not exist."""
         node: DirectoryNode = self.root
         names = names_of(parent_of(path))
         for depth, name in enumerate(names, 1):
@@ -515,7 +515,7 @@ class Namespace:
         parent.modified_ms = at_ms
         old = self._moves.pop(path, None)
         if old is not None and old is not node:
-            old.renamed_from = None  # the place it came from is taken again: no rename from there can be a repeat
+            old.renamed_from = None  # its old path has a new node, so a rename from there is no repeat
         self._note_move(node)
         self._count(path, node, 1)
         self._add_bytes(parent_of(path), self._length(node))
@@ -541,7 +541,7 @@ class Namespace:
         node.renamed_from = None
 
     def _forget_below(self, node: Node) -> list[str]:
-        """Forget the moves of a removed subtree; returns its blobs."""
+        """Forget the moves of a removed subtree. Returns its blobs."""
         freed: list[str] = []
         stack = [node]
         while stack:
@@ -581,7 +581,7 @@ class Namespace:
     def _check_quota(
         self, directory: str, delta: int, *, moved_from: str | None = None, carried: NewFile | None = None
     ) -> None:
-        """Refuse what would put more bytes below a directory than its quota; a move inside it adds nothing."""
+        """Refuse a change that would exceed a directory's quota. A move inside the directory adds nothing."""
         if delta <= 0:
             return
         for depth, node in enumerate(self._ancestors(directory)):

@@ -1,7 +1,7 @@
-"""What a path is, and how it stands in a request.
+"""Paths, and their form in a request.
 
-A path is ``/`` or ``/a/b``: absolute, no empty names, no slash at the end. Nothing resolves ``.`` and
-``..``: no file can have such a name, so reading them finds nothing.
+A path is ``/`` or ``/a/b``: absolute, without empty names, without a slash at the end. ``.`` and ``..`` are not
+resolved: no file can have such a name, so a read of one finds nothing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4
 
 
 class BadTargetError(ValueError):
-    """The request target is no path at all: 400 without a RemoteException, as Jetty answers."""
+    """The request target is not a path: the answer is 400 without a RemoteException, like Jetty's."""
 
 
 def decode_path(raw: str) -> str:
-    """The path of a request target, after the prefix was taken off.
+    """The path of a request target without its prefix.
 
-    ``raw`` is what stood on the wire up to the ``?``; bytes that are not UTF-8 come as surrogate escapes.
+    ``raw`` is the target as sent, up to the ``?``. Bytes that are not UTF-8 are surrogate escapes.
 
     Raises:
-        BadTargetError: a broken escape, or a NUL.
+        BadTargetError: an escape is broken, or there is a NUL.
     """
     if "%" not in raw and "\0" not in raw and raw.isascii():
         return normalize(raw)
@@ -79,7 +79,7 @@ def is_below(path: str, ancestor: str) -> bool:
 
 
 def check_new(path: str) -> None:
-    """Check a path that is to be created.
+    """Check the path of a new file or directory.
 
     Raises:
         InvalidPathError: a name is ``.`` or ``..`` or has a colon in it.
@@ -96,9 +96,9 @@ def check_new(path: str) -> None:
 
 
 def is_temporary(path: str) -> bool:
-    """Whether this is exactly the name Spark's checkpoint file manager gives a file before its rename.
+    """Whether this is exactly the name that Spark's checkpoint file manager gives a file before its rename.
 
-    ``.<name>.<uuid>[.TID<n>].tmp``: only such a file may be removed when it was left behind, because nobody relies
-    on it before the rename that publishes it.
+    The name is ``.<name>.<uuid>[.TID<n>].tmp``. Only such a file may be removed after it was abandoned, because nobody
+    relies on it before the rename that publishes it.
     """
     return path.endswith(".tmp") and _TEMPORARY.fullmatch(name_of(path)) is not None

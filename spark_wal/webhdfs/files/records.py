@@ -1,18 +1,18 @@
-"""What may happen to the tree, and its bytes in the journal.
+"""The changes of the tree, and their bytes in the journal.
 
-A record is the request after everything that chance and clocks decide was written into it: applying the
-same records in the same order gives the same tree, inode numbers included.
+A record is a request with everything that chance and clocks decide. So the same records in the same order make the same
+tree, including the inode numbers.
 
 Bytes of one record: a JSON object, its length before it, then the inline bytes of its pieces, in order::
 
     u32 length of the JSON | JSON | bytes
 
-The kind of a record is the edit's opcode. JSON keys are short; unknown keys and kinds are refused, since
-skipping an edit would give another tree. So the meaning of a kind never changes, what was ever written stays
-readable, and what must say something new gets a kind of its own. What every version has written:
+The kind of a record is the edit's opcode. JSON keys are short. Unknown keys and kinds are refused, because skipping an
+edit would make another tree. So the meaning of a kind never changes, all old records stay readable, and anything new
+gets a kind of its own. These kinds exist:
 
     1 make directories   2 put a file   3 append   5 delete   6 set attributes   7 set quota
-    4 rename             with ``f`` (the file itself) by earlier versions, which knew temporary files in memory only
+    4 rename             with ``f`` (the file itself) by earlier versions, which kept temporary files in memory only
 
 A temporary file of Spark is two records: 2 when its upload is answered, 4 (names only) when it is renamed. Earlier
 versions read both, so gateways of one namespace may be replaced one by one.
@@ -33,10 +33,11 @@ _LENGTH: Final = struct.Struct(">I")
 
 
 class RenameMode(Enum):
-    """What happens when the target of a rename exists."""
+    """What a rename does if its target exists."""
 
     BARE = "bare"
-    """HDFS's older rename: into a directory that exists; never over a file; says false instead of failing."""
+    """HDFS's older rename: it moves into an existing directory, never replaces a file, and answers false instead of
+    failing."""
 
     NONE = "none"
     """Fails if the target exists."""
@@ -88,8 +89,8 @@ class AppendToFile:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """``carried`` is the source, if that was a temporary file which no record had brought yet: one record
-    then holds both the bytes and the name under which they appear. Only journals of earlier versions have it."""
+    """A rename. ``carried`` is the source if it was a temporary file without a record of its own: then this record has
+    both the bytes and the new name. Only journals of earlier versions have it."""
 
     source: str
     target: str
@@ -120,7 +121,7 @@ class SetAttributes:
 
 @dataclass(frozen=True, slots=True)
 class SetQuota:
-    """How many bytes may lie below a directory; None lifts the limit. The directory is made if need be."""
+    """The most bytes below a directory; None removes the limit. The directory is made if it does not exist."""
 
     path: str
     quota: int | None
@@ -141,7 +142,7 @@ _KINDS: Final[dict[type[Record], int]] = {
 
 
 class RecordFormatError(Exception):
-    """The bytes are no record, or a record of a newer program. It is never skipped (S9)."""
+    """The bytes are not a record, or a newer program's record. It is never skipped (S9)."""
 
 
 def encode_record(record: Record) -> tuple[int, bytes]:
@@ -155,7 +156,7 @@ def decode_record(opcode: int, body: bytes) -> Record:
     """Decode the record of an edit.
 
     Raises:
-        RecordFormatError: not a record this program knows, or cut short.
+        RecordFormatError: the record is unknown to this program, or cut short.
     """
     decode = _DECODE.get(opcode)
     if decode is None:
@@ -191,7 +192,7 @@ def pack_json(fields: dict[str, Any], inline: Iterable[bytes]) -> bytes:
 
 
 def unpack_json(body: bytes) -> tuple[dict[str, Any], memoryview]:
-    """Raises RecordFormatError if ``body`` is cut short or no JSON."""
+    """Raises RecordFormatError if ``body`` is cut short or not JSON."""
     if len(body) < _LENGTH.size:
         raise RecordFormatError(f"a record of {len(body)} bytes is cut short")
     (length,) = _LENGTH.unpack_from(body)
@@ -201,9 +202,9 @@ def unpack_json(body: bytes) -> tuple[dict[str, Any], memoryview]:
     try:
         fields = json.loads(body[_LENGTH.size : end].decode("utf-8", "surrogatepass"))
     except ValueError as error:
-        raise RecordFormatError(f"the head of a record is no JSON: {error}") from error
+        raise RecordFormatError(f"the head of a record is not JSON: {error}") from error
     if not isinstance(fields, dict):
-        raise RecordFormatError("the head of a record is no JSON object")
+        raise RecordFormatError("the head of a record is not a JSON object")
     return fields, memoryview(body)[end:]
 
 

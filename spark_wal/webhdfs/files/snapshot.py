@@ -6,8 +6,8 @@ One line of the format is ``u32 length | body``, the body packed as a record's (
     one per inode, parents first, siblings by name, the root included: equal trees have equal bytes
     {"end": number of inodes}
 
-A snapshot that ends early, or holds anything unknown, is refused (S9): it must never pass for a smaller
-tree. Its checksum is the business of the place that keeps it.
+A snapshot that ends early, or holds anything unknown, is refused (S9), so that it never passes for a smaller tree. The
+store that keeps it adds a checksum.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CHUNK: Final = 256 * 1024
 
 
 def dump(namespace: Namespace) -> list[bytes]:
-    """Encode the tree as it is now, in chunks. It runs without a pause, so it shows one moment."""
+    """Encode the tree, in chunks. This runs without a pause, so the snapshot shows one moment."""
     chunks: list[bytes] = []
     pending: list[bytes] = []
     size = 0
@@ -54,7 +54,7 @@ def load(data: bytes) -> Namespace:
     """Decode the tree of a snapshot.
 
     Raises:
-        RecordFormatError: damaged, cut short, or of a newer program.
+        RecordFormatError: the snapshot is damaged, cut short, or a newer program's.
     """
     lines = _split(data)
     head, _ = next(lines, ({}, memoryview(b"")))

@@ -1,14 +1,14 @@
-"""Spark's temporary files: which of them have been left behind. A machine.
+"""Spark's temporary files: which of them are abandoned. A machine.
 
-Spark writes ``.<name>.<uuid>.tmp`` and renames it. One that nobody touches any more belongs to a task that died in
-between: its bytes would stay for ever. Touched is a file when it is made, appended to or renamed (the tree knows
-when), read, or given other attributes (known for as long as a gateway owns the namespace).
+Spark writes ``.<name>.<uuid>.tmp`` and renames it. If a task dies in between, its file would stay for ever. A file is
+touched when somebody makes, extends or renames it (the tree has these times), reads it, or changes its attributes
+(known while one gateway owns the namespace).
 
-    looks_s          how long to wait between two looks
-    look(found, now) which files go: untouched for ``keep_s``, at this look and at the one before
+    looks_s          how long to wait between two checks
+    look(found, now) the files to remove: untouched for ``keep_s`` at this check and at the one before
 
-A file goes only after two looks, which are a while apart by a clock that does not jump: so a wall clock that is set
-a day ahead takes no file from under a rename that is about to come.
+A file is removed only at the second check, and a clock that does not jump sets the time between checks. So a wall clock
+that is set a day ahead removes no file shortly before its rename.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spark_wal.webhdfs.files.inodes import DirectoryNode, FileNode
 from spark_wal.webhdfs.files.paths import child_of, is_temporary
 
 KEEP_S: Final = 24 * 3600.0
-"""Seconds that a temporary file stays which nobody touches."""
+"""Seconds for which an untouched temporary file stays."""
 
 LOOK_MAX_S: Final = 3600.0
 
@@ -40,13 +40,13 @@ class AbandonedFiles:
     def __init__(self, keep_s: float = KEEP_S) -> None:
         self._keep_ms = keep_s * 1000
         self._touched: dict[int, int] = {}
-        """Inode -> when it was last read or given attributes, under this owner. Only files that exist are in it."""
+        """Inode -> when it was last read or its attributes changed, under this owner. It has only existing files."""
         self._suspects: dict[int, int] = {}
-        """The files that were due at the last look: inode -> when they had been touched."""
+        """The files that were due at the last check: inode -> when they had been touched."""
 
     @property
     def looks_s(self) -> float | None:
-        """Seconds between two looks. None: never look."""
+        """Seconds between two checks; None to make none."""
         if not self._keep_ms:
             return None
         return min(LOOK_MAX_S, max(1.0, self._keep_ms / 24_000))
@@ -57,7 +57,7 @@ class AbandonedFiles:
             self._touched[temp.inode] = now_ms
 
     def look(self, found: Iterable[TempFile], now_ms: int) -> list[TempFile]:
-        """Of all temporary files, return those that are to be removed now."""
+        """Of all temporary files, return those to remove now."""
         present: set[int] = set()
         suspects: dict[int, int] = {}
         gone: list[TempFile] = []
@@ -81,9 +81,9 @@ class AbandonedFiles:
 
 
 def temporary_files(root: DirectoryNode) -> Iterator[list[TempFile]]:
-    """All files with such a name, directory by directory: the tree may change between two of them.
+    """All files with such a name, directory by directory. The tree may change between two directories.
 
-    A file that moves to another directory meanwhile may be missed; a later look finds it.
+    This may miss a file that moves to another directory meanwhile; a later check finds it.
     """
     stack: list[tuple[str, DirectoryNode]] = [("/", root)]
     while stack:

@@ -1,8 +1,8 @@
-"""The blocks that Hadoop's clients want to see of a file. There are none here: what they split their work by is
-computed from the length and the block size that the file was created with.
+"""The blocks of a file that Hadoop's clients expect. The gateway has no blocks: it computes them from the length and
+the block size of the file, so that clients can split their work.
 
-The host of a block is "localhost", as in Hadoop's own file systems without places: Spark knows this word, and
-does not wait for an executor there.
+The host of a block is "localhost", as in Hadoop's own file systems without locations. Spark knows this name, and does
+not wait for an executor there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 SIZE_MIN: Final = 1 << 20
-"""The smallest size of a block. HDFS takes no smaller one, and a list of blocks stays bounded."""
+"""The smallest block size in bytes. HDFS takes no smaller one either, and it bounds a list of blocks."""
 
 HOST: Final = "localhost"
 PORT: Final = 9866
@@ -29,9 +29,9 @@ class FileBlock:
 
 
 def blocks_of(length: int, block_size: int, offset: int, count: int | None) -> Iterator[FileBlock]:
-    """The blocks of a file that have any of the ``count`` bytes from ``offset``; None: all to its end.
+    """The blocks of a file that have any of the ``count`` bytes from ``offset`` on; None means up to the end.
 
-    As in HDFS they are whole blocks, and where ``count`` is nothing the block in which ``offset`` lies.
+    As in HDFS these are whole blocks. If ``count`` is 0, it is the block with ``offset``.
     """
     if offset >= length:
         return

@@ -1,7 +1,7 @@
 """HDFS's checksum of a file: MD5 of the MD5s of each block's CRC32Cs, one for each 512 bytes.
 
-HDFS takes the last MD5 over its whole buffer, which begins with 32 bytes and doubles: zeros behind the
-blocks' MD5s count. Whoever wants the same checksum has to do the same.
+HDFS computes the last MD5 over its whole buffer, which begins with 32 bytes and doubles. So the zeros behind the
+blocks' MD5s count, also here.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""The HTTP library's connections, watched: a slow client loses its connection, and nothing that it sent is logged.
+"""Watches the HTTP library's connections: a slow client loses its connection, and nothing that it sent is logged.
 
-aiohttp limits what a head may hold, and ends idle connections; how long anything may take is looked at here. What a
-connection owes is told from outside: by the bytes that came, by the requests that were taken up and answered, and by
-what :func:`body` waits for. Nothing that aiohttp keeps to itself is read, for it changes when aiohttp pleases: a task
-that was woken has not run yet, and the next bytes are there already. Between two looks this costs an addition per
-piece that was received.
+aiohttp limits the size of a head, and ends idle connections. This module limits how long each step may take. It sees
+what a client must send next from outside: from received bytes, from requests that started and were answered, and from
+what :func:`body` waits for. It reads no private state of aiohttp, which may be behind: a task that was woken may not
+have run when the next bytes arrive. Between two checks this costs one addition per received piece.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ FIELD_MAX: Final = 16 * 1024
 """The longest header, in bytes."""
 
 HEADERS_MAX: Final = 48
-"""Headers of a request. With the two above this is what somebody can make us keep who has not been asked who they are:
+"""Headers of a request. With the two limits above it bounds what a client without authentication can make us keep.
 Hadoop's client sends eight headers, a browser behind two proxies some thirty."""
 
 SWEEP_S: Final = 5.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 BROKEN_OFF: Final = (HttpProcessingError, ClientError, ConnectionError, web.RequestPayloadError)
-"""The errors that mean: the client is gone, or has sent something that is no body."""
+"""The errors that mean that the client is gone, or has sent a malformed body."""
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -59,7 +58,7 @@ class HttpConnection(web.RequestHandler):
         self.watch = ConnectionWatch()
         self.pace: OverdueClock | None = None
         self.wire: asyncio.BaseTransport | None = None
-        """The transport, also when aiohttp has closed it and the other side has not let go."""
+        """The transport, also while aiohttp has closed it and the other side has not."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.wire = transport
@@ -67,13 +66,13 @@ class HttpConnection(web.RequestHandler):
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """aiohttp hears of it a turn later: its task may have been woken for a request and not have run. It would look
-        for its server, find none any more, and end with a traceback that nobody can do anything about."""
+        """Tell aiohttp a turn of the loop later. Its task may have been woken for a request without having run;
+        otherwise it would find no server any more, and end with a useless traceback."""
         self.connections.over(self)
         asyncio.get_running_loop().call_soon(super().connection_lost, exc)
 
     def data_received(self, data: bytes) -> None:
-        if data:  # aiohttp calls this with nothing when it goes on reading
+        if data:  # aiohttp calls this without data when it resumes reading
             self.watch.came(len(data))
         super().data_received(data)
 
@@ -82,7 +81,7 @@ class HttpConnection(web.RequestHandler):
         super().pause_writing()
 
     def observe(self) -> Observation:
-        """What one look at the connection shows."""
+        """What a check of the connection shows."""
         return self.watch.observe(
             is_closing=self.wire is not None and self.wire.is_closing(), is_stalled=self.writing_paused
         )
@@ -90,7 +89,7 @@ class HttpConnection(web.RequestHandler):
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
-        """Answer a malformed request. aiohttp would quote it, in its log and to the client, with all tokens in it."""
+        """Answer a malformed request. aiohttp itself would quote it, with its tokens, to the log and to the client."""
         if status != 400:
             return super().handle_error(request, status, exc, message)
         self.connections.malformed(request.remote, exc)
@@ -100,7 +99,7 @@ class HttpConnection(web.RequestHandler):
 
 
 class HttpConnections(web.Server):
-    """All connections. ``ended`` is called with the number of each that is gone."""
+    """All connections. ``ended`` is called with the number of each connection that has ended."""
 
     def __init__(
         self,
@@ -158,7 +157,7 @@ class HttpConnections(web.Server):
             wire.abort()  # type: ignore[attr-defined]
 
     def drop(self, is_revoked: Callable[[bytes], bool]) -> int:
-        """Close the connections whose certificate (DER) is revoked; return their number."""
+        """Close the connections whose certificate (DER) is revoked. Returns their number."""
         count = 0
         for connection in self.all():
             wire = connection.wire
@@ -189,7 +188,7 @@ class HttpConnections(web.Server):
 
 
 class _JavaWriter(StreamWriter):
-    """Leaves out the Content-Type, which aiohttp would add to every reply."""
+    """Omits the Content-Type, which aiohttp would add to every reply."""
 
     async def write_headers(self, status_line: str, headers: Any) -> None:
         headers.popall("Content-Type", None)
@@ -197,7 +196,7 @@ class _JavaWriter(StreamWriter):
 
 
 def _taken_up(message: Any, payload: Any, protocol: Any, writer: AbstractStreamWriter, task: Any) -> web.BaseRequest:
-    """Handle a request, in aiohttp's plain form: its applications, with router and signals, took a sixth of the CPU."""
+    """Handle a request without aiohttp's applications: their router and signals took a sixth of the CPU."""
     loop = asyncio.get_running_loop()
     protocol.watch.taken_up(payload.is_eof)
     if message.headers.get("User-Agent", "").startswith("Java/"):
@@ -206,11 +205,11 @@ def _taken_up(message: Any, payload: Any, protocol: Any, writer: AbstractStreamW
 
 
 def _watched(handler: Handler) -> Handler:
-    """Handle a request on a connection that may be gone, which is no reason for a traceback."""
+    """Handle a request whose connection may end, without a traceback."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         if request.transport is None:
-            return hang_up(request)  # before anything was begun: nobody would tell whoever waits for the body
+            return hang_up(request)  # before anything begins: nothing would wake a wait for the body
         try:
             return await handler(request)
         except BROKEN_OFF as error:
@@ -236,10 +235,9 @@ def _connection(request: web.BaseRequest) -> HttpConnection:
 
 
 async def body(request: web.BaseRequest) -> AsyncIterator[bytes]:
-    """The bytes of a request's body, as they come; what is waited for is noted on the connection.
+    """The bytes of a request's body, as they arrive. The connection notes what this waits for.
 
-    Where a chunk has begun its rest is waited for, and where the length was said the rest of it. Before a chunk, and
-    after it, the next one may take long.
+    The rest of a chunk, or of a body with a given length, must come soon. The next chunk may take long.
     """
     if not request.can_read_body:
         return

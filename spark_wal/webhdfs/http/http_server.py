@@ -1,13 +1,13 @@
 """The HTTP shell: aiohttp on one side, ``operations`` on the other.
 
 Besides ``/webhdfs/v1`` there are ``/events`` (a line of JSON for each durable change, as it happens; ``?prefix=/a``
-for a part of the tree), ``/health`` and ``/metrics``, and, where there are tokens, ``/oauth2/token``. Where anybody is
-asked who they are, everybody is, but for ``/health``, which then says no more than the role.
+for a part of the tree), ``/health`` and ``/metrics``, and, with tokens, ``/oauth2/token``. If the gateway authenticates
+clients, it does so everywhere except on ``/health``, which then shows only the role.
 
-A change that a browser asks for on behalf of somebody else's page (``Origin``) is refused, and so is a host name that
-is none of ours where nobody is asked who they are: a page cannot use a gateway on its reader's machine.
+The gateway refuses changes that a browser requests for a page of another origin (``Origin``). Without authentication it
+also refuses host names that are not its own. So a web page cannot use a gateway on its reader's machine.
 
-What Hadoop's Java client asks of a server, and gets here
+What Hadoop's Java client needs of a server
     no Content-Type     its bundled JSON reader fails over any (a class is missing in Spark 4.2 and 4.3)
     307, Content-Length: 0, same host      it keeps the connection, also across the two steps
     keep-alive          longer than its pool keeps a connection (5 s), or a chunked PUT meets a dead socket
@@ -58,13 +58,13 @@ KEEP_ALIVE_S: Final = 75.0
 """Seconds that an idle connection stays open."""
 
 HEARTBEAT_S: Final = 10.0
-"""Seconds after which a quiet feed of events gets an empty line."""
+"""Seconds after which a feed without events gets an empty line."""
 
 DRAIN_S: Final = 5.0
-"""Seconds that uploads may go on when the gateway is asked to stop."""
+"""Seconds that running uploads get when the gateway stops."""
 
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,255})(:[0-9]{1,5})?")
-"""The characters that a ``Host`` may have: it becomes part of redirects."""
+"""The characters that a ``Host`` may have. It becomes part of redirects."""
 
 _BAD_REQUEST: Final = "<h1>Bad Message 400</h1><pre>reason: Bad Request</pre>"
 
@@ -83,7 +83,7 @@ class HttpServer:
         hosts: Collection[str] | None = None,
         upload_log: UploadLog | None = None,
     ) -> None:
-        """``hosts``: the names, besides addresses, that requests may give as their host. None: any name."""
+        """``hosts`` are the names, besides addresses, that requests may have as their host; None for any name."""
         self._gateway = gateway
         self._clock = clock
         self._advertise = advertise
@@ -107,7 +107,7 @@ class HttpServer:
         """Begin to accept requests; return the address.
 
         Raises:
-            OSError: the address cannot be listened at.
+            OSError: the gateway cannot listen at the address.
         """
         self._connections = connections = HttpConnections(
             self._handle,
@@ -116,7 +116,7 @@ class HttpServer:
             lambda number: listening.ended(number),
             access_log=None,
             keepalive_timeout=KEEP_ALIVE_S,
-            auto_decompress=False,  # a file has the bytes that came, and nothing comes out larger than it went in
+            auto_decompress=False,  # a file has the bytes as sent, and nothing expands
         )
         self._runner = web.ServerRunner(connections, shutdown_timeout=DRAIN_S)
         await self._runner.setup()
@@ -136,7 +136,7 @@ class HttpServer:
                 logger.warning("ended the connections of revoked certificates: %d", dropped)
 
     async def close(self) -> None:
-        """Let uploads finish for a moment, then stop. Idempotent."""
+        """Give running uploads a moment to end, then stop. Idempotent."""
         listening, self._listening = self._listening, None
         if listening is not None:
             listening.close()
@@ -171,7 +171,7 @@ class HttpServer:
         return await self._webhdfs(request, principal)
 
     def _strange(self, request: web.BaseRequest) -> web.Response | None:
-        """Refuse what none of our clients sends: it comes from a page in somebody's browser, or is made up."""
+        """Refuse requests that no client of ours sends: they come from a page in a browser, or are forged."""
         headers = request.headers
         host = headers.get("Host")
         known = _HostVerdict.OURS if host is None else _judge_host(host, self._hosts)
@@ -185,7 +185,7 @@ class HttpServer:
             return _refused(421, "Ask for 127.0.0.1 or localhost here, or start the gateway with --advertise HOST:PORT")
         return None
 
-    # -- who asks --------------------------------------------------------------------------------------
+    # -- authentication --------------------------------------------------------------------------------
 
     def _authenticate(self, request: web.BaseRequest) -> Principal | None:
         assert self._access is not None
@@ -195,7 +195,7 @@ class HttpServer:
             authorization=request.headers.get("Authorization"),
             delegation=Query(request.raw_path.partition("?")[2]).text("delegation"),
         )
-        now_ms = self._clock.wall_ms()  # the end of an access token means the same to every gateway
+        now_ms = self._clock.wall_ms()  # every gateway reads the end of an access token by the wall clock
         try:
             return self._access.authenticator.principal(shown, now_ms)
         except UnauthenticatedError:
@@ -204,7 +204,7 @@ class HttpServer:
             return self._access.authenticator.principal(shown, now_ms)
 
     def _is_still_good(self, request: web.BaseRequest) -> bool:
-        """Whether the credentials of a request that goes on for long would still be accepted."""
+        """Whether the credentials of a long request are still valid."""
         if self._access is None or self._access.authenticator.is_open:
             return True
         try:
@@ -214,7 +214,7 @@ class HttpServer:
         return True
 
     async def _unauthenticated(self, request: web.BaseRequest, reason: str) -> web.Response:
-        """Answer 401, after a delay, and end the connection. Hadoop's client shows the reason phrase."""
+        """Answer 401 after a delay, and end the connection. Hadoop's client shows the reason phrase."""
         assert self._access is not None
         address = request.remote or "?"
         delay_s = self._access.failures.delay_s(address)
@@ -253,7 +253,7 @@ class HttpServer:
     # -- WebHDFS ---------------------------------------------------------------------------------------
 
     async def _noted(self, request: web.BaseRequest, principal: Principal | None, log: UploadLog) -> web.StreamResponse:
-        """As :meth:`_webhdfs`, and note uploads: when they begin, and when their answer has been sent."""
+        """Like :meth:`_webhdfs`, and note when uploads begin and when their answer has been sent."""
         raw_path, _, raw_query = request.raw_path.partition("?")
         query, path = Query(raw_query), raw_path.removeprefix(PREFIX)
         with suppress(BadTargetError):
@@ -320,7 +320,7 @@ class HttpServer:
     async def _stream(
         self, request: web.BaseRequest, content: FileContents, headers: dict[str, str]
     ) -> web.StreamResponse:
-        """Send a file. Its first bytes are fetched before the status is sent, so that a failure can still be told."""
+        """Send a file. Its first bytes are read before the status is sent, so that a failure can still be reported."""
         parts = aiter(content)
         first = await anext(parts, b"")
         if len(first) == content.length:
@@ -412,19 +412,19 @@ def _metrics_page(metrics: Metrics, accept: str) -> tuple[bytes, str]:
 
 
 async def _expect(request: web.BaseRequest) -> None:
-    """Send 100 Continue, but only where a body is wanted: the first step redirects without it."""
+    """Send 100 Continue, but only if a body is needed: the first step redirects without it."""
     if "namenoderpcaddress" in request.raw_path.lower() and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 def _events_root(request: web.BaseRequest) -> str:
-    """The directory to which a feed is limited. A prefix without a slash at its end names more than one directory."""
+    """The directory to which a feed is limited. A prefix without a final slash matches more than one directory."""
     prefix = request.query.get("prefix", "")
     return prefix.rstrip("/") or "/" if prefix.endswith("/") else prefix.rpartition("/")[0] or "/"
 
 
 def _refused(status: int, reason: str) -> web.Response:
-    """Refuse with nothing more than a reason phrase, which Hadoop's client shows, and end the connection."""
+    """Refuse with only a reason phrase, which Hadoop's client shows, and end the connection."""
     reply = web.Response(status=status, reason=reason, text=reason + "\n", headers={"Connection": "close"})
     reply.force_close()
     return reply
@@ -440,14 +440,14 @@ class _HostVerdict(Enum):
 
 @lru_cache(maxsize=64)  # a client names the same one in each request
 def _judge_host(host: str, names: frozenset[str] | None) -> _HostVerdict:
-    """Judge a ``Host``. ``names`` are ours, besides addresses; None: any name is ours."""
+    """Judge a ``Host``. ``names`` are our names besides addresses; None if any name is ours."""
     if not _HOST.fullmatch(host):
         return _HostVerdict.NO_HOST
     return _HostVerdict.OURS if names is None or _is_of(host, names) else _HostVerdict.ANOTHERS
 
 
 def _is_of(host: str, names: Collection[str]) -> bool:
-    """Whether this ``Host`` is an address, or one of these names. A page's own name is never an address."""
+    """Whether this ``Host`` is an address or one of these names. A web page's own name is never an address."""
     name = host.rpartition(":")[0] if re.search(r":[0-9]+$", host) else host
     with suppress(ValueError):
         return bool(ipaddress.ip_address(name.strip("[]")))

@@ -3,8 +3,8 @@
 CREATE, APPEND, OPEN and GETFILECHECKSUM take two steps: the first is answered by a redirect *to this very
 gateway* (Hadoop's client insists on one), and the second carries ``namenoderpcaddress``, as HDFS's does.
 
-Whatever rests on the namespace asks first whether this gateway owns it, in each step: a client that knows several
-gateways takes a redirect for the answer of the one that owns it, and does not ask the next.
+Each step that uses the namespace first checks that this gateway owns it. A client that knows several gateways takes a
+redirect for the owner's answer, and does not ask the next one.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ BATCH: Final = 1000
 
 REPLICATION_MAX: Final = 512
 ENDLESS: Final = 1 << 50
-"""The bytes that are reported free where there is no quota."""
+"""The bytes that are reported as free if there is no quota."""
 
 DRAIN_MAX: Final = 256 << 20
-"""Bytes that are received of a refused file, so that its sender gets to read why."""
+"""Bytes that are received of a refused file, so that its sender reads the reason."""
 
 LOOK_EVERY: Final = 4 << 20
 """Bytes of an upload between two checks of the quotas."""
 
 PATH_MAX: Final = 8000
 DEPTH_MAX: Final = 1000
-"""Characters and names of a path that is made: HDFS's limits. One record makes all directories of a path, and a
-snapshot has the whole path of each."""
+"""Characters and names of a new path: HDFS's limits. One record makes all directories of a path, and a snapshot has the
+whole path of each."""
 
 STEP_TWO: Final = "namenoderpcaddress"
 
@@ -65,11 +65,11 @@ class Request:
     path: str
     query: Query
     authority: str
-    """Host and port as the client named this gateway: redirects lead back there."""
+    """Host and port as the client has given them. Redirects lead there."""
     body: AsyncIterator[bytes]
     scheme: str = "http"
     principal: Principal | None = None
-    """The proven client. None: nobody is asked here, and ``user.name`` is believed."""
+    """The authenticated client. None: the gateway does not authenticate, and ``user.name`` is believed."""
 
     @property
     def user(self) -> str:
@@ -104,7 +104,7 @@ async def perform(gateway: Gateway, request: Request) -> Reply:
     """Perform a request.
 
     Raises:
-        NotOwnerError: the outcome is unknown; the connection should end.
+        NotOwnerError: the outcome is unknown, so the connection should end without an answer.
     """
     try:
         operation = _operation(request)
@@ -126,7 +126,7 @@ def _authorize(request: Request) -> None:
 
 
 def _check_length(request: Request) -> None:
-    """Check the length of a new path. Raises PlainIOError. The tree itself takes what its journal says."""
+    """Check the length of a new path. Raises PlainIOError. The tree itself accepts every path of its journal."""
     name = request.query.op
     if name not in MAKING:
         return
@@ -202,8 +202,8 @@ def is_step_one(query: Query) -> bool:
 
 
 async def _create(gateway: Gateway, request: Request) -> Reply:
-    """The flags say whether it may exist, and whether it may be new; without any, ``overwrite`` does. The others are
-    about where blocks go, and append to nothing: here they change nothing, as APPEND does in HDFS."""
+    """Create a file. The flags say whether it may exist, and whether it may be new; without flags ``overwrite`` does.
+    Other flags are about the place of blocks and have no effect here."""
     query = request.query
     overwrite, given = query.boolean("overwrite", False), query.create_flags()
     flags = given or {"CREATE"}
@@ -256,7 +256,7 @@ async def _append(gateway: Gateway, request: Request) -> Reply:
 
 
 async def _receive(request: Request, owner: NamespaceOwner, upload: Upload, check: Callable[[int], None]) -> None:
-    """Receive the body into the upload. If it breaks off nothing is left. A quota ends it early."""
+    """Receive the body into the upload. If it breaks off, nothing is left. A broken quota ends it early."""
     look_at = LOOK_EVERY
     try:
         async for data in request.body:
@@ -275,7 +275,7 @@ async def _receive(request: Request, owner: NamespaceOwner, upload: Upload, chec
 
 
 async def _drain(request: Request) -> None:
-    """Receive the rest of a body: a client that is still sending would not read a reply."""
+    """Receive the rest of a body, because a client that is still sending reads no reply."""
     size = 0
     async for data in request.body:
         size += len(data)
@@ -337,13 +337,13 @@ async def _blocks(request: Request, gateway: Gateway) -> tuple[FileStatus, list[
 
 
 async def _block_locations(gateway: Gateway, request: Request) -> Reply:
-    """Answer what Hadoop's clients from 3.4 on ask before they split a file among tasks."""
+    """Answer the question of Hadoop's clients from 3.4 on before they split a file among tasks."""
     _, blocks = await _blocks(request, gateway)
     return Reply(200, replies.block_locations(blocks))
 
 
 async def _located_blocks(gateway: Gateway, request: Request) -> Reply:
-    """Answer the same for older clients, and for those that once learnt that the newer operation is missing."""
+    """Answer the same for older clients, and for clients that have found the newer operation missing."""
     found, blocks = await _blocks(request, gateway)
     return Reply(200, replies.located_blocks(found, blocks))
 
@@ -353,7 +353,7 @@ async def _content_summary(gateway: Gateway, request: Request) -> Reply:
 
 
 async def _check_access(gateway: Gateway, request: Request) -> Reply:
-    """Check nothing but the path: modes and owners refuse nobody anything, tokens have paths."""
+    """Check only that the path exists: modes and owners restrict nobody, and tokens have paths."""
     request.query.action("CHECKACCESS")
     try:
         await file_system.status(await gateway.owner(), request.path)
@@ -376,8 +376,8 @@ async def _server_defaults(gateway: Gateway, request: Request) -> Reply:
 
 
 async def _fs_status(gateway: Gateway, request: Request) -> Reply:
-    """How much the bookies could still hold is not known here: the root's quota, or as good as endless. A principal
-    with roots of its own hears of its path, and not how much others have."""
+    """Answer the root's quota, or a nearly endless size, because the gateway does not know the bookies' free space. A
+    principal with roots of its own learns nothing about the usage of others."""
     limited = request.principal is not None and not request.principal.holds("/")
     summary = await file_system.summary(await gateway.owner(), request.path if limited else "/")
     capacity = summary.length + ENDLESS if summary.quota is None else summary.quota
@@ -428,7 +428,7 @@ async def _set_owner(gateway: Gateway, request: Request) -> Reply:
 
 
 async def _set_replication(gateway: Gateway, request: Request) -> Reply:
-    """The number is kept and shown; how often bytes are stored is the ledgers' business."""
+    """Keep and show the number. It has no effect, because the ledgers decide how many copies there are."""
     replication = request.query.short("replication", 1, minimum=1)
     if replication > REPLICATION_MAX:
         raise PlainIOError(

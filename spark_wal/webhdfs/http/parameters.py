@@ -1,6 +1,6 @@
-"""WebHDFS's query parameters: what they may be, and what is said when they are not.
+"""WebHDFS's query parameters: the allowed values, and the errors for others.
 
-Names are not case-sensitive, the first of two counts, an empty value counts as not given, unknown ones
+Names are not case-sensitive. The first of two equal names counts, an empty value counts as not given, and unknown names
 are ignored.
 """
 
@@ -43,7 +43,7 @@ class Query:
             if name:
                 if "%" in value or "+" in value:
                     value = unquote_plus(value)
-                if not value.isascii():  # raw bytes came as surrogates, which nothing can encode again
+                if not value.isascii():  # raw bytes are surrogates, which cannot be encoded again
                     value = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
                 self._values.setdefault(name.lower(), value)
         self.op = (self._values.get("op") or "").upper()

@@ -1,2 +1,2 @@
-"""Which gateway owns the namespace, what it stands on, what the others do meanwhile; operations on files, and what is
-told of changes."""
+"""Which gateway owns the namespace, where it is stored, and what the other gateways do; operations on files; the feed
+of changes."""

@@ -1,4 +1,4 @@
-"""What a namespace stands on: journal, snapshots, blobs and lease."""
+"""Where a namespace is stored: journal, snapshots, blobs and lease."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_NAMESPACE: Final = "default"
 
 @dataclass(frozen=True, slots=True)
 class Backing:
-    """How to open the namespace, who may, and how to let go of everything."""
+    """How to open the namespace, the lease that is needed for it, and how to release everything."""
 
     open_namespace: Callable[[], Awaitable[ClaimedNamespace]]
     lease: Lease
@@ -24,7 +24,7 @@ class Backing:
 
 
 async def open_journal(uri: str, blobs: BlobStore, owner: str, **options: Any) -> ClaimedNamespace:
-    """Claim the journal at ``uri`` and put it together with its snapshots and blobs."""
+    """Claim the journal at ``uri``, with its snapshots and blobs."""
     log = await EditLog.open(uri, owner=owner, **options)
     try:
         snapshots = await open_snapshots(uri, **options)

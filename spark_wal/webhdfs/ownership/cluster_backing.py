@@ -13,13 +13,13 @@ from spark_wal.webhdfs.ownership.backing import Backing, open_journal
 from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace
 
 CLIENT: Final = ClientConfig(explicit_lac_delay_ms=200)
-"""Writes need not tell readers: nobody follows the namespace's journal, a successor recovers it."""
+"""Writes need not notify readers: nobody follows the namespace's journal, and a successor recovers it."""
 
 
 async def open_cluster_backing(
     uri: str, seams: Seams, *, namespace: str, owner: str, address: str, here: OwnLocation = NOWHERE
 ) -> Backing:
-    """Connect to the cluster at a metadata URI. Raises BookKeeperError: it cannot be reached."""
+    """Connect to the cluster at a metadata URI. Raises BookKeeperError if it cannot be reached."""
     client = await BookKeeper.connect(uri, config=CLIENT, seams=seams)
     return backing_on(client, seams.clock, namespace=namespace, owner=owner, address=address, here=here)
 
@@ -27,7 +27,7 @@ async def open_cluster_backing(
 def backing_on(
     client: BookKeeper, clock: Clock, *, namespace: str, owner: str, address: str, here: OwnLocation = NOWHERE
 ) -> Backing:
-    """Make the backing on the cluster of ``client``, and close the client with it."""
+    """Make the backing on the cluster of ``client``. Closing it closes the client."""
     metadata = client.metadata_store
     path = metadata.own("leases", f"webhdfs-{namespace}")
     lease = StoreLease(metadata.store, path, clock, owner=owner, address=address, here=here)

@@ -1,7 +1,6 @@
-"""A feed of what happened to the tree, for views and tests: one event per durable record, in order.
+"""A feed of the tree's changes, for views and tests: one event per durable record, in order.
 
-Nobody is waited for: a subscriber that does not keep up loses its subscription, and knows it, because
-its feed ends.
+The gateway does not wait for subscribers. A subscriber that is too slow loses its subscription: its feed ends.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from spark_wal.webhdfs.files.namespace import AppliedRecord
 from spark_wal.webhdfs.files.records import AppendToFile, DeletePath, MakeDirectories, PutFile, Record, Rename, SetQuota
 
 PENDING_MAX: Final = 10_000
-"""Events that a subscriber may be behind."""
+"""How many events a subscriber may be behind."""
 
 
 @dataclass(frozen=True, slots=True)

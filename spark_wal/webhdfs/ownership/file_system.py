@@ -1,7 +1,7 @@
-"""The operations of a file system, on the owner's session: what a client can ask, without HTTP.
+"""The operations of the file system on the owner's session, without HTTP.
 
-What a reply says is fixed before the first pause, then the reply waits until that is durable (S3). Every change,
-of Spark's temporary files too, is durable before it is answered.
+A reply's content is fixed before the first pause; then the reply waits until that content is durable (S3). Every
+change, also of Spark's temporary files, is durable before it is answered.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class FileStatus:
     """The status of one file or directory at one moment."""
 
     name: str
-    """The name in its directory. Empty: it is the one that was asked for."""
+    """The name in its directory. Empty for the requested path itself."""
     inode: int
     is_directory: bool
     length: int
@@ -94,7 +94,7 @@ class FileContents:
     blobs: BlobStore
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Yield the bytes. Raises PlainIOError: bytes that must exist do not."""
+        """Yield the bytes. Raises PlainIOError if some are missing."""
         for piece in self.pieces:
             if isinstance(piece, bytes):
                 yield piece
@@ -125,7 +125,7 @@ class CreateOptions:
 
 
 async def status(owner: NamespaceOwner, path: str) -> FileStatus:
-    """The status of a path. Raises NoSuchFileError and what ``Namespace.find`` raises."""
+    """The status of a path. Raises NoSuchFileError, or as ``Namespace.find``."""
     owner.check_sure()
     found = owner.namespace.find(path)
     answer = FileStatus.of(found.node) if found.node is not None else None
@@ -136,7 +136,7 @@ async def status(owner: NamespaceOwner, path: str) -> FileStatus:
 
 
 async def listing(owner: NamespaceOwner, path: str) -> list[FileStatus]:
-    """A directory's children in order of their names; a file lists as itself, with an empty name."""
+    """A directory's children in order of their names. The listing of a file is the file, with an empty name."""
     owner.check_sure()
     found = owner.namespace.find(path)
     seen = found.seen
@@ -164,7 +164,7 @@ async def summary(owner: NamespaceOwner, path: str) -> ContentSummary:
 
 
 async def check_open(owner: NamespaceOwner, path: str, offset: int) -> None:
-    """What the first step of OPEN looks at: a directory passes, and fails in the second step."""
+    """Check a path in the first step of OPEN. A directory passes, and fails in the second step."""
     owner.check_sure()
     found = owner.namespace.find(path)
     length = found.node.length if isinstance(found.node, FileNode) else None
@@ -179,7 +179,7 @@ async def open_file(owner: NamespaceOwner, path: str, offset: int, length: int |
     """The bytes from ``offset``, at most ``length`` of them.
 
     Raises:
-        NoSuchFileError: nothing there, or a directory. EndOfFileRefusal: ``offset`` lies behind the end.
+        NoSuchFileError: there is nothing, or a directory. EndOfFileError: ``offset`` is behind the end.
     """
     owner.check_sure()
     pieces, size = await _content(owner, path)
@@ -234,18 +234,18 @@ async def make_directories(owner: NamespaceOwner, path: str, permission: int, us
 
 
 def check_create(owner: NamespaceOwner, path: str, options: CreateOptions) -> None:
-    """Refuse a CREATE before its bytes come, where that is known already."""
+    """Refuse a CREATE before its bytes arrive, if it would be refused anyway."""
     owner.check_sure()
     owner.namespace.check_put(path, overwrite=options.overwrite)
     _check_there(owner, path, options)
 
 
 async def finish_create(owner: NamespaceOwner, path: str, upload: Upload, options: CreateOptions) -> None:
-    """The last byte is here: the file appears, whole, and is durable on return.
+    """Make the file appear after its last byte. It is complete, and durable on return.
 
     Raises:
-        Refusal: it does not appear; nothing is left behind.
-        NotOwnerError: unknown.
+        WebHdfsError: the file does not appear, and nothing is left of it.
+        NotOwnerError: the outcome is unknown.
     """
 
     def record() -> Record:
@@ -261,8 +261,11 @@ def _check_there(owner: NamespaceOwner, path: str, options: CreateOptions) -> No
 
 
 async def _store(owner: NamespaceOwner, upload: Upload, record: Callable[[], Record]) -> None:
-    """The bytes enter the tree with a record. Whatever ends this before the tree has them leaves nothing of them
-    behind, neither in memory nor as a blob; what the tree has is not touched, durable or not."""
+    """Put the bytes into the tree with a record.
+
+    If this fails before the tree has them, nothing of them is left, neither in memory nor as a blob. Bytes that the
+    tree has are not removed, durable or not.
+    """
     try:
         await upload.finish()
         await owner.room()
@@ -288,7 +291,7 @@ def _new_file(owner: NamespaceOwner, upload: Upload, options: CreateOptions) -> 
 
 
 async def check_append(owner: NamespaceOwner, path: str) -> None:
-    """The first step of APPEND: a directory passes, and fails in the second step."""
+    """Check a path in the first step of APPEND. A directory passes, and fails in the second step."""
     owner.check_sure()
     found = owner.namespace.find(path)
     await owner.settled(found.seen)
@@ -297,20 +300,20 @@ async def check_append(owner: NamespaceOwner, path: str) -> None:
 
 
 def begin_append(owner: NamespaceOwner, path: str) -> TrackedFile:
-    """Bytes for a file begin to come: they are for this file, whatever it is called when the last one is here.
+    """Begin to receive bytes for a file. They go to this file, also if it is renamed before the last byte.
 
     Raises:
-        Refusal: there is no file.
+        NoSuchFileError, PathExistsError: there is no file.
     """
     owner.check_sure()
     return owner.namespace.follow(path)
 
 
 async def finish_append(owner: NamespaceOwner, file: TrackedFile, upload: Upload) -> None:
-    """The bytes of one APPEND become part of the file, all of them or none.
+    """Append the bytes of one APPEND to the file, all of them or none.
 
     Raises:
-        NoSuchFileError: it was removed, or replaced, since they began to come.
+        NoSuchFileError: the file was removed or replaced since the bytes began to arrive.
     """
 
     def record() -> Record:
@@ -322,16 +325,16 @@ async def finish_append(owner: NamespaceOwner, file: TrackedFile, upload: Upload
 
 
 async def rename(owner: NamespaceOwner, source: str, target: str, mode: RenameMode) -> bool:
-    """Atomic and durable on return.
+    """Rename a path. The rename is atomic, and durable on return.
 
     Returns:
-        False where HDFS's bare rename says false; the other modes refuse instead.
+        False if HDFS's rename without options answers false; the other modes raise an error instead.
     """
     return (await owner.change(Rename(source, target, mode, owner.clock.wall_ms()))).value
 
 
 async def delete(owner: NamespaceOwner, path: str, *, recursive: bool) -> bool:
-    """Remove a path. False: there was nothing."""
+    """Remove a path. Returns False if there was nothing."""
     return (await owner.change(DeletePath(path, recursive, owner.clock.wall_ms()))).value
 
 

@@ -1,17 +1,16 @@
-"""One gateway process: who owns the namespace, and what the others do meanwhile.
+"""One gateway process: whether it owns the namespace, and what it does while another one does.
 
     starting --take the lease, claim the journal, replay, be alone--> owner --lease or journal lost--> standby --> ...
         |                                                                                               |
         '-- another renews the lease --> standby                          takes the lease when it lies vacant
 
-A gateway that starts leaves an owner alone that is alive, and stands by; only one that is told to takes over at once:
-whoever had the namespace is then fenced by the journal's epoch and stops answering within its lease.
+A gateway that starts does not disturb a living owner, and stands by. If it is told to take over, it does so at once:
+the journal's epoch then fences the former owner, which stops answering within its lease.
 
-A request that comes while nobody is known to be the owner is parked for a while, because the client gives up at once
-where it could wait; then it is refused in a way that the client may retry. Where another gateway is the owner, the
-client is told so, and asks that one: but only once that gateway was seen to renew its lease *after* the request came.
-A client that comes here because the owner just died would otherwise be sent back and forth, ten times within
-milliseconds, and then give up.
+While no owner is known, a request waits for a while, because the client itself would give up at once. After that it is
+refused with an error that the client may retry. If another gateway is the owner, the client is told so and asks that
+one, but only after that gateway was seen to renew its lease *after* the request came. Otherwise a client that comes
+because the owner has just died would be sent back and forth, ten times within milliseconds, and then give up.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ PARK_S: Final = 20.0
 """Seconds that a request waits for an owner; well below the 60 s after which clients give up reading."""
 
 PARKED_LOOK_S: Final = 0.05
-"""Seconds between two looks of a waiting request whether the lease is certain again."""
+"""Seconds between two checks of a waiting request whether the lease is certain again."""
 
 FINISH_S: Final = 3.0
-"""Seconds that closing the journal may take when the gateway stops. The gateway has ten seconds for all of its end:
-uploads that go on, this, the lease, and the session with the metadata store."""
+"""The most seconds for closing the journal when the gateway stops. The gateway has ten seconds for everything: running
+uploads, this, the lease, and the session with the metadata store."""
 
 RETRY_S: Final = 0.5
 """Seconds before the namespace is opened again after a failure."""
@@ -62,13 +61,13 @@ class GatewayConfig:
 
     owner: OwnerConfig = field(default_factory=OwnerConfig)
     quotas: Mapping[str, int | None] = field(default_factory=dict)
-    """Bytes that may lie below a path (a checkpoint's root); None lifts a quota that was set earlier."""
+    """The most bytes below a path (a checkpoint's root); None removes an earlier quota."""
     park_s: float = PARK_S
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedNamespace:
-    """A namespace that was just claimed: its former owner is fenced."""
+    """A namespace that was just claimed. Its former owner is fenced."""
 
     log: NamespaceLog
     snapshots: SnapshotStore
@@ -79,7 +78,7 @@ OpenNamespace = Callable[[], Awaitable[ClaimedNamespace]]
 
 
 class Gateway:
-    """Keeps the namespace open for as long as it may."""
+    """Keeps the namespace open as long as it owns the lease."""
 
     def __init__(
         self, open_namespace: OpenNamespace, lease: Lease, clock: Clock, config: GatewayConfig | None = None
@@ -99,10 +98,10 @@ class Gateway:
         self._waits: list[asyncio.Future[object]] = []
 
     async def start(self, *, take_over: bool = False, stand_by: bool = True) -> None:
-        """Become the owner, or find another one: returns when requests are answered, if only by naming a standby.
+        """Become the owner, or find another one. Returns when requests are answered, if only with "standby".
 
-        An owner that renews its lease is left alone, unless ``take_over``. Without ``stand_by`` there is no waiting
-        for its end.
+        An owner that renews its lease stays the owner, unless ``take_over`` is set. Without ``stand_by`` this does not
+        wait for its end.
 
         Raises:
             NamespaceOwnedError: another gateway owns the namespace (without ``stand_by``).
@@ -123,10 +122,10 @@ class Gateway:
         self._running = asyncio.get_running_loop().create_task(self._run(), name="gateway ownership")
 
     async def owner(self) -> NamespaceOwner:
-        """The session that may answer now; waits for one for a while.
+        """The session that may answer now. Waits for one for a while.
 
         Raises:
-            StandbyError: another gateway has the namespace. RetriableError: nobody is known to have it.
+            StandbyError: another gateway owns the namespace. RetriableError: no owner is known.
         """
         session = self.session
         if session is not None and session.is_sure:
@@ -146,7 +145,7 @@ class Gateway:
         raise RetriableError("The gateway does not own its namespace for certain now; try again")
 
     def park_no_more(self) -> None:
-        """Let no request wait for an owner any more, because the gateway closes: those that wait must try again."""
+        """Stop waiting for an owner, because the gateway closes. Waiting requests are refused and may be retried."""
         self._parks = False
         self._wake()
 
@@ -167,7 +166,7 @@ class Gateway:
             self.events.close()
 
     async def _finish_session(self) -> None:
-        """End it in order, if the store answers soon: whoever waits for this process to end does not wait for that."""
+        """End the session in order if the store answers soon. The end of the process does not wait longer."""
         try:
             async with asyncio.timeout(FINISH_S):
                 await self._end_session(abort=False)
@@ -194,20 +193,20 @@ class Gateway:
             )
         try:
             await self._end_session(abort=True)
-        except Exception as error:  # what it held is lost to it either way
+        except Exception as error:  # the session is over either way
             logger.warning(
                 "this gateway could not close the journal that it gave up; the next owner closes it: %s",
                 in_words(error),
             )
 
     async def _reopen(self) -> None:
-        """Own it again, once nobody else does; it is ours still if only the journal failed."""
+        """Become the owner again once nobody else is. If only the journal failed, this gateway still has the lease."""
         while True:
             try:
                 await self._lease.acquire(LeaseEntry.WHEN_VACANT)
                 self._set_role(GatewayRole.STARTING)
                 await self._begin_session()
-            except Exception as error:  # whatever it was (a lost race for the lease, too): never give up for good
+            except Exception as error:  # whatever it is, also a lost race for the lease: try again
                 self.problem = error
                 logger.warning("the namespace cannot be opened now, and is tried again: %s", in_words(error))
                 self._set_role(GatewayRole.STANDBY)
@@ -229,8 +228,8 @@ class Gateway:
             await asyncio.wait(waits)
 
     async def _begin_session(self) -> None:
-        """Claim the journal and replay it while those who had the lease are waited for; nothing is told or changed
-        before that is over."""
+        """Claim the journal and replay it while waiting for earlier holders of the lease. Nothing is answered or
+        changed before that wait is over."""
         opened = await self._open_namespace()
         session = NamespaceOwner(
             opened.log, opened.snapshots, opened.blobs, self._lease, self._clock, self.events, self.config.owner

@@ -3,10 +3,10 @@
     change(record)      applied to the tree, given to the journal, answered when durable
     settled(seen)       wait until what a reply shows is durable
 
-Order of a change: the tree first (it decides, refusals cost nothing), then the journal in the same turn of
-the loop, so both have the same order; then wait. Many requests wait for the same group commit. Nobody is
-shown a change before it is durable: a reply waits for the youngest record it rests on. If the journal
-fails, what is in memory may be more than what is durable: the session ends, and a new one replays.
+A change goes first to the tree, which decides, and then to the journal in the same turn of the loop, so both have the
+same order. Then it waits; many requests wait for the same group commit. No reply shows a change before it is durable: a
+reply waits for the newest record that it shows. If the journal fails, the memory may have more than the disk: the
+session ends, and a new one replays.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ DOUBT_S: Final = 20.0
 """Seconds that a change waits for a late renewal of the lease; well below the 60 s after which clients give up."""
 
 DOUBT_LOOK_S: Final = 0.02
-"""Seconds between two looks whether the renewal came."""
+"""Seconds between two checks whether the renewal came."""
 
 PENDING_BYTES_MAX: Final = 16 << 20
 """Bytes of records that wait to become durable; above this, new records wait. Well below the edit log's own limit."""
 
 
 class NotOwnerError(Exception):
-    """This gateway is not the owner, or not for certain, or not any more; what was asked may be unknown."""
+    """This gateway is not, or not certainly, the owner. The outcome of the request may be unknown."""
 
 
 class NamespaceLog(Protocol):
@@ -92,11 +92,11 @@ class OwnerConfig:
     snapshot_bytes: int = 64 << 20
     """... or so many bytes of records, whichever comes first."""
     delete_delay_s: float = 60.0
-    """Seconds that the bytes of a removed file stay, for readers that are in the middle of it."""
+    """Seconds for which the bytes of a removed file stay, for readers in the middle of it."""
     record_bytes_max: int = 512 * 1024
     """The longest record in bytes: an inline file and its paths, with room to spare."""
     temporary_keep_s: float = KEEP_S
-    """Seconds that a temporary file of Spark's stays which nobody touches; 0: for ever."""
+    """Seconds for which an untouched temporary file of Spark's stays; 0: for ever."""
 
     def __post_init__(self) -> None:
         stays = 0 <= self.temporary_keep_s < math.inf
@@ -108,7 +108,7 @@ class OwnerConfig:
 
 
 class NamespaceOwner:
-    """The tree, its journal, and the uploads under way."""
+    """The tree, its journal, and the running uploads."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class NamespaceOwner:
         self.left_behind = AbandonedFiles(self.config.temporary_keep_s)
         self.uploads = Uploads(blobs, log.token.epoch, self.config.limits)
         self.failed = asyncio.Event()
-        """Set when the journal failed: the session is over."""
+        """Set when the journal has failed. Then the session is over."""
         self._pending_bytes = 0
         self._since_snapshot = (0, 0)
         self._snapshotting: asyncio.Task[None] | None = None
@@ -148,7 +148,7 @@ class NamespaceOwner:
 
     @property
     def fenced(self) -> bool:
-        """Whether another gateway took the journal (and it did not merely fail)."""
+        """Whether another gateway has taken the journal, so that it did not merely fail."""
         return isinstance(self._log.failure, JournalFencedError)
 
     @property
@@ -156,14 +156,14 @@ class NamespaceOwner:
         """Whether it may answer now."""
         return not self._closed and self._lease.is_held and self._log.failure is None
 
-    # -- beginning -------------------------------------------------------------------------------------
+    # -- replay ----------------------------------------------------------------------------------------
 
     async def replay(self) -> None:
-        """Bring the tree to what the journal says.
+        """Replay the journal into the tree.
 
         Raises:
             RecordFormatError: journal and program do not fit, or a record is damaged.
-            JournalError: edits are missing or damaged, or the place cannot be asked.
+            JournalError: edits are missing or damaged, or the journal cannot be reached.
         """
         loaded = await self._snapshots.load()
         if loaded is not None:
@@ -200,7 +200,7 @@ class NamespaceOwner:
             )
 
     async def collect_orphans(self) -> int:
-        """Remove the blobs that earlier owners began and that nobody refers to; return their number."""
+        """Remove blobs of earlier owners that no file uses. Returns their number."""
         count = 0
         infos = await self.blobs.list()
         referenced = self.namespace.blobs()
@@ -216,7 +216,7 @@ class NamespaceOwner:
         async def collect() -> None:
             try:
                 count = await self.collect_orphans()
-            except Exception as error:  # tried again by the next owner
+            except Exception as error:  # the next owner tries again
                 logger.warning("orphaned blobs could not be removed; the next owner tries again: %s", error)
             else:
                 if count:
@@ -227,7 +227,7 @@ class NamespaceOwner:
     # -- changing and reading --------------------------------------------------------------------------
 
     def check_sure(self) -> None:
-        """Check that this gateway certainly is the owner: only the owner answers from memory.
+        """Check that this gateway is certainly the owner, because only the owner answers from memory.
 
         Raises:
             NotOwnerError: it may not be the owner any more.
@@ -240,7 +240,7 @@ class NamespaceOwner:
         if there is no doubt.
 
         Raises:
-            NotOwnerError: the session is over, or it takes too long.
+            NotOwnerError: the session is over, or the renewal takes too long.
         """
         until: float | None = None
         while not self.is_sure:
@@ -260,14 +260,14 @@ class NamespaceOwner:
         nothing was done.
 
         Raises:
-            Refusal: it was refused, and that refusal rests on durable records only.
-            NotOwnerError: not the owner any more: the outcome is unknown.
+            WebHdfsError: the record was refused, by the state of durable records only.
+            NotOwnerError: this gateway is not the owner any more; the outcome is unknown.
         """
         await self.room()
         return await self.change_now(record, on_applied)
 
     async def change_now(self, record: Record, on_applied: Callable[[], None] | None = None) -> AppliedRecord:
-        """As :meth:`change`, after :meth:`room`: there is no pause before the tree has the record, or refuses it."""
+        """Like :meth:`change`, after :meth:`room`. There is no pause before the tree takes or refuses the record."""
         self.check_sure()
         opcode, body = encode_record(record)
         if len(body) > self.config.record_bytes_max:
@@ -295,7 +295,7 @@ class NamespaceOwner:
         if both are so.
 
         Raises:
-            NotOwnerError: not the owner any more.
+            NotOwnerError: this gateway is not the owner any more.
         """
         await self.until_sure()
         while self._pending_bytes > PENDING_BYTES_MAX:
@@ -303,10 +303,10 @@ class NamespaceOwner:
             await self.until_sure()
 
     async def settled(self, seen: int) -> None:
-        """Wait until everything up to ``seen`` is durable: then an answer may rest on it.
+        """Wait until everything up to ``seen`` is durable, so that a reply may show it.
 
         Raises:
-            NotOwnerError: it will never be known whether it is durable.
+            NotOwnerError: this gateway will never know whether it is durable.
         """
         if seen <= self._log.durable_txid:
             return
@@ -320,7 +320,7 @@ class NamespaceOwner:
         try:
             future = self._log.log(body, opcode)
         except JournalError as error:
-            self._fail(error)  # the tree has a change that the journal has not: this session is over
+            self._fail(error)  # the tree has a change that the journal lacks, so this session is over
             raise NotOwnerError(str(error)) from error
         self._pending_bytes += len(body)
         return future
@@ -362,13 +362,13 @@ class NamespaceOwner:
             await asyncio.sleep(self.config.delete_delay_s)
             try:
                 await self.blobs.delete(blob)
-            except Exception as error:  # an orphan then: the next owner collects it
+            except Exception as error:  # then it is an orphan, which the next owner collects
                 logger.info("blob %s could not be deleted now; the next owner deletes it: %s", blob, error)
 
         self._spawn(delete())
 
     def begin_looking(self) -> None:
-        """Look for temporary files that were left behind, now and then, for as long as this session lasts."""
+        """Check regularly for abandoned temporary files, as long as this session lasts."""
         pause_s = self.left_behind.looks_s
         if pause_s is not None:
             self._spawn(self._keep_looking(pause_s))
@@ -378,14 +378,14 @@ class NamespaceOwner:
             await asyncio.sleep(pause_s)
             try:
                 count = await self.remove_left_behind()
-            except (JournalError, NotOwnerError) as error:  # if it is not the end of the session: at the next look
-                logger.info("old temporary files could not be removed now; the next look tries again: %s", error)
+            except (JournalError, NotOwnerError) as error:  # the next check tries again, unless the session is over
+                logger.info("old temporary files could not be removed now; the next check tries again: %s", error)
             else:
                 if count:
                     logger.info("removed temporary files that nobody had touched: %s", count)
 
     async def remove_left_behind(self) -> int:
-        """Look once: remove the temporary files that are due, each by a record of the journal; return their number."""
+        """Remove the temporary files that are due, each by a record of the journal. Returns their number."""
         found: list[TempFile] = []
         if self.namespace.temporary_files:
             for temps in temporary_files(self.namespace.root):
@@ -394,7 +394,7 @@ class NamespaceOwner:
         count = 0
         for temp in self.left_behind.look(found, self.clock.wall_ms()):
             await self.room()
-            # No pause from here to the moment the tree has changed: it may have been renamed or read meanwhile.
+            # No pause from here until the tree has changed: the file could be renamed or read meanwhile.
             now = self.clock.wall_ms()
             if self._is_there(temp) and self.left_behind.is_due(temp, now):
                 await self.change_now(DeletePath(temp.path, recursive=False, at_ms=now))
@@ -414,7 +414,7 @@ class NamespaceOwner:
         return task
 
     def begin_snapshot(self) -> asyncio.Task[None]:
-        """Take a snapshot of the tree as it is now, unless one is under way; return the task that keeps it."""
+        """Take a snapshot of the tree, unless one is in progress. Returns the task that stores it."""
         if self._snapshotting is None or self._snapshotting.done():
             at = self.namespace.sequence
             self._since_snapshot = (0, 0)
@@ -442,7 +442,7 @@ class NamespaceOwner:
             )
 
     async def _retire(self, infos: tuple[SnapshotInfo, ...]) -> TxId:
-        """Keep the newest two, so that a damaged one is no loss; return the txid up to which edits may be purged."""
+        """Keep the newest two snapshots, in case one is damaged. Returns the txid below which edits may be purged."""
         for info in infos[:-2]:
             await self._snapshots.delete(info.at)
         return infos[-2].at if len(infos) > 1 else NOTHING

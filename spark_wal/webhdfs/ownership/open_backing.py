@@ -1,4 +1,4 @@
-"""What a namespace stands on, by its address: journal, snapshots, blobs and lease.
+"""Opens the store of a namespace by its address: journal, snapshots, blobs and lease.
 
 mem:NAME            this process; nothing outlives it
 file:///DIRECTORY   one directory on this machine, locked by one gateway at a time
@@ -22,7 +22,7 @@ from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace
 async def open_backing(
     uri: str, seams: Seams, *, namespace: str, owner: str, address: str, here: OwnLocation = NOWHERE
 ) -> Backing:
-    """Open the backing at ``uri``. ``owner`` is unique to this process; ``address`` is where it answers, ``here``
+    """Open the backing at ``uri``. ``owner`` names only this process, ``address`` is where it answers, and ``here`` is
     where it runs.
 
     Raises:

@@ -104,7 +104,7 @@ async def test_an_insecure_gateway_says_so_every_hour(caplog: pytest.LogCaptureF
     watching = asyncio.ensure_future(found.watch())
     await asyncio.sleep(2.5 * 3600)
     watching.cancel()
-    assert caplog.text.count("INSECURE") == 3
+    assert caplog.text.count("this gateway is insecure") == 3
     assert told(found)["insecure"] == 1
 
 
