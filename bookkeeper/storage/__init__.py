@@ -17,13 +17,14 @@
     |     +-- reads/entry_reader          all other reads
     |     `-- reads/entry_places          where an entry lives; index pages, open index segments
     |
-    +-- journal/group_commit        hands groups to the workers, calls those who waited; spare journal files
+    +-- journal/group_commit        hands groups to the workers, calls those who waited
     |     +-- journal/write_schedule      the machine: when a group is written, and on which thread
     |     |     `-- journal/inline_sync         whether syncs are quick enough for the loop's thread
     |     +-- journal/deferred_start      the machine: when records are written that nobody waits for
     |     +-- journal/group_sequence      the machine: order, numbers and states of the groups in memory
     |     |     `-- journal/pending_group       one group: its records, and who waits for it
     |     +-- journal/group_writer        the open journal file
+    |     +-- journal/spare_files         journal files that are ready to be used next
     |     `-- journal/group_copier        the way of durable groups into the entry log
     |           `-- entry_log/entry_log_file      the open entry log
     |

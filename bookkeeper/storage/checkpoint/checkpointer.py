@@ -87,7 +87,7 @@ class Checkpointer:
         self._journalled += group.file_bytes
         self._behind.filled(group.log_id, group.log_offset + group.size)
         if group.file_offset == BLOCK:  # it is the first group of its journal file
-            self.commit.prepare_spare()
+            self.commit.spares.prepare(self.commit.groups.file_id)
             if self._new_journal_file is not None:
                 self._new_journal_file()
         if self._journalled > self.config.checkpoint_bytes and not self.running:
@@ -155,7 +155,7 @@ class Checkpointer:
         scope.file_id = last.file_id if last is not None else groups.file_id
         scope.sequence = last.sequence if last is not None else groups.durable
         scope.next_file = groups.file_id + 1
-        scope.spares = max(self.config.journal_spares - self.commit.spares, 0)
+        scope.spares = max(self.config.journal_spares - len(self.commit.spares.names), 0)
         logs = self.entry_logs.logs
         for log_id in under_way.dirty_logs:
             file = logs[log_id].file
@@ -212,7 +212,7 @@ class Checkpointer:
         self.manifest = covered.manifest
         self._unreadable = scope.unreadable
         self.unknowns.quarantine(scope.quarantined)
-        self.commit.add_spares(covered.spares)
+        self.commit.spares.add(covered.spares)
         self.entry_logs.mark_finished(key for key, entry in covered.manifest.logs.items() if entry.finished)
         for key, ledger in self._concerned(scope, covered):
             ledger.index.adopt(covered.merged, covered.extents.get(key, []), covers_frozen=key in scope.tails)

@@ -6,6 +6,7 @@ write_schedule   the machine: when the next group is written, on the loop's thre
 deferred_start   the machine: when records are written that nobody waits for
 pending_group    one group in memory
 group_writer     groups into the journal's files, by one worker
+spare_files      journal files that are ready to be used next
 group_copier     durable groups into the entry log
 inline_sync      whether a group is written on the loop's own thread
 journal_format   the bytes

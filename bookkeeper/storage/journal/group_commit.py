@@ -16,7 +16,6 @@ answers are on their way.
 from __future__ import annotations
 
 from array import array
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -33,17 +32,16 @@ from bookkeeper.storage.journal.group_writer import GroupWriter, GroupWritten
 from bookkeeper.storage.journal.inline_sync import InlineSync
 from bookkeeper.storage.journal.journal_format import GROUP_HEADER
 from bookkeeper.storage.journal.pending_group import GroupBuffer, PendingGroup
+from bookkeeper.storage.journal.spare_files import SpareFiles
 from bookkeeper.storage.journal.write_schedule import NextWrite, WriteSchedule
 from bookkeeper.storage.results import Done, EngineStats
 from bookkeeper.storage.workers import StorageWorkers
 
 _FREE_BUFFERS = 4
-_MADE_AHEAD = 1 << 63
-"""Added to the numbers of spare files that are made in advance, so that they never meet those of recycled files."""
 
 
 class CommitObserver(Protocol):
-    """Who is told how group commit goes: the engine."""
+    """Who is told how group commit goes: what ``parts`` puts together."""
 
     def group_logged(self, group: PendingGroup) -> None:
         """A group is durable and in the entry log; those who wait for it are called next."""
@@ -86,7 +84,7 @@ class GroupCommit:
         self._copier = GroupCopier(groups, logs, workers, monotonic, self)
         timed = monotonic is not None and call_later is not None
         self.inline = InlineSync(config.inline_sync_us / 1e6 if timed else 0.0)
-        self._spares = deque(spares)
+        self.spares = SpareFiles(spares, journal, workers, config.journal_spares, self.fail)
         self._free: list[GroupBuffer] = []
         self._schedule = WriteSchedule(
             groups,
@@ -258,7 +256,7 @@ class GroupCommit:
         """Hand the group that is to be written to the journal's worker."""
         group, began = self.groups.writing, self._monotonic()
         assert group is not None
-        spare = self._spares[0] if self._spares else None
+        spare = self.spares.names[0] if self.spares.names else None
         below = self.groups.durable
         worker = self._workers.get("journal")
         if self._schedule.handed_over(group, began):
@@ -310,7 +308,7 @@ class GroupCommit:
 
     def _journalled(self, written: GroupWritten) -> PendingGroup:
         if written.spare_used is not None:
-            self._spares.popleft()
+            self.spares.used()
         group = self._made_durable()
         group.seconds = written.seconds
         return group
@@ -364,31 +362,6 @@ class GroupCommit:
     def _answer(self, waiters: Sequence[Done], error: BaseException | None = None) -> None:
         for waiter in waiters:
             waiter(error)
-
-    # -- spare journal files ------------------------------------------------------------------------------
-
-    @property
-    def spares(self) -> int:
-        """How many spare journal files are ready."""
-        return len(self._spares)
-
-    def add_spares(self, names: Sequence[str]) -> None:
-        """A checkpoint has made spares of journal files that it covers."""
-        self._spares.extend(names)
-
-    def prepare_spare(self) -> None:
-        """Have a zeroed journal file ready before the present one is full."""
-        if self._spares or not self._config.journal_spares or self._workers.inline:
-            return
-        number = _MADE_AHEAD | self.groups.file_id
-
-        def done(name: str | None, error: BaseException | None) -> None:
-            if name is not None:
-                self._spares.append(name)
-            elif isinstance(error, SyncFailedError):
-                self.fail(error)
-
-        self._workers.get("checkpoint").submit(lambda: self.journal.make_spare(number), done)
 
     def close(self) -> None:
         """Close the journal's file, when the workers have ended."""
