@@ -1,8 +1,8 @@
 """What one bookie has acknowledged: a high-water mark and a few runs beyond it.
 
-Everything it holds below ``mark`` is acknowledged; acks that overtook others wait in ``_ahead``, sorted and apart.
-On a striped ledger (E > Qw) a bookie holds only some ids. A run then means *every entry of it that the bookie
-holds*, and ends at the next id that it does hold: so runs of one bookie that follow each other touch, and the mark
+Everything that the bookie holds below ``mark`` is acknowledged. Acks that overtook others wait in ``_ahead`` as sorted
+runs that do not touch. On a striped ledger (E > Qw) a bookie holds only some ids. A run then means *every entry of it
+that the bookie holds*, and ends at the next id that it holds. So successive runs of one bookie touch, and the mark
 always stands on an id that is missing.
 """
 
@@ -35,7 +35,7 @@ class Acks:
         return self._spec.next_held(self._position, entry_id) if self._striped else entry_id
 
     def add(self, first: int, end: int) -> bool:
-        """Everything held of ``first .. end - 1`` is acknowledged. True if any of it was news."""
+        """The bookie acknowledged what it holds of ``first .. end - 1``. True if any of it is news."""
         if self._striped:
             first, end = self._held_from(first), self._held_from(end)
         if end <= self.mark or first >= end:
@@ -48,7 +48,7 @@ class Acks:
         return True
 
     def _absorb(self) -> None:
-        """Let the mark swallow the runs that it has reached."""
+        """Move the mark over the runs that it has reached."""
         reached = 0
         for first, end in self._ahead:
             if first > self.mark:
@@ -72,7 +72,7 @@ class Acks:
         return True
 
     def end_from(self, entry_id: int) -> int:
-        """How far acks go on without a gap from ``entry_id``; to an id that it holds and that is missing."""
+        """How far acks go without a gap from ``entry_id`` on: the next id that the bookie holds and that is missing."""
         if entry_id < self.mark or not self._ahead:
             return self.mark
         held = self._held_from(entry_id)
@@ -82,7 +82,7 @@ class Acks:
         return held
 
     def missing(self, first: int, last: int) -> list[tuple[int, int]]:
-        """The gaps in ``first .. last``, as inclusive runs in which the bookie lacks everything that it holds."""
+        """The gaps in ``first .. last``, as inclusive runs of which the bookie acknowledged nothing of its share."""
         gaps = []
         at = max(first, self.mark)
         for run_first, run_end in self._ahead:

@@ -1,4 +1,4 @@
-"""Entry ids that the caller chooses: out of order in, in order on to the writer.
+"""Puts entries whose ids the caller chooses into order, before they go to the writer.
 
 ``AdvancedOrder`` stands in front of a ``LedgerWriter``. An entry above a gap is *held*. When all lower ids are there it
 is taken, and the writer gives it the very id that the caller chose. So the writer knows nothing of gaps and keeps what
@@ -22,11 +22,11 @@ from bookkeeper.ids import EntryId
 from bookkeeper.ledger.writer import LedgerWriter
 
 _GIVEN_UP: Final = 64
-"""So many ids of callers who gave up may stand in line before they are dropped."""
+"""How many ids of callers who gave up may stay in line before they are dropped."""
 
 
 class AdvancedOrder:
-    """Orders the entries for ``writer``, which gets adds from nobody else."""
+    """Orders the entries for ``writer``, which gets adds only from here."""
 
     def __init__(self, writer: LedgerWriter) -> None:
         self._writer = writer
@@ -46,19 +46,19 @@ class AdvancedOrder:
         """Refuse an id that was given before.
 
         Raises:
-            ValueError: a negative id.
-            DuplicateEntryError: it was appended, is held, or waits for room.
+            ValueError: the id is negative.
+            DuplicateEntryError: an entry with this id was appended, is held, or waits for room.
         """
         if entry_id < 0:
-            raise ValueError(f"an entry id is 0 or more, not {entry_id}")
+            raise ValueError(f"an entry id must be 0 or more, not {entry_id}")
         if entry_id < self.lowest_missing or entry_id in self._held or entry_id in self._waiting:
             raise DuplicateEntryError(
-                f"entry {entry_id} was appended before; nothing was sent. The lowest id that is missing is "
+                f"entry {entry_id} was appended before, so nothing was sent; the lowest id that is still missing is "
                 f"{self.lowest_missing}"
             )
 
     def has_room(self, entry_id: int) -> bool:
-        """May this id come in now (W12)?"""
+        """Whether there is room for this id now (W12)."""
         writer = self._writer
         if writer.must_wait:
             return False
@@ -70,35 +70,35 @@ class AdvancedOrder:
         )
 
     def hold(self, entry_id: int, size: int) -> None:
-        """An id comes in, whether or not there is room; ``take`` says what may go on."""
+        """Hold an id, whether or not there is room. ``take`` returns the ids that may go to the writer."""
         self._held[entry_id] = size
         self.held_bytes += size
 
     def wait(self, entry_id: int, size: int) -> None:
-        """An id waits for room; ``admit`` says when it came in."""
+        """Let an id wait for room, until ``admit`` holds it."""
         self._waiting[entry_id] = size
         heappush(self._line, entry_id)
         if len(self._line) > 2 * len(self._waiting) + _GIVEN_UP:
             self._line = sorted(self._waiting)  # which is a heap
 
     def give_up(self, entry_id: int) -> bool:
-        """A caller does not want to wait any more; False if its entry came in already."""
+        """A caller waits no longer. False: its entry is held or taken already."""
         return self._waiting.pop(entry_id, None) is not None
 
     @property
     def someone_waits(self) -> bool:
-        """Does anybody wait for room?"""
+        """Whether any caller waits for room."""
         return bool(self._waiting)
 
     def forget(self) -> None:
-        """What is held or waits will never go on: the writer has ended."""
+        """Forget what is held or waits: the writer has ended."""
         self._held.clear()
         self._line.clear()
         self._waiting.clear()
         self.held_bytes = 0
 
     def take(self) -> range:
-        """The ids that go on to the writer now, in order."""
+        """The ids that go to the writer now, in order."""
         first = end = self.lowest_missing
         while (size := self._held.pop(end, None)) is not None:
             self.held_bytes -= size
@@ -107,7 +107,7 @@ class AdvancedOrder:
         return range(first, end)
 
     def admit(self) -> bool:
-        """Let those in who wait and for whom there is room now, the lowest ids first. True: ``take`` again."""
+        """Hold the waiting ids for which there is room now, the lowest first. True: call ``take`` again."""
         admitted = False
         while self._line:
             entry_id = self._line[0]

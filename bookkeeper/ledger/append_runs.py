@@ -1,6 +1,6 @@
-"""How appends become runs: where a run ends, and when one append is sent without waiting for others.
+"""Decides how appends become runs: where a run ends, and when one append is sent without waiting for others.
 
-The appends of one turn of the loop become one run, or several of limited size: each run is encoded and sent once.
+The appends of one turn of the loop become one run, or several of limited size. Each run is encoded and sent once.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ RUN_ENTRIES: Final = 2048
 """A run of tiny entries ends when it has so many."""
 
 ALONE: Final = 16
-"""After so many runs of one append that found nothing pending, the next append is sent at once instead of at the end of
-its turn: a caller that waits for each append has no other to send along."""
+"""After so many runs of a single append that found nothing pending, the next append is sent at once and not at the end
+of its turn: a caller that waits for each append has no other to send with it."""
 
 
 def cut(sizes: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -40,7 +40,7 @@ class LoneAppends:
 
     def __init__(self) -> None:
         self.at_once = False
-        """Is the next append sent at once, if nothing is pending then?"""
+        """Whether the next append is sent at once if nothing is pending then."""
         self._in_a_row = 0
 
     def on_run(self, count: int, pending: int) -> None:

@@ -1,6 +1,6 @@
-"""Which bookies answer batch reads. Bookies older than batch reads close the connection, others have them switched off.
+"""Learns which bookies answer batch reads. Older bookies close the connection; others have batch reads switched off.
 
-Of each bookie:
+The states of each bookie:
 
                 ┌──▶ a batch read is answered ──▶ ANSWERS      a lost connection is no doubt of it
     UNKNOWN ────┤
@@ -34,7 +34,7 @@ class BatchReads(Enum):
 
 
 class BatchSupport:
-    """Of the bookies of one ledger."""
+    """What is known of the bookies of one ledger."""
 
     __slots__ = ("_answer", "_refuse", "_strikes")
 
@@ -52,11 +52,11 @@ class BatchSupport:
         return BatchReads.DOUBTED if bookie in self._strikes else BatchReads.UNKNOWN
 
     def asks_batches(self, bookie: BookieId) -> bool:
-        """May ``bookie`` be asked for a batch?"""
+        """Whether ``bookie`` may be asked for a batch."""
         return bookie not in self._refuse
 
     def asks_any(self, bookies: Iterable[BookieId]) -> bool:
-        """May any of ``bookies`` be asked for a batch? If not, the caller keeps single reads in flight."""
+        """Whether any of ``bookies`` may be asked for a batch. If not, the caller keeps single reads in flight."""
         return not self._refuse.issuperset(bookies)
 
     def on_answered(self, bookie: BookieId) -> None:

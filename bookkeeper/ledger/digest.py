@@ -57,9 +57,9 @@ def _fastest_crc32c() -> Callable[[Buffer, int], int]:
 
 
 def _load_crc32c() -> None:
-    """Put the library's function in its place. Once there is a scheme that needs it, and not with the first checksum:
-    that may be computed on a loop in the background, while another thread forks, and the child would have the library
-    half imported, for ever. A bookie never comes here."""
+    """Import the library and use its function. This happens when a scheme needs it, and not with the first checksum:
+    that may be computed on a loop in the background while another thread forks, and the child would keep a
+    half-imported library for ever. A bookie never needs it."""
     global crc32c
     if crc32c is _first_crc32c:
         crc32c = _fastest_crc32c()
@@ -151,21 +151,26 @@ class DigestScheme:
         return b"".join((header, self.compute(header, payload), payload))
 
     def unseal(self, packet: Buffer, ledger_id: int, entry_id: int | None) -> Entry:
-        """Check an entry's digest and identity (L5); ``entry_id`` None: any, as for "the last entry".
+        """Check an entry's digest and ids (L5). With ``entry_id`` None any entry is right, as for "the last entry".
 
         Raises:
-            DigestMismatchError: too short, another digest, another ledger, or another entry.
+            DigestMismatchError: the packet is too short, or has another digest, ledger or entry id.
         """
         if len(packet) < self.overhead:
-            raise DigestMismatchError(f"entry of {len(packet)} bytes, header and digest alone are {self.overhead}")
+            raise DigestMismatchError(
+                f"an entry has {len(packet)} bytes, but its header and digest alone have {self.overhead}"
+            )
         view = memoryview(packet)
         payload = view[self.overhead :]
         if not self._matches(view[HEADER_SIZE : self.overhead], view[:HEADER_SIZE], payload):
-            raise DigestMismatchError(f"{self.digest_type.name} of entry {entry_id} of ledger {ledger_id} differs")
+            which = "the last entry" if entry_id is None else f"entry {entry_id}"
+            raise DigestMismatchError(f"the {self.digest_type.name} digest of {which} of ledger {ledger_id} is wrong")
         found_ledger, found_entry, lac, length = HEADER.unpack_from(packet)
         if found_ledger != ledger_id or (entry_id is not None and found_entry != entry_id):
             raise DigestMismatchError(
-                f"asked for entry {entry_id} of ledger {ledger_id}, got {found_entry} of {found_ledger}"
+                f"the bookie sent entry {found_entry} of ledger {found_ledger} instead of "
+                + ("the last entry" if entry_id is None else f"entry {entry_id}")
+                + f" of ledger {ledger_id}"
             )
         return Entry(LedgerId(found_ledger), EntryId(found_entry), EntryId(lac), length, bytes(payload))
 
@@ -184,13 +189,15 @@ class DigestScheme:
         """The last add confirmed that a blob carries.
 
         Raises:
-            DigestMismatchError: another size, digest or ledger.
+            DigestMismatchError: the blob has another size, digest or ledger.
         """
         view = memoryview(blob)
         numbers, digest = view[: LAC_BLOB.size], view[LAC_BLOB.size :]
         if len(blob) != LAC_BLOB.size + self.size or not self._matches(digest, numbers, b""):
-            raise DigestMismatchError(f"damaged explicit last add confirmed of ledger {ledger_id}")
+            raise DigestMismatchError(f"an explicit last add confirmed of ledger {ledger_id} is damaged")
         found_ledger, last_add_confirmed = LAC_BLOB.unpack(numbers)
         if found_ledger != ledger_id:
-            raise DigestMismatchError(f"explicit last add confirmed of ledger {found_ledger}, not {ledger_id}")
+            raise DigestMismatchError(
+                f"the bookie sent the last add confirmed of ledger {found_ledger} instead of ledger {ledger_id}"
+            )
         return EntryId(last_add_confirmed)

@@ -1,8 +1,8 @@
-"""An ensemble change, re-planned from what the store says now (W5).
+"""Plans an ensemble change from the metadata that are stored now (W5).
 
-A change is asked for by the writer with the first id of the new fragment, and performed by a shell that may lose
-its compare-and-set any number of times. Each time it starts from the stored metadata again; nothing is merged by
-hand. The writer's last add confirmed stands still meanwhile (W4), so that first id stays right.
+The writer asks for a change with the first id of the new fragment. A shell performs it, and may lose its
+compare-and-set any number of times. Each time it plans again from the stored metadata; it merges nothing by hand. The
+writer's last add confirmed does not move meanwhile (W4), so that this first id stays right.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from bookkeeper.ledger.metadata import LedgerMetadata
 
 
 def still_failed(stored: LedgerMetadata, failed: Sequence[BookieId]) -> tuple[BookieId, ...]:
-    """Those of ``failed`` that are in the stored last fragment: the ones that need a stand-in."""
+    """The bookies of ``failed`` that are in the stored last fragment and so need a stand-in."""
     return tuple(b for b in stored.last_fragment.ensemble if b in set(failed))
 
 
 def replan(stored: LedgerMetadata, first_entry: int, stand_ins: Mapping[BookieId, BookieId]) -> LedgerMetadata:
-    """The metadata to write: each bookie of ``stand_ins`` gives its place to its stand-in, the others keep theirs.
+    """The metadata to write: each bookie in ``stand_ins`` gives its place to its stand-in; the others keep theirs.
 
     Returns ``stored`` itself if none of them is in the last fragment any more: report it as the committed metadata.
 

@@ -8,8 +8,8 @@
     32      d     digest over bytes 0..31 and the payload (d = 0, 4, 8 or 20; see ``digest.py``)
     32+d    n     payload
 
-Copies of one entry agree in everything but the last add confirmed, and with it the digest (L6): recovery
-re-builds what it writes back.
+Copies of one entry agree in everything but the last add confirmed, and so in everything but the digest (L6), because a
+recovery builds what it writes back anew.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def ids(packet: Buffer) -> tuple[LedgerId, EntryId, EntryId]:
     """Ledger id, entry id and last add confirmed of an entry: all that a bookie looks at.
 
     Raises:
-        DigestMismatchError: fewer bytes than a header.
+        DigestMismatchError: the packet has fewer bytes than a header.
     """
     if len(packet) < HEADER_SIZE:
-        raise DigestMismatchError(f"an entry has a header of {HEADER_SIZE} bytes, got {len(packet)}")
+        raise DigestMismatchError(f"an entry has {len(packet)} bytes, but its header alone has {HEADER_SIZE}")
     ledger_id, entry_id, last_add_confirmed, _ = HEADER.unpack_from(packet)
     return LedgerId(ledger_id), EntryId(entry_id), EntryId(last_add_confirmed)

@@ -1,4 +1,4 @@
-"""Rounds of ``force()``: when everything that was acknowledged is durable on every bookie of the ensemble.
+"""The rounds of ``force()``, which make everything that was acknowledged durable on every bookie of the ensemble.
 
 A round has a target: the highest id that was acknowledged when it began. A bookie is asked after it has acknowledged
 everything that it holds up to the target. So its answer covers these entries in whatever order the bookie works, also
@@ -9,7 +9,7 @@ Otherwise it waits for the next round, which all such callers share.
 
 Rules
     W11  A round completes only when *every* bookie of the ensemble has answered it, each after it had acknowledged
-         everything up to the round's target. One error ends the round; nothing is known then that was not before.
+         everything up to the round's target. One error ends the round, which then has proved nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Round:
 
 
 class ForceRounds:
-    """The rounds of one writer, which calls ``proceed`` after everything that may let a round go on."""
+    """The rounds of one writer. It calls ``proceed`` after every event that may let a round continue."""
 
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
@@ -47,7 +47,7 @@ class ForceRounds:
         self.forced_length = 0
         """Payload bytes of the entries up to ``forced``."""
         self.active = False
-        """Is a round under way? Looked at for every run of acks."""
+        """Whether a round is under way. The writer looks at it for every run of acks."""
         self._round: _Round | None = None
         self._number = 0
         self._again_by: float | None = None
@@ -86,7 +86,7 @@ class ForceRounds:
             self._begin(acknowledged, length, deadline)
 
     def proceed(self, members: Sequence[EnsembleMember], acknowledged: EntryId, length: int) -> list[Effect]:
-        """Ask those who can be asked now; end what is complete."""
+        """Ask the bookies that can be asked now, and end rounds that are complete."""
         effects: list[Effect] = []
         while (current := self._round) is not None:
             if current.target > self.forced:
@@ -113,7 +113,7 @@ class ForceRounds:
             self._round.done.add(bookie)
 
     def on_failed(self, number: int, error: BookKeeperError, acknowledged: EntryId, length: int) -> list[Effect]:
-        """A bookie could not."""
+        """A bookie failed to sync, which ends the round."""
         if self._round is None or self._round.number != number:
             return []
         self._end(acknowledged, length)
@@ -128,18 +128,18 @@ class ForceRounds:
     def on_tick(
         self, now: float, members: Sequence[EnsembleMember], acknowledged: EntryId, length: int
     ) -> list[Effect]:
-        """Time has passed."""
+        """Time has passed: end a round that took too long."""
         if (current := self._round) is None or now < current.deadline:
             return []
         silent = ", ".join(member.bookie for member in members if member.bookie not in current.done)
         text = (
-            f"entries up to {current.target} are not known to be durable: within {self.timeout_ms} ms there was no "
-            f"answer to force() from {silent}; they stay written, force() may be called again"
+            f"entries up to {current.target} are written, but not known to be durable: {silent} did not answer force() "
+            f"within {self.timeout_ms} ms; call force() again"
         )
         return self.on_failed(current.number, RequestTimedOutError(text), acknowledged, length)
 
     def fail(self, error: BookKeeperError) -> list[Effect]:
-        """Nothing can be forced any more: all rounds fail."""
+        """Fail all rounds: nothing can be forced any more."""
         if (current := self._round) is None:
             return []
         numbers = [current.number] if self._again_by is None else [current.number, current.number + 1]

@@ -1,12 +1,12 @@
-"""When a second bookie is asked too: reads that were asked for together and are not answered in time.
+"""Decides when a second bookie is asked, too: when reads that were sent together are not answered in time.
 
     asked ──▶ ended        everything is answered
       │
       └─────▶ late         ``hedge_ms`` have passed: each entry that is still missing is read by itself from now on, by
                            a FragmentReader that counts the first bookie as asked
 
-One timer serves all of a reader's shares: they all have the same limit, so they become late in the order in which they
-were asked for.
+One timer serves all shares of a reader. They have the same limit, so they become late in the order in which they were
+sent.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ Asked = TypeVar("Asked")
 
 
 class HedgedReads(Generic[Asked]):
-    """Of one ledger's reader. An ``Asked`` is whatever was asked for together; it is only named here."""
+    """The pending reads of one reader. An ``Asked`` stands for reads that were sent together; nothing here looks into
+    it."""
 
     __slots__ = ("_asked", "_hedge_s", "wake_at")
 
     def __init__(self, hedge_ms: int) -> None:
         self._hedge_s = hedge_ms / 1000
         self._asked: dict[Asked, float] = {}
-        """Without all their answers -> when they become late; the first of them were asked for first."""
+        """Reads that lack an answer -> when they become late, in the order in which they were sent."""
         self.wake_at: float | None = None
         """When to call :meth:`on_tick`; None: nothing is asked for."""
 
@@ -37,11 +38,11 @@ class HedgedReads(Generic[Asked]):
         return True
 
     def on_ended(self, asked: Asked) -> None:
-        """Everything of it is answered. Idempotent. The timer stays as it is: most reads end long before it."""
+        """Every read of ``asked`` is answered. Idempotent. The timer stays, because most reads end long before it."""
         self._asked.pop(asked, None)
 
     def on_tick(self, now: float) -> list[Asked]:
-        """The timer has run out: what is late now and is no longer waited for here. Set a timer for ``wake_at``."""
+        """The timer has run out. Returns the reads that are late now, and forgets them. Set a timer for ``wake_at``."""
         late: list[Asked] = []
         self.wake_at = None
         for asked, due in self._asked.items():

@@ -1,9 +1,9 @@
-"""Learning how far one may read: what entries carry, what a covering set of bookies says, and long polls.
+"""How far a reader may read: from what entries carry, from what a covering set of bookies says, and from long polls.
 
 Rules
     L3  A reader's last add confirmed never falls, never passes what the writer confirmed, and is the last id once the
         ledger is closed. An entry raises it to the value *in* the entry, never to the entry's own id.
-    L9  A long poll ends within its time, and misses no advance that happened before it was armed.
+    L9  A long poll ends within its time, and misses no advance that happened before it began.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bookkeeper.ledger.quorum import QuorumSpec
 
 
 class KnownLac:
-    """What one reader knows (L3). Feed it everything that was heard, in any order."""
+    """The last add confirmed that one reader knows (L3). Report to it everything that was heard, in any order."""
 
     __slots__ = ("closed_at", "value")
 
@@ -32,15 +32,15 @@ class KnownLac:
         return f"KnownLac({self.value}{', closed' if self.closed_at is not None else ''})"
 
     def on_heard(self, lac: int | None) -> bool:
-        """A last add confirmed arrived (in a checked entry, blob or reply). True if that was news."""
+        """A last add confirmed arrived, in a checked entry, blob or reply. True if it is news."""
         if self.closed_at is not None or lac is None or lac <= self.value:
             return False
         self.value = EntryId(lac)
         return True
 
     def on_metadata(self, metadata: LedgerMetadata) -> bool:
-        """Metadata arrived. A fragment begins right after the last add confirmed of its time (W5), so its first id
-        tells one; a closed ledger tells the end. True if that was news."""
+        """Metadata arrived. True if they are news. A fragment begins right after the last add confirmed of its time
+        (W5), so that its first id tells that; a closed ledger tells its end."""
         if not metadata.is_closed:
             return self.on_heard(metadata.last_fragment.first_entry - 1)
         check(self.value <= metadata.last_entry, "L3", f"read up to {self.value}, closed at {metadata.last_entry}")
@@ -55,10 +55,10 @@ class KnownLac:
 
 
 class LacByCoverage:
-    """Ask all bookies of the last fragment; done when those who answered cover it (Q3).
+    """The question to all bookies of the last fragment. It is answered once those that replied cover it (Q3).
 
-    The answer is then not below any last add confirmed that was *published* before the question, to within what the
-    writer tells bookies; it never passes what was confirmed.
+    The answer is then not below any last add confirmed that the writer had told bookies before the question, and never
+    above what was confirmed.
     """
 
     def __init__(self, spec: QuorumSpec, ensemble: Sequence[BookieId], floor: int = NO_ENTRY) -> None:
@@ -73,7 +73,8 @@ class LacByCoverage:
     def on_answer(
         self, bookie: BookieId, answer: Answer, lac: int | None, error: BookKeeperError | None = None
     ) -> None:
-        """A positive answer carries its last add confirmed; a negative one (it has nothing) counts as well."""
+        """Take an answer. A positive one carries a last add confirmed; a negative one (the bookie has nothing) counts,
+        too."""
         if bookie not in self._ensemble:
             return
         if answer is Answer.UNKNOWN:
@@ -89,17 +90,17 @@ class LacByCoverage:
 
     @property
     def is_covered(self) -> bool:
-        """Is :attr:`value` the answer?"""
+        """Whether :attr:`value` is the answer."""
         return bool(self._known) and self._spec.covers_ensemble(self._known, self._ensemble)
 
     @property
     def error(self) -> BookKeeperError | None:
-        """Why there will be no answer: the password is wrong, or all answered and those who know do not cover."""
+        """Why there will be no answer: the password is wrong, or all have answered and too few of them know."""
         if isinstance(self._error, UnauthorizedError):
             return self._error
         if self.is_covered or len(self._known | self._unknown) < len(self._ensemble):
             return None
-        return self._error or BookieUnavailableError("too few bookies told a last add confirmed")
+        return self._error or BookieUnavailableError("too few bookies answered with a last add confirmed")
 
     def validate_state(self) -> None:
         """What must hold between any two calls. For tests."""
@@ -121,11 +122,11 @@ class Poll:
 
 
 class LongPoll:
-    """Which bookies to ask, and when to stop, in one round of waiting for news.
+    """Decides which bookies to ask, and when to stop, in one round of waiting for news.
 
-    Every bookie may be the only one that heard of the newest add, and no single one must: a round asks one after the
-    other, so a round ends within ``timeout_ms`` in sum (L9). Each question names the last add confirmed that is known
-    *now*; a bookie that knows more answers at once, so nothing that happened before it was armed is missed.
+    Any bookie may be the only one that knows of the newest add. So a round asks one after the other, and ends within
+    ``timeout_ms`` in all (L9). Each question names the last add confirmed that is known *now*. A bookie that knows more
+    answers at once, so that nothing is missed that happened before the question.
     """
 
     def __init__(self, ensemble: Sequence[BookieId], timeout_ms: int, slice_ms: int = 1_000) -> None:

@@ -10,8 +10,8 @@
     M4  First fragment at 0, first ids strictly rising, E distinct bookies each, last first id <= last id + 1.
     M7  Fields this program does not know survive every change (``unknown``).
 
-Every method returns the next value; writing it is a compare-and-set on the version that was read (M1). The bytes
-are the metadata room's business.
+Every method returns the next value. It is written by a compare-and-set on the version that was read (M1).
+:mod:`bookkeeper.meta` encodes it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Fragment:
     first_entry: EntryId
     ensemble: tuple[BookieId, ...]
     unknown: bytes = field(default=b"", repr=False)
-    """Fields of the stored segment that this program does not know, as they were (M7)."""
+    """The stored fields of this fragment that this program does not know, unchanged (M7)."""
 
 
 def _no_custom() -> Mapping[str, bytes]:
@@ -65,7 +65,7 @@ class LedgerMetadata:
     """One ledger's metadata. Immutable; compare values with ``==``.
 
     Raises:
-        MetadataFormatError: M4 or Q5 does not hold.
+        MetadataFormatError: the fragments or the end make no sense (M4).
     """
 
     spec: QuorumSpec
@@ -83,37 +83,39 @@ class LedgerMetadata:
     """When it was created, milliseconds since 1970, if its creator stored that."""
     custom: Mapping[str, bytes] = field(default_factory=_no_custom)
     creator_token: int = 0
-    """Random at creation: tells our own create from another's after a lost reply (M5)."""
+    """A random number from the creation. After a lost reply it tells our own create from another client's (M5)."""
     format_version: int = CURRENT_FORMAT
     """An update keeps the version that the ledger has."""
     unknown: bytes = b""
-    """Fields of the stored message that this program does not know, as they were (M7)."""
+    """The stored fields that this program does not know, unchanged (M7)."""
     unknown_of_custom: Mapping[str, bytes] = field(default_factory=_no_custom, repr=False)
-    """The same of single entries of :attr:`custom`, by their key; only those that have any."""
+    """The unknown fields of single entries of :attr:`custom`, by their key; only of entries that have any."""
 
     def __post_init__(self) -> None:
         problem = self._problem()
         if problem:
-            raise MetadataFormatError(f"the metadata are no ledger's: {problem}")
+            raise MetadataFormatError(f"the metadata of a ledger make no sense: {problem}")
 
     def _problem(self) -> str:
         firsts = [f.first_entry for f in self.fragments]
+        begins = ", ".join(map(str, firsts))
         if not firsts or firsts[0] != 0:
-            return f"the first fragment must begin at 0, fragments begin at {firsts}"
+            return f"the first fragment must begin at entry 0, but fragments begin at {begins or 'no entry'}"
         if any(b <= a for a, b in itertools.pairwise(firsts)):
-            return f"fragments must rise strictly, they begin at {firsts}"
+            return f"fragments must be in ascending order, but they begin at {begins}"
         for fragment in self.fragments:
             if len(fragment.ensemble) != self.spec.ensemble_size or len(set(fragment.ensemble)) != len(
                 fragment.ensemble
             ):
-                return f"need {self.spec.ensemble_size} distinct bookies, got {', '.join(fragment.ensemble)}"
+                names = ", ".join(fragment.ensemble)
+                return f"a fragment must have {self.spec.ensemble_size} distinct bookies, but has {names}"
         if self.state is LedgerState.CLOSED:
             if self.last_entry < NO_ENTRY or self.length < 0:
-                return f"closed at {self.last_entry} with length {self.length}"
+                return f"the ledger is closed at entry {self.last_entry} with {self.length} bytes"
             if firsts[-1] > self.last_entry + 1:
-                return f"closed at {self.last_entry} before its last fragment, which begins at {firsts[-1]}"
+                return f"the ledger is closed at entry {self.last_entry}, before its last fragment at {firsts[-1]}"
         elif self.last_entry != NO_ENTRY or self.length != 0:
-            return f"{self.state.name} with an end: {self.last_entry}, length {self.length}"
+            return f"the ledger is {self.state.name}, but ends at entry {self.last_entry} with {self.length} bytes"
         return ""
 
     @classmethod
@@ -144,7 +146,7 @@ class LedgerMetadata:
 
     @property
     def has_password(self) -> bool:
-        """Is there a password to compare with (the empty one counts)?"""
+        """Whether there is a password to compare with; the empty one counts."""
         return self.password is not None
 
     @property
@@ -177,30 +179,30 @@ class LedgerMetadata:
     # -- the legal changes ------------------------------------------------------------------------------
 
     def change_ensemble(self, first_entry: int, ensemble: Sequence[BookieId]) -> LedgerMetadata:
-        """Entries from ``first_entry`` on go to ``ensemble`` (W5): replaces the last fragment if it begins there.
+        """Entries from ``first_entry`` on go to ``ensemble`` (W5). Replaces the last fragment if that begins there.
 
         Raises:
-            LedgerFencedError, LedgerClosedError: not OPEN.
+            LedgerFencedError, LedgerClosedError: the ledger is not OPEN.
         """
         self._require_open()
         return replace(self, fragments=with_ensemble(self.fragments, first_entry, ensemble))
 
     def begin_recovery(self) -> LedgerMetadata:
-        """OPEN -> IN_RECOVERY; a recovery that is under way is joined (R1): the value stays as it is.
+        """OPEN -> IN_RECOVERY. If a recovery is under way this one joins it (R1), and the value stays as it is.
 
         Raises:
             LedgerClosedError: CLOSED is final (M2).
         """
         if self.is_closed:
-            raise LedgerClosedError(f"closed at {self.last_entry}: nothing to recover")
+            raise LedgerClosedError(f"the ledger is closed at entry {self.last_entry}: there is nothing to recover")
         return replace(self, state=LedgerState.IN_RECOVERY)
 
     def close(self, last_entry: int, length: int) -> LedgerMetadata:
-        """By its writer, and only from OPEN (R13). Closed with this very end already: the value stays as it is.
+        """Close the ledger for its writer, only from OPEN (R13). If it is closed with this very end the value stays.
 
         Raises:
             LedgerFencedError: a recovery is under way, and decides the end.
-            LedgerClosedError: closed with another end.
+            LedgerClosedError: the ledger is closed with another end.
         """
         if self.is_closed and (self.last_entry, self.length) == (last_entry, length):
             return self
@@ -210,13 +212,13 @@ class LedgerMetadata:
     def close_recovered(
         self, last_entry: int, length: int, fragments: Sequence[Fragment] | None = None
     ) -> LedgerMetadata:
-        """By a recovery, and only from IN_RECOVERY (R10), with the ensemble changes it kept private (R9).
+        """Close the ledger for a recovery, only from IN_RECOVERY (R10), with its private ensemble changes (R9).
 
         Raises:
-            LedgerClosedError: another recovery was first; adopt its end.
+            LedgerClosedError: another recovery closed it first; adopt its end.
         """
         if self.is_closed:
-            raise LedgerClosedError(f"closed at {self.last_entry} already")
+            raise LedgerClosedError(f"the ledger is closed at entry {self.last_entry} already")
         check(self.state is LedgerState.IN_RECOVERY, "R10", f"recovery closes a ledger that is {self.state.name}")
         new = self.fragments if fragments is None else tuple(fragments)
         shared = self.fragments[:-1]
@@ -234,10 +236,10 @@ class LedgerMetadata:
         """
         index = next((i for i, f in enumerate(self.fragments) if f.first_entry == first_entry), None)
         if index is None or old not in self.fragments[index].ensemble:
-            raise MetadataFormatError(f"no fragment at {first_entry} with {old}")
+            raise MetadataFormatError(f"no fragment that begins at entry {first_entry} has bookie {old}")
         if index == len(self.fragments) - 1 and not self.is_closed:
             raise LedgerFencedError(
-                f"the fragment at {first_entry} of a ledger that is {self.state.name} may still grow"
+                f"the fragment that begins at entry {first_entry} may still grow: the ledger is {self.state.name}"
             )
         ensemble = tuple(new if b == old else b for b in self.fragments[index].ensemble)
         fragments = list(self.fragments)
@@ -246,7 +248,7 @@ class LedgerMetadata:
 
     def _require_open(self) -> None:
         if self.is_closed:
-            raise LedgerClosedError(f"the ledger is closed at {self.last_entry}, length {self.length}")
+            raise LedgerClosedError(f"the ledger is closed at entry {self.last_entry} with {self.length} bytes")
         if self.state is not LedgerState.OPEN:
             raise LedgerFencedError("the ledger is being recovered by another client")
 

@@ -1,16 +1,15 @@
-"""Quorum arithmetic: who stores an entry, and when is silence an answer?
+"""Quorum arithmetic: which bookies store an entry, and how many answers are enough.
 
-An ensemble of E bookies takes turns: entry *n* goes to the Qw bookies that start at position ``n mod E``
--- its write set -- and counts as written once Qa of them say so (Q1).
+An ensemble of E bookies takes turns: entry *n* goes to the Qw bookies that start at position ``n mod E``, its write
+set, and counts as written once Qa of them say so (Q1).
 
     E=4 Qw=3 Qa=2     entry 0: b0 b1 b2
                       entry 1:    b1 b2 b3
                       entry 2: b0    b2 b3
                       entry 3: b0 b1    b3
 
-Coverage is the mirror image (Q3). A property *covers* a write set when fewer than Qa of its bookies lack it:
-those cannot form an ack quorum any more, so no entry can be, or become, written without meeting a bookie
-that has it.
+Coverage is the mirror image (Q3). A property *covers* a write set when fewer than Qa of its bookies lack it. Those
+cannot form an ack quorum any more, so that every entry that is or becomes written is on a bookie with the property.
 
     fencing                    must cover every write set of the ensemble
     a negative recovery read   must cover the entry's write set: Qw - Qa + 1 explicit negatives (Q4)
@@ -41,7 +40,7 @@ class QuorumSpec:
 
     def __post_init__(self) -> None:
         if not self.ensemble_size >= self.write_quorum >= self.ack_quorum >= 1:
-            raise ValueError(f"need E >= Qw >= Qa >= 1, got {self}")
+            raise ValueError(f"a ledger needs E >= Qw >= Qa >= 1, not {self}")
 
     def __str__(self) -> str:
         return f"E={self.ensemble_size} Qw={self.write_quorum} Qa={self.ack_quorum}"

@@ -1,8 +1,8 @@
-"""How reads are cut and combined: the length of a run, what is fetched together, who is asked for the rest.
+"""Decides how reads are cut and combined: how long a run is, what is read together, which bookie is asked for the rest.
 
-Many readers that each want "the next entry" ask for neighbours at the same moment. One batch read costs about as much
-as a single one, so a stretch of neighbours becomes one run. Entries without neighbours are shared out among the
-bookies, and one bookie's share is asked for together.
+Many readers that each want "the next entry" ask for consecutive entries at the same moment. One batch read costs about
+as much as a single read, so consecutive entries become one run. The other entries are shared out among the bookies, and
+the share of one bookie is asked for together.
 
     wanted in one turn    3 4 5      7      30 31                     RunLength says: at most 8192, one fragment's,
                           ─────      │      ─────                     about batch_bytes
@@ -23,21 +23,21 @@ RUN_ENTRIES_MAX: Final = 8192
 """The longest run that is asked for at once."""
 
 ENTRY_BYTES_GUESS: Final = 1024
-"""The assumed size of an entry of a ledger of which nothing is known yet."""
+"""The assumed size of an entry while nothing is known of the ledger."""
 
 ENTRY_OVERHEAD: Final = 64
-"""Bytes that an entry takes in a reply besides its payload, about."""
+"""About how many bytes an entry takes in a reply besides its payload."""
 
 SAMPLE: Final = 16
-"""About so many entries of a run tell how large the next ones are."""
+"""About how many entries of a run are measured to guess the size of the next ones."""
 
 TOGETHER: Final = 8
-"""So many entries of one turn are asked for at one bookie before another gets a share: a bookie that has them in memory
+"""How many entries of one turn one bookie is asked for before another gets a share. A bookie that has them in memory
 answers eight in little more time than one."""
 
 
 class RunLength:
-    """How many entries one run asks for: learned from the sizes of the entries that came."""
+    """Decides how many entries one run asks for, from the sizes of the entries that came."""
 
     __slots__ = ("_batch_bytes", "entry_bytes")
 
@@ -48,13 +48,13 @@ class RunLength:
         """The assumed payload bytes of an entry."""
 
     def on_payloads(self, payloads: Sequence[bytes]) -> None:
-        """Entries came: the next ones are assumed to be as large."""
+        """Entries came; the next ones are assumed to be as large."""
         some = payloads[:: max(1, len(payloads) // SAMPLE)]
         self.entry_bytes = max(1, sum(map(len, some)) // len(some))
 
     def of(self, metadata: LedgerMetadata, first: int, last: int, *, batches: bool) -> int:
-        """Entries of the run that begins with ``first`` when ``first .. last`` are wanted: all in one fragment, and
-        about as many as fit into a batch. ``batches``: may anybody be asked for more than one?"""
+        """How many entries the run that begins at ``first`` has, if ``first .. last`` are wanted. They lie in one
+        fragment, and about fit into a batch. ``batches``: whether any bookie may be asked for more than one."""
         if metadata.spec.is_striped or not batches:
             return 1
         ends = [fragment.first_entry - 1 for fragment in metadata.fragments if fragment.first_entry > first]
@@ -71,7 +71,7 @@ class RunLength:
 
 
 class ReadShare(NamedTuple):
-    """Entries without neighbours, asked for together at ``bookie``; ``order``: the ensemble, in case it fails."""
+    """Single entries that ``bookie`` is asked for together. ``order``: the ensemble, in case that bookie fails."""
 
     bookie: BookieId
     order: Sequence[BookieId]
@@ -79,10 +79,10 @@ class ReadShare(NamedTuple):
 
 
 class ReadPlan(NamedTuple):
-    """What becomes of the single reads of one turn."""
+    """How the single reads of one turn are performed."""
 
     runs: list[tuple[int, int]]
-    """(first entry, count) of neighbours; count > 1."""
+    """(first entry, count) of each run of consecutive entries; count > 1."""
     shares: list[ReadShare]
 
 
@@ -92,7 +92,7 @@ def plan_reads(
     order: Callable[[Sequence[BookieId]], Sequence[BookieId]],
     run_length: Callable[[int, int], int],
 ) -> ReadPlan:
-    """The plan for the entries that are the keys of ``wanted``. ``order`` says whose turn it is in an ensemble;
+    """The plan for the entries that are the keys of ``wanted``. ``order`` says whose turn it is in an ensemble, and
     ``run_length(first, last)`` how many entries make one run."""
     ids = alone = sorted(wanted)
     runs: list[tuple[int, int]] = []
@@ -110,7 +110,7 @@ def plan_reads(
 
 
 def _stretches(ids: list[int], run_length: Callable[[int, int], int]) -> Iterator[tuple[int, int]]:
-    """Stretches of neighbours, no longer than a run may be."""
+    """Stretches of consecutive entries, no longer than a run may be."""
     index = 0
     while index < len(ids):
         end = index + 1
@@ -136,7 +136,7 @@ def _share_out(
     ids: list[int],
     next_order: Callable[[Sequence[BookieId]], Sequence[BookieId]],
 ) -> Iterator[ReadShare]:
-    """Each bookie gets its share; few of them stay together."""
+    """Give each bookie its share. A few entries go to one bookie together."""
     ensemble = fragment.ensemble
     parts = min(len(ensemble), -(-len(ids) // TOGETHER))
     for part in range(parts):

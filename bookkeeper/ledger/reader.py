@@ -1,4 +1,4 @@
-"""Reading a run of entries: which bookie next, when to try two, when to give up.
+"""Decides how a run of entries is read: which bookie is next, when to ask two, when to give up.
 
 ``FragmentReader`` reads ``first .. first + count - 1`` of one fragment (only one entry where E > Qw), each entry from
 one bookie of its write set at a time.
@@ -6,13 +6,13 @@ one bookie of its write set at a time.
 Rules
     L1  An entry at or below the last add confirmed ends in its bytes or in a transient error, never in "no such
         entry" while a good copy may exist.
-    L4  Past the last add confirmed only with ``unconfirmed=True``: then "no such entry" is an answer.
-    L5  The shell checks digest and ids before it reports ``on_entries``; a bad copy is reported as unknown
-        (``on_failed`` with DigestMismatchError), named by ``ReportCorrupt``, and the other copies are asked.
-    L7  When nobody has given it metadata is read anew and those that it names then are asked: repair may have put
-        others in the place of those who did not answer. A store that does not answer either keeps nobody from asking
-        the bookies again. After an explicit no from every one, metadata read anew, and a no from every one once more,
-        the entry is *data missing*.
+    L4  Only a read with ``unconfirmed=True`` may go past the last add confirmed. Then "no such entry" is an answer.
+    L5  The shell checks digest and ids before it reports ``on_entries``. It reports a bad copy as unknown
+        (``on_failed`` with DigestMismatchError). ``ReportCorrupt`` names the copy, and the other copies are read.
+    L7  If no bookie gave the entry, the metadata are read again, and the bookies that they name then are asked: a
+        repair may have replaced bookies that did not answer. If the store does not answer either, the bookies are
+        still asked again. The entry is *data missing* after an explicit no from every bookie, fresh metadata, and once
+        more a no from every bookie.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ReadConfig:
     """Limits of one read."""
 
     hedge_ms: int = 500
-    """No answer for so long: the next bookie is asked too."""
+    """After so long without an answer the next bookie is asked, too."""
     rounds_max: int = 2
     """How often all replicas are asked before a transient error is raised."""
 
@@ -65,7 +65,7 @@ class ReadConfig:
 
 @dataclass(frozen=True, slots=True)
 class AskBookie:
-    """Read up to ``count`` entries from ``first`` on from ``bookie``; no key, no fence.
+    """Read up to ``count`` entries from ``first`` on from ``bookie``, without key and fence.
 
     Report ``on_entries`` (a prefix of them, checked) or ``on_failed``.
     """
@@ -77,7 +77,7 @@ class AskBookie:
 
 @dataclass(frozen=True, slots=True)
 class EntriesFound:
-    """Hand the entries that ``bookie`` gave to the caller: ``first .. first + count - 1``."""
+    """Give the caller the entries ``first .. first + count - 1`` that came from ``bookie``."""
 
     bookie: BookieId
     first: EntryId
@@ -86,7 +86,7 @@ class EntriesFound:
 
 @dataclass(frozen=True, slots=True)
 class ReportCorrupt:
-    """Log, count and tell repair: this copy is bad (L5)."""
+    """Log and count this bad copy (L5)."""
 
     bookie: BookieId
     entry_id: EntryId
@@ -94,12 +94,12 @@ class ReportCorrupt:
 
 @dataclass(frozen=True, slots=True)
 class RefreshMetadata:
-    """Re-read the ledger's metadata; report ``on_metadata`` or ``on_metadata_failed`` (L7)."""
+    """Read the ledger's metadata again; report ``on_metadata`` or ``on_metadata_failed`` (L7)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailRead:
-    """Tell the caller. Everything before ``first`` was found."""
+    """Tell the caller that the read failed at ``first``. Everything before was found."""
 
     first: EntryId
     error: BookKeeperError
@@ -139,15 +139,15 @@ class FragmentReader:
         self._order = tuple(order)
         self._unconfirmed = unconfirmed
         self.first = EntryId(first)
-        """The entry that is wanted now."""
+        """The entry that is read now."""
         self.end = first + count
         self._bytes_left = bytes_max
         self._step = _Step.IDLE
         self._rounds = 0
         self._looked = False
-        """Metadata were read since this entry is wanted."""
+        """Whether the metadata were read since the read of this entry began."""
         self._looked_after_no = False
-        """They were read after every one of its bookies had said no."""
+        """Whether they were read after every bookie of the entry had said no."""
         self._due: float | None = None
         self._forget_answers()
 
@@ -182,12 +182,12 @@ class FragmentReader:
 
     @property
     def done(self) -> bool:
-        """The read has ended, one way or the other."""
+        """Whether the read has succeeded or failed."""
         return self._step is _Step.DONE
 
     def on_entries(self, bookie: BookieId, first: int, count: int, now: float, size: int = 0) -> list[Effect]:
-        """``bookie`` gave ``count`` entries from ``first`` on (at least one, all checked: L5), of ``size`` bytes, which
-        need only be told if there are fewer entries than were asked for."""
+        """``bookie`` sent ``count`` entries from ``first`` on, at least one, all checked (L5), with ``size`` bytes
+        together. The size matters only if there are fewer entries than were asked for."""
         if self._step is not _Step.ASKING or first != self.first or bookie not in self._asked:
             return []  # another bookie was faster
         count = min(count, self.end - first)
@@ -203,7 +203,7 @@ class FragmentReader:
         return effects + self._ask(bookie, now)
 
     def on_failed(self, bookie: BookieId, first: int, error: BookKeeperError, now: float) -> list[Effect]:
-        """``bookie`` gave no entry. DigestMismatchError (or other corruption) means: its copy is bad (L5)."""
+        """``bookie`` sent no entry. DigestMismatchError, or other corruption, means that its copy is bad (L5)."""
         if self._step is not _Step.ASKING or first != self.first or bookie not in self._asked:
             return []
         self._asked.discard(bookie)
@@ -220,22 +220,22 @@ class FragmentReader:
         return effects
 
     def _nobody_has_it(self, now: float) -> list[Effect]:
-        """Everyone was asked, nobody gave the entry."""
+        """Every bookie was asked, and none sent the entry."""
         if self._unknown:
             if not self._looked:
                 self._looked = True
                 return self._look()
             return self._ask_unknown_again(now)
         if self._unconfirmed:
-            return self._fail(NoSuchEntryError(f"entry {self.first} is on none of its bookies"))
+            return self._fail(NoSuchEntryError(f"none of its bookies has entry {self.first}"))
         if not self._looked_after_no:
             self._looked = self._looked_after_no = True
             return self._look()
         names = ", ".join(self._write_set)
-        return self._fail(DataMissingError(f"entry {self.first} is confirmed, and on none of its bookies: {names}"))
+        return self._fail(DataMissingError(f"entry {self.first} is confirmed, but none of its bookies has it: {names}"))
 
     def _look(self) -> list[Effect]:
-        """The bookies of this fragment may have been swapped by repair."""
+        """Read the metadata: a repair may have replaced bookies of this fragment."""
         self._step = _Step.REFRESHING
         return [RefreshMetadata()]
 
@@ -247,7 +247,7 @@ class FragmentReader:
         return self._ask_next(now)
 
     def _most_telling(self) -> BookKeeperError:
-        """An error that says more than "unreachable" goes first."""
+        """The first error that says more than that a bookie cannot be reached, or else the first error."""
         errors = list(self._unknown.values())
         return next((e for e in errors if not isinstance(e, BookieUnavailableError)), errors[0])
 
@@ -256,7 +256,7 @@ class FragmentReader:
         return [FailRead(self.first, error)]
 
     def on_metadata(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
-        """Metadata as stored now: everyone is asked, once more or for the first time (L7)."""
+        """Take the metadata as stored now, and ask their bookies, again or for the first time (L7)."""
         if self._step is not _Step.REFRESHING:
             return []
         others = set(metadata.write_set(self.first)) - set(self._write_set)
@@ -269,8 +269,8 @@ class FragmentReader:
         return self._ask_next(now)
 
     def on_metadata_failed(self, error: BookKeeperError, now: float) -> list[Effect]:
-        """The store cannot be reached: the bookies that did not answer may do so now, and else the caller is told
-        that; or the ledger was deleted: the caller is told that."""
+        """The store cannot be reached, or the ledger was deleted. If some bookies gave no answer and only the store is
+        away, they are asked again; otherwise the read fails with ``error``."""
         if self._step is not _Step.REFRESHING:
             return []
         if not self._unknown or not isinstance(error, (MetadataUnavailableError, SessionExpiredError)):
@@ -279,7 +279,7 @@ class FragmentReader:
         return self._ask_unknown_again(now)
 
     def on_tick(self, now: float) -> list[Effect]:
-        """The bookie that was asked last takes long: ask another one, too."""
+        """Time has passed: if the bookie that was asked last takes long, ask another one, too."""
         if self._step is not _Step.ASKING or self._due is None or now < self._due:
             return []
         self._due = None

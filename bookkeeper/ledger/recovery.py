@@ -1,11 +1,11 @@
-"""Finding the end of a ledger whose writer is gone: fence, read forward, write back, close -- and never truncate.
+"""Finds the end of a ledger whose writer is gone: fence, read forward, write back, close -- and never truncate.
 
     beginning  -- on_begun(IN_RECOVERY) -->  fencing  -- covered (Q3) -->  reading and writing back
                -- end found, all written back, length known -->  closing  -- on_closed -->  done
     any        -- someone else closed it -->  done (R15)
     any        -- inconclusive, too often -->  failed: the ledger stays IN_RECOVERY, nothing is lost (R6)
 
-The frame hands over from one phase to the next. Each phase decides for itself what to ask whom:
+This machine hands over from one phase to the next. Each phase decides what to ask which bookie:
 
     FencePhase   fence every write set of the last fragment (:mod:`bookkeeper.ledger.recovery_fencing`)
     ReadPhase    read forward until an entry is provably absent (:mod:`bookkeeper.ledger.recovery_reading`)
@@ -16,14 +16,15 @@ Rules that are easy to lose
     R3   Every recovery read fences, too.
     R4   Reading starts at max(last add confirmed heard, first id of the last fragment - 1) + 1.
     R5   Reads go to the ensemble that the ledger had when recovery began.
-    R6   One good copy is enough to keep an entry; to leave it out takes Qw - Qa + 1 explicit negatives (Q4). Else the
-         recovery is inconclusive, and never closes.
-    R7   Writing back is sent in id order and done at Qa.
+    R6   One good copy is enough to keep an entry. To leave it out takes Qw - Qa + 1 explicit negatives (Q4). Otherwise
+         the recovery is inconclusive, and does not close the ledger.
+    R7   Entries are written back in id order, and an entry is written back once Qa bookies have it.
     R8   What is written back carries the last add confirmed of the end of phase 1, not this recovery's own progress.
     R9   Ensemble changes stay private until the closing compare-and-set.
-    R10  That is conditional on the metadata this recovery began with; losing it means adopting or starting again.
-    R12  The length is the last entry's own: from its copy, never from an empty reply or from a later entry.
-    R14  What lies behind the first provably missing id is left out, though copies exist.
+    R10  That is conditional on the metadata with which this recovery began. If it loses, the recovery adopts the stored
+         end, or starts again.
+    R12  The ledger's length is in its last entry: in a copy of that entry, never in an empty reply or a later entry.
+    R14  Everything after the first provably missing id is left out, even if copies exist.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ __all__ = [
 
 
 class RecoveryState(Enum):
-    """Where a recovery stands; see the drawing."""
+    """The state of a recovery; see the drawing above."""
 
     BEGINNING = "beginning"
     FENCING = "fencing"
@@ -89,7 +90,7 @@ class LedgerRecovery:
         self.config = config or RecoveryConfig()
         self.state = RecoveryState.BEGINNING
         self.metadata: LedgerMetadata | None = None
-        """As it was when this recovery (last) began."""
+        """The metadata with which this recovery began, or began again."""
         self._fencing: FencePhase | None = None
         self._reading: ReadPhase | None = None
         self._writing: WritePhase | None = None
@@ -100,7 +101,7 @@ class LedgerRecovery:
 
     @property
     def lac(self) -> EntryId:
-        """Highest last add confirmed heard in phase 1; frozen after it (R8)."""
+        """The highest last add confirmed heard in phase 1. It does not change after that phase (R8)."""
         return NO_ENTRY if self._fencing is None else self._fencing.lac
 
     def __repr__(self) -> str:
@@ -116,7 +117,7 @@ class LedgerRecovery:
         return [BeginRecovery()]
 
     def on_begun(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
-        """What is stored: IN_RECOVERY (set or joined, R1), or CLOSED (adopted)."""
+        """Take the stored metadata: IN_RECOVERY, set by this recovery or joined (R1), or CLOSED, which is adopted."""
         if self.state is not RecoveryState.BEGINNING:
             return []
         self.metadata = metadata
@@ -143,9 +144,11 @@ class LedgerRecovery:
     def on_fence_answer(
         self, bookie: BookieId, answer: Answer, lac: EntryId | None, now: float, error: BookKeeperError | None = None
     ) -> list[Effect]:
-        """POSITIVE: fenced, and the last entry's digest is right; NEGATIVE: fenced, has no entry; else UNKNOWN.
+        """Take the answer to a fencing read.
 
-        ``lac``: the highest last add confirmed that the answer carried (entry or explicit, digest checked), or None.
+        POSITIVE: the bookie is fenced and sent a good last entry. NEGATIVE: it is fenced and has no entry. Anything
+        else is UNKNOWN. ``lac`` is the highest last add confirmed that the answer carried, with its digest checked, or
+        None.
         """
         fencing = self._fencing
         if self.state is not RecoveryState.FENCING or fencing is None:
@@ -173,7 +176,8 @@ class LedgerRecovery:
         length: int | None = None,
         error: BookKeeperError | None = None,
     ) -> list[Effect]:
-        """POSITIVE (digest and ids checked, ``length`` from its header): the shell keeps the payload."""
+        """Take the answer to a recovery read. POSITIVE: digest and ids are checked, ``length`` is from the entry's
+        header, and the shell keeps the payload."""
         if self.state is not RecoveryState.READING or self._reading is None:
             return []
         effects = self._reading.on_answer(bookie, entry_id, answer, now, length, error)
@@ -186,7 +190,7 @@ class LedgerRecovery:
         return self._go_on(now, []) if self._writing.on_written(bookie, entry_id, now) else []
 
     def on_write_failed(self, bookie: BookieId, entry_id: int, error: BookKeeperError, now: float) -> list[Effect]:
-        """``bookie`` did not store an entry: it is replaced, privately, if a stand-in is found."""
+        """``bookie`` did not store an entry. A stand-in replaces it, privately, if there is one."""
         if self.state is not RecoveryState.READING or self._writing is None:
             return []
         effects = self._writing.on_write_failed(bookie, entry_id, error, now)
@@ -195,13 +199,13 @@ class LedgerRecovery:
         return self._wake(effects)
 
     def on_stand_ins(self, stand_ins: Mapping[BookieId, BookieId], now: float) -> list[Effect]:
-        """Stand-ins take their places from the first entry on that is not on an ack quorum yet."""
+        """Use the stand-ins from the first entry on that is not on an ack quorum yet."""
         if self.state is not RecoveryState.READING or self._writing is None:
             return []
         return self._go_on(now, self._writing.on_stand_ins(stand_ins))
 
     def _go_on(self, now: float, effects: list[Effect]) -> list[Effect]:
-        """Do what can be done: write back what was found, read ahead, close at the end."""
+        """Write back what was found, read ahead, and close the ledger once its end is reached."""
         reading, writing = self._reading, self._writing
         assert reading is not None and writing is not None
         if (failure := reading.failure or writing.failure) is not None:
@@ -225,23 +229,25 @@ class LedgerRecovery:
             effects += self._fail(reading.no_length)
 
     def on_closed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
-        """Written as asked."""
+        """The closing compare-and-set was made; ``metadata`` is what it wrote."""
         return self._done(metadata) if self.state is RecoveryState.CLOSING else []
 
     def on_close_lost(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
-        """The compare-and-set lost; ``metadata`` is what is stored: adopt its end, or start again from it (R10)."""
+        """The compare-and-set lost. Adopt the end in the stored ``metadata``, or start again from them (R10)."""
         if self.state is not RecoveryState.CLOSING:
             return []
         if metadata.is_closed:
             return self._done(metadata)
         self._restarts += 1
         if self._restarts > self.config.rounds_max:
-            return self._fail(RecoveryInconclusiveError("the metadata changed under every attempt to close"))
+            return self._fail(
+                RecoveryInconclusiveError("the ledger's metadata changed during every attempt to close it")
+            )
         self.state = RecoveryState.BEGINNING
         return self.on_begun(metadata, now)
 
     def on_store_failed(self, error: BookKeeperError, now: float) -> list[Effect]:
-        """The store cannot be reached, or the ledger is deleted."""
+        """The store cannot be reached, or the ledger was deleted."""
         if self.state not in (RecoveryState.BEGINNING, RecoveryState.CLOSING):
             return []
         self._store_rounds += 1

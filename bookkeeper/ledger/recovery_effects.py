@@ -1,6 +1,6 @@
-"""What :class:`bookkeeper.ledger.recovery.LedgerRecovery` asks its shell to do, and the numbers it works with.
+"""What :class:`bookkeeper.ledger.recovery.LedgerRecovery` asks its shell to do, and its settings.
 
-The shell keeps, per entry id, the first payload that was reported as found; everything else the machine knows.
+The shell keeps the first good payload of each entry id. The machine keeps everything else.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class RecoveryConfig:
     window_entries: int = 64
     """How many entries are read, or written back, at a time."""
     hedge_ms: int = 250
-    """A read without an answer for so long is asked of the rest of its write set too."""
+    """After so long without an answer a read is also sent to the rest of its write set."""
     retry_ms: int = 500
-    """Pause before bookies that gave no usable answer are asked again."""
+    """The pause before bookies that gave no usable answer are asked again."""
     rounds_max: int = 5
-    """How often the same question is put to all who gave no usable answer; then: inconclusive (V2)."""
+    """How often bookies that give no usable answer are asked; then the recovery is inconclusive (V2)."""
 
     def __post_init__(self) -> None:
         require_range(self, "window_entries", "hedge_ms", "retry_ms", "rounds_max", least=1)
@@ -32,15 +32,15 @@ class RecoveryConfig:
 
 @dataclass(frozen=True, slots=True)
 class BeginRecovery:
-    """Move the ledger to IN_RECOVERY by compare-and-set (``LedgerMetadata.begin_recovery``), or find it so (R1).
+    """Set the ledger's state to IN_RECOVERY by compare-and-set (``LedgerMetadata.begin_recovery``), unless it is (R1).
 
-    Report ``on_begun(metadata)`` with what is stored then (also if it is CLOSED), or ``on_store_failed``.
+    Report ``on_begun(metadata)`` with the stored metadata, also if they are CLOSED, or ``on_store_failed``.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class FenceRead:
-    """Read "the last entry" of the ledger from ``bookie``, with the fence flag and the master key (R3).
+    """Read the last entry of the ledger from ``bookie``, with the fence flag and the master key (R3).
 
     Report ``on_fence_answer``.
     """
@@ -50,7 +50,7 @@ class FenceRead:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryRead:
-    """Read an entry from ``bookie``: high priority, the fence flag and the master key if ``fence`` (R3).
+    """Read an entry from ``bookie`` with high priority. With ``fence`` add the fence flag and the master key (R3).
 
     Report ``on_read_answer``.
     """
@@ -62,9 +62,10 @@ class RecoveryRead:
 
 @dataclass(frozen=True, slots=True)
 class WriteBack:
-    """Store a found entry on ``bookie`` as a recovery add (accepted although fenced), high priority (R7).
+    """Store an entry that was found on ``bookie``, as a recovery add with high priority (R7). The bookie accepts it
+    although the ledger is fenced.
 
-    The packet is built anew, once per entry: the payload that was found, ``lac`` and ``length`` from here (R8).
+    The shell builds the packet once per entry, from the payload that was found and these ``lac`` and ``length`` (R8).
     Report ``on_written`` or ``on_write_failed``.
     """
 
@@ -76,10 +77,10 @@ class WriteBack:
 
 @dataclass(frozen=True, slots=True)
 class FindStandIns:
-    """Choose stand-ins for the members of ``ensemble`` that are in ``failed``; nothing is written to metadata (R9).
+    """Choose stand-ins for the members of ``ensemble`` that are in ``failed``. Write nothing to the metadata (R9).
 
-    A stand-in is neither in ``ensemble`` nor in ``failed``, which also names those that were replaced before.
-    Report ``on_stand_ins`` with a mapping that may be empty or partial.
+    A stand-in is neither in ``ensemble`` nor in ``failed``, which also names the bookies that were replaced before.
+    Report ``on_stand_ins`` with a mapping, which may be empty or name stand-ins for some only.
     """
 
     failed: tuple[BookieId, ...]
@@ -88,18 +89,18 @@ class FindStandIns:
 
 @dataclass(frozen=True, slots=True)
 class ForgetPayloads:
-    """Payloads of entries up to and including ``upto`` are not needed any more."""
+    """Forget the payloads of entries up to and including ``upto``; they are not needed any more."""
 
     upto: EntryId
 
 
 @dataclass(frozen=True, slots=True)
 class CloseRecovered:
-    """Close by compare-and-set from IN_RECOVERY, at the version that ``on_begun`` came with (R10):
-    ``LedgerMetadata.close_recovered``.
+    """Close the ledger with ``LedgerMetadata.close_recovered``, by compare-and-set on the version that ``on_begun``
+    reported (R10).
 
-    Report ``on_closed(metadata)`` with what was written, ``on_close_lost(metadata)`` with what is stored if the race
-    was lost, or ``on_store_failed``.
+    Report ``on_closed(metadata)`` with what was written; ``on_close_lost(metadata)`` with what is stored, if somebody
+    else wrote first; or ``on_store_failed``.
     """
 
     last_entry: EntryId
@@ -109,14 +110,14 @@ class CloseRecovered:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Done: the ledger is closed, by this recovery or another (R15)."""
+    """The recovery is done: the ledger is closed, by this recovery or another (R15)."""
 
     metadata: LedgerMetadata
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryFailed:
-    """Given up; the ledger stays in recovery and nothing was lost. The error says whether to try again later."""
+    """The recovery gave up. The ledger stays in recovery, and nothing is lost. The error says whether to try again."""
 
     error: BookKeeperError
 

@@ -1,11 +1,11 @@
-"""Recovery, first phase: fence the last fragment, and hear its last add confirmed.
+"""The first phase of a recovery: it fences the last fragment, and asks for its last add confirmed.
 
-:class:`FencePhase` is over when ``is_covered``: then no write set of the last fragment can acknowledge an add any more.
+:class:`FencePhase` ends when ``is_covered``: then no write set of the last fragment can acknowledge an add any more.
 
 Rules
     R2   No recovery read before every write set of the last fragment is covered by fenced bookies (Q3).
-    R3   The question fences. An answer counts as fenced only if the bookie says so explicitly.
-    R4   The last add confirmed begins at the id before the last fragment: lower ids are on earlier fragments.
+    R3   The read itself fences. A bookie counts as fenced only if its answer says so explicitly.
+    R4   The last add confirmed begins at the id before the last fragment: lower ids are in earlier fragments.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ class FencePhase:
 
     def __init__(self, metadata: LedgerMetadata, config: RecoveryConfig) -> None:
         self.lac = EntryId(metadata.last_fragment.first_entry - 1)
-        """The highest last add confirmed heard; it stands still once the phase is over (R8)."""
+        """The highest last add confirmed heard. It does not change once the phase is over (R8)."""
         self.failure: BookKeeperError | None = None
         """Why the phase gave up."""
         self.due: float | None = None
-        """When to ask those again that could not be fenced."""
+        """When to ask the bookies again that could not be fenced."""
         self.spec = metadata.spec
         self._config = config
         self._ensemble = metadata.last_fragment.ensemble
         self._fenced: set[BookieId] = set()
         self._unfenced: dict[BookieId, BookKeeperError | None] = {}
-        """Who gave no usable answer in this round."""
+        """The bookies that gave no usable answer in this round, with their errors."""
         self._rounds = 1
 
     @property
     def is_covered(self) -> bool:
-        """Can no write set form an ack quorum of bookies that are not fenced (R2)?"""
+        """Whether no write set can form an ack quorum of bookies that are not fenced (R2)."""
         return self.spec.covers_ensemble(self._fenced, self._ensemble)
 
     def begin(self) -> list[Effect]:
@@ -48,7 +48,7 @@ class FencePhase:
     def on_answer(
         self, bookie: BookieId, answer: Answer, lac: EntryId | None, now: float, error: BookKeeperError | None
     ) -> None:
-        """What a bookie said; ask ``is_covered``, ``failure`` and ``due`` then."""
+        """Take a bookie's answer. Look at ``is_covered``, ``failure`` and ``due`` afterwards."""
         if bookie not in self._ensemble:
             return
         if isinstance(error, UnauthorizedError):
@@ -73,10 +73,10 @@ class FencePhase:
             self.due = now + self._config.retry_ms / 1000
             return
         said = reasons(list(self._unfenced.values()))
-        self.failure = RecoveryInconclusiveError(f"too few bookies could be fenced ({said})")
+        self.failure = RecoveryInconclusiveError(f"too few of the ledger's bookies could be fenced ({said})")
 
     def on_tick(self, now: float) -> list[Effect]:
-        """Time has passed: ask those again that gave no usable answer."""
+        """Time has passed: ask the bookies again that gave no usable answer."""
         if self.due is None or now < self.due:
             return []
         self._rounds += 1

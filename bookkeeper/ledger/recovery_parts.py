@@ -1,4 +1,4 @@
-"""What a recovery keeps track of: the reading of one entry, and its writing back."""
+"""The state that a recovery keeps of one entry while it reads it, and while it writes it back."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from bookkeeper.ids import BookieId
 
 @dataclass(slots=True)
 class EntryRead:
-    """One entry that is being looked for. Every answer is to a fencing read (R3) of the bookie's *present* question."""
+    """One entry that is being read. Every answer counted here belongs to the latest fencing read (R3) of its bookie."""
 
     entry_id: int
     write_set: tuple[BookieId, ...]
-    """As the last fragment was when recovery began (R5)."""
+    """By the ensemble that the last fragment had when the recovery began (R5)."""
     fence: bool
     asked: set[BookieId] = field(default_factory=set)
-    """Asked, and not answered yet."""
+    """The bookies that were asked and have not answered yet."""
     negative: set[BookieId] = field(default_factory=set)
     unknown: dict[BookieId, BookKeeperError | None] = field(default_factory=dict)
     rounds: int = 1
     due: float | None = None
-    """When to ask the rest (hedge), or everyone unknown again."""
+    """When to ask the rest of the write set (hedge), or again those whose answer is unknown."""
 
     def unasked(self) -> list[BookieId]:
-        """Who was not asked in this round."""
+        """The bookies that were not asked in this round."""
         return [b for b in self.write_set if b not in self.asked | self.negative | self.unknown.keys()]
 
 
@@ -37,14 +37,14 @@ class EntryWriteBack:
     entry_id: int
     length: int
     sent: set[BookieId] = field(default_factory=set)
-    """Sent, and not answered yet."""
+    """The bookies to which it was sent and that have not answered yet."""
     acked: set[BookieId] = field(default_factory=set)
     failed: dict[BookieId, BookKeeperError] = field(default_factory=dict)
     rounds: int = 1
     due: float | None = None
-    """When to send to those who failed again."""
+    """When to send it again to the bookies that failed."""
 
 
 def reasons(errors: Sequence[BookKeeperError | None]) -> str:
-    """What they said, each once, for an error's text."""
-    return "; ".join(dict.fromkeys(f"{type(e).__name__}: {e}" if e else "no usable answer" for e in errors))
+    """What the bookies answered, each answer once, for the text of an error."""
+    return "; ".join(dict.fromkeys(str(error) if error else "no usable answer" for error in errors))

@@ -1,16 +1,16 @@
-"""Recovery, second phase, one half: read forward from the last add confirmed until an entry is provably absent.
+"""The second phase of a recovery, reading: from the last add confirmed on, until an entry is provably absent.
 
-:class:`ReadPhase` reads a window of entries ahead. What it finds is taken in id order by ``take`` and written back by
-the other half (:mod:`bookkeeper.ledger.recovery_writing`).
+:class:`ReadPhase` reads a window of entries ahead. ``take`` returns what it found in id order, and
+:mod:`bookkeeper.ledger.recovery_writing` writes it back.
 
 Rules
     R3   Every recovery read fences, too.
     R4   Reading starts at max(last add confirmed heard, first id of the last fragment - 1) + 1.
     R5   Reads go to the ensemble that the ledger had when recovery began.
-    R6   One good copy is enough to keep an entry; to leave it out takes Qw - Qa + 1 explicit negatives (Q4). Else the
-         recovery is inconclusive, and never closes.
-    R12  The length is the last entry's own: from its copy, never from an empty reply or from a later entry.
-    R14  What lies behind the first provably missing id is left out, though copies exist.
+    R6   One good copy is enough to keep an entry. To leave it out takes Qw - Qa + 1 explicit negatives (Q4). Otherwise
+         the recovery is inconclusive, and does not close the ledger.
+    R12  The ledger's length is in its last entry: in a copy of that entry, never in an empty reply or a later entry.
+    R14  Everything after the first provably missing id is left out, even if copies exist.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from bookkeeper.ledger.recovery_effects import Effect, RecoveryConfig, RecoveryR
 from bookkeeper.ledger.recovery_parts import EntryRead, reasons
 
 _WINDOW_FIRST: Final = 4
-"""How far ahead is read at first: most ledgers end right behind their last add confirmed."""
+"""How many entries are read ahead at first. It is small: most ledgers end right after their last add confirmed."""
 
 
 class ReadPhase:
-    """Reads what lies above ``lac``, the last add confirmed that was heard while fencing."""
+    """Reads the entries above ``lac``, the last add confirmed that the first phase heard."""
 
     def __init__(self, metadata: LedgerMetadata, lac: EntryId, config: RecoveryConfig) -> None:
         self.metadata = metadata
-        """As it was when recovery began (R5)."""
+        """The metadata with which the recovery began (R5)."""
         self.lac = lac
         self.end: int | None = None
         """The first id that is provably absent, once it is known (R14)."""
         self.lac_length: int | None = 0 if lac == NO_ENTRY else None
         """The ledger's length at the last add confirmed, once it is known (R12)."""
         self.no_length: BookKeeperError | None = None
-        """Why that cannot be read."""
+        """Why that length cannot be read."""
         self.failure: BookKeeperError | None = None
         """Why the phase gave up."""
         self.spec = metadata.spec
         self._config = config
         self._readings: dict[int, EntryRead] = {}
         self._found: dict[int, int] = {}
-        """Entry id -> length, of what was read and not taken yet."""
+        """Entry id -> length of the entries that were read and not taken yet."""
         self._next_read = self._next_take = lac + 1
         self._window = min(_WINDOW_FIRST, config.window_entries)
 
     def begin(self, now: float) -> list[Effect]:
-        """Ask for the length at the last add confirmed, which decides if nothing lies above it (R12)."""
+        """Ask for the ledger's length at the last add confirmed; it is the final one if nothing lies above (R12)."""
         effects: list[Effect] = []
         if self.lac_length is None:
             fence = self.lac >= self.metadata.last_fragment.first_entry
@@ -61,7 +61,7 @@ class ReadPhase:
         return effects
 
     def read_ahead(self, written: int, now: float) -> list[Effect]:
-        """Ask for what the window allows; everything up to ``written`` is written back."""
+        """Ask for the entries that the window allows. Everything up to ``written`` is written back already."""
         effects: list[Effect] = []
         while self.end is None and self._next_read <= written + self._window:
             self._read(EntryRead(self._next_read, self.metadata.write_set(self._next_read), True), now, effects)
@@ -69,14 +69,14 @@ class ReadPhase:
         return effects
 
     def take(self) -> Iterator[tuple[int, int]]:
-        """The entries that were found and follow each other without a gap, once each: (id, length)."""
+        """The next entries that were found without a gap, each once: (id, length)."""
         while self._next_take in self._found:
             entry_id, length = self._next_take, self._found.pop(self._next_take)
             self._next_take += 1
             yield entry_id, length
 
     def _read(self, reading: EntryRead, now: float, effects: list[Effect]) -> None:
-        """Ask the first of the write set; the others when that gives no answer, or takes too long."""
+        """Ask the first bookie of the write set. The others follow if it has no entry or takes too long."""
         self._readings[reading.entry_id] = reading
         self._ask(reading, reading.write_set[:1], effects)
         reading.due = now + self._config.hedge_ms / 1000
@@ -95,7 +95,7 @@ class ReadPhase:
         length: int | None,
         error: BookKeeperError | None,
     ) -> list[Effect] | None:
-        """What a bookie said; None: nobody waits for it (decided already, or never asked)."""
+        """Take a bookie's answer. None: the entry is decided already, or the bookie was not asked."""
         reading = self._readings.get(entry_id)
         if reading is None or bookie not in reading.asked:
             return None
@@ -158,14 +158,14 @@ class ReadPhase:
             self._give_up(reading)
 
     def _give_up(self, reading: EntryRead) -> None:
-        """Neither present nor provably absent (R6): stop, and never close on it."""
+        """Stop, because the entry is neither present nor provably absent (R6). The ledger is not closed."""
         del self._readings[reading.entry_id]
         no = f"entry {reading.entry_id} can neither be read nor proved absent"
         said = reasons([*reading.unknown.values(), *[None for _ in reading.negative]])
         if reading.entry_id > self.lac:
             self.failure = RecoveryInconclusiveError(f"{no} ({said})")
-        else:  # only its length is wanted, and only if nothing is written back
-            self.no_length = RecoveryInconclusiveError(f"{no}; its length is needed ({said})")
+        else:  # only its length is needed, and only if nothing is written back
+            self.no_length = RecoveryInconclusiveError(f"{no}, but the ledger's length is in it ({said})")
 
     def validate_state(self) -> None:
         """Derive again what must hold between the entries that are read. For tests.

@@ -1,13 +1,13 @@
-"""Recovery, second phase, other half, and the third: write back what was found, then close the ledger.
+"""The second phase of a recovery, writing: it writes back what was found. In the third phase it closes the ledger.
 
-:class:`WritePhase` stores every entry that :mod:`bookkeeper.ledger.recovery_reading` found on an ack quorum. Bookies
-that do not take an entry are replaced, privately: metadata change only with the closing compare-and-set.
+:class:`WritePhase` stores every entry that :mod:`bookkeeper.ledger.recovery_reading` found on an ack quorum. Stand-ins
+replace bookies that do not store an entry, privately: the metadata change only with the closing compare-and-set.
 
 Rules
-    R7   Writing back is sent in id order and done at Qa.
+    R7   Entries are written back in id order, and an entry is written back once Qa bookies have it.
     R8   What is written back carries the last add confirmed of the end of phase 1, not this recovery's own progress.
     R9   Ensemble changes stay private until the closing compare-and-set.
-    R12  The length is the last entry's own.
+    R12  The ledger's length is in its last entry.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from bookkeeper.ledger.recovery_parts import EntryWriteBack, reasons
 
 
 class WritePhase:
-    """Writes back what lies above ``lac``, the last add confirmed that was heard while fencing."""
+    """Writes back the entries above ``lac``, the last add confirmed that the first phase heard."""
 
     def __init__(self, metadata: LedgerMetadata, lac: EntryId, config: RecoveryConfig) -> None:
         self.lac = lac
         self.written = int(lac)
         """This entry and all before it are known to be on an ack quorum."""
         self.fragments = metadata.fragments
-        """With the private ensemble changes (R9)."""
+        """The fragments, with this recovery's private ensemble changes (R9)."""
         self.failure: BookKeeperError | None = None
         """Why the phase gave up."""
         self.spec = metadata.spec
@@ -44,11 +44,11 @@ class WritePhase:
         self._length: int | None = None
         """The ledger's length at ``written``, if anything was written back (R12)."""
         self._writings: dict[int, EntryWriteBack] = {}
-        """In id order."""
+        """The entries that are being written back, in id order."""
         self._failed: set[BookieId] = set()
-        """Who failed a write and waits for a stand-in."""
+        """The bookies that failed a write and need a stand-in."""
         self._left: set[BookieId] = set()
-        """Who was replaced: no stand-in for others."""
+        """The bookies that were replaced; they may not stand in for others."""
         self._searching = False
 
     # -- write back (R7, R8) ----------------------------------------------------------------------------
@@ -61,7 +61,7 @@ class WritePhase:
         return effects
 
     def _write_set(self, entry_id: int) -> tuple[BookieId, ...]:
-        """Where an entry is written back to: the private ensemble (R9)."""
+        """The bookies to which an entry is written back, by the private ensemble (R9)."""
         return self.spec.write_set(entry_id, self.fragments[-1].ensemble)
 
     def _send(self, writing: EntryWriteBack, bookies: tuple[BookieId, ...], effects: list[Effect]) -> None:
@@ -72,7 +72,7 @@ class WritePhase:
             effects.append(WriteBack(bookie, EntryId(writing.entry_id), self.lac, writing.length))
 
     def on_written(self, bookie: BookieId, entry_id: int, now: float) -> bool:
-        """``bookie`` stored an entry. False: nobody waits for that (enough have it, or the bookie was replaced)."""
+        """``bookie`` stored an entry. False: it does not count, as enough bookies have it or this one was replaced."""
         writing = self._writings.get(entry_id)
         if writing is None or bookie not in writing.sent:
             return False
@@ -97,7 +97,7 @@ class WritePhase:
     # -- bookies that fail (R9) -------------------------------------------------------------------------
 
     def on_write_failed(self, bookie: BookieId, entry_id: int, error: BookKeeperError, now: float) -> list[Effect]:
-        """``bookie`` did not store an entry: it is replaced, privately, if a stand-in is found."""
+        """``bookie`` did not store an entry. A stand-in replaces it, privately, if there is one."""
         if isinstance(error, UnauthorizedError):
             self.failure = error
             return []
@@ -120,7 +120,7 @@ class WritePhase:
             effects.append(FindStandIns((*failed, *sorted(self._left)), ensemble))
 
     def on_stand_ins(self, stand_ins: Mapping[BookieId, BookieId]) -> list[Effect]:
-        """Stand-ins take their places from the first entry on that is not on an ack quorum yet."""
+        """Use the stand-ins from the first entry on that is not on an ack quorum yet."""
         self._searching = False
         effects: list[Effect] = []
         old = self.fragments[-1].ensemble
@@ -130,13 +130,13 @@ class WritePhase:
             self.fragments = with_ensemble(self.fragments, self.written + 1, new)
             for writing in self._writings.values():
                 self._move(writing, old, new, effects)
-        self._failed.clear()  # whoever is left and fails again is asked about again
+        self._failed.clear()  # a bookie that stays and fails again needs another search
         return effects
 
     def _move(
         self, writing: EntryWriteBack, old: tuple[BookieId, ...], new: tuple[BookieId, ...], effects: list[Effect]
     ) -> None:
-        """Count an entry without those who left; send it to those who came."""
+        """Count an entry without the bookies that left, and send it to the stand-ins."""
         gone, came = set(old) - set(new), set(new) - set(old)
         writing.sent -= gone
         writing.acked -= gone
@@ -148,11 +148,11 @@ class WritePhase:
     # -- close (R9, R12) --------------------------------------------------------------------------------
 
     def length(self, lac_length: int | None) -> int | None:
-        """The ledger's length: of the last entry that was written back, or else ``lac_length``; None: not known."""
+        """The ledger's length: that in the last entry written back, or else ``lac_length``. None: it is not known."""
         return lac_length if self._length is None else self._length
 
     def close(self, length: int) -> CloseRecovered:
-        """The ledger ends with the last entry that was written back, on the bookies that took it."""
+        """The effect that closes the ledger at the last entry written back, with the bookies that stored it."""
         return CloseRecovered(EntryId(self.written), length, self.fragments)
 
     # -- time -------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class WritePhase:
         return (writing.due for writing in self._writings.values())
 
     def on_tick(self, now: float) -> list[Effect]:
-        """Time has passed: send again to those who failed, or give up."""
+        """Time has passed: send again to the bookies that failed, or give up."""
         effects: list[Effect] = []
         for writing in [w for w in self._writings.values() if w.due is not None and now >= w.due]:
             self._on_due(writing, effects)
@@ -174,7 +174,7 @@ class WritePhase:
         writing.due = None
         if writing.rounds >= self._config.rounds_max:
             said = reasons(list(writing.failed.values()))
-            text = f"entry {writing.entry_id} found no ack quorum to be written back to ({said})"
+            text = f"entry {writing.entry_id} could not be written back to an ack quorum ({said})"
             self.failure = RecoveryInconclusiveError(text)
             return
         writing.rounds += 1

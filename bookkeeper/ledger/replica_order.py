@@ -1,4 +1,4 @@
-"""In which order the bookies of an ensemble are asked for entries: in turns, those in doubt last."""
+"""The order in which the bookies of an ensemble are asked for entries: they take turns, and doubtful ones come last."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from bookkeeper.ids import BookieId
 
 Doubts = Callable[[BookieId], Any]
-"""How much is held against a bookie: what sorts higher is asked later."""
+"""The doubts about a bookie, as a sort key: a bookie whose key sorts higher is asked later."""
 
 
 class ReplicaOrder:
-    """Of one ledger's reader. Successive reads begin with successive bookies, so that all share the load."""
+    """The order for one reader. Successive reads begin with successive bookies, so that all share the load."""
 
     __slots__ = ("_turn",)
 
@@ -20,7 +20,7 @@ class ReplicaOrder:
         self._turn = 0
 
     def next(self, ensemble: Sequence[BookieId], doubts: Doubts | None = None) -> Sequence[BookieId]:
-        """The ensemble, the first to ask first. ``doubts`` None: nothing is held against anybody."""
+        """The ensemble in the order of asking. ``doubts`` None: there are no doubts about any bookie."""
         self._turn = (self._turn + 1) % len(ensemble)
         order = (*ensemble[self._turn :], *ensemble[: self._turn])
         return order if doubts is None else sorted(order, key=doubts)

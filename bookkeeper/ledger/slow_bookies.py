@@ -1,6 +1,6 @@
-"""Which live bookies fall behind (W15): those that stand still while others progress, and those that trail too far.
+"""Finds live bookies that fall behind (W15): those that stand still while others progress, or that trail too far.
 
-It only measures. The ensemble decides what it means that a bookie lags.
+This module only measures. The ensemble decides what follows if a bookie lags.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from bookkeeper.errors import check
 from bookkeeper.ledger.writer_parts import EnsembleMember
 
 _STEPS: Final = 128
-"""The distance is measured in so many steps."""
+"""In how many steps the distance ``trail_bytes_max`` is measured."""
 
 
 class SlowBookies:
     """Measures the bookies of one writer.
 
     Args:
-        stall_ms: a bookie without progress for so long hangs, if another one moved on.
-        trail_bytes_max: a bookie so many acknowledged payload bytes behind trails.
+        stall_ms: a bookie that makes no progress for so long hangs, if another one made some.
+        trail_bytes_max: a bookie that is so many acknowledged payload bytes behind trails.
     """
 
     def __init__(self, stall_ms: int, trail_bytes_max: int) -> None:
         self.stall_ms = stall_ms
         self._step = max(1, trail_bytes_max // _STEPS)
         self.next_step = self._step
-        """At so many acknowledged payload bytes ``step`` has to be called, and ``trailing`` asked again."""
+        """At so many acknowledged payload bytes call ``step``, and ask ``trailing`` again."""
         self._ends: deque[int] = deque(maxlen=_STEPS)
         """The last acknowledged entry as of each of the last steps; the first of them is ``trail_bytes_max`` back."""
 
     def hanging(
         self, members: Sequence[EnsembleMember], next_entry: int, now: float, *, held_up: bool = False
     ) -> list[EnsembleMember]:
-        """Live bookies with something unanswered that stood still while another moved on.
+        """Live bookies that owe an answer and made no progress while another bookie made some.
 
-        A bookie is suspected in one call and named in a later one: a process that was paused itself reads the replies
-        that wait for it in between.
+        A bookie is suspected in one call and named in a later one. If this process was paused itself, it reads the
+        waiting replies in between.
 
         Args:
-            held_up: callers wait for those who trail. Then the other bookies get nothing to move on with, so a bookie
+            held_up: callers wait for the bookies that trail. The other bookies get no new entries then, so a bookie
                 that trails hangs without being compared with them.
         """
         found = []

@@ -1,7 +1,7 @@
-"""What an ack of a bookie is worth: the entry is durable there, or only written.
+"""What an ack of a bookie means: the entry is durable there, or only written.
 
-A writer chooses one of two policies when it is made. They answer the same questions; the writer and its ensemble ask
-them and never look which one it is.
+A writer gets one of two policies when it is made. They answer the same questions. The writer and its ensemble ask them,
+and never look which policy it is.
 
     question                                    ImmediateSync            DeferredSync
     what may others read?                       what is acknowledged     what a completed force covers

@@ -1,7 +1,7 @@
-"""The writing half of a ledger, as a machine that touches nothing.
+"""The machine that writes a ledger. It performs nothing itself.
 
-``LedgerWriter`` is told what happened and answers with what to do about it, in runs of consecutive entries. Payloads
-stay with the shell: the machine knows their ids and sizes.
+``LedgerWriter`` is told what happened and answers with what to do, in runs of consecutive entries. Payloads stay with
+the shell: the machine knows their ids and sizes.
 
     open     -- on_bookie_failed -->  open, a change in flight: adds are sent, confirms are held (W4)
              -- on_ensemble_changed | on_change_failed(no spare, store away) -->  open
@@ -11,29 +11,29 @@ stay with the shell: the machine knows their ids and sizes.
 The writer owns the ids, the pending adds and the end. It asks three parts and builds every effect itself:
 
     WriterEnsemble   who is in the ensemble, who failed or lags, and what to do about it, as a verdict
-    SyncPolicy       what an ack is worth: durable, or written and to be forced
-    ForceRounds      which bookies have made durable what
+    SyncPolicy       what an ack means: durable, or written and to be forced
+    ForceRounds      which bookies have made what durable
 
 Rules
-    W1   Confirmed means: on Qa bookies of the write set, taken from metadata that is committed.
-    W2   Confirms leave in id order, each once.
+    W1   A confirmed entry is on Qa bookies of its write set, by committed metadata.
+    W2   Entries are confirmed in id order, each once.
     W3   ``last_add_confirmed`` is the highest confirmed id and never falls; packets carry at most that.
-    W4   Nothing is confirmed while a change of the ensemble is in flight; then acks are counted without the replaced.
-    W5   The new fragment begins at last add confirmed + 1, which stands still meanwhile.
-    W6   Failed is for good: all pending adds fail in order, late replies change nothing.
-    W7   A failed add is unknown, not absent.
-    W8   Packets are built once (``Encode``) and re-sent as they are, until ``Release``.
+    W4   Nothing is confirmed while an ensemble change is in flight. Then acks of replaced bookies no longer count.
+    W5   The new fragment begins at last add confirmed + 1, which does not move meanwhile.
+    W6   A failed writer stays failed: all pending adds fail in order, and late replies change nothing.
+    W7   The outcome of a failed add is unknown; the entry may be in the ledger.
+    W8   Packets are built once (``Encode``) and sent again as they are, until ``Release``.
     W9   One fenced reply ends the handle, and never changes the ensemble.
     W10b A bookie whose connection was lost counts again only after the ledger was seen OPEN with it in the last
          fragment.
     W11  With deferred sync an ack moves ``last_acknowledged`` only; ``last_add_confirmed`` follows with ``force``
-         (:mod:`bookkeeper.ledger.force_rounds`). There is no ensemble change: a bookie that fails ends the handle, for
-         what it acknowledged may be lost. One that lags holds up the callers instead of failing.
+         (:mod:`bookkeeper.ledger.force_rounds`). There is no ensemble change: a bookie that fails ends the handle,
+         because what it acknowledged may be lost. Callers wait for a bookie that lags.
     W12  ``must_wait`` bounds what is pending.
     R13  Closing fails what is pending first, and closes only from OPEN; with deferred sync it forces in between.
-    W13  Without a spare appends go on; only the deadline of an append ends the handle.
+    W13  Without a spare bookie appends go on; only the deadline of an append ends the handle.
     W15  A bookie that stands still while others progress, or trails too far, counts as failed.
-    W16  When the last add confirmed has moved and nothing is pending, it is published by itself.
+    W16  When the last add confirmed has moved and nothing is pending, it is sent on its own.
 """
 
 from __future__ import annotations
@@ -112,13 +112,13 @@ class LedgerWriter:
         self.config = config or WriterConfig()
         self.state = WriterState.OPEN
         self.metadata = metadata
-        """As last committed or seen."""
+        """The metadata as last committed or read."""
         self.error: BookKeeperError | None = None
-        """Why nothing can be appended any more; None while something can."""
+        """Why nothing can be appended any more; None while appends are possible."""
         self.next_entry = EntryId(0)
         """The id of the next append."""
         self.last_acknowledged: EntryId = NO_ENTRY
-        """The highest id that its caller was told of: the last add confirmed, or with deferred sync beyond it (W11)."""
+        """The highest id whose caller was answered: the last add confirmed, or above it with deferred sync (W11)."""
         self.acknowledged_length = 0
         """Payload bytes of entries 0 .. last_acknowledged."""
         self.last_add_confirmed: EntryId = NO_ENTRY
@@ -133,7 +133,7 @@ class LedgerWriter:
         self._wake_at: float | None = None
         self._may_close = True
         self._closes_when_forced = False
-        """A close waits only for what is acknowledged to be forced (W11)."""
+        """Whether a close waits only for the force of what is acknowledged (W11)."""
 
     def __repr__(self) -> str:
         held = ", changing" if self.is_changing else ""
@@ -147,12 +147,12 @@ class LedgerWriter:
 
     @property
     def failed_bookies(self) -> tuple[BookieId, ...]:
-        """Members of the ensemble that are sent nothing now."""
+        """The members of the ensemble to which nothing is sent now."""
         return self._ensemble.failed_bookies
 
     @property
     def is_changing(self) -> bool:
-        """Is an ensemble change in flight (confirms are held)?"""
+        """Whether an ensemble change is in flight, so that nothing is confirmed."""
         return self._ensemble.changing is not None
 
     # -- adding -----------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class LedgerWriter:
 
     @property
     def must_wait(self) -> bool:
-        """Must callers wait for confirms before they append more (W12)? ``add`` itself never refuses."""
+        """Whether callers must wait for confirms before they append more (W12). ``add`` itself never refuses."""
         return (
             self.pending_bytes >= self.config.pending_bytes_max
             or self.next_entry - self.last_acknowledged - 1 >= self.config.pending_entries_max
@@ -174,7 +174,7 @@ class LedgerWriter:
     def add(self, sizes: Sequence[int], now: float) -> tuple[EntryId, list[Effect]]:
         """Append a run of payloads of these sizes in bytes; ``sizes`` must not be changed afterwards.
 
-        Returns the first id. Raises what ended the handle (``error``).
+        Returns the first id. Raises: ``error``, which ended the handle.
         """
         if self.state is not WriterState.OPEN:
             raise self.error or LedgerClosedError("the ledger is closed")
@@ -199,16 +199,16 @@ class LedgerWriter:
         return first, effects
 
     def _send(self, member: EnsembleMember, first: int, effects: list[Effect]) -> None:
-        """Send a member what it holds of everything from ``first`` on."""
+        """Send a member its share of everything from ``first`` on."""
         count = self.next_entry - first
         if count > 0 and (not self._striped or self.spec.stripe_size(member.position, first, count)):
             effects.append(SendAdds(member.bookie, EntryId(first), count, member.position))
 
     def send_again(self, bookie: BookieId, first: int, count: int, kept_from: int) -> list[Effect]:
-        """``bookie`` had no room for these entries a while ago. It has not failed by that: W15 decides.
+        """Send ``bookie`` entries again for which it had no room a while ago. That is no failure: W15 decides.
 
         Args:
-            kept_from: packets below this entry were released; those the bookie will never have (W14).
+            kept_from: packets below this entry were released, so that the bookie will never get them (W14).
         """
         member = self._ensemble.live_member(bookie)
         if (self.state is not WriterState.OPEN and not self._closes_when_forced) or member is None:
@@ -226,10 +226,10 @@ class LedgerWriter:
         return effects
 
     def on_acks(self, bookie: BookieId, first: int, count: int, now: float) -> list[Effect]:
-        """``bookie`` has stored every entry of ``first .. first + count - 1`` that it holds."""
+        """``bookie`` has stored its share of ``first .. first + count - 1``."""
         member = self._ensemble.by_bookie.get(bookie)
         if (self.state is not WriterState.OPEN and not self._forcing.active) or member is None or not member.live:
-            return []  # too late (W6), replaced (W4), or its incarnation is not checked yet (W10b)
+            return []  # the writer ended (W6), or the bookie was replaced (W4) or is not checked yet (W10b)
         if not member.acks.add(first, min(first + count, self.next_entry)):
             return []
         member.progress_at = now
@@ -247,7 +247,7 @@ class LedgerWriter:
         return effects
 
     def _confirm(self, now: float) -> list[Effect]:
-        """Release the acknowledged prefix (W1, W2), unless confirms are held (W4)."""
+        """Confirm the acknowledged prefix (W1, W2), unless an ensemble change is in flight (W4)."""
         ensemble = self._ensemble
         if not self._pending or ensemble.changing is not None or self.state is not WriterState.OPEN:
             return []
@@ -265,7 +265,7 @@ class LedgerWriter:
         return effects
 
     def _acknowledged_end(self) -> int:
-        """The lowest id that is on no ack quorum, by the acks that count now."""
+        """The lowest id that no ack quorum has acknowledged, by the acks that count now."""
         end = self.last_acknowledged + 1
         while end < self.next_entry:
             reached = self.spec.acknowledged_below(end, [m.acks.end_from(end) for m in self._ensemble.members])
@@ -295,9 +295,9 @@ class LedgerWriter:
     # -- a bookie fails, or returns ---------------------------------------------------------------------
 
     def on_bookie_failed(self, bookie: BookieId, error: BookKeeperError, now: float) -> list[Effect]:
-        """An add failed on ``bookie``, or the connection to it was lost (also when nothing was in flight: W10b).
+        """An add failed on ``bookie``, or the connection to it was lost, also with nothing in flight (W10b).
 
-        A fenced or unauthorised reply ends the handle; anything else is this bookie's failure.
+        A fenced or unauthorised reply ends the handle. After anything else the bookie counts as failed.
         """
         effects: list[Effect] = []
         if self.state is WriterState.OPEN or self._closes_when_forced:
@@ -305,11 +305,11 @@ class LedgerWriter:
         return effects
 
     def on_fenced(self, now: float) -> list[Effect]:
-        """Some bookie of the ensemble said that the ledger is fenced (W9)."""
+        """A bookie of the ensemble said that the ledger is fenced (W9)."""
         return self._fail(fenced_error())
 
     def on_bookie_returned(self, bookie: BookieId, metadata: LedgerMetadata, now: float) -> list[Effect]:
-        """``bookie`` answers again; ``metadata`` was read after that, after a sync (W10b)."""
+        """``bookie`` answers again. ``metadata`` were read after that, after a sync (W10b)."""
         if self.state is not WriterState.OPEN or bookie not in self._ensemble.failed_bookies:
             return []
         if metadata.state is not LedgerState.OPEN:
@@ -319,7 +319,7 @@ class LedgerWriter:
         return effects + self._go_on(now)
 
     def _follow(self, verdict: Verdict, now: float, effects: list[Effect]) -> None:
-        """Turn what the ensemble says into effects."""
+        """Turn a verdict of the ensemble into effects."""
         match verdict:
             case Wait():
                 pass
@@ -334,7 +334,7 @@ class LedgerWriter:
                 effects += self._fail_force(error, now) if self._closes_when_forced else self._fail(error)
 
     def _readmit(self, member: EnsembleMember, now: float, effects: list[Effect]) -> None:
-        """Count on a bookie again, from the first unconfirmed entry on: that and all later ones are sent anew."""
+        """Use a bookie again: send it its share from the first unconfirmed entry on."""
         self._note_missing(member, 0, self.last_add_confirmed, effects)
         start = self.last_add_confirmed + 1
         self._ensemble.readmit(member, start, now)
@@ -342,13 +342,13 @@ class LedgerWriter:
         self._wake_by(now + self._sync.stall_ms / 1000, effects)
 
     def _note_missing(self, member: EnsembleMember, first: int, last: int, effects: list[Effect]) -> None:
-        """Tell which of these confirmed entries a member never acknowledged (W14)."""
+        """Note which of these confirmed entries a member never acknowledged (W14)."""
         effects += [NoteMissing(member.bookie, low, high) for low, high in self._ensemble.missing(member, first, last)]
 
     # -- changing the ensemble --------------------------------------------------------------------------
 
     def _change_ensemble(self, now: float, effects: list[Effect]) -> None:
-        """Ask for stand-ins for all who failed, one change at a time; confirms are held meanwhile (W4)."""
+        """Ask for stand-ins for all failed members, one change at a time. Nothing is confirmed meanwhile (W4)."""
         plan = self._ensemble.plan_change(now)
         if plan is not None:
             start = EntryId(self.last_add_confirmed + 1)
@@ -357,7 +357,7 @@ class LedgerWriter:
             self._wake_by(self._ensemble.retry_at, effects)
 
     def on_ensemble_changed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
-        """The change that was asked for is committed; ``metadata`` is what is stored."""
+        """The change that was asked for is committed; ``metadata`` are stored."""
         asked = self._ensemble.end_change()
         if self.state is WriterState.CLOSING:
             seated = self._seat_committed(metadata, now) if metadata.state is LedgerState.OPEN else []
@@ -378,8 +378,8 @@ class LedgerWriter:
         return effects + self._go_on(now)
 
     def _seat_committed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
-        """Take the ensemble from committed metadata: who stays keeps its place and acks, who came is sent all
-        pending."""
+        """Take the ensemble from committed metadata. A member that stays keeps its place and acks; a new one gets its
+        share of everything pending."""
         start = self.last_add_confirmed + 1
         taken_over = self._ensemble.seat(metadata.last_fragment, start, now)
         self.metadata = metadata
@@ -395,7 +395,7 @@ class LedgerWriter:
             self._readmit(member, now, effects)
 
     def on_change_failed(self, reason: ChangeFailure, now: float) -> list[Effect]:
-        """The change that was asked for was not made, or the store says that the ledger is at its end."""
+        """The change that was asked for was not made, or the stored metadata say that the ledger has ended."""
         asked = self._ensemble.end_change()
         if self.state is WriterState.CLOSING and asked is not None:
             return self._close_metadata()
@@ -424,7 +424,7 @@ class LedgerWriter:
         return effects
 
     def _go_on(self, now: float) -> list[Effect]:
-        """Confirm and force what can be, after the ensemble changed."""
+        """Confirm and force what is possible now that the ensemble has changed."""
         return self._confirm(now) + self._go_on_forcing(now)
 
     # -- making durable what is only written (W11) ------------------------------------------------------
@@ -432,8 +432,8 @@ class LedgerWriter:
     def force(self, now: float) -> tuple[int, list[Effect]]:
         """Make durable, on every bookie, what is acknowledged now.
 
-        Returns the number of the force that does it; ``Forced`` or ``ForceFailed`` will tell. Raises what ended the
-        handle (``error``).
+        Returns the number of the force; ``Forced`` or ``ForceFailed`` reports its end. Raises: ``error``, which ended
+        the handle.
         """
         if self.state is not WriterState.OPEN:
             raise self.error or LedgerClosedError("the ledger is closed")
@@ -441,7 +441,7 @@ class LedgerWriter:
         return number, self._go_on_forcing(now)
 
     def on_forced(self, bookie: BookieId, number: int, now: float) -> list[Effect]:
-        """``bookie`` has made durable what it acknowledged before it was asked (``ForceLedger``)."""
+        """``bookie`` has made durable what it had acknowledged when it was asked (``ForceLedger``)."""
         self._forcing.on_forced(bookie, number)
         return self._go_on_forcing(now)
 
@@ -471,7 +471,7 @@ class LedgerWriter:
         return effects
 
     def _after_force_failed(self, effects: list[Effect], now: float) -> list[Effect]:
-        """A force has failed; if it was all that a close waited for, so has the close."""
+        """A force has failed. If a close waited for it, the close has failed, too."""
         if self._closes_when_forced and not self._forcing.active:
             failed = [effect.error for effect in effects if isinstance(effect, ForceFailed)]
             return effects + self._fail_close(failed[-1])
@@ -489,38 +489,38 @@ class LedgerWriter:
     # -- last add confirmed without an add (W16) --------------------------------------------------------
 
     def lac_to_publish(self) -> EntryId | None:
-        """What an explicit last add confirmed should carry now; None if the next add will carry it anyway."""
+        """The last add confirmed to send on its own now; None if the next add will carry it anyway."""
         news = self.last_add_confirmed > self._lac_told
         return self.last_add_confirmed if news and not self._pending and self.state is WriterState.OPEN else None
 
     def on_lac_published(self, lac: EntryId) -> None:
-        """It was sent."""
+        """The explicit last add confirmed ``lac`` was sent."""
         self._lac_told = max(self._lac_told, lac)
 
     # -- the end ----------------------------------------------------------------------------------------
 
     def _end_of_ledger(self, metadata: LedgerMetadata) -> list[Effect]:
-        """What is stored says that this writer is not the writer any more."""
+        """End the writer, because the stored metadata say that it may not write any more."""
         self.metadata = metadata
         if metadata.is_closed:
-            return self._fail(LedgerClosedError(f"the ledger was closed at {metadata.last_entry} by a recovery"))
+            return self._fail(LedgerClosedError(f"a recovery closed the ledger at entry {metadata.last_entry}"))
         return self._fail(fenced_error())
 
     def _fail(self, error: BookKeeperError) -> list[Effect]:
-        """End for good (W6); what is pending becomes unknown (W7), in order."""
+        """End for good (W6). The outcome of every pending add is unknown (W7)."""
         if self.state is not WriterState.OPEN:
-            return []  # a close that is under way will find out by itself
+            return []  # a close that is under way meets the same reason
         self.state = WriterState.FAILED
         self.error = error
         self._may_close = self._sync.may_close_after(error)
         return self._fail_pending(error) + self._forcing.fail(error)
 
     def on_broken(self, error: BookKeeperError) -> list[Effect]:
-        """The shell cannot go on: nothing is taken or confirmed any more (W6); a recovery decides the end."""
+        """The shell cannot continue: accept and confirm nothing any more (W6). A recovery decides the end."""
         return self._fail(error)
 
     def _fail_pending(self, error: BookKeeperError, *, forces: bool = False) -> list[Effect]:
-        """``forces``: what is acknowledged may still have to be sent again, to whom had no room for it."""
+        """Fail all pending adds. ``forces``: keep the packets that a bookie without room may still need."""
         first, count = EntryId(self.last_acknowledged + 1), self.pending_entries
         self._pending.clear()
         self.pending_bytes = 0
@@ -532,12 +532,12 @@ class LedgerWriter:
     def close(self, now: float, *, force: bool = True) -> list[Effect]:
         """Fail what is pending, then close at the last add confirmed (R13). Idempotent: later calls return [].
 
-        A handle that failed for want of bookies may be closed, too.
+        A handle that failed because too few bookies answered may be closed, too.
 
         Args:
             force: with deferred sync: force in between, so that everything acknowledged is part of the closed ledger.
 
-        Raises what ended the handle, if the ledger is not ours to close any more, or if that cannot be forced any more.
+        Raises: the error that ended the handle, if it may not close the ledger, or cannot force it, any more.
         """
         if self.state in (WriterState.CLOSING, WriterState.CLOSED):
             return []
@@ -565,7 +565,8 @@ class LedgerWriter:
         return (error.retryable or not force) and self._may_close
 
     def _fail_close(self, error: BookKeeperError) -> list[Effect]:
-        """What is acknowledged cannot be made durable: the ledger stays open. Only a close without force may follow."""
+        """Fail the close: what is acknowledged cannot be made durable, so the ledger stays open. Only a close without
+        force may follow."""
         self._closes_when_forced = False
         self.state = WriterState.FAILED
         self.error = error
@@ -580,16 +581,16 @@ class LedgerWriter:
         return [*effects, CloseMetadata(self.last_add_confirmed, self.confirmed_length)]
 
     def on_closed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
-        """The ledger is closed as asked; ``metadata`` is what is stored."""
+        """The ledger is closed as asked; ``metadata`` are stored."""
         check(metadata.last_entry >= self.last_add_confirmed, "R11", f"closed at {metadata.last_entry}: {self!r}")
         self.metadata = metadata
         self.state = WriterState.CLOSED
         return []
 
     def on_close_failed(self, error: BookKeeperError, now: float) -> list[Effect]:
-        """It could not be closed (fenced, closed with another end, store away).
+        """The ledger could not be closed: it is fenced or closed with another end, or the store does not answer.
 
-        Retryable: ``close`` may be called again; the handle takes no more adds either way.
+        After a retryable error ``close`` may be called again. The handle accepts no more adds in any case.
         """
         if self.state is WriterState.CLOSING:
             self.state = WriterState.FAILED
@@ -631,8 +632,8 @@ class LedgerWriter:
 
     def _timeout_error(self) -> AddTimeoutError:
         error = AddTimeoutError(
-            f"entry {self.last_acknowledged + 1} found no ack quorum of {self.spec.ack_quorum} within "
-            f"{self.config.add_timeout_ms} ms; failed bookies: {self._ensemble.failures}"
+            f"entry {self.last_acknowledged + 1} was not acknowledged by an ack quorum ({self.spec.ack_quorum} "
+            f"bookies) within {self.config.add_timeout_ms} ms; failed bookies: {self._ensemble.failures}"
             + ("; an ensemble change was in flight" if self.is_changing else "")
         )
         error.__cause__ = self._ensemble.last_failure

@@ -1,7 +1,7 @@
-"""What :class:`bookkeeper.ledger.writer.LedgerWriter` asks its shell to do, and the numbers it works with.
+"""What :class:`bookkeeper.ledger.writer.LedgerWriter` asks its shell to do, and its settings.
 
-Runs are ``first .. first + count - 1``. Effects must be performed in the order in which they come, and never changed.
-Those of every append are not frozen: making a frozen one takes four times as long.
+A run is ``first .. first + count - 1``. The shell performs effects in the order in which they come, and never changes
+them. The effects of every append are not frozen, because making a frozen one takes four times as long.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from bookkeeper.ledger.effects import WakeAt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterConfig:
-    """Limits of one writer. ``stall_ms`` and ``trail_bytes_max``: a bookie beyond them counts as failed (W15)."""
+    """Limits of one writer. A bookie that exceeds ``stall_ms`` or ``trail_bytes_max`` counts as failed (W15)."""
 
     deferred_sync: bool = False
-    """Bookies acknowledge before an entry is durable; ``force`` makes it so, and only that moves the last add
+    """Bookies acknowledge an entry before it is durable. ``force`` makes it durable, and only that moves the last add
     confirmed (W11)."""
     add_timeout_ms: int = 30_000
-    """An append that finds no ack quorum within it ends the handle (V1, W6)."""
+    """An append that no ack quorum acknowledges within this time ends the handle (V1, W6)."""
     force_timeout_ms: int = 15_000
-    """A ``force`` that some bookie did not answer within it fails (W11)."""
+    """A ``force`` that one bookie does not answer within this time fails (W11)."""
     stall_ms: int = 500
-    """No progress for so long while others progress."""
+    """A bookie may make no progress for so long while others do."""
     trail_bytes_max: int = 32 << 20
-    """Payload bytes confirmed without a bookie that should have stored them."""
+    """So many payload bytes may be confirmed without a bookie that should have stored them."""
     pending_bytes_max: int = 64 << 20
-    """Payload bytes appended and not confirmed, beyond which callers must wait (W12)."""
+    """Payload bytes that may be appended and not confirmed; then callers must wait (W12)."""
     pending_entries_max: int = 100_000
+    """Entries that may be appended and not confirmed; then callers must wait (W12)."""
     change_retry_ms: int = 1_000
-    """How long after a failed ensemble change another is tried, besides when a bookie appears."""
+    """The pause after a failed ensemble change before the next one. A bookie that appears ends the pause."""
 
     def __post_init__(self) -> None:
         require_range(self, "add_timeout_ms", "force_timeout_ms", "stall_ms", "change_retry_ms", above=0)
@@ -44,7 +45,7 @@ class WriterConfig:
 class Encode:
     """Build the packets of a run, once (W8), and keep them until :class:`Release`.
 
-    Each carries ``lac`` as its last add confirmed; the length of its first is ``length_before`` plus its own size.
+    Each packet carries ``lac`` as its last add confirmed. The length in the first is ``length_before`` plus its size.
     """
 
     first: EntryId
@@ -55,10 +56,9 @@ class Encode:
 
 @dataclass(slots=True)
 class SendAdds:
-    """Send ``bookie``, at ``position`` of the ensemble, those packets of the run that it holds:
-    ``spec.stripe(position, first, count)``.
+    """Send ``bookie``, at ``position`` of the ensemble, its share of the run: ``spec.stripe(position, first, count)``.
 
-    Report back with ``on_acks``/``on_ack_ids``, ``on_bookie_failed``, or ``on_fenced``, never inside this call.
+    Report ``on_acks``/``on_ack_ids``, ``on_bookie_failed`` or ``on_fenced``, but never while performing this effect.
     """
 
     bookie: BookieId
@@ -71,7 +71,7 @@ class SendAdds:
 class Confirm:
     """Tell the callers of a run that it is durable (W1). Runs come in order and without gaps (W2).
 
-    With deferred sync: that it is written, and not yet durable (W11)."""
+    With deferred sync the run is only written, and not yet durable (W11)."""
 
     first: EntryId
     count: int
@@ -88,7 +88,7 @@ class FailAdds:
 
 @dataclass(slots=True)
 class Release:
-    """Packets up to and including ``upto`` are never sent again and may be dropped."""
+    """Drop the packets up to and including ``upto``: they are never sent again."""
 
     upto: EntryId
 
@@ -98,13 +98,14 @@ class ChangeEnsemble:
     """Find stand-ins for ``failed`` and let them take over from ``first_entry`` on.
 
     Build the new metadata with :func:`bookkeeper.ledger.ensemble_change.replan` from the metadata *as stored now*,
-    write it by compare-and-set, and re-plan if that loses (W5). Confirms are held until one of these is reported:
+    write them by compare-and-set, and plan again if that loses (W5). The writer confirms nothing until the shell
+    reports one of these:
 
-    * ``on_ensemble_changed(metadata)``: committed. Some of ``failed`` may remain, where stand-ins were too few.
-    * ``on_change_failed(NO_SPARE)``: there is no stand-in for any of them, nothing was written.
-    * ``on_change_failed(STORE_AWAY)``: nothing was written *and nothing will be*. With an outcome that is unknown
-      do not report: re-read until it is known (M8).
-    * ``on_change_failed(CLOSED | IN_RECOVERY | DELETED)``: what the store says.
+    * ``on_ensemble_changed(metadata)``: committed. Some of ``failed`` remain if there were too few stand-ins.
+    * ``on_change_failed(NO_SPARE)``: there is no stand-in for any of them; nothing was written.
+    * ``on_change_failed(STORE_AWAY)``: nothing was written *and nothing will be*. If the outcome of a write is unknown,
+      report nothing and read the metadata until it is known (M8).
+    * ``on_change_failed(CLOSED | IN_RECOVERY | DELETED)``: the stored metadata say so.
 
     ``keep``: the members that stay in their places. ``attempt`` counts this writer's changes from 1.
     """
@@ -127,11 +128,11 @@ class ChangeFailure(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WatchIncarnation:
-    """Drop what connects this ledger to ``bookie``; report no reply to anything that was sent so far.
+    """Drop this ledger's channel to ``bookie``, and report no reply to anything that was sent so far.
 
-    Watch for it to answer again, under a new connection or the old one. Then re-read the metadata, after a sync of
-    the store (W10b), and report ``on_bookie_returned``; or ``on_change_failed`` if the ledger is gone. May come
-    again for the same bookie; ends when the bookie leaves the ensemble or the handle ends.
+    Wait until the bookie answers again, over a new connection or the old one. Then read the metadata, after a sync of
+    the store (W10b), and report ``on_bookie_returned``, or ``on_change_failed`` if the ledger is gone. This effect may
+    come again for the same bookie. The watch ends when the bookie leaves the ensemble or the handle ends.
     """
 
     bookie: BookieId
@@ -139,8 +140,8 @@ class WatchIncarnation:
 
 @dataclass(frozen=True, slots=True)
 class PublishLac:
-    """On the next turn of the loop ask ``lac_to_publish()``; if it is not None send it to ``bookies`` as an explicit
-    last add confirmed (W16). Failures do not matter. Call ``on_lac_published`` when it was sent."""
+    """On the next turn of the loop call ``lac_to_publish()``. If the result is not None, send it to ``bookies`` as an
+    explicit last add confirmed (W16), and call ``on_lac_published``. Failures do not matter."""
 
     lac: EntryId
     bookies: tuple[BookieId, ...]
@@ -169,14 +170,14 @@ class SendForce:
 
 @dataclass(frozen=True, slots=True)
 class Forced:
-    """Tell those who wait for force ``number``: what was acknowledged is durable on every bookie (W11)."""
+    """Tell the callers of force ``number`` that what was acknowledged is durable on every bookie (W11)."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class ForceFailed:
-    """Tell those who wait for force ``number`` that a bookie could not, or did not answer in time."""
+    """Tell the callers of force ``number`` that a bookie failed to sync, or did not answer in time."""
 
     number: int
     error: BookKeeperError
@@ -184,20 +185,20 @@ class ForceFailed:
 
 @dataclass(frozen=True, slots=True)
 class CloseFailed:
-    """Tell those who wait for the close that it failed before metadata were touched."""
+    """Tell the callers of close that it failed before the metadata were changed."""
 
     error: BookKeeperError
 
 
 @dataclass(frozen=True, slots=True)
 class MoreRoom:
-    """``must_wait`` has become false without a confirm: whoever waits for room may go on (W12)."""
+    """``must_wait`` has become false without a confirm: callers that wait for room may continue (W12)."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoteMissing:
-    """``bookie`` lacks its share of the confirmed entries ``first .. last`` (W14); at close, mark the ledger
-    under-replicated on it."""
+    """Note that ``bookie`` lacks its share of the confirmed entries ``first .. last`` (W14), and mark the ledger as
+    under-replicated on it, at the latest when it is closed."""
 
     bookie: BookieId
     first: EntryId

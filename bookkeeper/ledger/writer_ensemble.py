@@ -1,17 +1,17 @@
-"""The ensemble of a writer: which bookies are in it, which of them failed or lag, and what is to be done about that.
+"""The ensemble of a writer: which bookies are in it, which of them failed or lag, and what to do about that.
 
 :class:`WriterEnsemble` is told what happened to a bookie and answers with a *verdict*. It sends nothing: the writer
 turns the verdict into effects.
 
-    Wait          nothing is to be done now
-    WatchAgain    look for this bookie to answer again
+    Wait          do nothing now
+    WatchAgain    watch until this bookie answers again
     Replace       these bookies failed: watch them and ask for an ensemble change
-    Readmit       count on this bookie again
-    EndWriter     nothing more can be done: the writer ends with this error
+    Readmit       use this bookie again
+    EndWriter     end the writer with this error
 
-A member is *live* or *failed*. A failed member is sent nothing, and its replies count for nothing. What it acknowledged
-before still counts while it stays in the ensemble. It leaves when a stand-in is found. It becomes live again after its
-incarnation was checked (W10b), from the first unconfirmed entry on.
+A member is *live* or *failed*. Nothing is sent to a failed member, and its replies do not count. What it acknowledged
+before still counts while it stays in the ensemble. It leaves when a stand-in is found. It becomes live again, from the
+first unconfirmed entry on, after its incarnation was checked (W10b).
 
 Rules
     W4   One ensemble change is in flight at a time; the acks of a bookie that was replaced are dropped.
@@ -21,7 +21,7 @@ Rules
          fragment.
     W11  With deferred sync the ensemble never changes (:mod:`bookkeeper.ledger.sync_policy`).
     W13  Without a spare the members stay as they are; the change is tried again later.
-    W14  What a member missed is told by ``missing``.
+    W14  ``missing`` says what a member missed.
     W15  A bookie that stands still while others progress, or trails too far, counts as failed.
 """
 
@@ -48,39 +48,39 @@ from bookkeeper.ledger.writer_effects import WriterConfig
 from bookkeeper.ledger.writer_parts import EnsembleMember, fenced_error
 
 _CHANGES_AT_ONCE: Final = 3
-"""Ensemble changes that may follow each other without an entry confirmed in between. Then there is a pause: otherwise
-stand-ins that fail at once would be tried in turn, as fast as the store can write."""
+"""How many ensemble changes may follow each other without a confirmed entry in between. Then there is a pause. Without
+it stand-ins that fail at once would be tried in turn, as fast as the store can write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing is to be done now."""
+    """Do nothing now."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchAgain:
-    """Look for ``bookie`` to answer again."""
+    """Watch until ``bookie`` answers again."""
 
     bookie: BookieId
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """``bookies`` failed: watch them, and ask for an ensemble change."""
+    """Watch ``bookies``, which failed, and ask for an ensemble change."""
 
     bookies: tuple[BookieId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Readmit:
-    """Count on ``member`` again, from the first unconfirmed entry on."""
+    """Use ``member`` again, from the first unconfirmed entry on."""
 
     member: EnsembleMember
 
 
 @dataclass(frozen=True, slots=True)
 class EndWriter:
-    """Nothing more can be done: the writer ends with ``error``."""
+    """End the writer with ``error``."""
 
     error: BookKeeperError
 
@@ -92,7 +92,7 @@ WAIT: Final = Wait()
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """An ensemble change to ask for: stand-ins for ``failed``; the members ``keep`` stay in their places."""
+    """An ensemble change to ask for: ``failed`` get stand-ins, and the members ``keep`` stay in their places."""
 
     failed: tuple[BookieId, ...]
     keep: tuple[BookieId, ...]
@@ -106,18 +106,18 @@ class WriterEnsemble:
     def __init__(self, spec: QuorumSpec, bookies: Sequence[BookieId], config: WriterConfig, sync: SyncPolicy) -> None:
         self.spec = spec
         self.members = self._members_of(bookies, 0, 0.0)
-        """By position. Changed by this class alone, except for ``acks`` and ``progress_at``: acks come by the
-        thousand, so the writer counts them in the member itself."""
+        """The members by position. Only this class changes them, except for ``acks`` and ``progress_at``: acks come by
+        the thousand, so the writer counts them in the member itself."""
         self.by_bookie = {member.bookie: member for member in self.members}
         self.changing: tuple[BookieId, ...] | None = None
-        """The bookies for which stand-ins are looked for now (W4); None if no change is in flight."""
+        """The bookies that the change in flight replaces (W4); None if no change is in flight."""
         self.retry_at: float | None = None
-        """When the next change has to be asked for, if bookies failed and no change is in flight."""
+        """When to ask for the next change, if bookies failed and no change is in flight."""
         self.holds_up_callers = False
-        """Do callers wait for a bookie that trails (W11)?"""
+        """Whether callers wait for a bookie that trails (W11)."""
         self.slow = SlowBookies(sync.stall_ms, config.trail_bytes_max)
         self.last_failure: BookKeeperError | None = None
-        """Why the member that failed last did."""
+        """The error of the member that failed last."""
         self._sync = sync
         self._config = config
         self._attempts = 0
@@ -135,12 +135,12 @@ class WriterEnsemble:
 
     @property
     def live_bookies(self) -> tuple[BookieId, ...]:
-        """The members that are sent adds."""
+        """The members to which adds are sent."""
         return tuple(member.bookie for member in self.members if member.live)
 
     @property
     def failed_bookies(self) -> tuple[BookieId, ...]:
-        """The members that are sent nothing now."""
+        """The members to which nothing is sent now."""
         return tuple(member.bookie for member in self.members if not member.live)
 
     @property
@@ -155,11 +155,11 @@ class WriterEnsemble:
         return member if member is not None and member.live else None
 
     def owes(self, next_entry: int) -> bool:
-        """Has a live member something below ``next_entry`` that it did not acknowledge?"""
+        """Whether a live member has not acknowledged everything below ``next_entry``."""
         return any(member.live and member.acks.mark < next_entry for member in self.members)
 
     def missing(self, member: EnsembleMember, first: int, last: int) -> list[tuple[EntryId, EntryId]]:
-        """What a member did not acknowledge of ``first .. last``, as inclusive runs of which it holds a share (W14)."""
+        """What a member did not acknowledge of ``first .. last``, as inclusive runs in which it has a share (W14)."""
         return [
             (EntryId(low), EntryId(high))
             for low, high in member.acks.missing(first, last)
@@ -171,8 +171,8 @@ class WriterEnsemble:
     def on_bookie_failed(self, bookie: BookieId, error: BookKeeperError) -> Verdict:
         """An add failed on ``bookie``, or the connection to it was lost.
 
-        EndWriter: fenced (W9), unauthorised, or with deferred sync any failure (W11). Otherwise the bookie failed, and
-        is replaced.
+        The verdict is EndWriter if the ledger is fenced (W9), if the password is wrong, and after any failure with
+        deferred sync (W11). Otherwise the bookie failed and is replaced.
         """
         member = self.by_bookie.get(bookie)
         if member is None:
@@ -187,7 +187,7 @@ class WriterEnsemble:
             self._drop(member, error)
             return Replace((bookie,))
         self.last_failure = member.failure = error
-        if member.returned:  # it came back and was lost again while a change is in flight
+        if member.returned:  # it came back, and was lost again while a change was in flight
             member.returned = False
             return WatchAgain(bookie)
         return WAIT
@@ -206,7 +206,7 @@ class WriterEnsemble:
         if bookie not in stored.ensemble:
             return WAIT if self.changing is not None else WatchAgain(bookie)
         if self.changing is not None:
-            member.returned = True  # it is readmitted after the change, if the change leaves it its place
+            member.returned = True  # it is used again after the change, unless the change replaces it
             return WAIT
         return Readmit(member)
 
@@ -216,17 +216,17 @@ class WriterEnsemble:
         member.live, member.returned, member.progress_at = True, False, now
 
     def on_tick(self, next_entry: int, now: float) -> Verdict:
-        """Has a live member stood still while another one moved on (W15)?"""
+        """Replace live members that make no progress while another one does (W15)."""
         stalled = self.slow.hanging(self.members, next_entry, now, held_up=self.holds_up_callers)
         for member in stalled:
-            error = RequestTimedOutError(f"{member.bookie} stood still for {self.slow.stall_ms} ms")
+            error = RequestTimedOutError(f"{member.bookie} acknowledged nothing for {self.slow.stall_ms} ms")
             if (end := self._sync.end_after_loss(member.bookie, error)) is not None:
                 return EndWriter(end)
             self._drop(member, error)
         return Replace(tuple(member.bookie for member in stalled)) if stalled else WAIT
 
     def on_acknowledged(self, length: int, last: int) -> Verdict:
-        """Payload bytes ``length``, up to entry ``last``, are acknowledged: does a live member trail too far (W15)?"""
+        """``length`` payload bytes, up to entry ``last``, are acknowledged: replace those that trail too far (W15)."""
         self._changes_unconfirmed = 0
         if length < self.slow.next_step:
             return WAIT
@@ -237,11 +237,11 @@ class WriterEnsemble:
             return WAIT
         for member in trailing:
             bytes_max = self._config.trail_bytes_max
-            self._drop(member, RequestTimedOutError(f"{member.bookie} trails by {bytes_max} bytes"))
+            self._drop(member, RequestTimedOutError(f"{member.bookie} is {bytes_max} bytes behind"))
         return Replace(tuple(member.bookie for member in trailing)) if trailing else WAIT
 
     def has_caught_up(self) -> bool:
-        """Have the bookies for which callers wait caught up? True once."""
+        """Whether the bookies for which callers wait have caught up. True only once."""
         if not self.holds_up_callers or self.slow.trailing(self.members):
             return False
         self.holds_up_callers = False
@@ -250,9 +250,9 @@ class WriterEnsemble:
     # -- changing the ensemble --------------------------------------------------------------------------
 
     def plan_change(self, now: float) -> PlannedChange | None:
-        """Begin a change that replaces all who failed, one change at a time (W4).
+        """Begin a change that replaces all failed members, one change at a time (W4).
 
-        None: nobody failed, a change is in flight, or it is too early; then ``retry_at`` tells when.
+        None: no member failed, a change is in flight, or it is too early; in that case ``retry_at`` says when to ask.
         """
         failed = self.failed_bookies
         self.retry_at = None
@@ -266,14 +266,14 @@ class WriterEnsemble:
         return PlannedChange(failed, self.live_bookies, self._attempts)
 
     def end_change(self) -> tuple[BookieId, ...] | None:
-        """No change is in flight any more. Returns the bookies that were to be replaced; None if there was none."""
+        """End the change in flight. Returns the bookies that it was to replace; None if there was no change."""
         failed, self.changing = self.changing, None
         return failed
 
     def seat(self, fragment: Fragment, start: int, now: float) -> list[tuple[EnsembleMember, EnsembleMember]]:
         """Take the members from the committed last fragment; ``start`` is the first unconfirmed entry (W5).
 
-        Who stays keeps its place and its acks. Returns (who left, who came) for each place that was taken over.
+        A member that stays keeps its place and its acks. Returns (old member, new member) for each other place.
         """
         stays = fragment.ensemble == tuple(member.bookie for member in self.members)
         fits = fragment.first_entry == start or (stays and fragment.first_entry < start)
@@ -293,16 +293,16 @@ class WriterEnsemble:
         return taken_over
 
     def returned(self) -> list[EnsembleMember]:
-        """The members that came back while a change was in flight: to be readmitted after it."""
+        """The members that came back while a change was in flight, and are used again after it."""
         return [member for member in self.members if member.returned]
 
     def retry_later(self, now: float) -> float:
-        """Members stay failed: when to ask for the next change (W13)."""
+        """Some members stay failed. Returns when to ask for the next change (W13)."""
         self.retry_at = now + self._config.change_retry_ms / 1000
         return self.retry_at
 
     def on_spares_changed(self, now: float) -> None:
-        """A bookie appeared that may stand in: the next change needs no pause."""
+        """A bookie appeared that may stand in, so that the next change needs no pause."""
         self._no_change_before = now
 
     # -- for tests --------------------------------------------------------------------------------------

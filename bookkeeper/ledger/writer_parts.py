@@ -1,4 +1,4 @@
-"""What a writer keeps track of: its state, runs of pending adds, and the members of the ensemble."""
+"""The parts of a writer's state: where it stands, runs of pending adds, and the members of the ensemble."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bookkeeper.ledger.acks import Acks
 
 
 class WriterState(Enum):
-    """Where a writer stands; see the drawing in :mod:`bookkeeper.ledger.writer`."""
+    """The state of a writer; see the drawing in :mod:`bookkeeper.ledger.writer`."""
 
     OPEN = "open"
     CLOSING = "closing"
@@ -33,7 +33,7 @@ class PendingAdds:
         self.deadline = deadline
 
     def cut(self, upto: int) -> int:
-        """Drop the entries below ``upto``; their bytes."""
+        """Drop the entries below ``upto``. Returns how many bytes they have."""
         count = upto - self.first
         dropped = sum(islice(self.sizes, count))
         self.sizes = self.sizes[count:]
@@ -53,16 +53,16 @@ class EnsembleMember:
         self.acks = acks
         self.live = True
         self.failure: BookKeeperError | None = None
-        """Why it is not live, or was not the last time."""
+        """The error of its last failure."""
         self.returned = False
-        """Failed, and its incarnation was checked since: it is readmitted if the change in flight leaves it its
-        place."""
+        """Whether it failed, and its incarnation was checked since. It is used again unless the change in flight
+        replaces it."""
         self.progress_at = now
-        """When it last acknowledged anything, or was first sent something after that."""
+        """When it last acknowledged anything, or when something was first sent to it after that."""
         self.suspected_at: float | None = None
-        """When it was first seen to stand still while others moved on."""
+        """When it was first seen to make no progress while others did."""
 
 
 def fenced_error() -> LedgerFencedError:
-    """Why a writer ends when another client has fenced its ledger."""
+    """The error with which a writer ends when another client has fenced its ledger."""
     return LedgerFencedError("another client recovers this ledger")

@@ -99,7 +99,8 @@ class LedgerSpec:
         try:
             return QuorumSpec(ensemble_size=self.ensemble, write_quorum=self.write_quorum, ack_quorum=self.ack_quorum)
         except ValueError as error:
-            raise ConfigError(f"a ledger needs ensemble >= write_quorum >= ack_quorum >= 1: {error}") from error
+            given = f"{self.ensemble}, {self.write_quorum} and {self.ack_quorum}"
+            raise ConfigError(f"a ledger needs ensemble >= write_quorum >= ack_quorum >= 1, not {given}") from error
 
     def digest_type(self) -> DigestType:
         try:

@@ -1,4 +1,4 @@
-"""Which bookies: policies, and the one without a topology."""
+"""Policies that choose the bookies of a ledger, and the one that knows no topology."""
 
 from bookkeeper.ledger.placement.policy import PlacementPolicy, WhenShort
 from bookkeeper.ledger.placement.random_choice import RandomChoice

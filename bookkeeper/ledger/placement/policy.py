@@ -1,7 +1,7 @@
-"""Which bookies a ledger gets: the interface, and what to do when there are too few.
+"""The interface of policies that choose bookies, and what to do when there are too few.
 
-Candidates come in already shuffled, best first where someone knows better: chance is an argument. *Avoided* bookies
-(quarantined) come last: a preference, never a reason for "not enough bookies" (W13).
+The caller shuffles the candidates, or puts the best first, so that a policy needs no chance. *Avoided* bookies, which
+are in quarantine, come last. That is a preference, never a reason for "not enough bookies" (W13).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from bookkeeper.ledger.quorum import QuorumSpec
 
 
 class WhenShort(Enum):
-    """What a new ledger does that cannot have its full ensemble."""
+    """What happens if a new ledger cannot have its full ensemble."""
 
     FAIL = "fail"
-    """An error that names the bookies there are."""
+    """The creation fails with an error that names the bookies that are there."""
     NAME_ABSENT = "name_absent"
-    """Known but absent bookies take the places that are left, as long as every write set keeps an ack quorum, and at
-    least two bookies, that are up. No quorum is lowered; repair refills the absent copies later."""
+    """Known but absent bookies take the places that are left, as long as an ack quorum of every write set, and at least
+    two bookies, are up. No quorum is lowered; repair makes the absent copies later."""
 
 
 class PlacementPolicy(Protocol):
@@ -37,12 +37,12 @@ class PlacementPolicy(Protocol):
         known_absent: Sequence[BookieId] = (),
         when_short: WhenShort = WhenShort.FAIL,
     ) -> tuple[BookieId, ...]:
-        """E distinct bookies for a new ledger; those named though absent are the ones not in ``candidates``.
+        """E distinct bookies for a new ledger. Those that are not in ``candidates`` are absent ones.
 
-        ``known_absent`` comes shuffled too.
+        The caller shuffles ``known_absent``, too.
 
         Raises:
-            NotEnoughBookiesError: names what there is and what is needed.
+            NotEnoughBookiesError: says which bookies there are, and how many are needed.
         """
 
     def replace(
@@ -54,5 +54,5 @@ class PlacementPolicy(Protocol):
         *,
         avoided: Collection[BookieId] = (),
     ) -> Mapping[BookieId, BookieId]:
-        """Stand-ins for the failed members of ``ensemble``: none of them a member or failed, each used once. Fewer
-        than ``failed`` if there are too few; empty if there is none."""
+        """Stand-ins for the failed members of ``ensemble``. No stand-in is a member or failed, and each is used once.
+        There are fewer stand-ins than failed members if there are too few bookies."""

@@ -10,7 +10,7 @@ from bookkeeper.ledger.placement.policy import WhenShort
 from bookkeeper.ledger.quorum import QuorumSpec
 
 _UP_MIN = 2
-"""With fewer bookies up, naming absent ones would leave the only copy on one disk."""
+"""With fewer bookies up a ledger that names absent ones would have its only copy on one disk."""
 
 
 class RandomChoice:
@@ -38,8 +38,9 @@ class RandomChoice:
             if full and len(chosen) >= _UP_MIN and spec.can_acknowledge(frozenset(chosen), ensemble):
                 return ensemble
         raise NotEnoughBookiesError(
-            f"{spec} needs {spec.ensemble_size} bookies, {len(usable)} usable: {', '.join(usable) or 'none'}"
-            + (f"; excluded: {', '.join(sorted(excluded))}" if excluded else "")
+            f"a ledger with {spec} needs {spec.ensemble_size} bookies, but {len(usable)} can be used: "
+            + (", ".join(usable) or "none")
+            + (f"; excluded are {', '.join(sorted(excluded))}" if excluded else "")
         )
 
     def replace(
@@ -66,7 +67,7 @@ def _by_preference(
 
 
 def _spread(up: Sequence[BookieId], absent: Sequence[BookieId]) -> tuple[BookieId, ...]:
-    """Both, the absent ones as far apart as they go, so that no write set holds more of them than it must."""
+    """All of them. The absent ones are as far apart as possible, so that no write set has more of them than it must."""
     total = len(up) + len(absent)
     here, away = iter(up), iter(absent)
     return tuple(

@@ -230,7 +230,7 @@ def test_a_recovery_that_cannot_be_finished_says_why_in_one_sentence(cluster: Bo
         until(lambda: sorted(cluster.states().values()) == ["absent", "absent", "writable"], 30, cluster.states)
         status, out, err = run_bk("ledger", "recover", str(left_open), "-m", cluster.uri, "--password", "pw")
         assert (status, out, len(err.splitlines())) == (1, "", 1), err
-        assert "too few bookies could be fenced" in err
+        assert "too few of the ledger's bookies could be fenced" in err
         assert "trying again may help" in err
     finally:
         cluster.all_up()

@@ -309,7 +309,7 @@ def test_too_few_bookies_is_an_error_that_names_them_unless_an_absent_one_may_be
         async with cluster.connect() as bk:
             cluster.node("b2").crash()
             await asyncio.sleep(4)  # its session ends
-            with pytest.raises(NotEnoughBookiesError, match=r"needs 3 bookies, 2 usable: b[13], b[13]"):
+            with pytest.raises(NotEnoughBookiesError, match=r"needs 3 bookies, but 2 can be used: b[13], b[13]"):
                 await bk.create_ledger()
             async with await bk.create_ledger(when_short="name_absent") as ledger:
                 assert set(ledger.metadata.last_fragment.ensemble) == {"b1", "b2", "b3"}

@@ -42,7 +42,9 @@ def test_an_id_that_was_given_before_is_refused_wherever_it_is_now() -> None:
     it.hold(5, 1)
     it.wait(7, 1)
     for entry_id in (0, 5, 7):
-        with pytest.raises(DuplicateEntryError, match=f"entry {entry_id} was appended before; .* missing is 1"):
+        with pytest.raises(
+            DuplicateEntryError, match=f"entry {entry_id} was appended before, so nothing was sent; .* missing is 1"
+        ):
             it.check_new(entry_id)
     with pytest.raises(ValueError, match="-1"):
         it.check_new(-1)

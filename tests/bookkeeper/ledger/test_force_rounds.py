@@ -127,7 +127,7 @@ def test_a_round_ends_at_its_deadline_and_those_who_wait_for_the_next_have_their
     assert isinstance(failed, ForceFailed)
     assert isinstance(failed.error, RequestTimedOutError)
     assert "up to 4" in str(failed.error)
-    assert "from b2, b3" in str(failed.error)
+    assert "b2, b3 did not answer force()" in str(failed.error)
     assert rounds.forcing.deadline == 1.4
     assert rounds.go() == [SendForce(B1, 2), SendForce(B2, 2)]
 

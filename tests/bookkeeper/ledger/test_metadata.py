@@ -99,7 +99,7 @@ def test_a_new_ensemble_replaces_the_fragment_that_begins_there_or_follows_it() 
     ],
 )
 def test_malformed_fragments_are_refused(fragments: tuple[Fragment, ...]) -> None:
-    with pytest.raises(MetadataFormatError, match="the metadata are no ledger's"):
+    with pytest.raises(MetadataFormatError, match="the metadata of a ledger make no sense"):
         replace(OPEN, fragments=fragments)
 
 

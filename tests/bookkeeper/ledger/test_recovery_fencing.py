@@ -57,7 +57,7 @@ def test_those_without_an_answer_are_asked_again_and_then_it_gives_up() -> None:
     fencing.validate_state()
     fencing.on_answer(B4, Answer.UNKNOWN, None, 2.0, None)
     assert isinstance(fencing.failure, RecoveryInconclusiveError)
-    assert "BookieUnavailableError: lost; no usable answer" in str(fencing.failure)
+    assert "could be fenced (lost; no usable answer)" in str(fencing.failure)
 
 
 def test_a_wrong_password_ends_it() -> None:

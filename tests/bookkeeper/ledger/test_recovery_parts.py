@@ -20,4 +20,4 @@ def test_those_who_were_not_asked_yet() -> None:
 
 def test_reasons_are_told_once_each() -> None:
     lost = BookieUnavailableError("gone")
-    assert reasons([lost, lost, None]) == "BookieUnavailableError: gone; no usable answer"
+    assert reasons([lost, lost, None]) == "gone; no usable answer"

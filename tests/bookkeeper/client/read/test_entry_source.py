@@ -68,7 +68,7 @@ def test_an_entry_that_no_bookie_has_is_data_missing_not_the_end() -> None:
                 del bookie.entries[ledger_id][20]
             async with await bk.open_ledger(ledger_id) as reader:
                 seen = []
-                with pytest.raises(DataMissingError, match="entry 20 is confirmed, and on none of its bookies"):
+                with pytest.raises(DataMissingError, match="entry 20 is confirmed, but none of its bookies has it"):
                     async for entry in reader.read(0, 49):
                         seen.append(entry.entry_id)
                 assert seen == list(range(20)) or seen == []

@@ -33,7 +33,7 @@ def test_avoided_bookies_come_last_but_they_do_come() -> None:
 
 
 def test_too_few_bookies_is_an_error_that_names_them() -> None:
-    with pytest.raises(NotEnoughBookiesError, match=r"needs 3 bookies, 2 usable: b1, b2"):
+    with pytest.raises(NotEnoughBookiesError, match=r"needs 3 bookies, but 2 can be used: b1, b2"):
         POLICY.new_ensemble(SPEC, UP[:2], known_absent=bookies("b9"))
 
 
