@@ -107,7 +107,7 @@ async def test_with_one_of_three_lost_appends_go_on_and_new_ledgers_name_the_abs
             assert ledger.failed_bookies == ("b2",)
         assert absent(cluster, ledger.id) == [["b2"]]
         await cluster.until_state("b2", "absent")
-        with pytest.raises(NotEnoughBookiesError, match="needs 3 bookies, 2 usable"):
+        with pytest.raises(NotEnoughBookiesError, match="needs 3 bookies, but 2 can be used"):
             await client.create_ledger()
         async with await client.create_ledger(when_short="name_absent") as short:
             await short.append_many([b"durable", b"on two"])

@@ -44,7 +44,7 @@ def test_read_takes_what_add_has_kept_both_ways(embedded: str) -> None:
 def test_mistakes_are_one_sentence(embedded: str) -> None:
     bk("bench", "add", "-m", embedded, "--pids", "1,x").refused("process ids, separated by commas", status=2)
     bk("bench", "add", "-m", embedded, *ONE, "--pids", "999999999").refused("no process 999999999")
-    bk("bench", "add", "-m", embedded).refused("needs 3 bookies, 1 usable")
+    bk("bench", "add", "-m", embedded).refused("needs 3 bookies, but 1 can be used")
     bk("bench", "read", 55, "-m", embedded).refused("there is no ledger 55")
     empty = bk("ledger", "append", "-m", embedded, *ONE[:6], "--password", "pw").out.strip()
     bk("bench", "read", empty, "-m", embedded, "--password", "pw").refused(f"ledger {empty} is empty")

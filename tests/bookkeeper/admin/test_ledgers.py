@@ -139,7 +139,7 @@ def test_quorums_that_do_not_fit_are_refused(cluster: Bookies) -> None:
 
 def test_too_few_bookies_names_those_there_are(cluster: Bookies) -> None:
     said = bk("ledger", "append", "-m", cluster.uri, "--ensemble", 4, stdin=b"x")
-    said.refused("needs 4 bookies", "3 usable", "b1", "b2", "b3")
+    said.refused("needs 4 bookies", "3 can be used", "b1", "b2", "b3")
 
 
 def test_an_entry_that_is_too_large_tells_what_is_there_already(cluster: Bookies) -> None:
@@ -181,7 +181,7 @@ def test_a_ledger_made_while_a_bookie_is_away_names_it(cluster: Bookies) -> None
     cluster["b2"].kill()
     try:
         until(lambda: cluster.states()["b2"] == "absent", 30, cluster.states)
-        bk("ledger", "append", "-m", cluster.uri, stdin=b"x").refused("needs 3 bookies, 2 usable")
+        bk("ledger", "append", "-m", cluster.uri, stdin=b"x").refused("needs 3 bookies, but 2 can be used")
         said = bk("ledger", "append", "-m", cluster.uri, "--when-short", "name_absent", stdin=b"x\ny\n")
         assert said.status == 0, said.err
         number = int(said.out)
