@@ -1,21 +1,43 @@
 """Checks whether a ledger is whole: asks every bookie that its metadata name which entries it holds, and compares.
 
 * If a bookie does not answer, or does not say, its copies count as unknown, never as missing.
+* A bookie that cannot list what it holds (Java's with some storages) is probed instead: the first entry of each copy,
+  the last, and a sample of the others are read from it.
+* The last fragment of a ledger that is not closed is checked up to the last add confirmed that a reader sees. What lies
+  beyond is its writer's business.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from bookkeeper.client.bookie_request import ask, entry_of
 from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import BookKeeperError
-from bookkeeper.ids import BookieId
-from bookkeeper.ledger import LedgerMetadata
+from bookkeeper.errors import (
+    BadRequestError,
+    BookieFailedError,
+    BookKeeperError,
+    CorruptionError,
+    ProtocolVersionError,
+    RequestTimedOutError,
+    in_words,
+)
+from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.ledger import Answer, classify
 from bookkeeper.replication.copies import Copy, copies_of
-from bookkeeper.replication.repair import RepairContext, held_by
+from bookkeeper.replication.repair import RepairContext, digest_of, held_by
+from bookkeeper.wire import ReadEntry, Reply
 from bookkeeper.wire.availability import HeldEntries
+
+NO_LISTS = (RequestTimedOutError, ProtocolVersionError, BadRequestError)
+"""How a bookie answers that cannot list what it holds. Java's bookies on DbLedgerStorage do not answer at all."""
+
+DAMAGED = (CorruptionError, BookieFailedError)
+"""How a read of an entry ends that a bookie holds and cannot give out. Neither passes by itself, as a time-out may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,50 +46,139 @@ class IncompleteCopy:
 
     copy: Copy
     missing: int
-    """How many of its entries the bookie says it does not hold."""
+    """How many of its entries the bookie lacks, as it says itself or as probes of some entries show."""
     unknown: BookKeeperError | None = None
     """Why it is not known which entries the bookie holds; then ``missing`` is 0."""
 
     def __str__(self) -> str:
         if self.unknown is not None:
-            return f"{self.copy}: it is not known whether they are there: {self.unknown}"
+            return f"{self.copy}: it is not known whether they are there: {in_words(self.unknown)}"
         if not self.copy.is_decided:
-            return f"{self.copy}: the ledger is not closed"
+            return f"{self.copy}: {self.missing} are missing, and are copied when the ledger is closed"
         return f"{self.copy}: {self.missing} are missing"
 
 
-async def incomplete_copies(context: RepairContext, record: LedgerRecord) -> list[IncompleteCopy]:
+async def incomplete_copies(
+    context: RepairContext, record: LedgerRecord, *, sample_percent: float = 0.0
+) -> list[IncompleteCopy]:
     """Every copy of the ledger that is not proved to be whole. An empty list means that the ledger is whole.
 
-    The last fragment of a ledger that is not closed has no end: its copies count as not proved.
+    Args:
+        sample_percent: above 0, the first and the last entry of each copy and so many in a hundred of the others are
+            read, and their digests verified, also where a bookie has listed them. An entry that is damaged counts as
+            missing.
     """
-    metadata = record.metadata
-    bookies = sorted(metadata.bookies)
-    tasks = Tasks(f"check of ledger {record.ledger_id}")
+    check = _LedgerCheck(context, record, sample_percent)
     try:
-        answers = await asyncio.gather(*(_held(context, tasks, bookie, record) for bookie in bookies))
+        return await check.run()
     finally:
-        await tasks.close()
-    held = dict(zip(bookies, answers, strict=True))
-    found = [_judge(metadata, copy, held[copy.bookie]) for copy in copies_of(metadata)]
-    return [each for each in found if each is not None]
+        await check.tasks.close()
 
 
-async def _held(
-    context: RepairContext, tasks: Tasks, bookie: BookieId, record: LedgerRecord
-) -> HeldEntries | BookKeeperError:
-    try:
-        return await held_by(context.services, tasks, bookie, record)
-    except BookKeeperError as error:
-        return error
+class _LedgerCheck:
+    """The check of one ledger."""
 
+    def __init__(self, context: RepairContext, record: LedgerRecord, sample_percent: float) -> None:
+        self.tasks = Tasks(f"check of ledger {record.ledger_id}")
+        self._context = context
+        self._record = record
+        self._sample_percent = sample_percent
+        self._digest = digest_of(record.metadata)
 
-def _judge(metadata: LedgerMetadata, copy: Copy, held: HeldEntries | BookKeeperError) -> IncompleteCopy | None:
-    if not copy.is_decided:
-        return IncompleteCopy(copy, 0)
-    if copy.held(metadata.spec) == 0:
+    async def run(self) -> list[IncompleteCopy]:
+        metadata = self._record.metadata
+        copies = copies_of(metadata)
+        no_lac: BookKeeperError | None = None
+        if not metadata.is_closed:
+            try:
+                copies = _bounded(copies, await self._last_add_confirmed())
+            except BookKeeperError as error:
+                no_lac = error
+        bookies = sorted(metadata.bookies)
+        held = dict(zip(bookies, await asyncio.gather(*map(self._held, bookies)), strict=True))
+        found = await asyncio.gather(*(self._judge(copy, held[copy.bookie], no_lac) for copy in copies))
+        return [each for each in found if each is not None]
+
+    async def _last_add_confirmed(self) -> EntryId:
+        """How far an ordinary reader may read; the writer goes on."""
+        handle = ReadHandle(self._context.services, self._record, self._digest, lambda handle: None)
+        try:
+            await handle.start()
+            return handle.last_add_confirmed
+        finally:
+            await handle.close()
+
+    async def _held(self, bookie: BookieId) -> HeldEntries | BookKeeperError:
+        if bookie in self._context.tells_nothing:
+            return RequestTimedOutError(f"{bookie} does not list the entries that it holds")
+        try:
+            return await held_by(self._context.services, self.tasks, bookie, self._record)
+        except BookKeeperError as error:
+            return error
+
+    async def _judge(
+        self, copy: Copy, held: HeldEntries | BookKeeperError, no_lac: BookKeeperError | None
+    ) -> IncompleteCopy | None:
+        bounded = copy.bounded
+        if bounded.end is None:
+            return IncompleteCopy(copy, 0, held if isinstance(held, BookKeeperError) else no_lac)
+        spec = self._record.metadata.spec
+        if bounded.held(spec) == 0:
+            if not copy.is_decided and isinstance(held, BookKeeperError) and not isinstance(held, NO_LISTS):
+                return IncompleteCopy(copy, 0, held)
+            return None
+        if isinstance(held, NO_LISTS):
+            return await self._probe(copy, self._sample(bounded), says=held)
+        if isinstance(held, BookKeeperError):
+            return IncompleteCopy(copy, 0, held)
+        missing = sum(entry not in held for run in bounded.runs(spec, 4096) for entry in run)
+        if missing:
+            return IncompleteCopy(copy, missing)
+        return await self._probe(copy, self._sample(bounded)) if self._sample_percent else None
+
+    def _sample(self, copy: Copy) -> list[int]:
+        """The first entry of the copy, the last, and some of the others by chance."""
+        rng, share = self._context.services.seams.rng, self._sample_percent / 100
+        entries = [entry for run in copy.runs(self._record.metadata.spec, 4096) for entry in run]
+        inner = [entry for entry in entries[1:-1] if share and rng.random() < share]
+        return sorted({entries[0], *inner, entries[-1]})
+
+    async def _probe(
+        self, copy: Copy, entries: Sequence[int], says: BookKeeperError | None = None
+    ) -> IncompleteCopy | None:
+        """Read ``entries`` from the copy's bookie. ``says``: its answer when it was asked for a list."""
+        missing = 0
+        for entry in entries:
+            error = await self._read(copy.bookie, EntryId(entry))
+            if error is None:
+                continue
+            if classify(error) is not Answer.NEGATIVE and not isinstance(error, DAMAGED):
+                return IncompleteCopy(copy, 0, error)
+            missing += 1
+        if says is not None:
+            self._context.tells_nothing.add(copy.bookie)  # it answers reads: it only cannot list
+        return IncompleteCopy(copy, missing) if missing else None
+
+    async def _read(self, bookie: BookieId, entry: EntryId) -> BookKeeperError | None:
+        """Read one entry from one bookie. Returns why it is not there, or None."""
+        ledger_id = self._record.ledger_id
+        answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
+
+        def answered(reply: Reply | BookKeeperError) -> None:
+            if not answer.done():
+                answer.set_result(reply)
+
+        ask(self._context.services, self.tasks, bookie, ReadEntry(ledger_id, entry), answered)
+        try:
+            entry_of(await answer, self._digest, ledger_id, entry, f"entry {entry} of ledger {ledger_id} on {bookie}")
+        except BookKeeperError as error:
+            return error
         return None
-    if isinstance(held, BookKeeperError):
-        return IncompleteCopy(copy, 0, held)
-    missing = sum(entry not in held for run in copy.runs(metadata.spec, 4096) for entry in run)
-    return IncompleteCopy(copy, missing) if missing else None
+
+
+def _bounded(copies: Sequence[Copy], last_add_confirmed: int) -> list[Copy]:
+    """The copies, those without an end with the last add confirmed as what they must hold at least."""
+    return [
+        copy if copy.is_decided else replace(copy, at_least=EntryId(max(last_add_confirmed, copy.first_entry - 1)))
+        for copy in copies
+    ]

@@ -10,7 +10,7 @@ set has this position (Q1), and nothing past the fragment's end (A6).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from bookkeeper.ids import BookieId, EntryId
@@ -28,6 +28,8 @@ class Copy:
     position: int
     """The bookie's position in the ensemble."""
     bookie: BookieId
+    at_least: EntryId | None = None
+    """Without an end: the last confirmed entry (``first_entry - 1`` if there is none); None: not known."""
 
     def __str__(self) -> str:
         last = "?" if self.end is None else self.end
@@ -37,6 +39,11 @@ class Copy:
     def is_decided(self) -> bool:
         """Whether the fragment has an end."""
         return self.end is not None
+
+    @property
+    def bounded(self) -> Copy:
+        """The part of this copy that must be there now: all of it, or what is known to be confirmed."""
+        return self if self.is_decided else replace(self, end=self.at_least, at_least=None)
 
     def held(self, spec: QuorumSpec) -> int:
         """How many entries this copy has."""
@@ -72,12 +79,12 @@ class Copy:
 class PartialCopy(Copy):
     """Some entries of a copy; its other entries are known to be there."""
 
-    entries: tuple[range, ...]
+    entries: tuple[range, ...] = ()
 
     @classmethod
     def of(cls, copy: Copy, entries: tuple[range, ...]) -> PartialCopy:
         """The part of ``copy`` that has ``entries``, which are ascending."""
-        return cls(copy.first_entry, copy.end, copy.position, copy.bookie, entries)
+        return cls(copy.first_entry, copy.end, copy.position, copy.bookie, entries=entries)
 
     def held(self, spec: QuorumSpec) -> int:
         """How many entries this part has."""

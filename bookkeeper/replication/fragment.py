@@ -35,6 +35,7 @@ from enum import Enum
 
 from bookkeeper.errors import (
     BookieError,
+    BookieFailedError,
     BookieReadOnlyError,
     BookieUnavailableError,
     BookKeeperError,
@@ -396,11 +397,12 @@ class FragmentCopy:
         return self._try_again(run, _Step.WRITING, error, now, hopeless=hopeless, target_at_fault=True)
 
     def on_verify_failed(self, first: int, error: BookKeeperError, now: float) -> list[Effect]:
-        """Not all of the run could be read back. After a clear denial or damage it is copied anew, else read again."""
+        """Not all of the run could be read back. After a clear denial or damage it is copied anew, else read again. A
+        bookie may report damage as a failure of its own."""
         run = self._run(first, _Step.VERIFYING)
         if run is None:
             return []
-        anew = classify(error) is Answer.NEGATIVE or isinstance(error, CorruptionError)
+        anew = classify(error) is Answer.NEGATIVE or isinstance(error, CorruptionError | BookieFailedError)
         step = _Step.READING if anew else _Step.VERIFYING
         return self._try_again(run, step, error, now, hopeless=False, target_at_fault=True)
 

@@ -7,19 +7,15 @@ If a bookie that is up lacks entries (it was away while the writer went on), its
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from bookkeeper.client.ledger_record import LedgerRecord
-from bookkeeper.errors import BookKeeperError, NoSuchLedgerError, in_words
+from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records.under_replication import UnderReplicationMark
-from bookkeeper.replication.check import IncompleteCopy, incomplete_copies
-from bookkeeper.replication.repair import RepairContext, bring
+from bookkeeper.replication.ledger_repair import GracePeriods, repair_ledger
+from bookkeeper.replication.repair import RepairContext
 from bookkeeper.replication.repair_lock import repair_lock
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,36 +58,7 @@ async def tidy_mark(context: RepairContext, mark: UnderReplicationMark) -> Tidie
 
     Raises: BookKeeperError: the ledger cannot be verified now; the mark stays.
     """
-    services, ledger_id = context.services, mark.ledger_id
-    ledgers = services.metadata.ledgers
-    try:
-        record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
-    except NoSuchLedgerError:
-        removed = await services.metadata.under_replication.remove(mark)
-        return TidiedMark(ledger_id, removed, "the ledger was deleted")
-    lacking = await incomplete_copies(context, record)
-    if any(each.missing for each in lacking):
-        for each in lacking:
-            if each.missing:
-                await _complete(context, record, each)
-        lacking = await incomplete_copies(context, record)
-    if lacking:
-        return TidiedMark(ledger_id, False, "; ".join(map(str, lacking)))
-    verified = record.versioned.version
-    await record.refresh()
-    if record.versioned.version != verified:
-        return TidiedMark(ledger_id, False, "its metadata changed while it was verified")
-    removed = await services.metadata.under_replication.remove(mark)
-    return TidiedMark(ledger_id, removed, "every copy is whole" if removed else "it was marked again meanwhile")
-
-
-async def _complete(context: RepairContext, record: LedgerRecord, lacking: IncompleteCopy) -> None:
-    """Copy to a bookie what it lacks of its own share."""
-    brought = await bring(context, record, lacking.copy, lacking.copy.bookie)
-    if brought.error is not None:
-        _log.info(
-            "ledger %d: %s could not be completed (%s): the ledger stays marked as under-replicated",
-            record.ledger_id,
-            lacking.copy,
-            in_words(brought.error) if brought.error is not None else "no reason is known",
-        )
+    repair = await repair_ledger(context, mark.ledger_id, GracePeriods(0.0), mark, replace_gone=False)
+    if repair.whole:
+        return TidiedMark(mark.ledger_id, True, "the ledger was deleted" if repair.deleted else "every copy is whole")
+    return TidiedMark(mark.ledger_id, False, repair.reason)

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 LIST = Path(__file__).with_name("front_doors.txt")
-PACKAGES = ("bookkeeper", "bookkeeper.replication", "bookkeeper.sync", "journal_manager", "spark_wal")
+PACKAGES = (
+    "bookkeeper",
+    "bookkeeper.autorecovery",
+    "bookkeeper.replication",
+    "bookkeeper.sync",
+    "journal_manager",
+    "spark_wal",
+)
 
 
 def public_names(package: str) -> list[str]:

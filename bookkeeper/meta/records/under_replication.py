@@ -18,15 +18,19 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from google.protobuf import text_format
+
 from bookkeeper.errors import (
     KeyExistsError,
     MetadataConflictError,
     MetadataError,
+    MetadataFormatError,
     NoSuchKeyError,
     NotEmptyError,
     in_words,
 )
 from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.meta import metadata_pb2 as pb
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore, Version, settled_delete
 
@@ -44,6 +48,8 @@ class UnderReplicationMark:
     bookies: tuple[BookieId, ...]
     """The bookies that lack entries; may be empty (a ledger that is placed badly)."""
     version: Version
+    since_ms: int | None = None
+    """When it was marked last, in milliseconds since 1970; None: whoever marked it did not say."""
 
 
 class UnderReplication:
@@ -65,7 +71,7 @@ class UnderReplication:
                 return
             try:
                 found = await self._store.get(path)
-                marked = marked_bookies(found.value)
+                marked = decode_mark(path, found.value).replica
                 added = [bookie for bookie in bookies if bookie not in marked]
                 if added:
                     await self._store.set(path, encode_mark([*marked, *added], now_ms), found.version)
@@ -81,7 +87,9 @@ class UnderReplication:
             found = await self._store.get(path)
         except NoSuchKeyError:
             return None
-        return UnderReplicationMark(ledger_id, tuple(marked_bookies(found.value)), found.version)
+        mark = decode_mark(path, found.value)
+        since_ms = mark.ctime if mark.HasField("ctime") else None
+        return UnderReplicationMark(ledger_id, tuple(map(BookieId, mark.replica)), found.version, since_ms)
 
     async def remove(self, mark: UnderReplicationMark) -> bool:
         """Remove a mark, unless it was written again since it was read. Returns whether it is removed."""
@@ -133,12 +141,18 @@ def mark_path(root: str, ledger_id: LedgerId) -> str:
     return f"{root}/underreplication/ledgers/{parts}/urL{ledger_id:010d}"
 
 
-def encode_mark(bookies: Sequence[BookieId], ctime_ms: int) -> bytes:
-    """The text of a mark (protobuf's text form of UnderreplicatedLedgerFormat)."""
-    return ("".join(f'replica: "{bookie}"\n' for bookie in bookies) + f"ctime: {ctime_ms}\n").encode()
+def encode_mark(bookies: Sequence[str], ctime_ms: int) -> bytes:
+    """The bytes of a mark."""
+    return text_format.MessageToBytes(pb.UnderreplicatedLedgerFormat(replica=bookies, ctime=ctime_ms))
 
 
-def marked_bookies(mark: bytes) -> list[BookieId]:
-    """The bookies that a mark names."""
-    lines = (line.strip() for line in mark.decode(errors="replace").splitlines())
-    return [BookieId(line.split(":", 1)[1].strip().strip('"')) for line in lines if line.startswith("replica:")]
+def decode_mark(path: str, value: bytes) -> pb.UnderreplicatedLedgerFormat:
+    """The reverse. Raises: MetadataFormatError."""
+    message = pb.UnderreplicatedLedgerFormat()
+    try:
+        text_format.Parse(value, message)
+    except text_format.ParseError as error:
+        raise MetadataFormatError(
+            f"the mark {path} cannot be read ({error}): delete it; the next check of all ledgers marks what is short"
+        ) from error
+    return message

@@ -7,7 +7,7 @@ import pytest
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.records.under_replication import UnderReplication
-from bookkeeper.replication import tidy
+from bookkeeper.replication import ledger_repair
 from bookkeeper.replication.check import incomplete_copies
 from bookkeeper.replication.repair import RepairContext
 from bookkeeper.replication.repair_lock import lock_path
@@ -50,7 +50,7 @@ def test_a_mark_stays_when_the_metadata_change_while_the_ledger_is_verified(monk
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect() as bk:
             ledger = await written(cluster, bk, 5)
-            await marked(cluster, bk.metadata_store.store, ledger, "b1")
+            await marked(cluster, bk.metadata_store.store, ledger, "b8")
             found = await bk.metadata_store.under_replication.read(ledger)
             assert found is not None
 
@@ -61,7 +61,7 @@ def test_a_mark_stays_when_the_metadata_change_while_the_ledger_is_verified(monk
                 await ledgers.write(ledger, stored.value.swap_bookie(0, BookieId("b1"), BookieId("b9")), stored.version)
                 return lacking
 
-            monkeypatch.setattr(tidy, "incomplete_copies", meanwhile)
+            monkeypatch.setattr(ledger_repair, "incomplete_copies", meanwhile)
             done = await tidy_mark(RepairContext(services=bk.services), found)
             assert not done.removed and "changed while" in done.reason
             assert await bk.metadata_store.under_replication.read(ledger) == found

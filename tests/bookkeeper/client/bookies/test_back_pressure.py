@@ -12,7 +12,7 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import HEADER
-from bookkeeper.meta.records.under_replication import mark_path, marked_bookies
+from bookkeeper.meta.records.under_replication import decode_mark, mark_path
 from bookkeeper.testing import World
 from bookkeeper.wire import Status
 from tests.bookkeeper.client.scripted import ScriptedBookie, ScriptedCluster
@@ -36,7 +36,8 @@ async def marked(bk: BookKeeper, ledger_id: LedgerId) -> list[BookieId]:
     """The bookies that the mark of a ledger names as lacking copies."""
     metadata = bk.metadata_store
     try:
-        return marked_bookies((await metadata.store.get(mark_path(metadata.paths.root, ledger_id))).value)
+        found = await metadata.store.get(mark_path(metadata.paths.root, ledger_id))
+        return [BookieId(each) for each in decode_mark("a mark", found.value).replica]
     except NoSuchKeyError:
         return []
 

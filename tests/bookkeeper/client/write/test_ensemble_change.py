@@ -28,9 +28,9 @@ def test_without_a_spare_appends_go_on_with_the_ack_quorum_and_the_absent_copy_i
             assert ledger.failed_bookies == ("b3",)
             store, root = bk.metadata_store.store, bk.metadata_store.paths.root
             await ledger.close()
-            from bookkeeper.meta.records.under_replication import mark_path, marked_bookies
+            from bookkeeper.meta.records.under_replication import decode_mark, mark_path
 
-            assert marked_bookies((await store.get(mark_path(root, ledger.id))).value) == ["b3"]
+            assert decode_mark("a mark", (await store.get(mark_path(root, ledger.id))).value).replica == ["b3"]
             assert (await bk.metadata(ledger.id)).last_entry == 5
 
     ScriptedCluster().run(story)

@@ -9,7 +9,7 @@ import pytest
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata, init_cluster_in
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.records.under_replication import UnderReplication, encode_mark, mark_path, marked_bookies
+from bookkeeper.meta.records.under_replication import UnderReplication, decode_mark, encode_mark, mark_path
 from bookkeeper.meta.stores.memory import MemoryCluster
 from bookkeeper.real import system_seams
 from tests.bookkeeper.client.scripted import ScriptedCluster
@@ -39,7 +39,7 @@ def test_the_mark_lies_where_apache_bookkeeper_looks(ledger_id: int, path: str) 
 def test_the_text_of_a_mark() -> None:
     text = encode_mark([BookieId("192.0.2.1:3181"), BookieId("b2")], 1700000000000)
     assert text == b'replica: "192.0.2.1:3181"\nreplica: "b2"\nctime: 1700000000000\n'
-    assert marked_bookies(text) == ["192.0.2.1:3181", "b2"]
+    assert decode_mark("a mark", text).replica == ["192.0.2.1:3181", "b2"]
 
 
 @pytest.mark.rule("W14")
@@ -94,7 +94,7 @@ def test_what_a_returned_bookie_missed_is_marked_at_once_lest_the_writer_dies(st
             await asyncio.sleep(5)
             assert ledger.failed_bookies == ()
             store, path = bk.metadata_store.store, mark_path(bk.metadata_store.paths.root, ledger.id)
-            assert marked_bookies((await store.get(path)).value) == ["b3"]
+            assert decode_mark(path, (await store.get(path)).value).replica == ["b3"]
             if store_away:  # a mark that cannot be written stops nobody
                 cluster.world.node("b2").crash(power=False)
                 await ledger.append(b"x")
@@ -106,7 +106,7 @@ def test_what_a_returned_bookie_missed_is_marked_at_once_lest_the_writer_dies(st
                 cluster.store.end_outage()
                 await asyncio.sleep(5)
                 await ledger.close()
-                assert set(marked_bookies((await store.get(path)).value)) == {"b2", "b3"}
+                assert set(decode_mark(path, (await store.get(path)).value).replica) == {"b2", "b3"}
             else:
                 await ledger.abandon()
 

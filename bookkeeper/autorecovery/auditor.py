@@ -1,0 +1,245 @@
+"""The auditor: one process of the cluster, by election, that finds what is under-replicated and marks it.
+
+It does three things, again and again, each from what the metadata say now:
+
+    * lost bookies: every ledger that names one is marked (:mod:`~bookkeeper.autorecovery.lost_bookies` decides when);
+    * all ledgers, in turn: what their bookies say they hold is compared with the metadata; what is missing is marked;
+    * its name, where Apache's tools look for it.
+
+Java's auditors and ours vote under the same nodes, so that one of them works at a time. If two do, both mark the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Sequence
+
+from bookkeeper.autorecovery.config import AutorecoveryConfig
+from bookkeeper.autorecovery.lost_bookies import LostBookies
+from bookkeeper.autorecovery.wakeup import Wakeup
+from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.operators import Operator
+from bookkeeper.errors import BookKeeperError, DataUnknownError, NoSuchLedgerError, in_words
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.meta.records.autorecovery import AutorecoveryRecords, ClusterCheck, Vote
+from bookkeeper.replication.check import IncompleteCopy, incomplete_copies
+from bookkeeper.replication.repair import RepairContext
+
+_log = logging.getLogger(__name__)
+
+
+class Auditor:
+    """Audits while it is elected, until it is cancelled."""
+
+    def __init__(self, client: BookKeeper, records: AutorecoveryRecords, name: str, config: AutorecoveryConfig) -> None:
+        services = client.services
+        self._services = services
+        self._operator = Operator(client)
+        self._metadata = services.metadata
+        self._clock = services.seams.clock
+        self._records = records
+        self._name = name
+        self._config = config
+        self._lost = LostBookies(config.mass_loss_share, config.bookies_interval_s)
+        self._context = RepairContext(services=services)
+        self._vote: Vote | None = None
+        self._delay_version: int | None = None
+        """The write of the delay that was seen last; another one is a request to look at once."""
+        self._look_again_at: float | None = None
+        self._check: asyncio.Task[None] | None = None
+        """The check of all ledgers, which takes long: lost bookies are looked for beside it."""
+        self.elected = False
+        self.doing = "it has not begun"
+        """What it does, or why it does nothing: a sentence for people."""
+        self.checking = ""
+        """How far the check of all ledgers is; empty if this process has begun none."""
+        self.wakeup = Wakeup()
+        self.on_marked = Wakeup().ring
+        """Called when ledgers were marked; set by whoever runs a worker beside it."""
+
+    async def run(self) -> None:
+        """Audit until cancelled; then the vote is withdrawn."""
+        bookies = self._metadata.bookies
+        watches = [*self._records.watch(self.wakeup.ring), bookies.watch(self.wakeup.ring)]
+        try:
+            while True:
+                await self._turn()
+                await self.wakeup.wait(self._pause())
+        finally:
+            for watch in watches:
+                watch.close()
+            await self._stop_check()
+            if self._vote is not None:
+                try:
+                    await self._records.withdraw(self._vote)
+                except BookKeeperError as error:
+                    _log.info("the auditor's vote stays until the session ends (%s)", in_words(error))
+
+    def _pause(self) -> float:
+        left = self._config.poll_s
+        if self.elected and self._look_again_at is not None:
+            left = min(left, self._look_again_at - asyncio.get_running_loop().time())
+        return max(left, 0.05)
+
+    async def _turn(self) -> None:
+        try:
+            if not await self._is_elected():
+                await self._stop_check()
+                return
+            if not await self._records.is_enabled():
+                await self._stop_check()
+                self.doing = "autorecovery is disabled for this cluster (`bk autorecovery enable` switches it on)"
+                return
+            await self._audit_bookies()
+            if self._check is None and (due := [check for check in ClusterCheck if await self._is_due(check)]):
+                self._check = asyncio.get_running_loop().create_task(
+                    self._check_ledgers(due), name="check of all ledgers"
+                )
+        except BookKeeperError as error:
+            said = f"the audit could not be done ({in_words(error)}): it is tried again"
+            if self.doing != said:
+                _log.warning(said)
+            self.doing = said
+        except Exception as error:  # one exception never ends the loop
+            _log.exception("the audit ended unexpectedly: it is tried again")
+            self.doing = f"the audit ended unexpectedly ({in_words(error)}): it is tried again"
+
+    # -- election -----------------------------------------------------------------------------------------
+
+    async def _is_elected(self) -> bool:
+        votes = await self._records.votes()
+        if self._vote is None or self._vote not in votes:  # the session has ended, and the vote with it
+            self._vote = await self._records.cast(self._name)
+            votes = await self._records.votes()
+        elected = bool(votes) and votes[0] == self._vote
+        if elected and not self.elected:
+            await self._records.announce(self._name)
+            self._delay_version = await self._records.delay_version()
+            _log.info("%s is the auditor of this cluster now", self._name)
+        self.elected = elected
+        if not elected:
+            self.doing = f"{await self._records.auditor() or 'another process'} is the auditor"
+        return elected
+
+    # -- lost bookies -------------------------------------------------------------------------------------
+
+    async def _audit_bookies(self) -> None:
+        version = await self._records.delay_version()
+        if version != self._delay_version:
+            self._delay_version = version
+            self._lost.on_request()
+        delay = await self._records.delay_s()
+        delay = self._config.lost_bookie_delay_s if delay is None else delay
+        bookies, loop = self._metadata.bookies, asyncio.get_running_loop()
+        known = await bookies.known()
+        available = {*await bookies.writable(), *await bookies.read_only()}
+        plan = self._lost.on_listed(known, available, delay, loop.time())
+        self._look_again_at = plan.look_again_at
+        said = plan.waits or (
+            f"the ledgers of {', '.join(self._lost.since)} are marked for repair"
+            if self._lost.since
+            else f"all {len(available)} bookies are here"
+        )
+        if plan.waits and said != self.doing:
+            _log.warning("%s", said)
+        self.doing = said
+        if plan.mark:
+            self.doing = f"marks the ledgers of {', '.join(sorted(plan.mark))}"
+            count = await self._mark_ledgers_of(plan.mark)
+            self._lost.on_marked(plan.mark, loop.time())
+            _log.warning(
+                "%s %s lost: %d ledgers that name %s are marked for repair",
+                ", ".join(sorted(plan.mark)),
+                "is" if len(plan.mark) == 1 else "are",
+                count,
+                "it" if len(plan.mark) == 1 else "them",
+            )
+        elif self._lost.requested:
+            self._lost.on_marked((), loop.time())
+
+    async def _mark_ledgers_of(self, lost: Collection[BookieId]) -> int:
+        """Mark every ledger that names one of ``lost``. Returns how many."""
+        count = 0
+        async for ledger_id, found in self._operator.all_metadata():
+            if isinstance(found, BookKeeperError):
+                _log.warning("the metadata of ledger %d cannot be read: %s", ledger_id, in_words(found))
+                continue
+            if named := sorted(found.bookies & set(lost)):
+                await self._mark(ledger_id, named)
+                count += 1
+        return count
+
+    async def _mark(self, ledger_id: LedgerId, bookies: list[BookieId]) -> None:
+        await self._metadata.under_replication.mark(ledger_id, bookies, self._clock.wall_ms())
+        self.on_marked()
+
+    # -- all ledgers, in turn ------------------------------------------------------------------------------
+
+    async def _is_due(self, check: ClusterCheck) -> bool:
+        if self._config.ledgers_interval_s <= 0:
+            return False
+        last = await self._records.last_check(check)
+        return last is None or self._clock.wall_ms() - last >= 1000 * self._config.ledgers_interval_s
+
+    async def _check_ledgers(self, due: Sequence[ClusterCheck]) -> None:
+        """Check every copy of every ledger. What is cut short is begun anew."""
+        try:
+            await self._pass()
+            for check in due:
+                await self._records.record_check(check, self._clock.wall_ms())
+        except BookKeeperError as error:
+            _log.warning("the check of all ledgers was cut short (%s): it is begun anew", in_words(error))
+            self.checking = f"the last check was cut short: {in_words(error)}"
+        finally:
+            self._check = None
+
+    async def _pass(self) -> None:
+        loop, rate, began = (
+            asyncio.get_running_loop(),
+            self._config.check_ledgers_per_s,
+            asyncio.get_running_loop().time(),
+        )
+        bookies = self._metadata.bookies
+        there = {*await bookies.known(), *await bookies.writable(), *await bookies.read_only()}
+        seen, short, unknown = 0, 0, 0
+        async for ledger_id in self._metadata.ledgers.list():
+            lacking = await self._check_one(ledger_id, there)
+            seen, short, unknown = seen + 1, short + (lacking is True), unknown + (lacking is None)
+            self.checking = f"{seen} ledgers were checked: {short} lack copies, of {unknown} it is not known"
+            if rate and (ahead := began + seen / rate - loop.time()) > 0:
+                await asyncio.sleep(ahead)
+        _log.info("all ledgers were checked: %d, of which %d lack copies and %d are not known", seen, short, unknown)
+
+    async def _stop_check(self) -> None:
+        if self._check is not None:
+            self._check.cancel()
+            await asyncio.gather(self._check, return_exceptions=True)
+            self._check = None
+
+    async def _check_one(self, ledger_id: LedgerId, there: Collection[BookieId]) -> bool | None:
+        """Whether a ledger lacks copies, and is marked now; None: it is not known.
+
+        ``there``: all bookies of the cluster; what one that was forgotten holds is lost.
+        """
+        ledgers = self._metadata.ledgers
+        try:
+            record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id))
+            lacking = await incomplete_copies(self._context, record, sample_percent=self._config.sample_percent)
+        except NoSuchLedgerError:
+            return False
+        except BookKeeperError as error:
+            _log.info("ledger %d could not be checked: %s", ledger_id, in_words(error))
+            return None
+        short = sorted({each.copy.bookie for each in lacking if _is_short(each, there)})
+        if short:
+            await self._mark(ledger_id, short)
+            return True
+        return None if lacking else False
+
+
+def _is_short(copy: IncompleteCopy, there: Collection[BookieId]) -> bool:
+    """Whether a copy has to be repaired. What a bookie does not know of itself counts: while the ledger is open nobody
+    completes it."""
+    return copy.missing > 0 or isinstance(copy.unknown, DataUnknownError) or copy.copy.bookie not in there

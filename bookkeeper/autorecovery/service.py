@@ -1,0 +1,102 @@
+"""Autorecovery in one process: a candidate for auditor and a repair worker, over one client.
+
+::
+
+    service = AutorecoveryService(client, "host-1:4711", AutorecoveryConfig())
+    await service.start()
+    ...
+    await service.stop()
+
+Any number of processes may run one in the same cluster, Java's among them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Final
+
+from bookkeeper.autorecovery.auditor import Auditor
+from bookkeeper.autorecovery.config import AutorecoveryConfig
+from bookkeeper.autorecovery.report import AutorecoveryReport
+from bookkeeper.autorecovery.worker import RepairWorker
+from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.errors import BookKeeperError, in_words
+from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
+
+_log = logging.getLogger(__name__)
+
+REPORT_S: Final = 2.0
+"""Seconds between two reports."""
+RETRY_S: Final = 1.0
+"""Seconds until the metadata are asked again at the start."""
+
+
+class AutorecoveryService:
+    """Audits and repairs from :meth:`start` to :meth:`stop`."""
+
+    def __init__(self, client: BookKeeper, name: str, config: AutorecoveryConfig | None = None) -> None:
+        self._config = config or AutorecoveryConfig()
+        self._name = name
+        self._metadata = client.metadata_store
+        self._records = AutorecoveryRecords(self._metadata.store, self._metadata.paths)
+        self.auditor = Auditor(client, self._records, name, self._config)
+        self.worker = RepairWorker(client, self._records, name, self._config)
+        self.auditor.on_marked = self.worker.wakeup.ring
+        self._tasks: list[asyncio.Task[None]] = []
+        self._published: AutorecoveryReport | None = None
+
+    async def start(self) -> None:
+        """Begin. It goes on by itself while the metadata store is away."""
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._run(), name="autorecovery")]
+
+    async def stop(self) -> None:
+        """End: copies that were begun are given up, the vote and the report are withdrawn. Idempotent."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            try:
+                await self._records.unpublish(self._name)
+            except BookKeeperError as error:
+                _log.info("the report of autorecovery stays until the session ends (%s)", in_words(error))
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._records.prepare(self._config.lost_bookie_delay_s)
+                break
+            except BookKeeperError as error:
+                _log.warning("autorecovery waits for the metadata store (%s)", in_words(error))
+                await asyncio.sleep(RETRY_S)
+        watch = self._metadata.bookies.watch(self.worker.retry_now)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.auditor.run(), name="auditor")
+                group.create_task(self.worker.run(), name="repair worker")
+                group.create_task(self._publish(), name="report")
+        finally:
+            watch.close()
+
+    def report(self) -> AutorecoveryReport:
+        """What it does now, and what it cannot do."""
+        auditor = self.auditor
+        auditing = "; ".join(filter(None, (auditor.doing, auditor.checking)))
+        return replace(self.worker.report(self._name), auditor=auditor.elected, auditing=auditing)
+
+    async def _publish(self) -> None:
+        """Publish the report when it has changed, and now and then so that it outlives a session."""
+        turns = 0
+        while True:
+            report = self.report()
+            if turns % 10 == 0 or self._published is None or replace(report, updated_ms=0) != self._published:
+                try:
+                    await self._records.publish(self._name, report.encode())
+                    self._published = replace(report, updated_ms=0)
+                except BookKeeperError as error:
+                    _log.info("the report of autorecovery could not be published (%s)", in_words(error))
+            turns += 1
+            await asyncio.sleep(REPORT_S)

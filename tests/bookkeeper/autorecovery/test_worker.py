@@ -1,0 +1,135 @@
+"""What the worker does by itself, on production bookies in a simulated world; see also test_service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from bookkeeper.autorecovery.config import AutorecoveryConfig
+from bookkeeper.autorecovery.worker import RepairWorker
+from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
+from bookkeeper.replication.repair_lock import lock_path
+from bookkeeper.testing.cluster import SimCluster
+from tests.bookkeeper.replication.clusters import Story, append, holds, until, written
+
+QUICK = AutorecoveryConfig(poll_s=1.0, backoff_s=1.0, grace_ms=5_000, parallel=2)
+
+
+def run(story: Story, bookies: int = 4, seed: int = 1) -> None:
+    SimCluster(seed, bookies).run(story)
+
+
+@asynccontextmanager
+async def working(cluster: SimCluster, config: AutorecoveryConfig = QUICK) -> AsyncIterator[RepairWorker]:
+    async with cluster.connect() as bk:
+        metadata = bk.metadata_store
+        worker = RepairWorker(bk, AutorecoveryRecords(metadata.store, metadata.paths), "worker", config)
+        task = asyncio.ensure_future(worker.run())
+        try:
+            yield worker
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def mark(bk: BookKeeper, ledger: int, *bookies: str) -> None:
+    await bk.metadata_store.under_replication.mark(LedgerId(ledger), [BookieId(each) for each in bookies], 1)
+
+
+async def unmarked(bk: BookKeeper, ledger: int) -> None:
+    """Wait until the ledger has no mark."""
+    async with asyncio.timeout(300):
+        while await bk.metadata_store.under_replication.read(LedgerId(ledger)) is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.rule("A7")
+def test_what_a_bookie_lacks_that_is_here_is_completed_where_it_is() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, working(cluster) as worker:
+            ledger = await bk.create_ledger(password=b"pw")
+            await append(cluster, ledger, 10)
+            cluster.node("b3").crash()
+            await append(cluster, ledger, 10)
+            await ledger.close()  # leaves a mark
+            cluster.node("b3").restart()
+            await cluster.until_up()
+            await unmarked(bk, ledger.id)
+            assert holds(cluster, "b3", ledger.id) == set(range(20))
+            assert worker.report("worker").repaired == 1 and worker.report("worker").copied_entries >= 10
+
+    run(story, bookies=3)
+
+
+def test_the_mark_of_a_whole_or_deleted_ledger_goes() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, working(cluster) as worker:
+            whole, deleted = await written(cluster, bk, 10), await written(cluster, bk, 10)
+            await bk.delete_ledger(deleted)
+            for ledger in (whole, deleted):
+                await mark(bk, ledger, "b9")
+                await unmarked(bk, ledger)
+            assert worker.report("worker").repaired == 0, "there was nothing to repair"
+
+    run(story)
+
+
+@pytest.mark.rule("A2", "A8")
+def test_a_ledger_that_somebody_else_repairs_is_left_to_them_until_they_end() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other, working(cluster) as worker:
+            ledger = await written(cluster, bk, 10)
+            store = other.metadata_store.store
+            lock = lock_path("/ledgers", ledger)
+            await store.create(lock, b'bookieId: "java-worker"\n', ephemeral=True, parents=True)
+            await mark(bk, ledger, "b1")
+            await until(lambda: worker.report("worker").stuck)
+            (stuck,) = worker.report("worker").stuck
+            assert stuck.reason == "java-worker repairs it now and holds its lock"
+            await store.delete(lock, None)
+            await unmarked(bk, ledger)
+
+    run(story)
+
+
+@pytest.mark.rule("A9")
+def test_a_worker_goes_on_when_the_metadata_store_is_back() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, working(cluster) as worker:
+            ledger = await written(cluster, bk, 10)
+            await until(lambda: worker._list_at)
+            cluster.store.expire(worker._metadata.store)  # type: ignore[arg-type]
+            await mark(bk, ledger, "b1")
+            await unmarked(bk, ledger)
+
+    run(story)
+
+
+@pytest.mark.rule("A8")
+def test_an_error_that_nobody_foresaw_is_a_reason_and_not_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, working(cluster) as worker:
+            bad, good = await written(cluster, bk, 10), await written(cluster, bk, 10)
+            marks = worker._metadata.under_replication
+            read = marks.read
+
+            async def broken(ledger_id: LedgerId) -> object:
+                if ledger_id == bad:
+                    raise RuntimeError("a bug")
+                return await read(ledger_id)
+
+            marks.read = broken  # type: ignore[method-assign,assignment]
+            await mark(bk, bad, "b1")
+            await mark(bk, good, "b1")
+            await unmarked(bk, good)
+            await until(lambda: worker.report("worker").stuck)
+            (stuck,) = worker.report("worker").stuck
+            assert (stuck.ledger, stuck.reason) == (bad, "the repair ended unexpectedly: a bug")
+
+    run(story)
+    assert any("ended unexpectedly" in each.message for each in caplog.records)
