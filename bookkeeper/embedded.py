@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from bookkeeper.autorecovery.inside import InsideAutorecovery
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.errors import ConfigError, DirectoryLockedError, NoClusterError
@@ -80,10 +81,14 @@ class EmbeddedCluster:
     lock: Lock
     loop: asyncio.AbstractEventLoop
     users: int = 0
+    healer: InsideAutorecovery | None = None
+    """What repairs under-replicated ledgers; None while there is one bookie."""
     watchers: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def stop(self) -> None:
         """Stop the bookies in good order, then the store."""
+        if self.healer is not None:
+            await self.healer.stop()
         for watcher in self.watchers:
             watcher.cancel()
         await asyncio.gather(*self.watchers, return_exceptions=True)
@@ -234,6 +239,8 @@ async def _grow(cluster: EmbeddedCluster, address: EmbeddedUri, seams: Seams) ->
     for result in results:
         if result is not None:
             raise result
+    if cluster.healer is None and len(cluster.servers) > 1:
+        cluster.healer = await InsideAutorecovery.of_cluster("embedded", cluster.metadata, own)
 
 
 async def _report_failure(server: BookieServer) -> None:

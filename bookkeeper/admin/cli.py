@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 COMMAND_GROUP = "bookkeeper.commands"
 
 OWN: Final[Mapping[str, str]] = {
+    "autorecovery": "bookkeeper.admin.autorecovery:autorecovery",
     "bench": "bookkeeper.admin.bench:bench",
     "bookie": "bookkeeper.bookie.command:bookie",
     "bookies": "bookkeeper.admin.clusters:bookies",

@@ -67,6 +67,12 @@ def zookeeper(directory: Path, port: int) -> None:
     help="The gateway's port; 0: no gateway.",
 )
 @click.option(
+    "--autorecovery/--no-autorecovery",
+    default=True,
+    show_default=True,
+    help="Repair under-replicated ledgers, in a process of its own.",
+)
+@click.option(
     "--tls-cert",
     type=_FILE,
     help="PEM: the bookies' certificate, for 127.0.0.1. The bookies then refuse connections without TLS.",
@@ -76,7 +82,7 @@ def zookeeper(directory: Path, port: int) -> None:
 @click.option(
     "--tls-client-ca", type=_FILE, help="PEM: the authority that vouches for clients; the gateway shows --tls-cert."
 )
-def standalone(bookies: int, directory: Path | None, webhdfs_port: int, **tls: str | None) -> None:
+def standalone(bookies: int, directory: Path | None, webhdfs_port: int, autorecovery: bool, **tls: str | None) -> None:
     """Run everything on this machine: bookies, metadata in SQLite, the WebHDFS gateway. Ctrl-C stops it.
 
     Each is a process of its own; one that ends by itself is started again, after 1 s at first and 30 s at most. The
@@ -92,6 +98,7 @@ def standalone(bookies: int, directory: Path | None, webhdfs_port: int, **tls: s
         bookies=bookies,
         webhdfs_port=webhdfs_port or None,
         command_group=COMMAND_GROUP,
+        autorecovery=autorecovery,
         gateway_wanted=given is not ParameterSource.DEFAULT,
         tls={name.removeprefix("tls_"): str(Path(file).resolve()) for name, file in tls.items() if file is not None},
     )

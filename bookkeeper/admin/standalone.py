@@ -50,6 +50,10 @@ _OURS: Final = re.compile(r"metadata\.db(-\w+)?|b\d+|standalone\.lock")
 """The names in its directory."""
 _HOST: Final = "127.0.0.1"
 _GATEWAY: Final = "gateway"
+_HEALER: Final = "healer"
+"""What repairs under-replicated ledgers."""
+_BESIDE: Final = (_GATEWAY, _HEALER)
+"""The children that are no bookies."""
 _LACKS: Final = 69
 """The status of a child that needs a package which is not installed: to start it again would not help."""
 
@@ -74,6 +78,8 @@ class StandalonePlan:
     command_group: str
     tls: Mapping[str, str] = field(default_factory=dict)
     """``cert``, ``key``, ``client_ca`` of the bookies, and ``ca``, which the gateway trusts. Empty: no TLS."""
+    autorecovery: bool = True
+    """Repair under-replicated ledgers, in a process of its own."""
     gateway_wanted: bool = False
     """The gateway was asked for by name: if it cannot start, nothing is started."""
 
@@ -148,6 +154,8 @@ class Standalone:
                 import_module(module)
             for number in range(1, self._plan.bookies + 1):
                 self._add(f"b{number}", lambda name=f"b{number}": self._bookie(name))  # type: ignore[misc]
+            if self._plan.autorecovery and self._plan.bookies > 1:
+                self._add(_HEALER, self._heal)
             if self._plan.webhdfs_port is not None:
                 self._add(_GATEWAY, lambda port=self._plan.webhdfs_port: self._gateway(port))  # type: ignore[misc]
             self._watch()
@@ -207,6 +215,13 @@ class Standalone:
             options["tls"] = self._plan.bookies_tls
         config = config_from({**options, "bookie_id": name, "storage": STORAGE})
         return real.run(serve(config, real.system_seams()))
+
+    def _heal(self) -> int:
+        from bookkeeper.admin.autorecovery import autorecovery
+
+        os.environ.update(self._plan.clients_tls)
+        arguments = ["run", "--metadata", self._plan.metadata, "--name", _HEALER]
+        return autorecovery.main(arguments, prog_name="bk autorecovery", standalone_mode=False) or 0
 
     def _gateway(self, port: int) -> int:
         """Run the gateway. It comes through the entry points: this package does not know the packages above it."""
@@ -349,7 +364,7 @@ class Standalone:
 
     def _none_has_served(self) -> bool:
         """Whether no bookie was ever up and each has ended: then there is nothing to go on with."""
-        bookies = [child for child in self._children if child.name != _GATEWAY]
+        bookies = [child for child in self._children if child.name not in _BESIDE]
         if self._ready or any(child.serves or not child.settled for child in bookies):
             return False
         self._status = 1
@@ -360,7 +375,7 @@ class Standalone:
     def _tell_ready(self) -> None:
         if self._ready or self._asked or not all(child.settled for child in self._children):
             return
-        if not any(child.serves for child in self._children if child.name != _GATEWAY):
+        if not any(child.serves for child in self._children if child.name not in _BESIDE):
             return
         self._ready = True
         without = ", ".join(child.name for child in self._children if not child.serves)

@@ -86,6 +86,9 @@ from bookkeeper.net.tls import MODES
     default=None,
     help="Allow to listen beyond loopback without encryption and authentication.",
 )
+@click.option(
+    "--autorecovery", is_flag=True, default=None, help="Find and repair under-replicated ledgers, too, in this process."
+)
 @click.option("--read-only", is_flag=True, default=None, help="Take no new entries, for instance before a drain.")
 @click.option("--verbose", is_flag=True, help="Log ordinary events, too, not only warnings.")
 def bookie(

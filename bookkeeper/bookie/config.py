@@ -129,6 +129,10 @@ class BookieConfig:
     """Bytes a second at which the bookie copies entries from others after it has lost its own. With 0 it copies
     nothing, and an operator or a repair must do it."""
 
+    autorecovery: bool = False
+    """Run an auditor's candidate and a repair worker inside this bookie. ``bk autorecovery`` runs them as a process of
+    their own, with settings."""
+
     metadata_session_s: float = service_uri.SESSION_S
     """Seconds without contact after which the session with ZooKeeper (or a SQLite file) ends. A bookie that has died
     or hangs stays listed for this time; one that is cut off for longer must register again. ZooKeeper's servers grant

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable
-from typing import Final
+from importlib import import_module
+from typing import Final, Protocol
 
 import click
 
@@ -24,6 +25,9 @@ EXIT_CONFIG: Final = 78
 """The configuration or the directory is not right."""
 
 
+AUTORECOVERY: Final = "bookkeeper.autorecovery.inside"
+"""The module on a higher floor that repairs what is under-replicated, loaded when it is asked for."""
+
 REMINDER_S: Final = 3600.0
 """Seconds between two warnings that the bookie is insecure."""
 
@@ -32,6 +36,10 @@ def _remind(loop: asyncio.AbstractEventLoop, text: str) -> None:
     """Warn now and every hour, as long as the loop runs."""
     logging.getLogger(__name__).warning(text)
     loop.call_later(REMINDER_S, _remind, loop, text)
+
+
+class _Stoppable(Protocol):
+    async def stop(self) -> None: ...
 
 
 async def serve(config: BookieConfig, seams: Seams, give_back_memory: Callable[[], object] = lambda: None) -> int:
@@ -50,6 +58,10 @@ async def serve(config: BookieConfig, seams: Seams, give_back_memory: Callable[[
         click.echo(f"bookie {server.bookie_id} serves at {server.address}{http}")
         if config.insecure:
             _remind(loop, f"insecure: everyone who reaches {server.address} may read and write")
+        healer: _Stoppable | None = None
+        if config.autorecovery:
+            inside = import_module(AUTORECOVERY).InsideAutorecovery
+            healer = await inside.of_bookie(str(server.bookie_id), metadata, config, seams)
         stopped = asyncio.ensure_future(stop.wait())
         failed = asyncio.ensure_future(server.run_until_failure())
         await asyncio.wait([stopped, failed], return_when=asyncio.FIRST_COMPLETED)
@@ -58,6 +70,8 @@ async def serve(config: BookieConfig, seams: Seams, give_back_memory: Callable[[
             click.echo(f"{what}: {failed.result()}", err=True)
             return EXIT_DISK
         failed.cancel()
+        if healer is not None:
+            await healer.stop()
         await server.stop()
         return 0
     finally:

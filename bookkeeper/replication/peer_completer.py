@@ -9,23 +9,20 @@ something to copy (:mod:`bookkeeper.bookie.identity.completion`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.identity.completion import MissingEntries
-from bookkeeper.client import openers
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
-from bookkeeper.net.tls import TlsConfig
+from bookkeeper.replication.bookie_client import client_of_bookie
 from bookkeeper.replication.copies import PartialCopy, copy_at
 from bookkeeper.replication.repair import RepairContext, bring
 from bookkeeper.replication.repair_lock import repair_lock
 from bookkeeper.replication.throttle import Throttle
-from bookkeeper.seams import Net, Seams
+from bookkeeper.seams import Seams
 
 
 class PeerCompleter:
@@ -76,29 +73,5 @@ class PeerCompleter:
 
     async def _connected(self) -> BookKeeper:
         if self._client is None:
-            config = openers.with_surroundings(ClientConfig())
-            if config.tls is None:
-                config = replace(config, tls=_own(self._config))
-            home = _BookieCluster(self._metadata, self._seams.net)
-            self._client = await BookKeeper.over(home, config=config, seams=self._seams)
+            self._client = await client_of_bookie(self._metadata, self._config, self._seams)
         return self._client
-
-
-class _BookieCluster:
-    """The cluster over the bookie's own session, which stays open when the client is closed."""
-
-    def __init__(self, metadata: Metadata, net: Net) -> None:
-        self.metadata = metadata
-        self.net: Net | None = net
-
-    async def close(self) -> None:
-        """Do nothing: the session belongs to the bookie."""
-
-
-def _own(config: BookieConfig) -> TlsConfig | None:
-    """TLS settings towards other bookies if the environment gives none (``BK_TLS_CA`` ...): this bookie's own
-    certificate. Other bookies accept it where one authority serves the whole cluster."""
-    tls = config.tls
-    if tls.mode == "off" or tls.client_ca is None:
-        return None
-    return TlsConfig(ca=tls.client_ca, cert=tls.cert, key=tls.key)

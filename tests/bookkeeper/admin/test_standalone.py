@@ -40,6 +40,9 @@ class Family(Standalone):
             file.write("x")
         {bookie}
 
+    def _heal(self):
+        live()
+
 wanted = {wanted}
 plan = StandalonePlan(
     Path(sys.argv[1]), bookies=2, webhdfs_port={port}, command_group="no.such.group", gateway_wanted=wanted

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import DigestType, LedgerMetadata, QuorumSpec
-from bookkeeper.net.tls import ServerTls, TlsConfig
 from bookkeeper.replication.copies import PartialCopy, copy_at
-from bookkeeper.replication.peer_completer import _own
 from bookkeeper.replication.repair_lock import repair_lock
-from bookkeeper.storage.config import StorageConfig
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import Story, append, holds, until, written
 
-STORAGE = StorageConfig(journal_dir="d/journal", ledger_dir="d/ledgers")
 SHAPES = [{}, {"ensemble": 4, "write_quorum": 2, "ack_quorum": 2}]
 
 
@@ -200,16 +194,6 @@ def test_a_disk_that_was_emptied_gets_back_what_its_closed_ledgers_had() -> None
             await cluster.check_acked()
 
     run(story)
-
-
-def test_other_bookies_are_spoken_to_with_the_own_certificate_where_an_authority_is_named() -> None:
-    def of(tls: ServerTls) -> TlsConfig | None:
-        return _own(BookieConfig(directory="d", metadata_uri="sqlite:d/metadata.db", storage=STORAGE, tls=tls))
-
-    own = ServerTls(cert="a.pem", key="a.key", client_ca="ca.pem")
-    assert of(own) == TlsConfig(ca="ca.pem", cert="a.pem", key="a.key")
-    assert of(replace(own, client_ca=None)) is None, "nobody vouches for the others"
-    assert of(replace(own, mode="off")) is None
 
 
 def test_a_part_of_a_copy_consists_of_the_entries_that_are_given() -> None:
