@@ -115,7 +115,7 @@ def test_a_wrong_password_is_refused_with_how_to_give_one(cluster: Bookies, writ
     for verb in ("read", "tail", "recover"):
         for password in ((), ("--password", "wrong")):
             said = bk("ledger", verb, written, "-m", cluster.uri, *password)
-            said.refused(f"ledger {written} has another password", "--password")
+            said.refused(f"the password given is not the password of ledger {written}", "--password")
 
 
 def test_an_unknown_ledger_is_refused(cluster: Bookies) -> None:
