@@ -1,15 +1,15 @@
 """A whole cluster inside this process: ``embedded:///DIR?bookies=N``.
 
-A metadata store (SQLite) and N bookies live under one directory, in the caller's own loop: nothing to start, no port
-to choose, nothing that others could reach. For notebooks, tests and small machines. The bookies are the production
-ones; a copy on each of N directories of one disk protects against bugs and damaged files, not against that disk.
+A metadata store (SQLite) and N bookies run under one directory, in the caller's own loop. There is nothing to start, no
+port to choose, and nothing that others could reach. It is for notebooks, tests and small machines. The bookies are the
+production ones. Copies in N directories of one disk protect against bugs and damaged files, but not against that disk.
 
-    DIR/embedded.lock      one process at a time
+    DIR/embedded.lock      allows one process at a time
     DIR/metadata.sqlite
-    DIR/b1, DIR/b2, ...    one bookie each; their names are theirs for ever
+    DIR/b1, DIR/b2, ...    one bookie each, with this name for ever
 
-Everybody in one loop who connects to the same directory shares the same cluster; it stops with the last one.
-With a larger N than before bookies are added; a smaller N leaves none out, for their entries are needed.
+All connections of one loop to the same directory share one cluster, which stops with the last of them. A larger N than
+before adds bookies; a smaller N removes none, because their entries are needed.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ BOOKIES: Final = 3
 """The number of bookies when the address does not say."""
 
 BOOKIES_MAX: Final = 16
-"""The largest number of bookies: more of them in one process bring nothing."""
+"""The largest number of bookies: more of them in one process have no use."""
 
 METADATA: Final = "metadata.sqlite"
 """The file that makes a directory a cluster."""
 
 FIRST_PORT: Final = 3181
-"""Ports inside this process are only names; b1 has this one, b2 the next."""
+"""The port of b1; b2 has the next. Inside this process ports are only names."""
 
 STORAGE: Final = {"journal_file_bytes": 16 * MIB, "journal_spares": 1, "reserve_bytes": 16 * MIB}
-"""A bookie's disk on a small machine: journal files are filled with zeros at the first start."""
+"""A bookie's storage on a small machine. Files are small, because journal files are filled with zeros at the first
+start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,16 @@ class EmbeddedUri:
         """Take an address ``embedded:///DIR?bookies=N`` apart. Raises: ConfigError."""
         parts = urlsplit(uri)
         if parts.scheme != "embedded" or parts.netloc or not parts.path.startswith("/") or parts.fragment:
-            raise ConfigError(f"expected embedded:///DIRECTORY?bookies=N (three slashes), got {uri!r}")
+            raise ConfigError(
+                f"an embedded cluster has an address like embedded:///DIRECTORY?bookies=N (three slashes), not {uri}"
+            )
         bookies = BOOKIES
         for name, value in parse_qsl(parts.query, keep_blank_values=True):
             if name != "bookies" or not value.isdecimal() or not 1 <= int(value) <= BOOKIES_MAX:
-                raise ConfigError(f"{uri!r}: the only option is bookies=1 to bookies={BOOKIES_MAX}, not {name}={value}")
+                raise ConfigError(
+                    f"the address {uri} cannot be used: the only option is bookies=1 to bookies={BOOKIES_MAX}, not "
+                    f"{name}={value}"
+                )
             bookies = int(value)
         return cls(os.path.realpath(unquote(parts.path)), bookies)
 
@@ -122,7 +128,7 @@ class EmbeddedUser:
         return self._cluster.servers
 
     async def close(self) -> None:
-        """Give this share back; whoever gives back the last one stops the cluster. Idempotent."""
+        """End this connection. The last one stops the cluster. Idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -177,7 +183,7 @@ async def open_embedded(uri: str, seams: Seams) -> EmbeddedUser:
                     f"{address.directory} is open in another event loop of this process; use it from there, "
                     "or through bookkeeper.sync from threads"
                 )
-            cluster.lock.release()  # its loop ended without closing it: like a crash, and the disk knows how to go on
+            cluster.lock.release()  # its loop ended without closing it; the bookies recover as after a crash
             del _running[address.directory]
             cluster = None
         if cluster is None:

@@ -1,4 +1,4 @@
-"""Ledgers for threads: the same client, on a loop of its own in the background.
+"""Ledgers for threads: the same client, on its own event loop in the background.
 
     from bookkeeper import sync
 
@@ -9,9 +9,9 @@
             for entry in reader.read(0, reader.last_add_confirmed):
                 print(entry.payload)
 
-One loop in one daemon thread serves all clients of the process; any thread may use any object here. There is no
-second implementation: every call runs a method of :mod:`bookkeeper.client` over there and waits for it. A call that
-is interrupted (Ctrl-C) is cancelled there, which does not take an append back.
+One loop in one daemon thread serves all clients of the process, and any thread may use any object here. There is no
+second implementation: every call runs a method of :mod:`bookkeeper.client` on that loop and waits for it. Ctrl-C
+cancels a call on the loop, which does not withdraw an append.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _each(start: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
         while (item := _run(_next(iterator))) is not None:
             yield item
     finally:
-        if _background.is_here():  # the collector runs anywhere, also over there, where waiting would be for ever
+        if _background.is_here():  # the garbage collector may run on the loop's own thread, which must not wait here
             asyncio.run_coroutine_threadsafe(_aclose(iterator), _background.loop())
         else:
             _run(_aclose(iterator))
@@ -263,7 +263,7 @@ class WriteHandle:
         """Append one entry; return its id once it is durable.
 
         Raises:
-            TimeoutError: not within ``timeout_s``; the outcome is unknown.
+            TimeoutError: the entry was not durable within ``timeout_s``; the outcome is unknown.
             Others: as the async one.
         """
         return _run(self._handle.append(payload), timeout_s)
@@ -273,8 +273,8 @@ class WriteHandle:
         return _run(self._handle.append_many(payloads), timeout_s)
 
     def append_nowait(self, payload: Buffer) -> concurrent.futures.Future[EntryId]:
-        """Append without waiting. A thread that is too fast is slowed down over there, not here: bound what you have
-        in flight, for instance by waiting for the oldest future."""
+        """Append without waiting. The client waits for room on its own loop, and not here: a fast thread should limit
+        what it has in flight, for instance by waiting for the oldest future."""
         return _submit(self._handle.append(payload))
 
     def flush(self) -> EntryId:
@@ -296,7 +296,7 @@ class WriteHandle:
         _run(self._handle.close(force=force))
 
     def abandon(self) -> None:
-        """Let the ledger go without closing it: it stays open until a recovery closes it."""
+        """End this handle without closing the ledger, which stays open until a recovery closes it."""
         _run(self._handle.abandon())
 
     def __enter__(self) -> Self:
@@ -323,12 +323,13 @@ class AdvancedHandle(WriteHandle):
         return self._advanced.lowest_missing
 
     def append_at(self, entry_id: int, payload: Buffer, timeout_s: float | None = None) -> EntryId:
-        """Append as entry ``entry_id``; return it once it and all lower ones are durable.
+        """Append as entry ``entry_id``; return the id once the entry and all lower ones are durable.
 
-        A thread that appends above a gap waits until another thread fills it. Use append_at_nowait() to do both in one.
+        A thread that appends above a gap waits until another thread fills it. With append_at_nowait() one thread can do
+        both.
 
         Raises:
-            TimeoutError: not within ``timeout_s``; the outcome is unknown.
+            TimeoutError: the entry was not durable within ``timeout_s``; the outcome is unknown.
             Others: as the async one.
         """
         return _run(self._advanced.append_at(entry_id, payload), timeout_s)

@@ -24,7 +24,7 @@ Why two gateways never hold it at the same moment (linearizable reads)
     * Its writer is dead (``place``), as the kernel that ran it says. A dead process answers nothing. (A machine that is
       copied while it runs is two machines with one name; leases do not protect against that.)
     In the last case we also wait for those before the dead writer, unless it held the lease itself. It says so in what
-    it writes (``alone``).
+    it writes (``held``).
 
 Who waits for whom
     A gateway that starts, or stands by, does not disturb an owner that renews. It takes the lease when that was not
@@ -120,14 +120,14 @@ class Lease(Protocol):
     async def acquire(self, entry: LeaseEntry) -> None:
         """Write this gateway into the lease, and renew it from now on.
 
-        The lease is held only after the wait for earlier holders: see :meth:`alone`.
+        The lease is held only after the wait for earlier holders: see :meth:`wait_until_held`.
 
         Raises:
             NamespaceOwnedError: for IF_VACANT only.
         """
 
-    async def alone(self) -> None:
-        """Wait until this gateway holds the lease alone.
+    async def wait_until_held(self) -> None:
+        """Wait until this gateway certainly holds the lease, and no other one does.
 
         Raises:
             LeaseLostError: another gateway took it meanwhile.
@@ -150,7 +150,7 @@ class SoleOwner:
     async def acquire(self, entry: LeaseEntry) -> None:
         """Returns at once: there is no other process."""
 
-    async def alone(self) -> None:
+    async def wait_until_held(self) -> None:
         """Returns at once: there is no other process."""
 
     async def lost(self) -> None:
@@ -171,13 +171,13 @@ class LeaseValue:
     """The address at which it answers, for people and for ``bk``."""
     lease_ms: int
     released: bool = False
-    alone: bool = False
+    held: bool = False
     """Whether no earlier holder could hold the lease any more when this was written."""
     place: ProcessLocation | None = None
 
     def encode(self) -> bytes:
         fields: dict[str, Any] = {"epoch": self.epoch, "owner": self.owner, "address": self.address}
-        fields |= {"lease_ms": self.lease_ms, "released": self.released, "alone": self.alone}
+        fields |= {"lease_ms": self.lease_ms, "released": self.released, "alone": self.held}
         if self.place is not None:
             fields["place"] = self.place.fields()
         return json.dumps(fields).encode()
@@ -190,8 +190,8 @@ class LeaseValue:
         with suppress(ValueError, KeyError, TypeError):  # nothing is known of a gateway that writes something else
             place = ProcessLocation.of(f["place"])
         epoch, lease_ms = int(f["epoch"]), int(f["lease_ms"])
-        released, alone = bool(f["released"]), bool(f.get("alone", False))
-        return cls(epoch, str(f["owner"]), str(f["address"]), lease_ms, released, alone, place)
+        released, held = bool(f["released"]), bool(f.get("alone", False))
+        return cls(epoch, str(f["owner"]), str(f["address"]), lease_ms, released, held, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class StoreLease:
         self._lease_s = lease_s
         self._here = here
         self._valid_until = float("-inf")
-        self._alone_from = float("-inf")
+        self._held_from = float("-inf")
         """From when on no holder before our claim ``_value`` can hold the lease."""
         self._version: Version | None = None
         self._value: LeaseValue | None = None
@@ -236,7 +236,7 @@ class StoreLease:
 
     @property
     def is_held(self) -> bool:
-        return self._alone_from <= self._clock.monotonic() < self._valid_until
+        return self._held_from <= self._clock.monotonic() < self._valid_until
 
     @property
     def epoch(self) -> int:
@@ -264,12 +264,12 @@ class StoreLease:
         self.other = None
         self._renewing = asyncio.get_running_loop().create_task(self._keep_renewing(), name="lease renewal")
 
-    async def alone(self) -> None:
+    async def wait_until_held(self) -> None:
         assert self._renewing is not None
         while not self.is_held:
             if self._renewing.done():
                 raise LeaseLostError(self._gone_to)
-            left, look = self._alone_from - self._clock.monotonic(), self._lease_s / LOOKS
+            left, look = self._held_from - self._clock.monotonic(), self._lease_s / LOOKS
             await asyncio.sleep(min(left, look) if left > 0 else look)
 
     async def lost(self) -> None:
@@ -278,7 +278,7 @@ class StoreLease:
 
     async def release(self) -> None:
         value, version = self._value, self._version
-        waited = self._clock.monotonic() >= self._alone_from
+        waited = self._clock.monotonic() >= self._held_from
         await self._stop()
         if version is None or value is None or not waited:
             return  # an earlier holder may still hold it, so a successor must wait
@@ -344,21 +344,21 @@ class StoreLease:
     async def _take(self, seen: LeaseSighting | None) -> None:
         """Write this gateway into the lease, if it still has the version that was seen."""
         epoch = seen.value.epoch + 1 if seen else 1
-        alone_from = self._others_end(seen)
+        held_from = self._others_end(seen)
         now = self._clock.monotonic()
         value = LeaseValue(
             epoch,
             self._owner,
             self._address,
             round(self._lease_s * 1000),
-            alone=alone_from <= now,
+            held=held_from <= now,
             place=self._here.place,
         )
         if seen is None:
             version = await settled_create(self._store, self._path, value.encode(), parents=True)
         else:
             version = await settled_set(self._store, self._path, value.encode(), seen.version)
-        self._value, self._version, self._alone_from = value, version, alone_from
+        self._value, self._version, self._held_from = value, version, held_from
         self._valid_until = now + self._lease_s
 
     def _others_end(self, seen: LeaseSighting | None) -> float:
@@ -367,8 +367,8 @@ class StoreLease:
             return float("-inf")
         value = seen.value
         if self._value is not None and (value.owner, value.epoch) == (self._owner, self._value.epoch):
-            return self._alone_from
-        if value.alone and self._here.knows_dead(value.place):
+            return self._held_from
+        if value.held and self._here.knows_dead(value.place):
             return float("-inf")
         return seen.at + value.lease_ms / 1000 * DRIFT
 
@@ -396,7 +396,7 @@ class StoreLease:
         while True:
             assert self._version is not None and self._value is not None
             sent = self._clock.monotonic()
-            self._value = replace(self._value, alone=self._alone_from <= sent)
+            self._value = replace(self._value, held=self._held_from <= sent)
             try:
                 self._version = await settled_set(self._store, self._path, self._value.encode(), self._version)
             except (MetadataConflictError, NoSuchKeyError) as error:

@@ -1,10 +1,10 @@
 """What ``bk metadata accept-rollback`` changes in the store, so that the cluster goes on from an older state.
 
-    ids       the generator goes on above every id that was found, or far above if not every bookie was asked
+    ids       the generator continues above every id that was found, or far above if not every bookie was asked
     open      one transaction enters the loss into the record of the store's origin (lineage)
 
-The second step makes clients and bookies that are connected stop, and lets bookies start that have seen more. A run
-that was killed in between can be repeated; ids that were skipped stay unused.
+The second step stops connected clients and bookies, and lets bookies start that have seen a newer state. A run that was
+killed in between can be repeated; ids that were skipped stay unused.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ async def _raise_ids(metadata: Metadata, highest: int, *, unasked: bool) -> int:
                 now = await probe(store, parent)
             return now + 1
     high = max([*hobs, highest >> 32, 0]) + 1 + (UNSEEN if unasked else 0)
-    if high > HIGH_MAX:  # somebody chose ids near the end: go on where the generator is
+    if high > HIGH_MAX:  # a client chose ids near the end: continue where the generator is
         high = max([0, *hobs]) + 1 + (UNSEEN if unasked else 0)
     try:
         await settled_create(store, f"{paths.long_id_generator}/HOB-{high:010d}", b"", parents=True)

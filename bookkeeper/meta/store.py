@@ -8,8 +8,8 @@ Every implementation gives these guarantees; tests/contracts/metadata_store.py c
   after :meth:`MetadataStore.sync` (Z6).
 * An ephemeral value goes when the session that made it ends, not before.
 * **M8, Z4** A write is sent once. If its reply is lost it raises :exc:`MetadataUnavailableError`: it may have been
-  done. :func:`settled_set`, :func:`settled_create` and :func:`settled_delete` re-read and compare; whoever
-  writes goes through them.
+  done. :func:`settled_set`, :func:`settled_create` and :func:`settled_delete` read again and compare; every writer
+  uses them.
 * **Z3, Z5** A watch stays until it is closed. Its callback takes no value and means "re-read": it comes after every
   change since the watch was asked for, may come without a change, and comes when the session was in doubt.
   It runs on the loop's thread, never inside a call of the store.
@@ -49,8 +49,8 @@ class Versioned(Generic[T]):
     transaction: int = field(default=0, compare=False)
     """Store-wide number of the write that made this version (ZooKeeper: mzxid). Only grows (M10)."""
     created_txn: int = field(default=0, compare=False)
-    """Store-wide number of the write that created the value (ZooKeeper: czxid): versions begin anew with every life of
-    a path, this does not. 0: not known."""
+    """Store-wide number of the write that created the value (ZooKeeper: czxid). Versions begin again when a value is
+    deleted and created anew; this number does not. 0: not known."""
 
 
 class SessionState(Enum):
@@ -159,15 +159,16 @@ class MetadataStore(Protocol):
         """
 
     async def set(self, path: str, value: bytes, expected: Version | None, *, created_txn: int = 0) -> Version:
-        """Replace a value; with ``born`` only in the life that began with that write.
+        """Replace a value. With ``created_txn`` only if that write created it.
 
-        ZooKeeper cannot compare that within a write. There it is read immediately before, after a sync: to slip in
-        between, somebody would have to delete the value, create it and write it up to ``expected`` while two requests
-        are under way; the reply would tell, and MetadataError is raised.
+        ZooKeeper cannot compare that within a write. There it is read immediately before, after a sync. Somebody could
+        still delete the value, create it and write it up to ``expected`` while the two requests are under way; the
+        reply shows that, and MetadataError is raised.
 
         Raises:
-            NoSuchKeyError: there is none, or another one that was created since.
-            MetadataConflictError.
+            NoSuchKeyError: there is no value, or another write created it.
+            MetadataConflictError: the value has another version.
+            MetadataError: the value was created anew at the moment of the write, which may have been done.
         """
 
     async def delete(self, path: str, expected: Version | None) -> None:
@@ -205,8 +206,9 @@ class MetadataStore(Protocol):
 # -- deciding a write whose reply was lost ------------------------------------------------------------------
 
 LOST_MAX: Final = 10
-"""How often in a row a write may get no answer and not be done, before it is given up. ZooKeeper closes the connection
-of a client that sends more than ``jute.maxbuffer``; repeating that for ever would cut off everybody in this session."""
+"""How often in a row a write may get no answer and turn out not to be done, before it fails. ZooKeeper closes the
+connection of a client that sends more than ``jute.maxbuffer``. Repeating such a write for ever would cut off every user
+of this session."""
 
 
 def _lost_too_often(path: str, size: int) -> MetadataUnavailableError:
@@ -221,13 +223,14 @@ async def settled_set(
 ) -> Version:
     """Replace a value and know whether it was done (M8).
 
-    After a lost reply the value is read again: present in the expected version it is written again, present
-    as our bytes in the next version it was written. So equal bytes by two writers count as done for both:
-    whoever needs to be the only one puts something unique into the value. ``born`` as for ``set``.
+    After a lost reply the value is read again. If it has the expected version it is written again. If it has the next
+    version and our bytes, the write was done. So two writers of equal bytes both succeed; a writer that needs to be the
+    only one puts something unique into the value. ``created_txn`` as for ``set``.
 
     Raises:
         MetadataConflictError, NoSuchKeyError: as ``set``; also if our write was done and replaced since.
-        MetadataUnavailableError: the store could not be asked again, or did not take it ``LOST_MAX`` times; unknown.
+        MetadataUnavailableError: it is not known whether the write was done: the store could not be read again, or gave
+            no answer ``LOST_MAX`` times.
     """
     for _ in range(LOST_MAX):
         try:
@@ -255,13 +258,13 @@ async def settled_set_if(
     *,
     created_txn: int = 0,
 ) -> Version:
-    """As :func:`settled_set`, in one write that is done only if ``conditions`` hold, too. ``born`` is looked at right
-    before the write and right after it.
+    """As :func:`settled_set`, in one write that is done only if ``conditions`` hold, too. ``created_txn`` is compared
+    right before the write and right after it.
 
     Raises:
-        MetadataConflictError: also when one of them does not hold.
+        MetadataConflictError: as settled_set; also if a condition does not hold.
         NoSuchKeyError, MetadataUnavailableError: as settled_set.
-        MetadataError: as ``set`` with ``born``.
+        MetadataError: as ``set`` with ``created_txn``.
     """
     for _ in range(LOST_MAX):
         await store.sync(path)
@@ -271,10 +274,10 @@ async def settled_set_if(
             assert version is not None
         except NoSuchKeyError as error:
             await store.sync(path)
-            check_creation(
-                path, (await store.get(path)).created_txn, created_txn
-            )  # raises if it is this one that is gone
-            raise MetadataConflictError(f"{path}: what the write depends on is gone: {error}") from error
+            check_creation(path, (await store.get(path)).created_txn, created_txn)  # raises if the value itself is gone
+            raise MetadataConflictError(
+                f"{path} was not written: a value that the write depends on is gone ({error})"
+            ) from error
         except MetadataUnavailableError:
             await store.sync(path)
             found = await store.get(path)
@@ -284,13 +287,13 @@ async def settled_set_if(
             if found.version == expected + 1 and found.value == value:
                 return found.version
             raise MetadataConflictError(
-                f"{path}: wrote over version {expected}, lost the reply, found {found.version}"
+                f"{path} has version {found.version} after a write over version {expected} whose reply was lost"
             ) from None
         try:
             check_creation(path, (await store.get(path)).created_txn, created_txn)
         except NoSuchKeyError as error:
             raise MetadataError(
-                f"{error}, at the moment of the write, which may have been done in the new one"
+                f"{error}; it happened at the moment of a write, which may have changed the new value"
             ) from error
         return version
     raise _lost_too_often(path, len(value))
@@ -301,7 +304,8 @@ async def settled_create(store: MetadataStore, path: str, value: bytes, *, paren
 
     Raises:
         KeyExistsError: another client's value exists.
-        MetadataUnavailableError: the store could not be asked again, or did not take it ``LOST_MAX`` times; unknown.
+        MetadataUnavailableError: it is not known whether the value was created: the store could not be read again, or
+            gave no answer ``LOST_MAX`` times.
     """
     for _ in range(LOST_MAX):
         try:
@@ -317,7 +321,7 @@ async def settled_create(store: MetadataStore, path: str, value: bytes, *, paren
         except NoSuchKeyError:
             continue
         if found.value != value:
-            raise KeyExistsError(path)
+            raise KeyExistsError(f"{path} exists already, with another client's value")
         return found.version
     raise _lost_too_often(path, len(value))
 
@@ -327,7 +331,7 @@ async def settled_delete(store: MetadataStore, path: str, expected: Version | No
 
     Raises:
         MetadataConflictError, NoSuchKeyError, NotEmptyError: as ``delete``.
-        MetadataUnavailableError: the store could not be asked again; still unknown.
+        MetadataUnavailableError: it is not known whether the value is gone: the store could not be read again.
     """
     unsure = False
     while True:
@@ -368,9 +372,13 @@ def once_more(error: E) -> E:
 
 
 def check_creation(path: str, found: int, expected: int) -> None:
-    """Raises: NoSuchKeyError: the value was created by another write than ``expected`` (0: whichever)."""
+    """Check that the write ``expected`` created the value; 0 stands for any write.
+
+    Raises:
+        NoSuchKeyError: another write created it.
+    """
     if expected and found != expected:
-        raise NoSuchKeyError(f"{path}: it was deleted, and created anew (by write {found}, not {expected})")
+        raise NoSuchKeyError(f"{path} was deleted and created anew, by write {found} instead of {expected}")
 
 
 def check_path(path: str) -> str:
@@ -380,7 +388,7 @@ def check_path(path: str) -> str:
         ValueError: it is not valid.
     """
     if path != "/" and (not path.startswith("/") or any(part in ("", ".", "..") for part in path[1:].split("/"))):
-        raise ValueError(f"not a path of a metadata store: {path}")
+        raise ValueError(f"{path} is not a path of a metadata store")
     return path
 
 

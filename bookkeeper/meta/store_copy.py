@@ -2,7 +2,7 @@
 
     look      refuse if anyone is registered at the source or the target, or if the target is not empty
     copy      copy every value that is not ephemeral, below the root and below ``<root>-py``
-    ids       let the target's generator go on behind every id that was ever issued at the source
+    ids       let the target's generator continue above every id that was ever issued at the source
     close     mark the source as moved: it refuses every new connection
     verify    after a sync on both sides, list and read everything again and compare byte for byte
     open      in one transaction create the cluster's id at the target, and the record of its origin (lineage)
@@ -58,16 +58,16 @@ from bookkeeper.meta.store import (
 )
 
 AT_ONCE: Final = 64
-"""Reads in flight."""
+"""How many reads are in flight."""
 BATCH_OPERATIONS: Final = 200
 BATCH_BYTES: Final = 256 * 1024
 BURNT_MAX: Final = 200_000
-"""Numbers of a generator that are skipped one by one at most; beyond that long ids begin."""
+"""How many numbers of a generator are skipped one by one; for more the copy begins with long ids."""
 TRIES: Final = 5
 
 _LEDGER = re.compile(r"L\d+")
 _NUMBER = re.compile(r"ID-\d{10}")
-"""The name of a generator's value, which goes with the session that asked for it."""
+"""The name of a generator's value, which ends with the session that made it."""
 _HOB = re.compile(r"HOB-(\d{10})")
 
 T = TypeVar("T")
@@ -171,7 +171,7 @@ class StoreCopy:
         source, target = self._source, self._target
         for place in (source, target):
             await place.store.sync("/")
-            await settle(place.store, [], again=True)  # whoever has died leaves with the next write
+            await settle(place.store, [], again=True)  # this write removes the values of sessions that have ended
         try:
             instance_id = (await source.store.get(source.paths.instance_id)).value.decode()
         except NoSuchKeyError as error:
@@ -182,7 +182,7 @@ class StoreCopy:
         self._begun = begun
         there = await self._there()
         if there is not None and not resume:
-            raise ClusterExistsError(f"a copy into {target.name} has begun and not ended: --resume goes on with it")
+            raise ClusterExistsError(f"a copy into {target.name} has begun and not ended: continue it with --resume")
         if there is not None and lineage.describe(there.value).get("instance_id") != instance_id:
             text = there.value.decode(errors="replace")
             raise ClusterExistsError(f"another copy into {target.name} has begun: {text}")
@@ -216,7 +216,7 @@ class StoreCopy:
 
     @property
     def _ours(self) -> Check:
-        """The part of a transaction that sees to it that the target is still ours to write to."""
+        """The condition of a transaction that this run may still write to the target."""
         return Check(self._target.paths.own(COPYING), self._claim)
 
     async def _check_ours(self) -> None:
@@ -274,7 +274,9 @@ class StoreCopy:
                 await target.store.sync(target.paths.root)
                 await self._check_ours()
         else:
-            raise MetadataUnavailableError(f"{target.name} does not take {next(iter(wanted))}")
+            raise MetadataUnavailableError(
+                f"{next(iter(wanted))} could not be written to {target.name}; run this again with --resume"
+            )
         for rest, found in zip(rests, values, strict=True):
             self._count(rest, len(found.value))
 
@@ -345,8 +347,10 @@ class StoreCopy:
         except KeyExistsError as error:
             found = await source.store.get(path)
             if lineage.describe(found.value).get("to") != target.name:
-                raise ClusterExistsError(f"the cluster at {source.name} is moved elsewhere, or has moved") from error
-            await settled_set(source.store, path, moved, found.version)  # of a run before this one
+                raise ClusterExistsError(
+                    f"the cluster at {source.name} has moved to another store, or another copy moves it"
+                ) from error
+            await settled_set(source.store, path, moved, found.version)  # replaces the mark of an earlier run
         self._closed_by = moved
         await refuse_live(source)
         return source.store.last_transaction

@@ -378,26 +378,26 @@ class _Drain:
     async def _replace(self, record: LedgerRecord, copy: Copy) -> CopyOutcome:
         only = tuple(map(BookieId, self._config.targets))
         try:
-            brought = await replace_copy(self._context, record, copy, self._names, only)
+            copied = await replace_copy(self._context, record, copy, self._names, only)
         except NoSuchLedgerError:
             return CopyOutcome.GONE
         except BookKeeperError as error:
             self._stick(record.ledger_id, _reason(error), copy)
             return CopyOutcome.FAILED
-        self._progress.entries_done += brought.found
-        match brought.outcome:
+        self._progress.entries_done += copied.found
+        match copied.outcome:
             case CopyOutcome.FAILED:
-                assert brought.error is not None
-                self._stick(record.ledger_id, _reason(brought.error), copy)
+                assert copied.error is not None
+                self._stick(record.ledger_id, _reason(copied.error), copy)
             case CopyOutcome.SWAPPED:
                 self._report.moved.append(
                     MovedCopy(
-                        record.ledger_id, copy.first_entry, copy.bookie, brought.target, brought.entries, brought.size
+                        record.ledger_id, copy.first_entry, copy.bookie, copied.target, copied.entries, copied.size
                     )
                 )
             case _:
                 pass
-        return brought.outcome
+        return copied.outcome
 
 
 def _reason(error: BookKeeperError) -> str:

@@ -19,7 +19,7 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
 from bookkeeper.replication.bookie_client import client_of_bookie
 from bookkeeper.replication.copies import PartialCopy, copy_at
-from bookkeeper.replication.repair import RepairContext, bring
+from bookkeeper.replication.repair import RepairContext, copy_fragment
 from bookkeeper.replication.repair_lock import repair_lock
 from bookkeeper.replication.throttle import Throttle
 from bookkeeper.seams import Seams
@@ -61,9 +61,9 @@ class PeerCompleter:
                 copy = copy_at(record.metadata, gap.first_entry, gap.position)
                 if copy is None or copy.bookie != self._bookie:
                     continue  # somebody else has its place by now
-                brought = await bring(context, record, PartialCopy.of(copy, gap.entries), self._bookie)
-                if brought.error is not None:
-                    raise brought.error
+                copied = await copy_fragment(context, record, PartialCopy.of(copy, gap.entries), self._bookie)
+                if copied.error is not None:
+                    raise copied.error
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""

@@ -106,7 +106,7 @@ async def held_by(services: ClientServices, tasks: Tasks, bookie: BookieId, reco
     return decode_availability(reply.availability)
 
 
-async def bring(context: RepairContext, record: LedgerRecord, copy: Copy, target: BookieId) -> RepairResult:
+async def copy_fragment(context: RepairContext, record: LedgerRecord, copy: Copy, target: BookieId) -> RepairResult:
     """Copy ``copy`` to ``target`` and swap ``target`` in. If ``target`` is already in place, complete its copy.
 
     Foreseen failures are not raised but returned, see :class:`RepairResult`. The last fragment of a ledger that is not

@@ -16,7 +16,7 @@ from bookkeeper.errors import IllegalOperationError, MetadataConflictError, NotE
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.replication.copies import Copy, copies_of
 from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
-from bookkeeper.replication.repair import RepairContext, RepairResult, bring
+from bookkeeper.replication.repair import RepairContext, RepairResult, copy_fragment
 from bookkeeper.replication.repair_lock import repair_lock
 from bookkeeper.replication.throttle import Throttle
 
@@ -112,12 +112,12 @@ async def replicate_unlocked(
             f"ledger {ledger_id} has no fragment that begins at {first_entry} and names {bookie}"
         )
     if target is not None:
-        brought = await bring(context, record, copies[0], BookieId(target))
+        copied = await copy_fragment(context, record, copies[0], BookieId(target))
     else:
-        brought = await replace_copy(context, record, copies[0], frozenset(map(BookieId, exclude)))
-    if brought.error is not None:
-        raise brought.error
-    return brought
+        copied = await replace_copy(context, record, copies[0], frozenset(map(BookieId, exclude)))
+    if copied.error is not None:
+        raise copied.error
+    return copied
 
 
 async def replace_copy(
@@ -135,20 +135,20 @@ async def replace_copy(
     tried: set[BookieId] = set(exclude)
     for _ in range(TARGETS_MAX):
         target = await _choose(context, record, copy, tried, only)
-        brought = await bring(context, record, copy, target)
-        if brought.outcome is not CopyOutcome.FAILED or not brought.target_at_fault:
-            return brought
+        copied = await copy_fragment(context, record, copy, target)
+        if copied.outcome is not CopyOutcome.FAILED or not copied.target_at_fault:
+            return copied
         _log.warning(
             "ledger %d: %s could not take %s (%s): another bookie is tried",
             record.ledger_id,
             target,
             copy,
-            in_words(brought.error) if brought.error is not None else "no reason is known",
+            in_words(copied.error) if copied.error is not None else "no reason is known",
         )
         context.services.watcher.quarantine(target)
         tried.add(target)
         await record.refresh()
-    return brought
+    return copied
 
 
 async def _choose(

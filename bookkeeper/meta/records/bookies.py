@@ -395,7 +395,7 @@ class Bookies:
                     f"{bookie} was registered meanwhile and is not forgotten: stop it, then forget it"
                 ) from error
             except NoSuchKeyError as error:
-                if unsure:  # by us, most likely; it is what was wanted
+                if unsure:  # most likely this call removed it
                     return
                 raise IllegalOperationError(
                     f"{bookie} has no cookie any more: somebody else has forgotten it"

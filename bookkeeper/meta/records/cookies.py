@@ -66,7 +66,7 @@ def decode(data: bytes) -> Cookie:
     """The reverse of encode; layout versions 4 and 5, and the four plain lines of version 3.
 
     Raises:
-        MetadataFormatError: not such bytes.
+        MetadataFormatError: the bytes are no cookie.
     """
     version, _, body = data.decode(errors="replace").partition("\n")
     try:
@@ -103,7 +103,7 @@ def _counted(directories: tuple[str, ...]) -> str:
 def _uncounted(text: str) -> tuple[str, ...]:
     count, *directories = text.split("\t")
     if int(count) != len(directories):
-        raise MetadataFormatError(f"a cookie that counts {count} directories and lists {len(directories)}")
+        raise MetadataFormatError(f"a cookie counts {count} directories, but lists {len(directories)}")
     return tuple(directories)
 
 
@@ -115,14 +115,14 @@ class Cookies:
         self._paths = paths
 
     async def read(self, bookie: BookieId) -> Versioned[Cookie]:
-        """Raises: NoSuchKeyError, MetadataFormatError."""
+        """Read the cookie after a sync. Raises: NoSuchKeyError, MetadataFormatError."""
         path = self._paths.cookie(bookie)
         await self._store.sync(path)
         found = await self._store.get(path)
         return Versioned(decode(found.value), found.version, found.created_ms, found.transaction)
 
     async def write(self, cookie: Cookie, expected: Version | None) -> Version:
-        """Create it (``expected`` None) or replace the version that was read.
+        """Create the cookie (``expected`` None) or replace the version that was read.
 
         Raises:
             KeyExistsError: there is another cookie; an equal one counts as ours.

@@ -59,9 +59,7 @@ def decode(data: bytes, what: str) -> IdRanges:
             first, _, last = part.partition("-")
             ranges.add(int(first), int(last or first))
     except ValueError as error:
-        raise MetadataFormatError(
-            f"{what} is damaged: it has no ranges of deleted ledgers ({in_words(error)})"
-        ) from error
+        raise MetadataFormatError(f"{what} cannot be read as ranges of deleted ledgers ({in_words(error)})") from error
     return ranges
 
 
@@ -118,7 +116,7 @@ class DeletedIds:
         while True:
             try:
                 await self._store.multi([Delete(path, expected), Create(self.mark(ledger_id))])
-            except KeyExistsError:  # somebody who knows no marks has made a ledger of this id anew
+            except KeyExistsError:  # a client that knows no marks has made a ledger of this id anew
                 await settled_delete(self._store, path, expected)
             except MetadataUnavailableError:
                 unsure = True
@@ -136,7 +134,7 @@ class DeletedIds:
                 await self.add(ledger_id)
             break
         if not self._rng.randrange(0, MERGE_CHANCE):
-            with suppress(MetadataError, ClientClosedError):  # the ledger is deleted, whatever comes of this
+            with suppress(MetadataError, ClientClosedError):  # the ledger is deleted even if this fails
                 await self.merge(self.place(ledger_id))
 
     async def near(self, ledgers: Iterable[int]) -> IdRanges:

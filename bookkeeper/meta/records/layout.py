@@ -122,7 +122,7 @@ def decode(data: bytes) -> Layout:
     """The reverse of encode; also the names of layout version 1.
 
     Raises:
-        MetadataFormatError: not such text, or a manager we do not know.
+        MetadataFormatError: the text is no layout, or names an unknown manager.
     """
     match data.decode(errors="replace").split("\n"):
         case ["1", name, *_]:
@@ -132,5 +132,6 @@ def decode(data: bytes) -> Layout:
         case _:
             name, known = "", {}
     if name not in known:
-        raise MetadataFormatError(f"a ledger layout this program does not know: {data!r}")
+        shown = data[:80].decode(errors="replace").replace("\n", " ")
+        raise MetadataFormatError(f"this program does not know the cluster's ledger layout: {shown}")
     return known[name]

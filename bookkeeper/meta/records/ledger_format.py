@@ -53,7 +53,7 @@ def decode(data: bytes) -> LedgerMetadata:
     """The reverse of encode.
 
     Raises:
-        MetadataFormatError: not such bytes, or a ledger that cannot be (M4).
+        MetadataFormatError: the bytes are no ledger metadata, or describe an impossible ledger (M4).
     """
     header = _HEADER.match(data)
     if header is None:
@@ -70,7 +70,7 @@ def decode(data: bytes) -> LedgerMetadata:
             case 3:
                 size, start = _read_varint(body)
                 if len(body) < start + size:
-                    raise MetadataFormatError(f"ledger metadata of {size} bytes end after {len(body) - start}")
+                    raise MetadataFormatError(f"ledger metadata should have {size} bytes, but have {len(body) - start}")
                 message = pb.LedgerMetadataFormat()
                 message.ParseFromString(body[start : start + size])
                 return _from_message(message, 3)

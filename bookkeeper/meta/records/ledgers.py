@@ -122,7 +122,7 @@ class Ledgers:
                 if ledger_id is not None:
                     raise LedgerExistsError(f"ledger {number} exists already; choose another id") from error
                 number = None
-            except SessionExpiredError:  # whether it was done is told by the token in the next session, too
+            except SessionExpiredError:  # the token tells also in the next session whether it was done
                 await self._store.sync(self._root)
             else:
                 if not await self.deleted.has(number):
@@ -159,9 +159,11 @@ class Ledgers:
             except NoSuchKeyError:
                 continue
             if found.value != value:
-                raise KeyExistsError(path)
+                raise KeyExistsError(f"{path} exists already, with another client's value")
             return found.version
-        raise MetadataUnavailableError(f"{path}: {LOST_MAX} times its creation got no answer, and was not done")
+        raise MetadataUnavailableError(
+            f"{path} was not created: the store gave no answer to {LOST_MAX} attempts; try again later"
+        )
 
     async def _withdraw(self, ledger_id: LedgerId) -> None:
         """Remove a ledger that was just created under an id that was given out before. Nobody knows of it."""
@@ -193,9 +195,9 @@ class Ledgers:
         was seen, or its generator gives out an id that is not greater than before. That check uses up an id.
 
         Raises:
-            MetadataRolledBackError: the store shows an older state. The whole process stops to believe it.
-            ClusterMovedError: the cluster is elsewhere by now.
-            MetadataUnavailableError: the store does not tell.
+            MetadataRolledBackError: the store shows an older state. The whole process stops trusting it.
+            ClusterMovedError: the cluster has moved to another store.
+            MetadataUnavailableError: the store does not answer.
         """
         await self._present.check_fresh()
         before = self._ids.greatest
@@ -221,15 +223,15 @@ class Ledgers:
         created_txn: int = 0,
         only_if: Sequence[Check] = (),
     ) -> Versioned[LedgerMetadata]:
-        """Replace the metadata that was read as version ``expected``, and created by write ``born``, if given:
-        a ledger made anew under the same id is another one, whose versions begin again. ``only_if``: all of this holds
-        in the moment of the write.
+        """Replace the metadata that were read as version ``expected``.
 
-        Two writers of equal metadata over one version may both succeed: they wanted the same.
+        With ``created_txn`` they are replaced only if that write created them: a ledger made anew under the same id is
+        another one, whose versions begin again. All conditions of ``only_if`` must hold at the moment of the write. Two
+        writers of equal metadata over one version may both succeed, because they wanted the same.
 
         Raises:
             MetadataConflictError: someone else wrote, or a condition does not hold; read again and decide anew.
-            NoSuchLedgerError: deleted, or (``born``) deleted and made anew.
+            NoSuchLedgerError: the ledger was deleted, or with ``created_txn`` deleted and made anew.
             MetadataUnavailableError: it is not known whether the write was done.
         """
         try:

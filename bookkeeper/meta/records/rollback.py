@@ -110,7 +110,7 @@ class RollbackCounter:
         """Check the number.
 
         Raises:
-            MetadataRolledBackError: the store shows a lower number; the whole process stops to believe it.
+            MetadataRolledBackError: the store shows a lower number; the whole process stops trusting it.
             MetadataUnavailableError: the store does not answer."""
         await self._store.sync(self._path)
         shown = await self._read()
@@ -133,7 +133,7 @@ class RollbackCounter:
                 else:
                     await settled_create(self._store, self._path, value, parents=True)
             except (KeyExistsError, NoSuchKeyError, MetadataConflictError):
-                continue  # another since it was read, and the check tells what that means
+                continue  # the value has changed since it was read; the check says what that means
             self.count += 1
             return
 
@@ -197,7 +197,7 @@ class RollbackWatch:
                     _log.critical("%s", alarm)
                     return self._found(alarm)
                 except MetadataError:
-                    continue  # no answer, which is another matter
+                    continue  # the store did not answer, which proves nothing
                 except ClientClosedError:
                     return None
                 if doubt:

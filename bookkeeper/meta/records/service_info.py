@@ -81,20 +81,20 @@ def encode(info: ServiceInfo) -> bytes:
         message.properties.update(info.properties)
         return message.SerializeToString(deterministic=True)
     except (EncodeError, ValueError, TypeError) as error:
-        raise MetadataFormatError(f"{info}: {error}") from error
+        raise MetadataFormatError(f"a bookie's registration cannot be encoded: {error}") from error
 
 
 def decode(data: bytes) -> ServiceInfo:
     """The reverse of encode; empty bytes give an empty ServiceInfo.
 
     Raises:
-        MetadataFormatError: not such bytes.
+        MetadataFormatError: the bytes are no registration.
     """
     message = pb.BookieServiceInfoFormat()
     try:
         message.ParseFromString(data)
     except DecodeError as error:
-        raise MetadataFormatError(f"not a bookie's service info: {data.hex()}") from error
+        raise MetadataFormatError(f"a bookie's registration of {len(data)} bytes cannot be decoded") from error
     endpoints = tuple(
         Endpoint(e.id, e.host, e.port, e.protocol, tuple(e.auth), tuple(e.extensions)) for e in message.endpoints
     )

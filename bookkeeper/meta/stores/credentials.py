@@ -82,7 +82,7 @@ class Credentials:
             if not _is_here(name):
                 raise ConfigError(
                     f"digest credentials for ZooKeeper would go to {name} in clear text: set [tls], use "
-                    'scheme = "sasl", or say send_in_clear = true'
+                    'scheme = "sasl", or set send_in_clear = true'
                 )
 
 
@@ -123,16 +123,16 @@ def _credentials(settings: dict[str, Any], where: str) -> Credentials:
     known = {field.name for field in fields(Credentials)} | {"password_file"}
     tls = settings.get("tls")
     if tls is not None and not isinstance(tls, dict):
-        raise ConfigError(f"{where}: tls is a section, [tls]")
+        raise ConfigError(f"{where}: tls must be a section, [tls]")
     wrong = [name for name in settings if name not in known]
     wrong += [f"tls.{name}" for name in tls or () if name not in {field.name for field in fields(ZooKeeperTls)}]
     if wrong:
-        raise ConfigError(f"{where}: no such setting: {', '.join(wrong)}")
+        raise ConfigError(f"{where}: unknown setting: {', '.join(wrong)}")
     password = settings.get("password")
     if password_file := settings.get("password_file"):
         password = _read_password(str(password_file))
     if (settings.get("user") is None) != (password is None):
-        raise ConfigError(f"{where}: a user needs a password, and a password a user")
+        raise ConfigError(f"{where}: a user needs a password, and a password needs a user")
     scheme = settings.get("scheme", "digest")
     if scheme not in ("digest", "sasl"):
         raise ConfigError(f"{where}: scheme must be digest or sasl, not {scheme}")
@@ -154,7 +154,7 @@ def _credentials(settings: dict[str, Any], where: str) -> Credentials:
 def _tls(settings: dict[str, Any], where: str) -> ZooKeeperTls:
     found = ZooKeeperTls(**settings)
     if (found.certificate is None) != (found.key is None):
-        raise ConfigError(f"{where}: tls.certificate and tls.key go together")
+        raise ConfigError(f"{where}: tls.certificate and tls.key must be given together")
     for path in (found.ca, found.certificate, found.key):
         if path is not None and not os.path.exists(path):
             raise ConfigError(f"{where}: there is no file {path}")

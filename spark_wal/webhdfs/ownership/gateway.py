@@ -236,7 +236,7 @@ class Gateway:
         )
         try:
             await session.replay()
-            await self._lease.alone()
+            await self._lease.wait_until_held()
             for path, quota in self.config.quotas.items():
                 await session.change(SetQuota(path, quota, self._clock.wall_ms()))
         except NotOwnerError as error:

@@ -44,7 +44,7 @@ def now() -> float:
 async def taken(lease: Lease, entry: LeaseEntry = LeaseEntry.TAKE_OVER) -> Lease:
     """It is acquired, and held."""
     await lease.acquire(entry)
-    await lease.alone()
+    await lease.wait_until_held()
     assert held(lease)
     return lease
 
@@ -312,7 +312,7 @@ async def test_a_claim_counts_from_when_it_was_sent_too() -> None:
     await lease.acquire(LeaseEntry.TAKE_OVER)
     assert now() > began + LEASE_S
     assert not held(lease), "it ran out before the reply came"
-    await lease.alone()
+    await lease.wait_until_held()
     assert held(lease)
     await lease.release()
 
@@ -385,7 +385,7 @@ def test_at_no_moment_do_two_hold_it_whatever_is_lost_late_or_dead(seed: int) ->
             while True:
                 try:
                     await lease.acquire(rng.choice([*LeaseEntry, LeaseEntry.WHEN_VACANT]))
-                    await lease.alone()
+                    await lease.wait_until_held()
                     async with asyncio.timeout(rng.choice([0.5, 3, 8])):
                         await lease.lost()
                 except (LeaseLostError, NamespaceOwnedError, TimeoutError):
@@ -523,7 +523,7 @@ async def test_who_takes_it_from_a_living_owner_says_so(caplog: pytest.LogCaptur
     assert "this gateway took the namespace over from the gateway at a:1" in caplog.text
     await owner.lost()
     with pytest.raises(LeaseLostError, match="the gateway at b:1 took the lease over"):
-        await owner.alone()
+        await owner.wait_until_held()
     await other.release()
 
 
@@ -546,7 +546,7 @@ async def test_whoever_has_it_again_names_no_other_any_more() -> None:
 async def test_a_dead_owner_that_does_not_say_that_it_was_alone_is_waited_for() -> None:
     """Whoever had the lease before it may hold it still."""
     store = MemoryCluster().connect()
-    fields = json.loads(LeaseValue(3, "x", "x:1", 1000, alone=True, place=place(7)).encode())
+    fields = json.loads(LeaseValue(3, "x", "x:1", 1000, held=True, place=place(7)).encode())
     del fields["alone"]
     await store.create(PATH, json.dumps(fields).encode(), parents=True)
     began = now()
@@ -586,7 +586,7 @@ def test_a_lease_of_a_gateway_that_did_not_say_where_it_runs_is_waited_for(more:
 
 def test_the_value_survives_its_bytes() -> None:
     value = LeaseValue(3, "a", "host:1", 1000, released=True)
-    for each in (value, replace(value, released=False, alone=True, place=place(7))):
+    for each in (value, replace(value, released=False, held=True, place=place(7))):
         assert LeaseValue.decode(each.encode()) == each
 
 

@@ -14,7 +14,7 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerState
 from bookkeeper.replication import DrainConfig, DrainProgress, cannot_move, drain, shares_of
 from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
-from bookkeeper.replication.repair import RepairContext, RepairResult, bring
+from bookkeeper.replication.repair import RepairContext, RepairResult, copy_fragment
 from bookkeeper.replication.repair_lock import lock_path
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import (
@@ -182,7 +182,7 @@ def test_another_repairer_that_chose_a_drained_bookie_is_seen_in_the_next_pass()
 
             def overtake(progress: DrainProgress) -> None:
                 if not overtaken:
-                    work = bring(RepairContext(services=other.services), theirs, copy, BookieId(first))
+                    work = copy_fragment(RepairContext(services=other.services), theirs, copy, BookieId(first))
                     overtaken.append(asyncio.ensure_future(work))
 
             theirs = await record_of(other, ledger)

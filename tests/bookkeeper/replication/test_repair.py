@@ -23,7 +23,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
-from bookkeeper.replication.repair import RepairContext, bring, digest_of, held_by
+from bookkeeper.replication.repair import RepairContext, copy_fragment, digest_of, held_by
 from bookkeeper.replication.replace import replace_copy
 from bookkeeper.wire import Status
 from bookkeeper.wire.availability import GROUP, HEADER
@@ -56,7 +56,7 @@ def test_the_target_gets_the_same_bytes_as_recovery_adds_without_priority_and_is
         async with cluster.connect(config) as bk:
             ledger_id = await on_three(cluster, bk)
             record = await record_of(bk, ledger_id)
-            done = await bring(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            done = await copy_fragment(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
             assert (done.outcome, done.entries, done.found, done.error) == (CopyOutcome.SWAPPED, 40, 0, None)
             assert cluster["b4"].entries[ledger_id] == cluster["b1"].entries[ledger_id]
             adds = [r for r in cluster["b4"].requests if isinstance(r, wire.AddEntry)]
@@ -77,7 +77,7 @@ def test_the_open_end_of_a_ledger_is_not_touched() -> None:
             await ledger.append(b"x")
             await cluster.add(ScriptedBookie("b4"))
             record = await record_of(bk, ledger.id)
-            done = await bring(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            done = await copy_fragment(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
             assert done.outcome is CopyOutcome.FAILED and isinstance(done.error, LedgerFencedError)
             assert cluster["b4"].requests == []
             await ledger.close()
@@ -92,7 +92,7 @@ def test_a_target_that_acknowledges_and_forgets_is_not_swapped_in() -> None:
             ledger_id = await on_three(cluster, bk)
             cluster["b4"].store = lambda *_: None  # type: ignore[method-assign]
             record = await record_of(bk, ledger_id)
-            done = await bring(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            done = await copy_fragment(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
             assert done.outcome is CopyOutcome.FAILED and done.target_at_fault
             assert NEW not in (await bk.metadata(ledger_id)).bookies
 
@@ -119,7 +119,7 @@ def test_a_target_that_damages_what_it_keeps_is_not_swapped_in(damage: str, batc
 
             cluster["b4"].store = damaged  # type: ignore[method-assign, assignment]
             record = await record_of(bk, ledger_id)
-            done = await bring(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            done = await copy_fragment(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
             assert done.outcome is CopyOutcome.FAILED and isinstance(done.error, DigestMismatchError)
             assert NEW not in (await bk.metadata(ledger_id)).bookies
 
@@ -143,7 +143,7 @@ def test_a_target_that_has_what_it_did_not_acknowledge_is_not_swapped_in() -> No
 
             cluster["b4"].handle = unsynced  # type: ignore[method-assign]
             record = await record_of(bk, ledger_id)
-            done = await bring(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            done = await copy_fragment(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
             assert done.outcome is CopyOutcome.FAILED and done.target_at_fault
             assert "to b4: the bookie failed with an I/O error" in str(done.error)
             assert NEW not in (await bk.metadata(ledger_id)).bookies
@@ -158,7 +158,7 @@ def test_why_a_target_gives_nothing_back_is_told() -> None:
             ledger_id = await on_three(cluster, bk)
             cluster["b4"].refuse_reads = Status.IO_ERROR
             record = await record_of(bk, ledger_id)
-            done = await bring(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            done = await copy_fragment(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
             assert done.outcome is CopyOutcome.FAILED and done.target_at_fault
             assert isinstance(done.error, BookieFailedError) and "on b4: the bookie failed with an I/O error" in str(
                 done.error
@@ -188,7 +188,7 @@ def test_a_target_without_batch_reads_is_read_back_entry_by_entry() -> None:
             for bookie in cluster.bookies:
                 bookie.batches = False
             record = await record_of(bk, ledger_id)
-            done = await bring(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            done = await copy_fragment(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
             assert done.outcome is CopyOutcome.SWAPPED
             stored = cluster["b4"].entries[ledger_id]
             assert [payload_of(stored[i]) for i in range(40)] == [b"%d" % i for i in range(40)]
@@ -217,7 +217,7 @@ def test_a_bookie_that_never_says_what_it_holds_is_waited_for_once_and_gets_all_
                 whole = dict(bookie.entries[ledger_id])
                 del bookie.entries[ledger_id][7]
                 record = await record_of(bk, ledger_id)
-                done = await bring(context, record, copy_on(record.metadata, "b2"), bookie.id)
+                done = await copy_fragment(context, record, copy_on(record.metadata, "b2"), bookie.id)
                 assert (done.outcome, done.entries) == (CopyOutcome.COMPLETED, 40)
                 assert bookie.entries[ledger_id] == whole
             assert asked == 1
@@ -238,7 +238,7 @@ def test_a_swap_whose_reply_is_lost_is_known_when_the_store_answers_again() -> N
                 raise MetadataUnavailableError("the reply is lost")
 
             record.write = lost  # type: ignore[method-assign, assignment]
-            done = await bring(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            done = await copy_fragment(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
             assert done.outcome is CopyOutcome.SWAPPED
             assert NEW in (await bk.metadata(ledger_id)).bookies
 
@@ -265,7 +265,7 @@ def test_a_ledger_made_anew_under_the_same_id_meanwhile_is_left_alone() -> None:
 
             context = context_of(bk)
             context.on_copied = lambda *_: making.append(asyncio.ensure_future(make_anew())) if not making else None
-            done = await bring(context, record, copy_on(record.metadata, "b2"), NEW)
+            done = await copy_fragment(context, record, copy_on(record.metadata, "b2"), NEW)
             await making[0]
             assert (done.outcome, done.error) == (CopyOutcome.GONE, None)
             now = await ledgers.read(record.ledger_id)
@@ -285,7 +285,7 @@ def test_a_store_that_stays_away_leaves_it_open() -> None:
                 raise MetadataUnavailableError("away")
 
             record.write = record.refresh = away  # type: ignore[method-assign, assignment]
-            done = await bring(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
+            done = await copy_fragment(context_of(bk), record, copy_on(record.metadata, "b2"), NEW)
             assert isinstance(done.error, MetadataUnavailableError) and "whether b4 was swapped in" in str(done.error)
 
     ScriptedCluster().run(story)
@@ -339,7 +339,7 @@ def test_a_run_of_entries_that_are_larger_than_was_thought_is_brought_in_parts(b
             config = CopyConfig(run_bytes=40_000)
             context = RepairContext(services=bk.services, config=config, on_copied=lambda *run: told.append(run))
             record = await record_of(bk, ledger.id)
-            done = await bring(context, record, copy_on(record.metadata, "b2"), NEW)
+            done = await copy_fragment(context, record, copy_on(record.metadata, "b2"), NEW)
             assert (done.outcome, done.entries) == (CopyOutcome.SWAPPED, 1200)
             assert cluster["b4"].entries[ledger.id] == cluster["b1"].entries[ledger.id]
             one_reply = 4096 if batches else 64 * 2100

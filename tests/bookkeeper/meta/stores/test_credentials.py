@@ -61,12 +61,12 @@ check_host = false
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("colour = 1", "no such setting: colour"),
-        ("[tls]\ncolour = 1", "no such setting: tls.colour"),
+        ("colour = 1", "unknown setting: colour"),
+        ("[tls]\ncolour = 1", "unknown setting: tls.colour"),
         ('user = "bk"', "a user needs a password"),
         ('user = "bk"\npassword = "x"\nscheme = "kerberos"', "digest or sasl"),
         ('readers = ["monitor"]', "SCHEME:ID"),
-        ('[tls]\ncertificate = "/x"', "go together"),
+        ('[tls]\ncertificate = "/x"', "must be given together"),
         ('[tls]\nca = "/nowhere/ca.pem"', "no file /nowhere/ca.pem"),
         ("tls = 1", "a section"),
         ("user =", "Invalid value"),

@@ -220,7 +220,7 @@ class Later(Switch):
         super().__init__()
         self.is_held = False
 
-    async def alone(self) -> None:
+    async def wait_until_held(self) -> None:
         await asyncio.sleep(1.1)
         self.is_held = True
 
