@@ -26,7 +26,7 @@ from bookkeeper.meta.records.under_replication import UnderReplicationMark
 from bookkeeper.replication.check import IncompleteCopy, incomplete_copies
 from bookkeeper.replication.copies import Copy, copies_of
 from bookkeeper.replication.fragment import CopyOutcome
-from bookkeeper.replication.repair import RepairContext, RepairResult, bring, digest_of
+from bookkeeper.replication.repair import RepairContext, RepairResult, copy_fragment, digest_of
 from bookkeeper.replication.replace import replace_copy
 
 _log = logging.getLogger(__name__)
@@ -225,7 +225,7 @@ class _Repair:
     async def _complete(self, record: LedgerRecord, copy: Copy) -> None:
         """Copy to a bookie what it lacks of its own share, and read back the rest; if it cannot take it, to another."""
         self._say(f"completes {copy}")
-        copied = await bring(self._context, record, copy, copy.bookie)
+        copied = await copy_fragment(self._context, record, copy, copy.bookie)
         if copied.error is not None and copied.target_at_fault:
             await self._replace_one(record, copy, ())
         else:
