@@ -11,5 +11,5 @@ Read in this order
     bench       bk bench add|read
     extras      which optional part of the distribution brings a missing package
 
-A verb of another package (the gateway's) joins through that group: nothing here imports upwards.
+Verbs of other packages, like the gateway's, come through that group, so nothing here imports upwards.
 """

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from bookkeeper.client.write.write_handle import WriteHandle
 
 _RUN = 512
-"""Entries handed to the client at once: enough to be cheap, few enough to bound what waits in memory."""
+"""Entries handed to the client at once: many enough to be cheap, few enough to bound the memory."""
 
 _IN_FLIGHT = 4
-"""The largest number of such runs in flight."""
+"""The most such runs in flight."""
 
 COUNT: Final = 1000
 _NUMBERED = re.compile(rb"(\d{1,18})(?:[ \t](.*))?", re.DOTALL)
@@ -117,8 +117,8 @@ def append(
 ) -> None:
     """Create a ledger, write the lines of SOURCE (default: standard input) as entries, close it, print its id.
 
-    Lines become durable as they come. Standard error shows the ledger's id at once. Ctrl-C ends the input: the lines
-    that came until then are durable and the ledger is closed with them. A second Ctrl-C leaves the ledger open.
+    Each line becomes durable when it arrives. Standard error shows the ledger's id at once. Ctrl-C ends the input: the
+    lines until then are durable, and the ledger is closed with them. A second Ctrl-C leaves the ledger open.
 
     \b
     Examples:
@@ -154,15 +154,15 @@ def append(
 
 
 def _refuse_together(size: int | None, with_ids: bool, deferred: bool, when_short: str) -> None:
-    """Refuse options that exclude each other, or that say nothing together. Raises UsageError."""
+    """Refuse options that exclude each other, or that have no effect together. Raises UsageError."""
     ctx = click.get_current_context()
     given = {name for name in ("count", "source") if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
     if size is None and "count" in given:
         raise click.UsageError("--count needs --size: without --size every line is one entry", ctx)
     if size is not None and "source" in given:
-        raise click.UsageError("give SOURCE or --size, not both: --size makes the entries up", ctx)
+        raise click.UsageError("give SOURCE or --size, not both: --size invents the entries", ctx)
     if size is not None and with_ids:
-        raise click.UsageError("give --with-ids or --size, not both: the ids stand in lines", ctx)
+        raise click.UsageError("give --with-ids or --size, not both: the lines have the ids", ctx)
     if deferred and when_short != "fail":
         raise click.UsageError(
             (
@@ -174,7 +174,7 @@ def _refuse_together(size: int | None, with_ids: bool, deferred: bool, when_shor
 
 
 async def _append_in_order(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int, int]:
-    """Create the ledger, write it, close it; return its id and its last entry."""
+    """Create the ledger, write it, close it. Returns its id and its last entry."""
     writer = await bk.create_ledger(
         ensemble=job.ensemble,
         write_quorum=job.write_quorum,
@@ -216,7 +216,7 @@ async def _append_in_order(bk: BookKeeper, job: _Job, asked: Interruption) -> tu
 
 
 class _RunsInFlight:
-    """A few runs in flight, in order: the next lines are read while earlier ones become durable."""
+    """A few runs in flight, in order. The next lines are read while earlier ones become durable."""
 
     def __init__(self, writer: WriteHandle) -> None:
         self._writer = writer
@@ -224,7 +224,7 @@ class _RunsInFlight:
         self.acknowledged = 0
 
     async def append(self, run: list[bytes]) -> None:
-        """Hand a run over; wait if too many are in flight. Raises the error of this run, or of an earlier one."""
+        """Hand a run over. Waits if too many are in flight. Raises the error of this run, or of an earlier one."""
         self._open.append(asyncio.ensure_future(self._writer.append_many(run)))
         while self._open and (len(self._open) >= _IN_FLIGHT or self._open[0].done()):
             await self._oldest()
@@ -244,7 +244,7 @@ class _RunsInFlight:
 
 
 def _announce(writer: WriteHandle, asked: Interruption) -> None:
-    """Say which ledger it is before anything is in it: so its entries can be found whatever happens."""
+    """Print the ledger's id before it has entries, so that they can be found whatever happens."""
     note(f"writing to ledger {writer.id}")
     asked.leaves = f"ledger {writer.id} is left open; `bk ledger recover {writer.id}` closes it"
 
@@ -258,7 +258,7 @@ def _what_is_kept(writer: WriteHandle, lines: LineInput) -> str:
 
 
 async def _append_with_ids(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int, int]:
-    """As :func:`_append_in_order`, with the ids that the lines have.
+    """Like :func:`_append_in_order`, but with the ids in the lines.
 
     Raises: ClickException: a line has no id, or an id is missing; the ledger is closed below that id.
     """
@@ -311,9 +311,9 @@ async def _append_with_ids(bk: BookKeeper, job: _Job, asked: Interruption) -> tu
 
 
 async def _append_at(writer: AdvancedHandle, entry_id: int, payload: bytes, line: int) -> None:
-    """Hand one entry over; when there is no room, wait for entries that can be confirmed.
+    """Hand one entry over. If there is no room, wait for entries that can be confirmed.
 
-    Raises: ClickException: there is no room because everything waits for an id that has not come yet.
+    Raises: ClickException: there is no room, because everything waits for an id that has not come yet.
     """
     for last_try in (False, True):
         try:
@@ -322,7 +322,7 @@ async def _append_at(writer: AdvancedHandle, entry_id: int, payload: bytes, line
             if last_try:
                 raise click.ClickException(
                     f"line {line}: too many entries wait for entry {writer.lowest_missing}, which no line "
-                    "has had so far. Sort the lines so that their ids come closer to order; "
+                    "has had so far. Sort the lines, so that their ids come closer to order; "
                     f"{_confirmed_so_far(writer)}"
                 ) from None
             await writer.flush()
@@ -336,7 +336,7 @@ async def _append_at(writer: AdvancedHandle, entry_id: int, payload: bytes, line
 
 
 def _retrieve_error(future: asyncio.Future[Any]) -> None:
-    """Take a failed append's error, so that asyncio does not report it: the writer's next call raises it."""
+    """Take a failed append's error, so that asyncio does not report it. The writer's next call raises it."""
     if not future.cancelled():
         future.exception()
 
@@ -350,7 +350,7 @@ def _confirmed_so_far(writer: WriteHandle, acknowledged: int = 0) -> str:
 
 
 class _progress:
-    """A bar on standard error when a person looks at it and the end is known; otherwise nothing."""
+    """A progress bar on a terminal if the end is known; otherwise nothing."""
 
     def __init__(self, total: int | None) -> None:
         self._total = total

@@ -1,8 +1,8 @@
-"""``bk bench``: the few numbers everyone asks for, one JSON line each.
+"""``bk bench``: the most important figures of a cluster, one JSON line each.
 
-Adds form a closed loop: ``--window`` appends are in flight, each an awaited future of its own; the next one
-starts when one is confirmed. A latency is that of one append, from its start to its confirmation. CPU is that of
-this process and of the ``--pids`` given (from /proc), over the measured part only, per entry.
+Adds form a closed loop: ``--window`` appends are in flight, each with its own future, and the next one starts when one
+is confirmed. A latency is the time of one append from its start to its confirmation. CPU is the time of this process
+and of the ``--pids`` (from /proc) per entry, over the measured part only.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def read(
 
 
 class ClosedLoop:
-    """``count`` appends with ``window`` of them in flight. No task, and one reading of the clock per start and end."""
+    """``count`` appends, ``window`` of them in flight, without tasks. It reads the clock once per start and end."""
 
     def __init__(self, writer: WriteHandle, payload: bytes, count: int, window: int) -> None:
         self._append = writer.append_nowait
@@ -176,11 +176,11 @@ class ClosedLoop:
         self._finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def stop(self) -> None:
-        """Begin no more appends; :meth:`run` ends when those in flight are confirmed."""
+        """Begin no more appends. :meth:`run` ends when those in flight are confirmed."""
         self._left = 0
 
     async def run(self) -> array[float]:
-        """Run, and return the seconds of every append, in order of confirmation."""
+        """Run the loop. Returns the seconds of every append, in order of confirmation."""
         for _ in range(min(self._window, self._left)):
             self._send()
         if self._open:
@@ -218,7 +218,7 @@ async def _closed_loop(
 async def _append_runs(
     writer: WriteHandle, payload: bytes, count: int, many: int, window: int, asked: Interruption
 ) -> array[float]:
-    """Append in runs of ``many``, about ``window`` entries in flight; a run's time counts for each entry of it."""
+    """Append runs of ``many`` with about ``window`` entries in flight. A run's time counts for each of its entries."""
     spans = array("d")
     left = count
 

@@ -1,8 +1,8 @@
-"""``bk``: one command; its verbs are :mod:`click` commands, our own and those of other packages.
+"""``bk``: one command. Its verbs are :mod:`click` commands, our own and those of other packages.
 
-Our own verbs stand in a table; others join by entry point, under the group ``bookkeeper.commands``. ``bk`` imports
-only the verb that it runs, and searches the installed packages only for a verb that is not in the table. So it
-starts as fast as that verb.
+Our own verbs are in a table; others come by entry points of the group ``bookkeeper.commands``. ``bk`` imports only the
+verb that it runs, and searches the installed packages only for a verb that is not in the table. So it starts as fast
+as that verb.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Verbs(click.Group):
         try:
             command = _loaded(load)
         except ModuleNotFoundError as exc:
-            # A verb of an optional package whose libraries are not installed: say so when it is asked for.
+            # A verb of an optional package whose libraries are missing: report that when it is used.
             return _unavailable(cmd_name, exc)
         if not isinstance(command, click.Command):
             raise TypeError(f"{place} is no click command")
@@ -83,9 +83,9 @@ class Verbs(click.Group):
 
     def invoke(self, ctx: click.Context) -> None:
         try:
-            super().invoke(ctx)  # what a verb returns is no exit status: `main` gets that of `Exit` alone
+            super().invoke(ctx)  # a verb's return value is no exit status; only `Exit` sets one
         except BrokenPipeError:
-            # Whoever read our output has gone (bk ... | head): there is nobody left to tell.
+            # The reader of our output has gone (bk ... | head), so nobody can be told.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(0) from None
 
@@ -96,7 +96,7 @@ def _own(place: str) -> object:
 
 
 def _loaded(load: Callable[[], Any]) -> object:
-    """Import what ``load`` loads. What is imported stays, so the garbage collector does not search it."""
+    """Import what ``load`` loads. Imports stay, so the garbage collector need not search them."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -107,8 +107,8 @@ def _loaded(load: Callable[[], Any]) -> object:
 
 
 def _verbs() -> dict[str, EntryPoint]:
-    """The verbs of other packages. Looks at everything that is installed."""
-    from importlib.metadata import entry_points  # with the library for e-mail: a tenth of a bookie's imports
+    """The verbs of other packages. This searches all installed packages."""
+    from importlib.metadata import entry_points  # it imports the e-mail library, a tenth of a bookie's imports
 
     return {entry.name: entry for entry in entry_points(group=COMMAND_GROUP)}
 
@@ -127,7 +127,7 @@ def _unavailable(name: str, cause: ModuleNotFoundError) -> click.Command:
 )
 @click.version_option(package_name="bookkeeper-py", prog_name="bk", message="%(prog)s %(version)s")
 def bk() -> None:
-    """Run and look after a BookKeeper cluster.
+    """Run and manage a BookKeeper cluster.
 
     \b
     Try it on this machine:
@@ -141,7 +141,7 @@ def bk() -> None:
 def main() -> None:
     """The console script. Our errors end it with one sentence and status 1, without a traceback."""
     try:
-        # Its name is `bk` however it was started; click returns the status of an `Exit` instead of raising it.
+        # Its name is always `bk`. Click returns the status of an `Exit` instead of raising it.
         if status := bk(prog_name="bk", standalone_mode=False):
             sys.exit(status)
     except click.UsageError as error:

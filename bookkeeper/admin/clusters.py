@@ -1,6 +1,6 @@
-"""``bk init`` and ``bk bookies``: making a cluster, and who is in it.
+"""``bk init`` and ``bk bookies``: make a cluster, and list its bookies.
 
-``bk bookies`` alone lists; its other verbs are in :mod:`bookkeeper.admin.operations`.
+``bk bookies`` alone lists them; its other verbs are in :mod:`bookkeeper.admin.operations`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from bookkeeper.real import system_seams
 @metadata_option
 @json_option
 def init(metadata: str, as_json: bool) -> None:
-    """Lay out a new cluster in its metadata store. Refuses if there is one already.
+    """Create a new cluster in its metadata store. Refuses if there is one already.
 
-    It makes the same nodes as Apache BookKeeper's initnewcluster, so bookies and clients of either kind
+    The command makes the same nodes as Apache BookKeeper's initnewcluster, so bookies and clients of either kind
     can join.
     """
 
@@ -33,7 +33,7 @@ def init(metadata: str, as_json: bool) -> None:
         try:
             return await init_cluster(metadata, system_seams())
         except ClusterExistsError:
-            raise ClusterExistsError(f"there is a cluster at {metadata} already, and it was left as it is") from None
+            raise ClusterExistsError(f"there is already a cluster at {metadata}, and it was not changed") from None
 
     instance = finish(work(), changes=True)
     if as_json:
@@ -43,7 +43,7 @@ def init(metadata: str, as_json: bool) -> None:
 
 
 class _Listing(click.Group):
-    """A group that lists when it is given nothing but options: ``bk bookies -m URI`` is ``bk bookies list -m URI``."""
+    """A group that lists if it gets only options: ``bk bookies -m URI`` is ``bk bookies list -m URI``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
@@ -53,7 +53,7 @@ class _Listing(click.Group):
 
 @click.group(cls=_Listing)
 def bookies() -> None:
-    """List bookies (the default), show how full they are, move every ledger off some of them, forget them."""
+    """List bookies (the default), show how full they are, move all ledgers off bookies, forget bookies."""
 
 
 bookies.add_command(info)

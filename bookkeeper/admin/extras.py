@@ -1,4 +1,4 @@
-"""Which optional part of the distribution brings a Python package that is not there."""
+"""Which optional part of the distribution brings a missing Python package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXTRAS: Final[Mapping[str, str]] = {
 
 
 def missing(error: ModuleNotFoundError) -> str:
-    """What is missing, and how to get it: the end of a sentence whose subject needs it."""
+    """What is missing, and how to get it. It ends a sentence whose subject needs the package."""
     package = (error.name or str(error)).partition(".")[0]
     needs = f"needs the Python package {package}, which is not installed"
     extra = EXTRAS.get(package)

@@ -1,4 +1,4 @@
-"""Ctrl-C, for verbs that have something to finish: the verb ends its work in good order and says so."""
+"""Ctrl-C, for verbs that must finish something: the verb ends its work in order and says so."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import click
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 ONE_WISH_S: Final = 1.0
-"""Seconds. Signals that are closer together count as one: whoever ends a process often signals its group as well."""
+"""Seconds within which two signals count as one, because a process and its group often get one each."""
 
 
 class Interruption:
-    """``with Interruption() as asked:``: the first signal is noted, the second one ends the process at once.
+    """``with Interruption() as asked:`` notes the first signal; the second one ends the process at once.
 
     :meth:`tell` says what to do at the first signal. :attr:`leaves` says what the second one leaves behind.
     """
@@ -27,7 +27,7 @@ class Interruption:
         self._one_wish_s = one_wish_s
         self._since = 0.0
         self.number: signal.Signals | None = None
-        """The signal that came."""
+        """The signal that has come."""
         self.leaves = ""
         self._callbacks: list[Callable[[], None]] = []
 
@@ -35,7 +35,7 @@ class Interruption:
         return self.number is not None
 
     def __enter__(self) -> Interruption:
-        with contextlib.suppress(ValueError, RuntimeError):  # not in the main thread: nobody presses a key there
+        with contextlib.suppress(ValueError, RuntimeError):  # only the main thread gets signals
             for number in SIGNALS:
                 asyncio.get_running_loop().add_signal_handler(number, self._note, number)
         return self
@@ -46,13 +46,13 @@ class Interruption:
                 asyncio.get_running_loop().remove_signal_handler(number)
 
     def tell(self, stop: Callable[[], None]) -> None:
-        """Call ``stop`` when a signal comes; at once, if it has come."""
+        """Call ``stop`` when a signal comes, or at once if it has come."""
         self._callbacks.append(stop)
         if self:
             stop()
 
     def end(self, text: str) -> NoReturn:
-        """Say how things are, and end with the status of a process that was ended by that signal.
+        """Print ``text``, and exit with the status of a process that the signal has ended.
 
         Raises: Exit.
         """
@@ -74,6 +74,6 @@ class Interruption:
 
 
 def note(text: str) -> None:
-    """Say something beside the result, on standard error, whether or not anybody listens there."""
+    """Print a line on standard error, beside the result. A closed standard error is no error."""
     with contextlib.suppress(OSError):
         click.echo(text, err=True)

@@ -32,7 +32,7 @@ from bookkeeper.ledger import LedgerMetadata
 
 @click.group()
 def ledger() -> None:
-    """Write, read and look after ledgers."""
+    """Write, read and manage ledgers."""
 
 
 ledger.add_command(append)
@@ -47,7 +47,7 @@ ledger.add_command(entries)
 @click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="The first entry to print.")
 @click.option("--last", type=click.IntRange(0), help="The last entry to print.  [default: the last one confirmed]")
 def read(metadata: str, password: str, as_json: bool, ledger_id: int, first: int, last: int | None) -> None:
-    """Print a ledger's entries, one per line. Does not fence the ledger: its writer goes on."""
+    """Print a ledger's entries, one per line. This does not fence the ledger: its writer can continue."""
 
     async def work() -> None:
         async with (
@@ -75,7 +75,7 @@ def read(metadata: str, password: str, as_json: bool, ledger_id: int, first: int
 @ledger_argument
 @click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="The first entry to print.")
 def tail(metadata: str, password: str, as_json: bool, ledger_id: int, first: int) -> None:
-    """Print a ledger's entries as they are confirmed, until it is closed. Does not fence it: its writer goes on."""
+    """Print a ledger's entries as they are confirmed, until it is closed. This does not fence it."""
 
     async def work() -> None:
         async with (
@@ -107,9 +107,7 @@ def show(metadata: str, as_json: bool, ledger_id: int) -> None:
         print_json(document)
         return
     ended = (
-        f"{_span(document['last_entry'])}, {document['length']} bytes"
-        if found.is_closed
-        else "its end is not decided yet"
+        f"{_span(document['last_entry'])}, {document['length']} bytes" if found.is_closed else "it is not closed yet"
     )
     click.echo(
         f"ledger {ledger_id}: {document['state']}, {ended}, "
@@ -177,7 +175,7 @@ def list_(metadata: str, as_json: bool) -> None:
 @ledger_argument
 @click.option("--as-operator", is_flag=True, help="Use the password that the metadata hold, instead of --password.")
 def recover(metadata: str, password: str, as_json: bool, ledger_id: int, as_operator: bool) -> None:
-    """Fence a ledger's writer, find its last entry, close the ledger."""
+    """Fence a ledger's writer, find the last entry, close the ledger."""
 
     async def work() -> int:
         from bookkeeper.client.operators import Operator
@@ -188,7 +186,7 @@ def recover(metadata: str, password: str, as_json: bool, ledger_id: int, as_oper
             async with await bk.open_ledger(ledger_id, password.encode(), recovery=True) as reader:
                 return int(reader.last_add_confirmed)
 
-    # The last attempt's reason is the error; those before it would only say the same.
+    # The last attempt's reason is the error; earlier ones would repeat it.
     logging.getLogger("bookkeeper.client.ledgers.ledger_recovery").setLevel(logging.ERROR)
     last = finish(work(), changes=True)
     if as_json:
@@ -215,13 +213,13 @@ def delete(metadata: str, ledger_id: int, force: bool) -> None:
 
 
 def _custom(value: bytes) -> str | dict[str, str]:
-    """An application's value in the metadata: as text, or as bytes that are no text."""
+    """An application's value in the metadata: text, or else encoded bytes."""
     shown = _as_json(value)
     return shown["payload"] if shown["encoding"] == "utf-8" else shown
 
 
 def _as_json(payload: bytes) -> dict[str, str]:
-    """The payload, and how it is encoded: text as it is, other bytes in base64, so that no byte is lost."""
+    """The payload and its encoding: text as it is, other bytes in base64, so that no byte is lost."""
     try:
         return {"payload": payload.decode(), "encoding": "utf-8"}
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Lines as they come: each line of a slow producer is there at once, and does not wait for a full block."""
+"""Reads lines as they arrive: a line of a slow producer does not wait for a full block."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import AsyncIterator
 from typing import BinaryIO, Final
 
 READ: Final = 64 * 1024
-"""Bytes asked for at a time: the size of a pipe."""
+"""Bytes of one read: the size of a pipe."""
 
 
 class LineInput:
     """The complete lines of a file, in runs, without their line ends. The last line need not have one.
 
-    Reading waits in a thread, on the file and on :meth:`stop`, so that neither the loop nor the end of the program
-    waits for a silent producer.
+    A thread waits for the file and for :meth:`stop`, so neither the loop nor the end of the program waits for a silent
+    producer.
 
     Args:
-        line_max: a longer line is cut: its beginning comes as a line, so that memory is bounded.
+        line_max: a longer line is cut into several, so that memory is bounded.
     """
 
     def __init__(self, source: BinaryIO, *, line_max: int) -> None:
@@ -36,7 +36,7 @@ class LineInput:
 
     @property
     def left(self) -> int:
-        """Bytes of a line that was cut off by :meth:`stop` before its end had come."""
+        """Bytes of a line that :meth:`stop` has cut off before its end."""
         return len(self._rest)
 
     def stop(self) -> None:
@@ -46,7 +46,7 @@ class LineInput:
             os.write(self._wakes, b"x")
 
     def close(self) -> None:
-        """Release everything: nobody asks for lines any more. Idempotent."""
+        """Release everything. Idempotent."""
         self.stop()
         if not self._reads and self._woken >= 0:
             os.close(self._woken)
@@ -71,7 +71,7 @@ class LineInput:
     async def _more(self) -> bytes:
         self._reads = True
         data = await asyncio.to_thread(self._read)
-        self._reads = False  # not if we were cancelled: then the thread may still look at our pipe
+        self._reads = False  # not after a cancellation: then the thread may still use our pipe
         return data
 
     def _take(self) -> bytes:
@@ -80,7 +80,7 @@ class LineInput:
         return line
 
     def _read(self) -> bytes:
-        """Read what there is, once there is something. Empty at the end, or when it is stopped."""
+        """Wait for bytes and read them. Empty at the end of the file, or after :meth:`stop`."""
         if self._fd is None:
             return b"" if self._stopped else self._source.read(READ)
         ready = select.poll()

@@ -1,4 +1,4 @@
-"""``bk metadata``: move a cluster's metadata to another store, accept a rollback, say who may change them."""
+"""``bk metadata``: move a cluster's metadata to another store, accept a rollback, check access lists."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bookkeeper.seams import Lock, Seams
 
 @click.group()
 def metadata() -> None:
-    """Look after a cluster's metadata."""
+    """Manage a cluster's metadata."""
 
 
 # -- copy ---------------------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ def metadata() -> None:
 @metadata.command()
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-@click.option("--resume", is_flag=True, help="Go on with a copy that was interrupted.")
+@click.option("--resume", is_flag=True, help="Continue a copy that was interrupted.")
 @json_option
 def copy(source: str, target: str, resume: bool, as_json: bool) -> None:
     """Move a cluster's metadata to another store, while nothing runs.
@@ -93,7 +93,7 @@ def copy(source: str, target: str, resume: bool, as_json: bool) -> None:
 
 @contextlib.asynccontextmanager
 async def _location(uri: str, seams: Seams, *, new: bool) -> AsyncIterator[ClusterLocation]:
-    """Open the store at an address; the directory of an embedded cluster is locked meanwhile."""
+    """Open the store at an address. The directory of an embedded cluster is locked meanwhile."""
     lock: Lock | None = None
     name = uri
     if uri.startswith("embedded:"):
@@ -105,7 +105,7 @@ async def _location(uri: str, seams: Seams, *, new: bool) -> AsyncIterator[Clust
     try:
         parsed = service_uri.parse(name)
         if parsed.scheme == "memory":
-            raise ConfigError(f"{uri} lives in one process only: it cannot be copied")
+            raise ConfigError(f"{uri} exists in one process only, so it cannot be copied")
         if not new and not service_uri.may_exist(parsed, seams):
             raise NoClusterError(f"there is no cluster at {uri}")
         if parsed.layout is not None:
@@ -132,7 +132,7 @@ def _lock(directory: str, seams: Seams) -> Lock:
 
 
 class _Bar:
-    """Progress on standard error, if a person looks at it."""
+    """A progress line on a terminal."""
 
     def __init__(self, *, quiet: bool) -> None:
         from rich.console import Console
@@ -181,12 +181,12 @@ class _Bar:
 def accept_rollback(
     metadata: str, places: tuple[str, ...], without: tuple[str, ...], keep_h: float, yes: bool, as_json: bool
 ) -> None:
-    """Go on from metadata that were put back to an older state, when no newer copy is left.
+    """Accept metadata that were put back to an older state, if no newer copy is left.
 
-    Bookies that are up are asked which ledgers they hold, so leave them running. New ledgers get ids above all of
-    those. Ledgers that the metadata do not know are listed, and bookies keep them for a time. Afterwards start every
-    bookie, gateway and client again. No metadata have what was written after the backup: restore a newer backup if
-    there is one.
+    The command asks running bookies which ledgers they hold, so leave them running. New ledgers get ids above all of
+    those. The command lists ledgers that are in no metadata; bookies keep them for a time. Afterwards start every
+    bookie, gateway and client again. What was written after the backup is lost: restore a newer backup if there is
+    one.
 
     \b
       bk metadata accept-rollback -m zk://zk1:2181/ledgers --bookie b1=10.0.0.1:3181 --without b3
@@ -241,7 +241,7 @@ def _place_of(text: str) -> tuple[BookieId, Address]:
 
 @contextlib.asynccontextmanager
 async def _metadata_only(uri: str) -> AsyncIterator[BookKeeper]:
-    """A client that starts no bookies: those of an embedded cluster would refuse."""
+    """A client that starts no bookies, because those of an embedded cluster would refuse to start."""
     if not uri.startswith("embedded:"):
         async with connected(uri) as client:
             yield client
@@ -273,7 +273,7 @@ class _BorrowedMetadata:
 @click.option("--fix", is_flag=True, help="Give the listed nodes the access list of this identity.")
 @json_option
 def audit_acls(metadata: str, fix: bool, as_json: bool) -> None:
-    """Walk a cluster's nodes in ZooKeeper and list those that somebody besides their creator may use.
+    """Check a cluster's nodes in ZooKeeper, and list those that others than their creator may use.
 
     Run it with the credentials of the bookies: BK_ZOOKEEPER names the file with them. The exit status is 1 if nodes
     are listed and were not fixed.
@@ -283,7 +283,9 @@ def audit_acls(metadata: str, fix: bool, as_json: bool) -> None:
         async with connected(metadata) as bk:
             store = bk.metadata_store.store
             if not hasattr(store, "access"):
-                raise click.ClickException(f"{metadata} has no access lists: whoever may open the file may change it")
+                raise click.ClickException(
+                    f"{metadata} has no access lists: everybody who may open the file may change it"
+                )
             listed = cast(AccessStore, store)
             found = [deviation async for deviation in audit(listed, bk.metadata_store.paths)]
             if fix:

@@ -1,4 +1,4 @@
-"""``bk bookies info``, ``drain`` and ``forget``, ``bk ledger entries``: looking after bookies that come and go."""
+"""``bk bookies info``, ``drain`` and ``forget``, ``bk ledger entries``: managing bookies that come and go."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def byte_count(ctx: click.Context, param: click.Parameter, value: str | None) ->
     text = value.upper().removesuffix("B")
     number, unit = (text[:-1], text[-1]) if text[-1:] in ("K", "M", "G") else (text, "")
     if not number.isdecimal() or int(number) == 0:
-        raise click.BadParameter(f"{value!r} is no number of bytes: expected for example 1000000, 500K, 20M or 1G")
+        raise click.BadParameter(f"{value!r} is not a number of bytes: expected for example 1000000, 500K, 20M or 1G")
     return int(number) * _UNITS[unit]
 
 
@@ -100,7 +100,7 @@ def _bytes(size: int | None) -> str:
     "--bookie", "names", multiple=True, metavar="ID", help="Ask this bookie.  [default: all that should hold some]"
 )
 def entries(metadata: str, as_json: bool, ledger_id: int, names: tuple[str, ...]) -> None:
-    """Show which entries of a ledger its bookies hold, as they say themselves, and which of their share they lack."""
+    """Ask a ledger's bookies which entries they hold, and show which of their share they lack."""
 
     async def work() -> list[dict[str, Any]]:
         from bookkeeper.client.operators import Operator
@@ -122,7 +122,7 @@ def entries(metadata: str, as_json: bool, ledger_id: int, names: tuple[str, ...]
 
 
 async def _entries(operator: Operator, ledger_id: int, name: str) -> dict[str, Any]:
-    """``missing``: how many of the entries that the metadata give to it are not there, in fragments with an end."""
+    """``missing`` counts entries that the metadata give to the bookie and that it lacks, in fragments with an end."""
     from bookkeeper.ids import BookieId
     from bookkeeper.replication.copies import copies_of
     from bookkeeper.wire.availability import HeldEntries
@@ -153,7 +153,7 @@ def _some(runs: list[str]) -> list[str]:
     "targets",
     multiple=True,
     metavar="ID",
-    help="The bookie that takes what is moved.  [default: any writable one]",
+    help="The bookie to which the ledgers move.  [default: any writable one]",
 )
 @click.option(
     "--throttle", callback=byte_count, metavar="BYTES/S", help="The most bytes a second in all, for example 20M."
@@ -189,10 +189,10 @@ def drain(
 ) -> None:
     """Move every ledger off bookies, alive or dead, to other bookies.
 
-    A bookie that lives must be read-only first: start it again with `bk bookie --read-only` (or `read_only = true` in
-    its file). Its writers then go on elsewhere by themselves. Name all bookies that are to go in one call, so that no
-    ledger moves from one of them to another. A drain that was interrupted is simply begun again. Exit status 1 means
-    that something is stuck.
+    A living bookie must be read-only first: start it again with `bk bookie --read-only` (or `read_only = true` in its
+    file). Its writers then continue on other bookies by themselves. Name all bookies to drain in one call, so that no
+    ledger moves from one of them to another. After an interruption start the drain again. Exit status 1 means that
+    something is stuck.
     """
     from bookkeeper.replication import DrainConfig
 
@@ -339,11 +339,10 @@ def _tell(report: DrainReport) -> None:
 @json_option
 @click.argument("names", nargs=-1, required=True, metavar="ID...")
 def forget(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
-    """Forget bookies that were drained and stopped: the cluster does not list them any more.
+    """Forget bookies that were drained and stopped, so that the cluster no longer lists them.
 
-    Their cookies are removed. The command refuses, for all of them, while one of them is registered, while the metadata
-    of any ledger name one, or while the metadata of some ledger cannot be read. Files on their disks stay; a bookie
-    that is started on those files again refuses to start.
+    The command removes their cookies. It refuses all of them if one is registered, if a ledger's metadata name one, or
+    if a ledger's metadata cannot be read. Files on their disks stay, but a bookie on these files refuses to start.
 
     \b
     Example, two bookies taken out of service:
@@ -364,14 +363,14 @@ def forget(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
         print_json({"forgotten": done.removed, "ledgers": done.ledgers})
     else:
         click.echo(
-            f"forgotten: {', '.join(done.removed)}; looked at {counted(done.ledgers, 'ledger')}, and none of "
+            f"forgotten: {', '.join(done.removed)}; checked {counted(done.ledgers, 'ledger')}, and none of "
             "them names these bookies"
         )
 
 
 @contextmanager
 def _count(names: str) -> Iterator[Any]:
-    """Show how many ledgers were looked at, on standard error when a person looks at it; otherwise nothing."""
+    """Show on a terminal how many ledgers were checked; otherwise nothing."""
     if not sys.stderr.isatty():
         yield lambda ledgers: None
         return
@@ -383,7 +382,7 @@ def _count(names: str) -> Iterator[Any]:
 
 @contextmanager
 def _bar(names: str) -> Iterator[Any]:
-    """A bar on standard error when a person looks at it; otherwise nothing."""
+    """A progress bar on a terminal; otherwise nothing."""
     if not sys.stderr.isatty():
         yield lambda progress: None
         return

@@ -1,4 +1,4 @@
-"""What several verbs share: the cluster's address, connecting to it, JSON output, running a coroutine."""
+"""Options and helpers of several verbs: the cluster's address, connecting, JSON output, running a coroutine."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def tls_options(function: F) -> F:
             default=True,
             callback=_note_tls,
             expose_value=False,
-            help="Accept the certificate of any bookie that --tls-ca vouches for, whatever host it names.",
+            help="Accept every certificate that --tls-ca has signed, whatever host it names.",
         ),
         _tls_option(
             "identity",
@@ -57,9 +57,9 @@ def tls_options(function: F) -> F:
             "URI",
             "The name that a bookie's certificate has instead of its host; may contain {bookie_id}.",
         ),
-        _tls_option("key", file, "FILE", "PEM: our private key. Default: it is in --tls-cert."),
-        _tls_option("cert", file, "FILE", "PEM: our certificate, for bookies that ask for one."),
-        _tls_option("ca", file, "FILE", "PEM: the authority that vouches for bookies. Switches TLS on."),
+        _tls_option("key", file, "FILE", "PEM: the client's private key. Default: it is in --tls-cert."),
+        _tls_option("cert", file, "FILE", "PEM: the client's certificate, for bookies that ask for one."),
+        _tls_option("ca", file, "FILE", "PEM: the authority that signs bookies' certificates. Switches TLS on."),
     ):
         function = option(function)
     return function
@@ -86,7 +86,7 @@ def _note_tls(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 
 def chosen_tls() -> TlsConfig | None:
-    """The TLS options of the verb that runs. None: bookies are reached without TLS.
+    """The TLS options of the running verb; None to reach bookies without TLS.
 
     Raises:
         ConfigError: the options do not fit together.
@@ -123,7 +123,7 @@ class LedgerNumber(click.IntRange):
         try:
             return int(super().convert(value, param, ctx))
         except click.BadParameter:
-            self.fail(f"{value!r} is no ledger id: a ledger id is a whole number from 0 on", param, ctx)
+            self.fail(f"{value!r} is not a ledger id: a ledger id is a whole number from 0 on", param, ctx)
 
 
 def ledger_argument(function: F) -> F:
@@ -148,11 +148,11 @@ def finish(work: Coroutine[Any, Any, T], *, changes: bool = False) -> T:
 async def connected(uri: str, config: ClientConfig | None = None, *, makes: bool = False) -> AsyncIterator[BookKeeper]:
     """A client of the cluster at ``uri``. An error before it is connected names the address.
 
-    Only with ``makes`` it makes a cluster inside this process (``embedded:``) that does not exist yet: whoever looks at
-    a cluster, or changes something in it, has misspelt its address.
+    Only with ``makes`` this makes an embedded cluster (``embedded:``) that does not exist yet. For other verbs a
+    missing cluster means that the address is wrong.
 
     Raises:
-        ClickException: there is no cluster, or the store does not answer: nothing has happened.
+        ClickException: there is no cluster, or the store does not answer. Nothing has changed.
         ConfigError: the address cannot be used.
     """
     from bookkeeper import BookKeeper, ClientConfig

@@ -21,15 +21,15 @@ _FILE: Final = click.Path(dir_okay=False)
     "directory",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="The directory of its data, which are kept.",
+    help="The directory for its data. They are kept.",
 )
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=2181, show_default=True, help="The port; 0 takes a free one."
 )
 def zookeeper(directory: Path, port: int) -> None:
-    """Run a development ZooKeeper from PySpark's jars: the real one, a single node, on 127.0.0.1.
+    """Run ZooKeeper for development, from PySpark's jars: a single server on 127.0.0.1.
 
-    For a cluster that matters, run an ensemble of three: https://zookeeper.apache.org
+    For production run an ensemble of three servers: https://zookeeper.apache.org
     """
     from bookkeeper.launchers.zookeeper import ZooKeeperServer
 
@@ -41,7 +41,7 @@ def zookeeper(directory: Path, port: int) -> None:
             f"ZooKeeper did not begin to serve at {server.address}; its output is in {server.log}"
         ) from None
     awaited = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
-    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # before anyone is told that it serves, and stops it
+    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # before the line below invites anyone to stop it
     click.echo(f"ZooKeeper serves at {server.address}; a cluster in it: {server.uri}")
     while server.pid is not None and signal.sigwait(awaited) == signal.SIGCHLD:
         pass
@@ -78,15 +78,17 @@ def zookeeper(directory: Path, port: int) -> None:
     help="PEM: the bookies' certificate, for 127.0.0.1. The bookies then refuse connections without TLS.",
 )
 @click.option("--tls-key", type=_FILE, help="PEM: its private key.  [default: it is in --tls-cert]")
-@click.option("--tls-ca", type=_FILE, help="PEM: the authority that vouches for --tls-cert; the gateway trusts it.")
+@click.option("--tls-ca", type=_FILE, help="PEM: the authority that signed --tls-cert; the gateway trusts it.")
 @click.option(
-    "--tls-client-ca", type=_FILE, help="PEM: the authority that vouches for clients; the gateway shows --tls-cert."
+    "--tls-client-ca",
+    type=_FILE,
+    help="PEM: the authority that signs clients' certificates; the gateway shows --tls-cert.",
 )
 def standalone(bookies: int, directory: Path | None, webhdfs_port: int, autorecovery: bool, **tls: str | None) -> None:
     """Run everything on this machine: bookies, metadata in SQLite, the WebHDFS gateway. Ctrl-C stops it.
 
-    Each is a process of its own; one that ends by itself is started again, after 1 s at first and 30 s at most. The
-    next start on the same directory goes on with the same data. Status 0: all were up when it was told to stop.
+    Each is a process of its own. A process that ends by itself is started again after 1 s at first, and 30 s at most.
+    The next start on the same directory uses the same data. Status 0 means that all were up when it was told to stop.
     """
     from bookkeeper.admin.cli import COMMAND_GROUP
     from bookkeeper.admin.standalone import Standalone, StandalonePlan

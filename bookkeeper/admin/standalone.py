@@ -1,12 +1,12 @@
 """A cluster on one machine: bookies and gateway as children of one process, metadata in SQLite.
 
-The children are forked from a parent that has imported everything and started nothing: no loop, no
-thread, no connection. That saves each of them the start of an interpreter. They end with their
-parent, and the parent ends when it is told to.
+The parent has imported everything and started nothing (no loop, no thread, no connection) when it forks the children.
+That saves each child the start of an interpreter. The children end with their parent, and the parent ends when it is
+told to.
 
-A child that ends by itself is reported and started again, after a pause that doubles from one time to the next (1 to
-30 s); the others go on meanwhile: losing one bookie of three is what a cluster is for. What can be known beforehand
-is refused beforehand: a port that is taken, a directory that another one uses.
+A child that ends by itself is reported and started again, after a pause that doubles each time (1 to 30 s). The others
+continue meanwhile, because a cluster survives the loss of one bookie of three. The command checks beforehand for a port
+that is taken and a directory that another process uses.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _HEALER: Final = "healer"
 _BESIDE: Final = (_GATEWAY, _HEALER)
 """The children that are no bookies."""
 _LACKS: Final = 69
-"""The status of a child that needs a package which is not installed: to start it again would not help."""
+"""The status of a child that needs a package which is not installed. It is not started again."""
 
 MIB: Final = 1024 * 1024
 STORAGE: Final = {
@@ -64,8 +64,8 @@ STORAGE: Final = {
     "checkpoint_bytes": 64 * MIB,
     "reserve_bytes": 8 * MIB,
 }
-"""The disk of a bookie that shares its machine with everything else: three empty ones take 72 MiB. As many journal
-files are kept as fill up between two checkpoints, so that under load they are recycled like large ones."""
+"""The disk of a bookie that shares its machine: three empty ones take 72 MiB. It keeps as many journal files as fill up
+between two checkpoints, so that under load they are recycled like large ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class StandalonePlan:
     autorecovery: bool = True
     """Repair under-replicated ledgers, in a process of its own."""
     gateway_wanted: bool = False
-    """The gateway was asked for by name: if it cannot start, nothing is started."""
+    """Whether the user has asked for the gateway. Then nothing is started if it cannot start."""
 
     def __post_init__(self) -> None:
         if self.tls and not {"cert", "ca"} <= self.tls.keys():
@@ -110,7 +110,7 @@ class _Child:
     name: str
     work: Callable[[], int]
     pid: int = 0
-    """The process id; 0 while it does not run."""
+    """The process id; 0 while the child does not run."""
     output: int = -1
     rest: bytes = b""
     serves: bool = False
@@ -118,9 +118,9 @@ class _Child:
     tries: int = 0
     """How many times in a row the child ended soon after its start."""
     due: float | None = None
-    """When it is started again; None: not planned."""
+    """When the child is started again; None if that is not planned."""
     settled: bool = False
-    """It has served, or ended, since the beginning: whether it is up is known."""
+    """Whether the child has served or ended, so that its state is known."""
     given_up: bool = False
 
 
@@ -139,11 +139,11 @@ class Standalone:
         self._status = 0
 
     def run(self) -> int:
-        """Start all, relay their output, restart those that end, stop all; return the status: 0, or 1 if one was down.
+        """Start all, relay their output, restart those that end, stop all. Returns 0, or 1 if one was down.
 
         Raises:
-            ConfigError: the gateway's port is taken. DirectoryLockedError: another one uses the directory.
-            Nothing was done.
+            ConfigError: the gateway's port is taken. Nothing was done.
+            DirectoryLockedError: another process uses the directory. Nothing was done.
         """
         lock = self._prepare()
         try:
@@ -178,11 +178,11 @@ class Standalone:
         disk.make_directories(directory)
         lock = lock or self._lock()
         if all(_OURS.fullmatch(name) for name in os.listdir(directory)):
-            real.make_private(directory)  # of an earlier version; never a directory with something else in it
+            real.make_private(directory)  # a directory of an earlier version; never one with other files
         return lock
 
     def _lock(self) -> Lock:
-        """Lock the directory. The children hold the lock too: whoever can take it knows that they have ended."""
+        """Lock the directory. The children hold the lock, too, so a process that gets it knows that they have ended."""
         try:
             return real.system_seams().disk.lock(str(self._plan.directory / "standalone.lock"))
         except BlockingIOError as error:
@@ -191,7 +191,7 @@ class Standalone:
             ) from error
 
     def _make_cluster(self) -> bool:
-        """Make the cluster, in a child: the parent opens no file of the store. False: the child failed."""
+        """Make the cluster in a child, so that the parent opens no file of the store. Returns False if that failed."""
         child = _Child("init", self._init)
         self._fork(child)
         os.set_blocking(child.output, True)
@@ -224,7 +224,7 @@ class Standalone:
         return autorecovery.main(arguments, prog_name="bk autorecovery", standalone_mode=False) or 0
 
     def _gateway(self, port: int) -> int:
-        """Run the gateway. It comes through the entry points: this package does not know the packages above it."""
+        """Run the gateway, found by its entry point, because this package does not know the packages above it."""
         found = [entry for entry in entry_points(group=self._plan.command_group) if entry.name == _GATEWAY]
         if not found:
             raise ModuleNotFoundError("No module named 'spark_wal'", name="spark_wal")
@@ -284,7 +284,7 @@ class Standalone:
     # -- what the parent does -----------------------------------------------------------------------------
 
     def _await_signals(self) -> None:
-        """Handle signals: a signal is only noted, and wakes the loop that waits for output."""
+        """Handle signals. A signal is only noted, and wakes the loop that waits for output."""
         woken, wakes = os.pipe()
         for end in (woken, wakes):
             os.set_blocking(end, False)
@@ -297,7 +297,7 @@ class Standalone:
         self._asked += 1
 
     def _watch(self) -> None:
-        """Relay output, collect children that ended, restart them, until all have ended because they were told to."""
+        """Relay output, collect and restart children that ended, until all have ended because they were told to."""
         while True:
             for key, _ in self._selector.select(self._patience()):
                 if key.data is None:
@@ -319,7 +319,7 @@ class Standalone:
         return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _read(self, child: _Child) -> bool:
-        """Relay whole lines. False: the output has ended, so the child has ended."""
+        """Relay whole lines. Returns False if the output has ended, and so the child."""
         try:
             data = os.read(child.output, 65536)
         except BlockingIOError:
@@ -335,14 +335,14 @@ class Standalone:
         return bool(data)
 
     def _reap(self, child: _Child) -> None:
-        """Collect a child that has closed its output: it has ended, or is about to."""
+        """Collect a child that has closed its output, because it has ended or is about to."""
         self._selector.unregister(child.output)
         os.close(child.output)
         code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
         served_s = time.monotonic() - child.began if child.serves else 0.0
         child.pid, child.serves, child.settled = 0, False, True
         if self._asked:
-            if code not in (0, -signal.SIGTERM):  # told to stop before it served, it just ends
+            if code not in (0, -signal.SIGTERM):  # a child that is stopped before it serves just ends
                 self._status = 1
                 self._say(f"{child.name:8} has ended {_how(code)}", err=True)
         elif code == _LACKS:
@@ -363,7 +363,7 @@ class Standalone:
             self._asked += 1
 
     def _none_has_served(self) -> bool:
-        """Whether no bookie was ever up and each has ended: then there is nothing to go on with."""
+        """Whether no bookie was ever up, and all have ended."""
         bookies = [child for child in self._children if child.name not in _BESIDE]
         if self._ready or any(child.serves or not child.settled for child in bookies):
             return False
@@ -389,7 +389,7 @@ class Standalone:
             self._say(f"  checkpointLocation=webhdfs://{_HOST}:{self._plan.webhdfs_port}/NAME")
 
     def _say(self, text: str, *, err: bool = False) -> None:
-        """Print a line. A reader that has closed our output wants us to end."""
+        """Print a line. If the reader has closed our output, end."""
         stream = sys.stderr if err else sys.stdout
         try:
             click.echo(text, file=stream)
@@ -399,7 +399,7 @@ class Standalone:
             self._asked += 1
 
     def _stop(self) -> None:
-        """Ask the children to stop. At the second signal, or after a while, kill them."""
+        """Ask the children to stop. Kill them at the second signal, or after a while."""
         running = [child for child in self._children if child.pid]
         again = self._asked > 1
         self._asked = 1

@@ -1,4 +1,4 @@
-"""What can be set about a bookie's disk."""
+"""The settings of a bookie's disk."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ MIB = 1024 * 1024
 class StorageConfig:
     """Directories, sizes and limits of one bookie's disk.
 
-    The journal is best kept on a device of its own. The files' formats know several ledger directories; the
-    engine serves one.
+    The journal is best on a device of its own. The file formats support several ledger directories; the engine uses
+    one.
     """
 
     journal_dir: str
@@ -24,49 +24,49 @@ class StorageConfig:
     """Where entry logs, index and manifest live. May be the same directory as ``journal_dir``."""
 
     journal_file_bytes: int = 64 * MIB
-    """Size of a journal file: written once with zeros, then recycled."""
+    """Bytes of a journal file. It is filled with zeros once, then recycled."""
 
     journal_spares: int = 3
-    """How many journal files are kept for re-use once a checkpoint has covered them. With fewer than fill up between
-    two checkpoints, new ones are written with zeros again and again."""
+    """How many covered journal files are kept for reuse. If more fill up between two checkpoints, new ones must be
+    filled with zeros again and again."""
 
     journal_gap_ms: float = 0.0
-    """Least time between the starts of two syncs, for disks that are paid or limited by operations. 0 = the
-    journal clocks itself: while one group is made durable the next one collects."""
+    """Least milliseconds between the starts of two syncs, for disks with paid or limited operations. With 0 the journal
+    clocks itself: while one group becomes durable the next one collects."""
 
     inline_sync_us: float = 0.0
-    """While the average sync takes at most this long, groups are written on the loop's thread, which saves two
-    hand-overs between threads. After a sync of more than eight times as long they go to the journal's thread,
-    for twenty times what it took and sixteen fast syncs: slow syncs hold up the loop for a twentieth of its time at
-    most. 0 = never: right where the loop is shared with an application."""
+    """While the average sync takes at most so many microseconds, the loop's thread writes the groups, which saves two
+    hand-overs between threads. After a sync of more than eight times as long the journal's thread writes them, for
+    twenty times that sync's time and sixteen fast syncs. So slow syncs take at most a twentieth of the loop's time. 0
+    means never, for a loop that is shared with an application."""
 
     group_bytes: int = 2 * MIB
     """A group is handed to the journal at this size even if the one before it is still being written."""
 
     split_bytes: int = MIB // 4
-    """A larger group goes to the entry log on a thread of its own while the next one is made durable; a smaller one in
-    the same job, which saves handing it over."""
+    """A larger group is copied to the entry log by another thread, while the next one becomes durable. A smaller one is
+    copied in the same job, which saves a hand-over."""
 
     inflight_bytes: int = 16 * MIB
-    """Above this many bytes not yet durable, callers are told to pause; below half of it, to go on."""
+    """Above so many bytes that are not durable yet callers are told to pause; below half of it, to continue."""
 
     entry_log_bytes: int = 512 * MIB
-    """An entry log is closed at this size and the next one begun."""
+    """At this size an entry log is closed and the next one begun."""
 
     checkpoint_bytes: int = 128 * MIB
-    """After this many journalled bytes a checkpoint starts by itself; it bounds what a restart replays."""
+    """After so many journalled bytes a checkpoint starts by itself. This bounds what a restart replays."""
 
     log_sync_bytes: int = 2 * MIB
-    """Entry logs are synced after so many bytes, in the background, one sync at a time: whatever is synced at one go
-    keeps the disk busy while adds wait, so this bounds the slowest of them. 0 = by checkpoints only."""
+    """After so many bytes entry logs are synced in the background, one sync at a time. A sync keeps the disk busy while
+    adds wait, so this bounds the slowest adds. With 0 only checkpoints sync."""
 
     cached_bytes: int = 256 * MIB
-    """How much of the newest entries the page cache is to keep; older ones, once synced, are given back to the system
-    (advice, as everything about the page cache). 0 = the kernel decides: right for a machine that does nothing else
+    """Bytes of the newest entries that the page cache should keep. Older synced entries are given back to the system
+    (this is only advice to the kernel). With 0 the kernel decides, which is right for a machine that does nothing else
     and whose readers come late."""
 
     index_segments: int = 8
-    """With more index segments than this, the small ones are merged."""
+    """If there are more index segments, the small ones are merged."""
 
     page_cache_pages: int = 2048
     """Index pages (up to 512 entries, 4 KiB) kept in memory."""
@@ -76,7 +76,7 @@ class StorageConfig:
     than this is free, and when a write finds no space the reserve file is given up."""
 
     batch_read_bytes: int = 1 * MIB
-    """The most one batch read gathers, whatever was asked for."""
+    """The most bytes of one batch read, whatever was asked for."""
 
     def __post_init__(self) -> None:
         for name in ("journal_dir", "ledger_dir"):

@@ -1,7 +1,7 @@
-"""To which directory files belong: its random id is in the header of every file that holds data.
+"""The random id of a directory. The header of every data file has it.
 
-The id of a bookie's directory is known outside it (K32), so that files of two bookies that were exchanged are told,
-though each has its cookie. Files of before there were ids carry 0, and belong to whoever has them.
+A bookie publishes its directory's id (K32), so that exchanged files of two bookies are noticed, although each bookie
+has its cookie. Files of versions without ids have 0, and belong to the bookie that has them.
 """
 
 from __future__ import annotations
@@ -32,21 +32,20 @@ class ForeignDirectoryError(CookieError):
 
 
 def is_unused(disk: Disk, config: StorageConfig) -> bool:
-    """Nothing of a bookie's data is here."""
+    """Whether the directories hold no data of a bookie."""
     return next(_data_files(disk, config), None) is None and not disk.exists(f"{config.ledger_dir}/{NAME}")
 
 
 def directory_id_of(disk: Disk, config: StorageConfig) -> int:
-    """The id that the files here carry; 0 if they have none, or cannot be read."""
+    """The id in the files here; 0 if they have none, or cannot be read."""
     return next((found for _, found in _ids(disk, config)), 0)
 
 
 def refuse_foreign(disk: Disk, config: StorageConfig, expected: int) -> None:
-    """Nothing may be written into a directory that holds another one's files. A header that is damaged, or cannot be
-    read, says nothing here.
+    """Refuse a directory with files of another directory. Damaged or unreadable headers are ignored here.
 
     Raises:
-        ForeignDirectoryError
+        ForeignDirectoryError: a file belongs to another directory.
     """
     for path, found in _ids(disk, config):
         if found != expected:
@@ -54,7 +53,7 @@ def refuse_foreign(disk: Disk, config: StorageConfig, expected: int) -> None:
 
 
 def _ids(disk: Disk, config: StorageConfig) -> Iterator[tuple[str, int]]:
-    """Every file here that has an id, with it; the manifest first."""
+    """Every file with an id, and the id. The manifest comes first."""
     try:
         manifest = read_manifest(disk, config.ledger_dir)
         if manifest is not None and manifest.directory_id:
@@ -97,7 +96,7 @@ def _of_segment(head: bytes, path: str) -> int:
 
 
 def _second(body: bytes) -> int:
-    """Both headers begin with the file's own number and the directory's id."""
+    """The directory's id, which follows the file's own number in both headers."""
     return int(_SECOND.unpack_from(body)[1]) if len(body) >= _SECOND.size else 0
 
 

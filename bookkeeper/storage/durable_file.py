@@ -1,5 +1,5 @@
-"""How files come to be and are replaced, so that a crash leaves the old, the new, or nothing (K1-K3), and the stamp
-that every file of a bookie carries.
+"""Makes and replaces files so that a crash leaves the old one, the new one, or none (K1-K3), with the stamp that every
+file of a bookie has.
 
     stamp    magic: 4 bytes | version: u16 | flags: u16 = 0 | length: u32 | crc: u32 | body: length bytes
 
@@ -30,14 +30,14 @@ _CRC = Struct(">I")
 STAMP_SIZE = _HEAD.size + _CRC.size
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-"""The disk takes no more for now (K26)."""
+"""The disk has no space now (K26)."""
 
 TRANSIENT = NO_SPACE | {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 """Nothing is lost: refuse, and try again later (K26, K28)."""
 
 
 class SyncFailedError(StorageError):
-    """A sync failed: what was written to that file since the last one is lost, whatever a retry says (K23)."""
+    """A sync failed. What was written to the file since the last sync is lost, whatever a retry returns (K23)."""
 
 
 def stamp(magic: bytes, version: int, body: bytes, *, pad_to: int = 0) -> bytes:
@@ -51,19 +51,21 @@ def unstamp(data: Buffer, magic: bytes, version: int, what: str) -> bytes:
     """The body of what :func:`stamp` made.
 
     Raises:
-        CorruptionError: ``what`` is damaged, cut short, or something else.
-        UnsupportedFormatError: it is intact, and of a version this program does not read.
+        CorruptionError: ``what`` is damaged, cut short, or another file.
+        UnsupportedFormatError: it is intact, but of a version that this program does not read.
     """
     view = memoryview(data)
     if len(view) < STAMP_SIZE:
-        raise CorruptionError(f"{what}: {len(view)} bytes are too few")
+        raise CorruptionError(f"{what} is damaged: it has only {len(view)} bytes")
     found, has, _, length = _HEAD.unpack_from(view)
     (crc,) = _CRC.unpack_from(view, _HEAD.size)
     if found != magic or STAMP_SIZE + length > len(view):
-        raise CorruptionError(f"{what}: not what it should be (it begins with {bytes(found)!r}, expected {magic!r})")
+        raise CorruptionError(
+            f"{what} is damaged, or another file: it begins with {bytes(found)!r}, not with {magic!r}"
+        )
     body = bytes(view[STAMP_SIZE : STAMP_SIZE + length])
     if crc32c(body, crc32c(bytes(view[: _HEAD.size]))) != crc:
-        raise CorruptionError(f"{what}: checksum mismatch")
+        raise CorruptionError(f"{what} is damaged: its checksum does not match")
     if has != version:
         raise UnsupportedFormatError(f"{what} is of version {has}; this program reads version {version}")
     return body
@@ -77,8 +79,8 @@ def version_of(data: Buffer, known: Sequence[int]) -> int:
 
 
 _lost: WeakSet[File] = WeakSet()
-"""Files with a sync that failed. The system tells of that once and takes the pages for clean; who syncs the file next
-may be another job of the same worker, before the loop has heard of the first one's failure."""
+"""Files with a failed sync. The system reports the failure once, and then takes the pages for clean. The next sync of
+the file may come from another job of the same worker, before the loop has learned of the failure."""
 
 
 def sync(file: File) -> None:
@@ -88,19 +90,19 @@ def sync(file: File) -> None:
         SyncFailedError
     """
     if file in _lost:
-        raise SyncFailedError(f"{file.path}: an earlier sync failed")
+        raise SyncFailedError(f"{file.path} cannot be synced: an earlier sync of it failed")
     try:
         file.sync()
     except OSError as error:
         _lost.add(file)
-        raise SyncFailedError(f"{file.path}: sync failed: {in_words(error, beside=file.path)}") from error
+        raise SyncFailedError(f"{file.path} could not be synced: {in_words(error, beside=file.path)}") from error
 
 
 def create_file(disk: Disk, path: str, *chunks: Buffer, keep: bool = False) -> File:
-    """A new file, durable with its name before it is used (K1).
+    """Make a new file. File and name are durable when this returns (K1).
 
     Returns:
-        the open file if ``keep``, else the closed one.
+        The open file if ``keep``, else the closed one.
     """
     file = disk.open(path, create=True)
     try:
@@ -119,7 +121,7 @@ def create_file(disk: Disk, path: str, *chunks: Buffer, keep: bool = False) -> F
 
 
 def replace_file(disk: Disk, path: str, data: Buffer) -> None:
-    """Replace a small file by way of ``path.tmp`` (K2): afterwards the new content is durable; before, the old."""
+    """Replace a small file through ``path.tmp`` (K2). A crash leaves the old or the new content."""
     temporary = path + ".tmp"
     if disk.exists(temporary):
         disk.unlink(temporary)
@@ -134,7 +136,7 @@ def replace_file(disk: Disk, path: str, data: Buffer) -> None:
 
 
 def remove_files(disk: Disk, directory: str, names: list[str]) -> None:
-    """Unlink what exists of ``names`` and make that durable. Whatever replaces them is durable already (K3)."""
+    """Remove those of ``names`` that exist, durably. What replaces them is already durable (K3)."""
     gone = 0
     for name in names:
         if disk.exists(f"{directory}/{name}"):
@@ -145,7 +147,7 @@ def remove_files(disk: Disk, directory: str, names: list[str]) -> None:
 
 
 def write_zeros(file: File, size: int) -> None:
-    """Really write ``size`` zeros (whole blocks), so that later writes need no new space (K11)."""
-    chunk = memoryview(mmap.mmap(-1, min(size, _ZEROS)))  # aligned: the file may be a direct one
+    """Write ``size`` zeros (whole blocks), so that later writes need no new space (K11)."""
+    chunk = memoryview(mmap.mmap(-1, min(size, _ZEROS)))  # aligned, in case the file uses direct I/O
     for offset in range(0, size, len(chunk)):
         file.pwrite(chunk[: size - offset], offset)

@@ -1,7 +1,7 @@
 """Matching replies of protocol v2: a reply names its operation, ledger and entry, and carries no transaction id.
 
-Requests with the same (operation, ledger, entry) wait in one line, and replies with that name answer them in the order
-in which they were sent. Only a batch read carries an id of its own.
+Requests with the same (operation, ledger, entry) wait in one line. Replies with that name answer them in the order in
+which they were sent. Only a batch read carries an id of its own.
 
     asked ──▶ sent ──▶ answered          the next reply with its name came
       │         │
@@ -48,7 +48,7 @@ from bookkeeper.wire import Dialect, Operation
 
 @dataclass(slots=True, eq=False)
 class _HeldRead:
-    """One of several reads: it had to wait for a fence of the same entry, and was sent by itself."""
+    """One read of several, which had to wait for a fence of the same entry and was sent alone."""
 
     key: Key
     frame: bytes
@@ -75,16 +75,16 @@ class OrderMatcher:
     def __init__(self) -> None:
         self.streams = StreamTable(Dialect.V2)
         self.ids = TransactionIds()
-        """Of batch reads."""
+        """Transaction ids of batch reads."""
         self.outstanding = 0
-        """Requests and entries without an answer, streams not counted."""
+        """Requests and entries without an answer, not counting streams."""
         self._sent: dict[Key, deque[_Waiting]] = {}
         self._held: dict[Key, deque[_Single]] = {}
 
     # -- what is sent -------------------------------------------------------------------------------------
 
     def send(self, request: wire.Request, deadline: float, waiter: Callback) -> bytes:
-        """The frame to send; empty if the request is held. Raises: ValueError: v2 has no such request."""
+        """The frame to send; empty if the request is held. Raises ValueError if v2 has no such request."""
         if isinstance(request, wire.BatchRead):
             request = replace(request, request_id=self.ids.draw())
         frame = wire.encode_request(request, Dialect.V2)
@@ -97,7 +97,7 @@ class OrderMatcher:
         return frame
 
     def send_reads(self, ledger_id: LedgerId, entry_ids: list[int], deadline: float, sink: ReadSink) -> Buffer:
-        """The frames to send, in one piece; without those of entries that are held."""
+        """The frames to send, joined, without those of held entries."""
         reads = PendingReads(ledger_id, entry_ids, 0, deadline, len(entry_ids), sink)
         self.outstanding += len(entry_ids)
         sent, lines = [], self._sent
@@ -115,14 +115,14 @@ class OrderMatcher:
         return codec.encode_reads(Dialect.V2, ledger_id, sent, 0) if sent else b""
 
     def _must_wait(self, key: Key, *, fence: bool) -> bool:
-        """Another kind of read of this entry is in flight, or waits itself (R3)."""
+        """Whether another kind of read of this entry is in flight or waits (R3)."""
         line = self._sent.get(key)
         return key in self._held or (line is not None and _is_fence(line[0]) != fence)
 
     # -- what arrives -------------------------------------------------------------------------------------
 
     def _take(self, key: Key, deliveries: list[Delivery]) -> _Waiting | None:
-        """Who the next reply with this name is for. What its place in the line kept back is sent."""
+        """The request that the next reply with this name answers. Sends what had to wait for it."""
         line = self._sent.get(key)
         if line is None:
             return None
@@ -134,7 +134,7 @@ class OrderMatcher:
         return pending
 
     def _let_go(self, key: Key, deliveries: list[Delivery]) -> None:
-        """Nothing with this name is in flight: send what was held, up to the next of the other kind."""
+        """Nothing with this name is in flight: send held reads up to the next one of the other kind."""
         held = self._held.pop(key)
         line: deque[_Waiting] = deque()
         while held and (held[0].ended or not line or held[0].fence == _is_fence(line[0])):
@@ -148,7 +148,7 @@ class OrderMatcher:
             self._held[key] = held
 
     def on_add_replies(self, runs: list[ReplyRun]) -> tuple[list[StreamReplies], list[Delivery]]:
-        """Replies to adds. Those that were sent as requests (by a recovery) take theirs out of the runs."""
+        """Replies to adds. Adds that a recovery has sent as requests take their replies out of the runs."""
         if not self._sent:
             return self.streams.on_runs(runs), []
         deliveries: list[Delivery] = []
@@ -164,7 +164,7 @@ class OrderMatcher:
         return self.streams.on_runs(rest), deliveries
 
     def on_read_replies(self, replies: ReadReplies, buffer: Buffer) -> list[Delivery]:
-        """Replies that hold an entry. Those of reads that were sent together are delivered together."""
+        """Replies that hold an entry. Reads that were sent together get theirs together."""
         deliveries: list[Delivery] = []
         current: PendingReads | None = None
         picked: list[int] = []
@@ -211,7 +211,7 @@ class OrderMatcher:
     # -- time and the end ---------------------------------------------------------------------------------
 
     def _open(self) -> list[PendingRequest | PendingReads]:
-        """What waits, each once; reads that are held are part of what they were asked for with."""
+        """All that wait, each once. Held reads are part of the reads with which they were requested."""
         found: dict[PendingRequest | PendingReads, None] = {}
         for line in self._lines():
             for pending in line:
@@ -224,15 +224,15 @@ class OrderMatcher:
         return [*self._sent.values(), *self._held.values()]
 
     def next_deadline(self) -> float | None:
-        """The earliest time limit of what waits."""
+        """The earliest time limit."""
         return min((pending.deadline for pending in self._open()), default=None)
 
     def on_time(self, now: float) -> list[Delivery]:
-        """Give up whatever has reached its time limit; the places of what was sent stay in their lines."""
+        """Give up requests that have reached their time limit. Their places in the lines stay if they were sent."""
         return self._give_up([pending for pending in self._open() if pending.deadline <= now])
 
     def on_lost(self) -> list[Delivery]:
-        """The connection ended: give up everything, streams first."""
+        """The connection has ended: give up everything, streams first."""
         deliveries = self.streams.on_lost() + self._give_up(self._open())
         self._sent, self._held = {}, {}
         return deliveries
@@ -245,19 +245,21 @@ class OrderMatcher:
         return deliveries
 
     def validate_state(self) -> None:
-        """What must hold between any two calls. For tests."""
+        """Check what must hold between any two calls. For tests."""
         self.streams.validate_state()
         for key, line in self._sent.items():
             assert line, "an empty line is kept"
             assert len({_is_fence(pending) for pending in line}) == 1, "a fence and a plain read are in flight (R3)"
             for pending in line:
-                assert isinstance(pending, PendingReads) or pending.key == key, "it waits under another one's name"
+                assert isinstance(pending, PendingReads) or pending.key == key, (
+                    "a request waits under another one's name"
+                )
         for key, held in self._held.items():
-            assert held and key in self._sent, "held, and nothing in flight keeps it back"
+            assert held and key in self._sent, "a request is held although nothing in flight keeps it back"
         places = self._places()
         requests = [pending for pending in self._open() if isinstance(pending, PendingRequest)]
         for reads in (pending for pending in self._open() if isinstance(pending, PendingReads)):
-            assert reads.left == places[reads], "entries without an answer and without a place in a line"
+            assert reads.left == places[reads], "entries without an answer have no place in a line"
         assert self.outstanding == len(requests) + sum(r.left for r in places if not r.ended), "outstanding is wrong"
 
     def _places(self) -> dict[PendingReads, int]:

@@ -5,12 +5,12 @@
                ├─────▶ given up      its time limit passed: the id is forgotten, a later reply is dropped
                └─────▶ given up      the connection ended
 
-Transaction ids of requests are below 2**40; those of streamed adds are ``(stream id << 40) + entry id``, and nothing
-is kept for them here (:mod:`~bookkeeper.net.replies.stream_table`).
+Transaction ids of requests are below 2**40. Those of streamed adds are ``(stream id << 40) + entry id``; this machine
+keeps nothing for them (:mod:`~bookkeeper.net.replies.stream_table`).
 
 Rules
-    B13  A request gets one reply or is given up, once. A reply whose transaction id nobody waits for, or whose
-         operation is another one, belongs to nobody.
+    B13  A request gets one reply or is given up, once. A reply with an unknown transaction id, or with
+         another operation, is dropped.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class TransactionMatcher:
         self.streams = StreamTable(Dialect.V3)
         self.ids = TransactionIds()
         self.outstanding = 0
-        """Requests and entries without an answer, streams not counted."""
+        """Requests and entries without an answer, not counting streams."""
         self._waiting: dict[int, PendingRequest | PendingReads] = {}
-        """By transaction id; reads that were sent together stand under each of theirs."""
+        """Waiting requests by transaction id. Reads that were sent together are under each of their ids."""
 
     # -- what is sent -------------------------------------------------------------------------------------
 
     def send(self, request: wire.Request, deadline: float, waiter: Callback) -> bytes:
-        """The frame to send. Raises: ValueError: v3 has no such request."""
+        """The frame to send. Raises ValueError if v3 has no such request."""
         txn = self.ids.draw()
         if isinstance(request, wire.BatchRead):
             request = replace(request, request_id=txn)
@@ -64,7 +64,7 @@ class TransactionMatcher:
         return frame
 
     def send_reads(self, ledger_id: LedgerId, entry_ids: list[int], deadline: float, sink: ReadSink) -> Buffer:
-        """The frames to send, in one piece."""
+        """The frames to send, joined."""
         count = len(entry_ids)
         txn = self.ids.draw(count)
         reads = PendingReads(ledger_id, entry_ids, txn, deadline, count, sink)
@@ -75,12 +75,12 @@ class TransactionMatcher:
     # -- what arrives -------------------------------------------------------------------------------------
 
     def on_add_replies(self, runs: list[ReplyRun]) -> tuple[list[StreamReplies], list[Delivery]]:
-        """Replies to streamed adds. There is nothing else to deliver: adds that were sent as requests have transaction
-        ids of requests."""
+        """Replies to streamed adds. There are no other deliveries, because adds that were sent as requests have
+        requests' transaction ids."""
         return self.streams.on_runs(runs), []
 
     def on_read_replies(self, replies: ReadReplies, buffer: Buffer) -> list[Delivery]:
-        """Replies that hold an entry. Those of reads that were sent together are delivered together."""
+        """Replies that hold an entry. Reads that were sent together get theirs together."""
         deliveries: list[Delivery] = []
         waiting = self._waiting
         current: PendingReads | None = None
@@ -127,16 +127,16 @@ class TransactionMatcher:
     # -- time and the end ---------------------------------------------------------------------------------
 
     def next_deadline(self) -> float | None:
-        """The earliest time limit of what waits."""
+        """The earliest time limit."""
         return min((pending.deadline for pending in self._waiting.values()), default=None)
 
     def on_time(self, now: float) -> list[Delivery]:
-        """Give up whatever has reached its time limit."""
+        """Give up requests that have reached their time limit."""
         late = [pending for pending in dict.fromkeys(self._waiting.values()) if pending.deadline <= now]
         return self._give_up(late)
 
     def on_lost(self) -> list[Delivery]:
-        """The connection ended: give up everything, streams first."""
+        """The connection has ended: give up everything, streams first."""
         return self.streams.on_lost() + self._give_up(list(dict.fromkeys(self._waiting.values())))
 
     def _give_up(self, some: list[PendingRequest | PendingReads]) -> list[Delivery]:
@@ -149,17 +149,17 @@ class TransactionMatcher:
         return deliveries
 
     def validate_state(self) -> None:
-        """What must hold between any two calls. For tests."""
+        """Check what must hold between any two calls. For tests."""
         self.streams.validate_state()
         requests = [pending for pending in self._waiting.values() if isinstance(pending, PendingRequest)]
         places: dict[PendingReads, list[int]] = {}
         for txn, pending in self._waiting.items():
-            assert 0 < txn < 1 << STREAM_SHIFT, "a request's transaction id lies among the streams'"
-            assert not pending.ended, "nobody waits for it, and it is kept"
+            assert 0 < txn < 1 << STREAM_SHIFT, "a request has a transaction id of a stream"
+            assert not pending.ended, "a request is kept that nobody waits for"
             if isinstance(pending, PendingReads):
-                assert 0 <= txn - pending.first_txn < len(pending.entry_ids), "an id that no entry has"
+                assert 0 <= txn - pending.first_txn < len(pending.entry_ids), "a transaction id belongs to no entry"
                 places.setdefault(pending, []).append(txn)
         assert len(requests) == len(set(requests)), "a request has two transaction ids"
         for reads, txns in places.items():
-            assert reads.left == len(txns), "entries without an answer and without a transaction id"
+            assert reads.left == len(txns), "entries without an answer have no transaction id"
         assert self.outstanding == len(requests) + sum(reads.left for reads in places), "outstanding is wrong"

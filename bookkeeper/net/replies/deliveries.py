@@ -1,6 +1,6 @@
-"""What waits for a reply on one connection, and what a reply matcher tells the connection to do.
+"""Requests that wait for a reply on one connection, and what a reply matcher tells the connection to do.
 
-``waiter``, ``sink`` and ``stream`` belong to whoever sent the request. A matcher keeps them and names them in its
+``waiter``, ``sink`` and ``stream`` belong to the sender of the request. A matcher keeps them and names them in its
 deliveries; it never calls them.
 """
 
@@ -21,14 +21,14 @@ AddRun: TypeAlias = tuple[int, int, Status]
 """(first entry id, number of consecutive entries, status of all of them)."""
 
 Callback: TypeAlias = Callable[["wire.Reply | BookieError"], None]
-"""Gets the reply, whatever its status, or the reason why there is none. The body of a batch read's reply is a view of
-the receive buffer, valid during this call only."""
+"""Gets the reply, whatever its status, or the error if there is none. The body of a batch read's reply is a view of the
+receive buffer, valid during this call only."""
 
 StreamReplies: TypeAlias = tuple["StreamSink", list[AddRun]]
 """Call ``answered`` of the stream with the runs. A plain tuple: there is one for every chunk of replies to adds."""
 
 Key: TypeAlias = tuple[Operation, int, int]
-"""(operation, ledger or request id, entry id): v2 replies are matched by it."""
+"""(operation, ledger or request id, entry id), by which v2 replies are matched."""
 
 
 class StreamSink(Protocol):
@@ -41,19 +41,21 @@ class StreamSink(Protocol):
         """These replies came, in this order."""
 
     def lost(self, error: BookieError) -> None:
-        """The connection ended: no reply follows."""
+        """The connection has ended: no reply follows."""
 
 
 class ReadSink(Protocol):
-    """Who asked for entries in plain reads that were sent together. Every entry gets one answer: it is ``found``,
-    ``answered`` on its own, or still open when ``lost`` ends the others."""
+    """The sender of plain reads that were sent together.
+
+    Every entry gets one answer: it is ``found``, or ``answered`` on its own, or ``lost`` ends it with all others.
+    """
 
     def found(self, buffer: Buffer, replies: ReadReplies, picked: list[int], entry_ids: list[int]) -> None:
-        """The replies ``picked`` claim to hold ``entry_ids``; nothing is verified yet. The buffer is valid during this
-        call only."""
+        """The replies ``picked`` claim to hold ``entry_ids``; they are not verified yet. The buffer is valid during
+        this call only."""
 
     def answered(self, entry_id: int, reply: wire.Reply | BookieError) -> None:
-        """Any other reply for this entry."""
+        """This entry got another reply, or an error."""
 
     def lost(self, error: BookieError) -> None:
         """No further reply follows."""
@@ -87,7 +89,7 @@ class PendingReads:
         return [] if sink is None else [ReadsGivenUp(sink)]
 
     def count_down(self, count: int) -> None:
-        """So many entries have their answers."""
+        """``count`` more entries have their answers."""
         self.left -= count
         if not self.left:
             self.sink = None
@@ -123,7 +125,7 @@ class PendingRequest:
 
 
 class TransactionIds:
-    """Transaction ids of requests: 1 .. 2**40 - 1, then from 1 again. Those of streamed adds lie above."""
+    """Transaction ids of requests: from 1 to 2**40 - 1, then again from 1. Those of streamed adds are greater."""
 
     __slots__ = ("last",)
 
@@ -131,7 +133,7 @@ class TransactionIds:
         self.last = 0
 
     def draw(self, count: int = 1) -> int:
-        """The first of ``count`` consecutive ids."""
+        """Draw ``count`` consecutive ids. Returns the first."""
         if self.last + count >= 1 << STREAM_SHIFT:
             self.last = 0
         first = self.last + 1
@@ -193,7 +195,7 @@ class RequestGivenUp(NamedTuple):
 
 
 class SendFrame(NamedTuple):
-    """Send this request: it had to wait for another one's reply."""
+    """Send this request, which had to wait for another one's reply."""
 
     frame: bytes
 
@@ -250,7 +252,7 @@ def key_of_reply(op: Operation, reply: wire.Reply) -> Key:
 
 
 def is_fence(request: wire.Request) -> bool:
-    """Does the reply to it promise that the ledger is fenced?"""
+    """Whether its reply promises that the ledger is fenced."""
     return bool(getattr(request, "fence", False))
 
 

@@ -32,26 +32,24 @@ class StreamTable:
         return stream.ledger_id if self._by_ledger else stream.stream_id
 
     def open(self, stream: StreamSink) -> None:
-        """Replies to ``stream`` are delivered from now on.
+        """Deliver replies to ``stream`` from now on.
 
         Raises:
             ValueError: the stream (v3) or the ledger (v2) has a stream here already.
         """
         key = self._key(stream)
         if key in self._streams:
-            raise ValueError(
-                f"there is a stream {stream.stream_id} for ledger {stream.ledger_id} on this connection already"
-            )
+            raise ValueError(f"this connection already has a stream {stream.stream_id} for ledger {stream.ledger_id}")
         self._streams[key] = stream
 
     def close(self, stream: StreamSink) -> None:
-        """Nothing is delivered to ``stream`` any more. Idempotent."""
+        """Deliver nothing to ``stream`` any more. Idempotent."""
         key = self._key(stream)
         if self._streams.get(key) is stream:
             del self._streams[key]
 
     def on_runs(self, runs: list[ReplyRun]) -> list[StreamReplies]:
-        """The replies of one chunk, by stream. Those of streams that are closed are dropped."""
+        """The replies of one chunk, by stream. Those of closed streams are dropped."""
         found: list[StreamReplies] = []
         streams, field = self._streams, 1 if self._by_ledger else 0
         current: StreamSink | None = None
@@ -66,8 +64,10 @@ class StreamTable:
         return found
 
     def on_single(self, header: wire.RequestHeader, reply: wire.Reply) -> list[Delivery]:
-        """A reply in another shape than the codec knows: fields in another order or more of them, or an error without
-        ids. Only a reply that names its ledger and its entry says that the entry is stored (B13)."""
+        """Take a reply that the codec does not know: with other fields, in another order, or an error without ids.
+
+        Only a reply that names its ledger and entry says that the entry is stored (B13).
+        """
         entry_id = header.txn_id & _ENTRY_MASK
         if isinstance(reply, wire.AddReply):
             stream = self._streams.get(reply.ledger_id if self._by_ledger else header.txn_id >> STREAM_SHIFT)
@@ -81,11 +81,11 @@ class StreamTable:
         return [StreamAnswered(stream, [(entry_id, 1, reply.status)])]
 
     def on_lost(self) -> list[Delivery]:
-        """The connection ended: every stream hears of it, once."""
+        """The connection has ended: tell every stream, once."""
         streams, self._streams = self._streams, {}
         return [StreamLost(stream) for stream in streams.values()]
 
     def validate_state(self) -> None:
-        """What must hold between any two calls. For tests."""
+        """Check what must hold between any two calls. For tests."""
         for key, stream in self._streams.items():
             assert key == self._key(stream), "a stream is kept under another one's name"

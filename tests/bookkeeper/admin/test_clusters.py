@@ -34,7 +34,7 @@ def test_init_says_where_for_people(uri: str) -> None:
 
 def test_init_refuses_a_cluster_that_is_there_and_leaves_it(uri: str) -> None:
     before = bk("init", "-m", uri, "--json").document
-    bk("init", "-m", uri).refused(f"there is a cluster at {uri} already", "and it was left as it is")
+    bk("init", "-m", uri).refused(f"there is already a cluster at {uri}", "and it was not changed")
     assert bk("bookies", "-m", uri).status == 0
     assert before["metadata"] == uri
 

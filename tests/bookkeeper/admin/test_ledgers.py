@@ -124,7 +124,7 @@ def test_an_unknown_ledger_is_refused(cluster: Bookies) -> None:
 
 
 def test_what_is_no_ledger_id_is_refused(cluster: Bookies) -> None:
-    bk("ledger", "read", "first", "-m", cluster.uri).refused("'first' is no ledger id", status=2)
+    bk("ledger", "read", "first", "-m", cluster.uri).refused("'first' is not a ledger id", status=2)
 
 
 def test_reading_beyond_the_end_says_where_it_is(cluster: Bookies, written: int) -> None:
@@ -172,7 +172,7 @@ def test_show_tells_state_end_quorums_and_who_holds_what(cluster: Bookies, writt
 
 def test_show_of_an_open_ledger_invents_no_end(cluster: Bookies, left_open: int) -> None:
     said = bk("ledger", "show", left_open, "-m", cluster.uri).out
-    assert f"ledger {left_open}: OPEN, its end is not decided yet" in said
+    assert f"ledger {left_open}: OPEN, it is not closed yet" in said
     assert "application = tests" in said
     assert bk("ledger", "show", left_open, "-m", cluster.uri, "--json").document["last_entry"] is None
 

@@ -148,5 +148,5 @@ def test_numbers_of_bytes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-5", "fast", "1.5M", "M"])
 def test_what_is_no_number_of_bytes(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="is no number of bytes"):
+    with pytest.raises(click.BadParameter, match="is not a number of bytes"):
         byte_count(click.Context(drain), drain.params[0], text)

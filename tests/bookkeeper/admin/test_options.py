@@ -29,7 +29,7 @@ from tests.bookkeeper.admin.commands import bk
 
 @pytest.mark.parametrize("value", ["-1", "abc", "1.5", ""])
 def test_a_ledger_id_is_a_whole_number(value: str) -> None:
-    with pytest.raises(click.BadParameter, match="no ledger id: a ledger id is a whole number from 0 on"):
+    with pytest.raises(click.BadParameter, match="not a ledger id: a ledger id is a whole number from 0 on"):
         LedgerNumber(0).convert(value, None, None)
 
 

@@ -60,7 +60,7 @@ def test_a_file_is_replaced_by_way_of_a_temporary_one() -> None:
 def test_a_failed_sync_is_told_from_a_failed_write() -> None:
     disk = RecordingDisk()
     disk.faults["sync", "new"] = OSError(errno.ENOSPC, "no space")
-    with pytest.raises(SyncFailedError, match="/d/new: sync failed"):
+    with pytest.raises(SyncFailedError, match="/d/new could not be synced"):
         create_file(disk, "/d/new", b"data")
     disk.faults = {("write", "other"): OSError(errno.ENOSPC, "no space")}
     with pytest.raises(OSError, match="no space"):
