@@ -9,7 +9,7 @@ any of these ``| None``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, Final, TypeVar, get_args, get_origin
 
@@ -33,6 +33,14 @@ def structure(cls: type[T], options: Mapping[str, Any]) -> T:
         return _converter().structure(options, cls)
     except cattrs.BaseValidationError as error:
         raise ConfigError("; ".join(_problems(error))) from error
+
+
+def default_of(cls: type, name: str) -> Any:
+    """The default of a dataclass's field, for whoever lets it be set elsewhere. Raises: LookupError: it has none."""
+    for field in fields(cls):
+        if field.name == name and field.default is not MISSING:
+            return field.default
+    raise LookupError(f"{cls.__name__}.{name} has no default")
 
 
 @cache

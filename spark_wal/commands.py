@@ -14,16 +14,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from bookkeeper.errors import BookKeeperError, ConfigError, in_words
+from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.ids import Address
+from bookkeeper.net.tls import RELOAD_S
 from bookkeeper.real import append_private, read_private, read_secret, run, system_seams
+from bookkeeper.settings import default_of
 from journal_manager import JournalError
+from spark_wal.webhdfs.config import DEFAULT_LISTEN, KEEP_S, GatewayConfig, OwnerConfig, UploadLimits
 
 if TYPE_CHECKING:
     from bookkeeper.gateways.server_tls import ServerTlsFiles
+    from spark_wal.webhdfs.access.access_control import AccessConfig
+    from spark_wal.webhdfs.service import ServingConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-LISTEN = "127.0.0.1:9870"
 FILE: Final = click.Path(dir_okay=False)
 _RELOAD: Final = "Seconds between two checks for changed certificates and tokens."
 
@@ -32,8 +37,9 @@ DESCRIPTORS: Final = 512
 """Descriptors besides those of connections: for journal, bookies and the metadata store."""
 
 
-def limit(name: str, default: float, help_text: str) -> Callable[[F], F]:
-    """An option for a positive number."""
+def limit(name: str, config: type, field: str, help_text: str) -> Callable[[F], F]:
+    """An option for a positive number, whose default is that of a field of ``config``."""
+    default = default_of(config, field)
     kind = click.IntRange(min=1) if isinstance(default, int) else click.FloatRange(min=0, min_open=True)
     return click.option(name, type=kind, default=default, show_default=True, help=help_text)
 
@@ -80,7 +86,7 @@ def gateway() -> None:
 @click.option(
     "--listen",
     type=AddressType(),
-    default=LISTEN,
+    default=str(DEFAULT_LISTEN),
     show_default=True,
     help="The address at which requests are accepted.",
 )
@@ -105,21 +111,27 @@ def gateway() -> None:
 @click.option(
     "--token-file", type=FILE, help="The file of tokens, made by bk gateway token; every request then needs a token."
 )
-@click.option("--reload-s", type=click.FloatRange(min=0.1), default=300.0, show_default=True, help=_RELOAD)
-@limit("--connections-max", 10_000, "Connections at a time; one more is closed.")
-@limit("--connections-per-host-max", 1_000, "Connections at a time from one address.")
-@limit("--handshakes-max", 256, "TLS handshakes at a time.")
+@click.option("--reload-s", type=click.FloatRange(min=0.1), default=RELOAD_S, show_default=True, help=_RELOAD)
+@limit("--connections-max", ConnectionLimits, "connections_max", "Connections at a time; one more is closed.")
+@limit(
+    "--connections-per-host-max",
+    ConnectionLimits,
+    "connections_per_host_max",
+    "Connections at a time from one address.",
+)
+@limit("--handshakes-max", ConnectionLimits, "handshakes_max", "TLS handshakes at a time.")
 @limit(
     "--slow-client-s",
-    30.0,
+    ConnectionLimits,
+    "slow_s",
     "Seconds for a request's head, for a chunk of its body, and for the client to read a reply.",
 )
-@limit("--upload-idle-s", 3600.0, "Seconds that may pass between two chunks of an upload.")
-@limit("--file-bytes-max", 64 << 30, "The size of the largest file, in bytes.")
+@limit("--upload-idle-s", ConnectionLimits, "upload_idle_s", "Seconds that may pass between two chunks of an upload.")
+@limit("--file-bytes-max", UploadLimits, "file_bytes_max", "The size of the largest file, in bytes.")
 @click.option(
     "--temporary-keep-s",
     type=click.FloatRange(min=0),
-    default=24 * 3600.0,
+    default=KEEP_S,
     show_default=True,
     help="Seconds after which an untouched temporary file of Spark's is removed; 0: never.",
 )
@@ -130,30 +142,7 @@ def gateway() -> None:
 )
 @click.option("--take-over", is_flag=True, help="Take the namespace from the gateway that owns it, if one does.")
 @click.option("--insecure", is_flag=True, help="Listen beyond loopback without encryption or authentication.")
-def webhdfs(
-    metadata: str,
-    listen: Address,
-    advertise: str | None,
-    namespace: str,
-    quotas: tuple[tuple[str, int | None], ...],
-    tls_cert: str | None,
-    tls_key: str | None,
-    client_ca: str | None,
-    client_certificates: str,
-    tls_crl: str | None,
-    token_file: str | None,
-    reload_s: float,
-    connections_max: int,
-    connections_per_host_max: int,
-    handshakes_max: int,
-    slow_client_s: float,
-    upload_idle_s: float,
-    file_bytes_max: int,
-    temporary_keep_s: float,
-    upload_log: str | None,
-    take_over: bool,
-    insecure: bool,
-) -> None:
+def webhdfs(**options: Any) -> None:
     """Run a WebHDFS gateway: Spark keeps its streaming checkpoints there (webhdfs://HOST:PORT/...).
 
     A second gateway on the same namespace stands by, and takes over when the first one ends. With --take-over it
@@ -163,69 +152,104 @@ def webhdfs(
     machine if it authenticates clients: by --client-ca, by --token-file, or by both. SIGHUP makes it check for
     changed files at once. The environment (BK_TLS_CA, BK_TLS_CERT, BK_TLS_KEY) says how it reaches bookies by TLS.
     """
-    from bookkeeper.gateways.connection_limits import ConnectionLimits
-    from spark_wal.webhdfs.access.access_control import AccessConfig
-    from spark_wal.webhdfs.contents.uploads import UploadLimits
-    from spark_wal.webhdfs.ownership.gateway import GatewayConfig
-    from spark_wal.webhdfs.ownership.namespace_owner import OwnerConfig
-    from spark_wal.webhdfs.service import ServingConfig, WebHdfsService
-
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        config = ServingConfig(
-            uri=metadata,
-            namespace=namespace,
-            listen=listen,
-            advertise=advertise,
-            access=AccessConfig(
-                tls=_tls_files(tls_cert, tls_key, client_ca, client_certificates, tls_crl),
-                token_file=token_file,
-                insecure=insecure,
-                reload_s=reload_s,
-            ),
-            limits=ConnectionLimits(
-                connections_max=connections_max,
-                connections_per_host_max=min(connections_per_host_max, connections_max),
-                handshakes_max=handshakes_max,
-                slow_s=slow_client_s,
-                upload_idle_s=max(upload_idle_s, slow_client_s),
-            ),
-            gateway=GatewayConfig(
-                owner=OwnerConfig(
-                    limits=UploadLimits(file_bytes_max=file_bytes_max), temporary_keep_s=temporary_keep_s
-                ),
-                quotas=dict(quotas),
-            ),
-            upload_log=upload_log,
-            take_over=take_over,
-        )
+        config = _serving_config(**options)
     except ConfigError as error:
         raise click.ClickException(in_words(error)) from error
-
-    async def serve() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        service = WebHdfsService(config, system_seams())
-
-        def look() -> None:
-            if service.access is not None:
-                service.access.look()
-
-        loop.add_signal_handler(signal.SIGHUP, look)  # without a handler SIGHUP would end a gateway that is starting
-        async with service:
-            click.echo(f"{config.scheme}://{advertise or service.address}/ {service.description}")
-            await stop.wait()
-
-    if config.access.tls is not None or token_file is not None:
+    if config.access.tls is not None or config.access.token_file is not None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # keys and tokens stay out of core files
-    _raise_descriptors(connections_max)
+    _raise_descriptors(config.limits.connections_max)
     try:
         with contextlib.suppress(KeyboardInterrupt):
-            run(serve())
+            run(_serve(config))
     except (BookKeeperError, JournalError, OSError) as error:
         raise click.ClickException(in_words(error)) from error
+
+
+def _serving_config(
+    *,
+    metadata: str,
+    listen: Address,
+    advertise: str | None,
+    namespace: str,
+    quotas: tuple[tuple[str, int | None], ...],
+    connections_max: int,
+    connections_per_host_max: int,
+    handshakes_max: int,
+    slow_client_s: float,
+    upload_idle_s: float,
+    file_bytes_max: int,
+    temporary_keep_s: float,
+    upload_log: str | None,
+    take_over: bool,
+    **access: Any,
+) -> ServingConfig:
+    """The settings of a gateway with these options. Raises: ConfigError."""
+    from spark_wal.webhdfs.service import ServingConfig
+
+    return ServingConfig(
+        uri=metadata,
+        namespace=namespace,
+        listen=listen,
+        advertise=advertise,
+        access=_access_config(**access),
+        limits=ConnectionLimits(
+            connections_max=connections_max,
+            connections_per_host_max=min(connections_per_host_max, connections_max),
+            handshakes_max=handshakes_max,
+            slow_s=slow_client_s,
+            upload_idle_s=max(upload_idle_s, slow_client_s),
+        ),
+        gateway=GatewayConfig(
+            owner=OwnerConfig(limits=UploadLimits(file_bytes_max=file_bytes_max), temporary_keep_s=temporary_keep_s),
+            quotas=dict(quotas),
+        ),
+        upload_log=upload_log,
+        take_over=take_over,
+    )
+
+
+def _access_config(
+    *,
+    tls_cert: str | None,
+    tls_key: str | None,
+    client_ca: str | None,
+    client_certificates: str,
+    tls_crl: str | None,
+    token_file: str | None,
+    reload_s: float,
+    insecure: bool,
+) -> AccessConfig:
+    """Who may ask, with these options. Raises: ConfigError."""
+    from spark_wal.webhdfs.access.access_control import AccessConfig
+
+    return AccessConfig(
+        tls=_tls_files(tls_cert, tls_key, client_ca, client_certificates, tls_crl),
+        token_file=token_file,
+        insecure=insecure,
+        reload_s=reload_s,
+    )
+
+
+async def _serve(config: ServingConfig) -> None:
+    """Serve until a signal ends it."""
+    from spark_wal.webhdfs.service import WebHdfsService
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    service = WebHdfsService(config, system_seams())
+
+    def look() -> None:
+        if service.access is not None:
+            service.access.look()
+
+    loop.add_signal_handler(signal.SIGHUP, look)  # without a handler SIGHUP would end a gateway that is starting
+    async with service:
+        click.echo(f"{config.scheme}://{config.advertise or service.address}/ {service.description}")
+        await stop.wait()
 
 
 def _raise_descriptors(connections: int) -> None:

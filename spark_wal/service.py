@@ -19,11 +19,9 @@ from bookkeeper.ids import Address
 from bookkeeper.real import run, system_seams
 from spark_wal.spark_access import GatewayAccess, write_settings
 from spark_wal.webhdfs.access.access_control import AccessConfig
-from spark_wal.webhdfs.files.temp_files import KEEP_S
+from spark_wal.webhdfs.config import DEFAULT_LISTEN, KEEP_S, GatewayConfig, OwnerConfig
 from spark_wal.webhdfs.ownership.backing import DEFAULT_NAMESPACE
-from spark_wal.webhdfs.ownership.gateway import GatewayConfig
-from spark_wal.webhdfs.ownership.namespace_owner import OwnerConfig
-from spark_wal.webhdfs.service import DEFAULT_LISTEN, ServingConfig, WebHdfsService
+from spark_wal.webhdfs.service import ServingConfig, WebHdfsService
 
 _SCHEMES: Final = ("http", "https", "webhdfs", "swebhdfs")
 """The schemes of a running gateway's URL."""

@@ -27,6 +27,7 @@ from bookkeeper.admin.options import (
     password_option,
     print_json,
 )
+from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
 from bookkeeper.errors import BookKeeperError, TooManyRequestsError
 
 if TYPE_CHECKING:
@@ -83,12 +84,16 @@ class _Job:
     is_flag=True,
     help="Do not wait for the disks with each entry; make all entries durable at the end, on every bookie.",
 )
-@click.option("--ensemble", type=click.IntRange(1), default=3, show_default=True, help="Bookies that share the ledger.")
-@click.option("--write-quorum", type=click.IntRange(1), default=3, show_default=True, help="Copies of each entry.")
+@click.option(
+    "--ensemble", type=click.IntRange(1), default=ENSEMBLE, show_default=True, help="Bookies that share the ledger."
+)
+@click.option(
+    "--write-quorum", type=click.IntRange(1), default=WRITE_QUORUM, show_default=True, help="Copies of each entry."
+)
 @click.option(
     "--ack-quorum",
     type=click.IntRange(1),
-    default=2,
+    default=ACK_QUORUM,
     show_default=True,
     help="Copies that must be durable before an entry counts as written.",
 )

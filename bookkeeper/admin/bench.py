@@ -20,7 +20,7 @@ import click
 
 from bookkeeper.admin.interruption import Interruption, note
 from bookkeeper.admin.options import connected, finish, ledger_argument, metadata_option, password_option, print_json
-from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM, ClientConfig
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.codec import IMPLEMENTATION
@@ -64,9 +64,9 @@ _protocol_option = click.option("--protocol", type=click.Choice(["v2", "v3"]), d
 @click.option(
     "--many", type=click.IntRange(1), help="Use append_many with runs of this many instead of single appends."
 )
-@click.option("--ensemble", type=click.IntRange(1), default=3, show_default=True)
-@click.option("--write-quorum", type=click.IntRange(1), default=3, show_default=True)
-@click.option("--ack-quorum", type=click.IntRange(1), default=2, show_default=True)
+@click.option("--ensemble", type=click.IntRange(1), default=ENSEMBLE, show_default=True)
+@click.option("--write-quorum", type=click.IntRange(1), default=WRITE_QUORUM, show_default=True)
+@click.option("--ack-quorum", type=click.IntRange(1), default=ACK_QUORUM, show_default=True)
 @click.option("--digest", type=click.Choice(["crc32c", "crc32", "hmac", "dummy"]), default="crc32c", show_default=True)
 @click.option("--keep", is_flag=True, help="Do not delete the ledger afterwards.")
 def add(

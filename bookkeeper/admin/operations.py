@@ -22,6 +22,8 @@ from bookkeeper.admin.options import (
     print_table,
 )
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
+from bookkeeper.replication.config import DrainConfig
+from bookkeeper.settings import default_of
 
 if TYPE_CHECKING:
     from bookkeeper.client.operators import Operator
@@ -159,7 +161,11 @@ def _some(runs: list[str]) -> list[str]:
     "--throttle", callback=byte_count, metavar="BYTES/S", help="The most bytes a second in all, for example 20M."
 )
 @click.option(
-    "--parallel", type=click.IntRange(1), default=4, show_default=True, help="Ledgers that are moved at a time."
+    "--parallel",
+    type=click.IntRange(1),
+    default=default_of(DrainConfig, "parallel"),
+    show_default=True,
+    help="Ledgers that are moved at a time.",
 )
 @click.option(
     "--recover-open", is_flag=True, help="Recover ledgers whose writers do not move on; this ends the writers."
@@ -167,7 +173,7 @@ def _some(runs: list[str]) -> list[str]:
 @click.option(
     "--grace",
     type=click.FloatRange(0),
-    default=30.0,
+    default=default_of(DrainConfig, "grace_ms") / 1000,
     show_default=True,
     help="How long --recover-open waits for a writer, in seconds.",
 )
@@ -194,8 +200,6 @@ def drain(
     ledger moves from one of them to another. After an interruption start the drain again. Exit status 1 means that
     something is stuck.
     """
-    from bookkeeper.replication import DrainConfig
-
     config = DrainConfig(
         targets=targets,
         parallel=parallel,

@@ -1,4 +1,4 @@
-"""What an application may set. Defaults stand here and nowhere else."""
+"""What an application may set. Defaults stand here, or where they are taken from, and nowhere else."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bookkeeper.auth.config import AuthConfig
+from bookkeeper.codec import FRAME_MAX
 from bookkeeper.errors import ConfigError, require, require_below, require_range
-from bookkeeper.ledger.reader import ReadConfig
-from bookkeeper.ledger.recovery import RecoveryConfig
-from bookkeeper.ledger.writer import WriterConfig
+from bookkeeper.ledger.config import ReadConfig, RecoveryConfig, WriterConfig
 from bookkeeper.net.tls import TlsConfig
-from bookkeeper.settings import structure
+from bookkeeper.settings import default_of, structure
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
+
+
+ENSEMBLE: Final = 3
+WRITE_QUORUM: Final = 3
+ACK_QUORUM: Final = 2
+"""Of a new ledger: its bookies, the copies of each entry, and how many of these make an append durable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,31 +36,31 @@ class ClientConfig:
     request_timeout_ms: int = 5_000
     """How long one bookie may take to answer one read, fence or explicit LAC."""
 
-    add_timeout_ms: int = 15_000
+    add_timeout_ms: int = default_of(WriterConfig, "add_timeout_ms")
     """An append that no ack quorum confirms within this time fails with AddTimeoutError and ends the handle."""
 
-    force_timeout_ms: int = 15_000
+    force_timeout_ms: int = default_of(WriterConfig, "force_timeout_ms")
     """How long every bookie of the ensemble together may take to answer a force()."""
 
     open_timeout_ms: int = 120_000
     """How long open_ledger may take in all, with every attempt of a recovery."""
 
-    bookie_stall_ms: int = 500
+    bookie_stall_ms: int = default_of(WriterConfig, "stall_ms")
     """A bookie that makes no progress for this long, while others do, counts as failed for this ledger."""
 
-    bookie_trail_bytes_max: int = 32 * MIB
+    bookie_trail_bytes_max: int = default_of(WriterConfig, "trail_bytes_max")
     """A bookie this far behind the confirmed end counts as failed for this ledger."""
 
-    pending_bytes_max: int = 64 * MIB
+    pending_bytes_max: int = default_of(WriterConfig, "pending_bytes_max")
     """How many payload bytes of one handle may be sent and not yet confirmed; then append waits."""
 
-    pending_entries_max: int = 200_000
+    pending_entries_max: int = default_of(WriterConfig, "pending_entries_max")
     """How many entries of one handle may be sent and not yet confirmed; then append waits."""
 
     entry_size_max: int = 5 * MIB - 4 * KIB
     """Larger payloads are refused at once: a bookie takes frames of at most 5 MiB, headers included."""
 
-    speculative_read_ms: int = 500
+    speculative_read_ms: int = default_of(ReadConfig, "hedge_ms")
     """A read that is not answered within this time is also sent to the next bookie."""
 
     read_window: int = 128
@@ -100,10 +105,10 @@ class ClientConfig:
     recovery_attempts: int = 5
     """How many attempts a recovery has before open_ledger gives up with RecoveryInconclusiveError."""
 
-    recovery_retry_ms: int = 500
+    recovery_retry_ms: int = default_of(RecoveryConfig, "retry_ms")
     """Pause between two such attempts."""
 
-    frame_size_max: int = 5 * MIB
+    frame_size_max: int = FRAME_MAX
     """A larger frame from a bookie ends the connection."""
 
     tls: TlsConfig | None = None

@@ -3,5 +3,6 @@
 lease, process_location     the right to answer for a bounded time, with an epoch; which processes have ended
 tokens, server_tls, revocations
                             who may ask: tokens and their file; certificates, and which of them are revoked
+config                      what an operator may set
 connection_limits, listener how many may connect and how long they may take; the port that counts them
 """

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from typing import Final
 
 from bookkeeper.errors import in_words
-from bookkeeper.gateways.connection_limits import ConnectionLimits, ConnectionTable
+from bookkeeper.gateways.config import ConnectionLimits
+from bookkeeper.gateways.connection_limits import ConnectionTable
 from bookkeeper.ids import Address
 from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.seams import Clock

@@ -30,10 +30,10 @@ from bookkeeper.errors import (
     MetadataUnavailableError,
     NoSuchEntryError,
     SessionExpiredError,
-    require_range,
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.answer import Answer, classify
+from bookkeeper.ledger.config import ReadConfig
 from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.metadata import LedgerMetadata
 
@@ -43,24 +43,10 @@ __all__ = [
     "EntriesFound",
     "FailRead",
     "FragmentReader",
-    "ReadConfig",
     "RefreshMetadata",
     "ReportCorrupt",
     "WakeAt",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadConfig:
-    """Limits of one read."""
-
-    hedge_ms: int = 500
-    """After so long without an answer the next bookie is asked, too."""
-    rounds_max: int = 2
-    """How often all replicas are asked before a transient error is raised."""
-
-    def __post_init__(self) -> None:
-        require_range(self, "hedge_ms", "rounds_max", least=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from enum import Enum
 from bookkeeper.errors import BookKeeperError, RecoveryInconclusiveError, check
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger.answer import Answer
+from bookkeeper.ledger.config import RecoveryConfig
 from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.metadata import LedgerMetadata, LedgerState
 from bookkeeper.ledger.recovery_effects import (
@@ -45,7 +46,6 @@ from bookkeeper.ledger.recovery_effects import (
     FindStandIns,
     ForgetPayloads,
     Recovered,
-    RecoveryConfig,
     RecoveryFailed,
     RecoveryRead,
     WriteBack,
@@ -63,7 +63,6 @@ __all__ = [
     "ForgetPayloads",
     "LedgerRecovery",
     "Recovered",
-    "RecoveryConfig",
     "RecoveryFailed",
     "RecoveryRead",
     "RecoveryState",

@@ -7,27 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bookkeeper.errors import BookKeeperError, require_range
+from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.metadata import Fragment, LedgerMetadata
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryConfig:
-    """Limits of one recovery."""
-
-    window_entries: int = 64
-    """How many entries are read, or written back, at a time."""
-    hedge_ms: int = 250
-    """After so long without an answer a read is also sent to the rest of its write set."""
-    retry_ms: int = 500
-    """The pause before bookies that gave no usable answer are asked again."""
-    rounds_max: int = 5
-    """How often bookies that give no usable answer are asked; then the recovery is inconclusive (V2)."""
-
-    def __post_init__(self) -> None:
-        require_range(self, "window_entries", "hedge_ms", "retry_ms", "rounds_max", least=1)
 
 
 @dataclass(frozen=True, slots=True)

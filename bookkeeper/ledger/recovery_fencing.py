@@ -13,8 +13,9 @@ from __future__ import annotations
 from bookkeeper.errors import BookKeeperError, RecoveryInconclusiveError, UnauthorizedError, check
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.answer import Answer
+from bookkeeper.ledger.config import RecoveryConfig
 from bookkeeper.ledger.metadata import LedgerMetadata
-from bookkeeper.ledger.recovery_effects import Effect, FenceRead, RecoveryConfig
+from bookkeeper.ledger.recovery_effects import Effect, FenceRead
 from bookkeeper.ledger.recovery_parts import reasons
 
 

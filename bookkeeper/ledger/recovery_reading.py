@@ -21,8 +21,9 @@ from typing import Final
 from bookkeeper.errors import BookKeeperError, RecoveryInconclusiveError, check
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger.answer import Answer
+from bookkeeper.ledger.config import RecoveryConfig
 from bookkeeper.ledger.metadata import LedgerMetadata
-from bookkeeper.ledger.recovery_effects import Effect, RecoveryConfig, RecoveryRead
+from bookkeeper.ledger.recovery_effects import Effect, RecoveryRead
 from bookkeeper.ledger.recovery_parts import EntryRead, reasons
 
 _WINDOW_FIRST: Final = 4

@@ -16,15 +16,9 @@ from collections.abc import Iterator, Mapping
 
 from bookkeeper.errors import BookKeeperError, RecoveryInconclusiveError, UnauthorizedError, check
 from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.ledger.config import RecoveryConfig
 from bookkeeper.ledger.metadata import LedgerMetadata, with_ensemble
-from bookkeeper.ledger.recovery_effects import (
-    CloseRecovered,
-    Effect,
-    FindStandIns,
-    ForgetPayloads,
-    RecoveryConfig,
-    WriteBack,
-)
+from bookkeeper.ledger.recovery_effects import CloseRecovered, Effect, FindStandIns, ForgetPayloads, WriteBack
 from bookkeeper.ledger.recovery_parts import EntryWriteBack, reasons
 
 

@@ -23,7 +23,7 @@ from typing import Final, Protocol
 
 from bookkeeper.errors import AddTimeoutError, BookieFailedError, BookKeeperError
 from bookkeeper.ids import BookieId
-from bookkeeper.ledger.writer_effects import WriterConfig
+from bookkeeper.ledger.config import WriterConfig
 from bookkeeper.ledger.writer_parts import EnsembleMember
 
 

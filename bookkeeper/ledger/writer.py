@@ -51,6 +51,7 @@ from bookkeeper.errors import (
     check,
 )
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
+from bookkeeper.ledger.config import WriterConfig
 from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.force_rounds import ForceRounds
 from bookkeeper.ledger.metadata import LedgerMetadata, LedgerState
@@ -73,7 +74,6 @@ from bookkeeper.ledger.writer_effects import (
     SendAdds,
     SendForce,
     WatchIncarnation,
-    WriterConfig,
 )
 from bookkeeper.ledger.writer_ensemble import EndWriter, Readmit, Replace, Verdict, Wait, WatchAgain, WriterEnsemble
 from bookkeeper.ledger.writer_parts import EnsembleMember, PendingAdds, WriterState, fenced_error
@@ -98,7 +98,6 @@ __all__ = [
     "SendForce",
     "WakeAt",
     "WatchIncarnation",
-    "WriterConfig",
     "WriterState",
 ]
 

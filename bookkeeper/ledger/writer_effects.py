@@ -9,36 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from bookkeeper.errors import BookKeeperError, require_range
+from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.effects import WakeAt
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriterConfig:
-    """Limits of one writer. A bookie that exceeds ``stall_ms`` or ``trail_bytes_max`` counts as failed (W15)."""
-
-    deferred_sync: bool = False
-    """Bookies acknowledge an entry before it is durable. ``force`` makes it durable, and only that moves the last add
-    confirmed (W11)."""
-    add_timeout_ms: int = 30_000
-    """An append that no ack quorum acknowledges within this time ends the handle (V1, W6)."""
-    force_timeout_ms: int = 15_000
-    """A ``force`` that one bookie does not answer within this time fails (W11)."""
-    stall_ms: int = 500
-    """A bookie may make no progress for so long while others do."""
-    trail_bytes_max: int = 32 << 20
-    """So many payload bytes may be confirmed without a bookie that should have stored them."""
-    pending_bytes_max: int = 64 << 20
-    """Payload bytes that may be appended and not confirmed; then callers must wait (W12)."""
-    pending_entries_max: int = 100_000
-    """Entries that may be appended and not confirmed; then callers must wait (W12)."""
-    change_retry_ms: int = 1_000
-    """The pause after a failed ensemble change before the next one. A bookie that appears ends the pause."""
-
-    def __post_init__(self) -> None:
-        require_range(self, "add_timeout_ms", "force_timeout_ms", "stall_ms", "change_retry_ms", above=0)
-        require_range(self, "trail_bytes_max", "pending_bytes_max", "pending_entries_max", above=0)
 
 
 @dataclass(slots=True)

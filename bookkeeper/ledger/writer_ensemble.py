@@ -40,11 +40,11 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.acks import Acks
+from bookkeeper.ledger.config import WriterConfig
 from bookkeeper.ledger.metadata import Fragment
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.ledger.slow_bookies import SlowBookies
 from bookkeeper.ledger.sync_policy import SyncPolicy
-from bookkeeper.ledger.writer_effects import WriterConfig
 from bookkeeper.ledger.writer_parts import EnsembleMember, fenced_error
 
 _CHANGES_AT_ONCE: Final = 3

@@ -29,8 +29,8 @@ Read in this order
 
 from __future__ import annotations
 
+from bookkeeper.replication.config import CopyConfig, DrainConfig
 from bookkeeper.replication.drain import (
-    DrainConfig,
     DrainProgress,
     DrainReport,
     LedgerShare,
@@ -41,7 +41,7 @@ from bookkeeper.replication.drain import (
     shares_of,
 )
 from bookkeeper.replication.forget import ForgottenBookies, forget
-from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
+from bookkeeper.replication.fragment import CopyOutcome
 from bookkeeper.replication.repair import RepairResult
 from bookkeeper.replication.replace import replicate_fragment
 from bookkeeper.replication.tidy import TidiedMark

@@ -25,11 +25,12 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.ledgers.ledger_recovery import recover
 from bookkeeper.client.operators import Operator
-from bookkeeper.errors import BookKeeperError, IllegalOperationError, NoSuchLedgerError, require_range
+from bookkeeper.errors import BookKeeperError, IllegalOperationError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
+from bookkeeper.replication.config import DrainConfig
 from bookkeeper.replication.copies import Copy, copies_of
-from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
+from bookkeeper.replication.fragment import CopyOutcome
 from bookkeeper.replication.repair import RepairContext, digest_of
 from bookkeeper.replication.repair_lock import repair_lock
 from bookkeeper.replication.replace import replace_copy
@@ -40,31 +41,6 @@ _log = logging.getLogger(__name__)
 
 WRITABLE_PASSES_MAX: Final = 3
 """Passes at most while a drained bookie is writable: under load they would never end."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainConfig:
-    """How to drain."""
-
-    targets: tuple[str, ...] = ()
-    """The bookies that take what is moved. Empty: any writable bookie."""
-    parallel: int = 4
-    """Ledgers that are moved at a time."""
-    bytes_per_s: int = 0
-    """The greatest speed of all copies together; 0 sets no limit."""
-    recover_open: bool = False
-    """Recover ledgers that are not closed and whose writers do not move on."""
-    grace_ms: int = 30_000
-    """How long such a ledger is left alone before it is recovered."""
-    while_writable: bool = False
-    """Drain bookies that still take new entries, too. New fragments may go on appearing there."""
-    owner: str = "bookkeeper-py"
-    """Name of the repair locks' holder, for people who look at them."""
-    copy: CopyConfig = field(default_factory=CopyConfig)
-
-    def __post_init__(self) -> None:
-        require_range(self, "parallel", least=1)
-        require_range(self, "grace_ms", least=0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,11 +44,11 @@ from bookkeeper.errors import (
     LedgerFencedError,
     UnauthorizedError,
     check,
-    require_range,
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import Answer, LedgerMetadata, classify
 from bookkeeper.ledger.effects import WakeAt
+from bookkeeper.replication.config import CopyConfig
 from bookkeeper.replication.copies import Copy, copy_at
 from bookkeeper.replication.throttle import Throttle
 
@@ -65,31 +65,6 @@ __all__ = [
     "WakeAt",
     "WriteRun",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyConfig:
-    """Limits of one copy on its way."""
-
-    window_bytes: int = 8 * 1024 * 1024
-    """Bytes on their way from or to bookies above which no further run is read."""
-    run_bytes: int = 384 * 1024
-    """Approximate bytes of a run."""
-    run_entries_max: int = 4096
-    striped_run_entries_max: int = 64
-    """Approximate bytes of a run if each entry needs a read of its own (E > Qw)."""
-    retry_ms: int = 500
-    """Pause before a failed step is tried again."""
-    tries_max: int = 6
-    """How often the steps of one run may fail, all together, before the attempt ends."""
-    target_lives_max: int = 4
-    """How often the copy begins anew because the target was started again (A2b)."""
-    runs_max: int = 32
-    """Runs that are under way at a time."""
-
-    def __post_init__(self) -> None:
-        require_range(self, "window_bytes", "run_bytes", "run_entries_max", "striped_run_entries_max", least=1)
-        require_range(self, "retry_ms", "tries_max", "target_lives_max", "runs_max", least=1)
 
 
 @dataclass(frozen=True, slots=True)

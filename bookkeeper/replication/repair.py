@@ -36,8 +36,9 @@ from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import Answer, DigestScheme, DigestType, LedgerMetadata, classify
 from bookkeeper.meta.records.bookies import Incarnation
 from bookkeeper.replication import fragment as fragment_machine
+from bookkeeper.replication.config import CopyConfig
 from bookkeeper.replication.copies import Copy
-from bookkeeper.replication.fragment import CopyConfig, CopyFinished, CopyOutcome, FragmentCopy
+from bookkeeper.replication.fragment import CopyFinished, CopyOutcome, FragmentCopy
 from bookkeeper.replication.repair_lock import holds_lock
 from bookkeeper.replication.throttle import Throttle
 from bookkeeper.wire import AddEntry, BatchRead, BatchReply, ListEntries, ListReply, ReadEntry, Reply, Request

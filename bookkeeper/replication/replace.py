@@ -14,8 +14,9 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.errors import IllegalOperationError, MetadataConflictError, NotEnoughBookiesError, in_words
 from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.replication.config import CopyConfig
 from bookkeeper.replication.copies import Copy, copies_of
-from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
+from bookkeeper.replication.fragment import CopyOutcome
 from bookkeeper.replication.repair import RepairContext, RepairResult, copy_fragment
 from bookkeeper.replication.repair_lock import repair_lock
 from bookkeeper.replication.throttle import Throttle

@@ -52,7 +52,7 @@ class JournalDirectory:
         files: Files,
         directory: str,
         *,
-        lock_timeout_s: float = 10.0,
+        lock_timeout_s: float,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.files = files

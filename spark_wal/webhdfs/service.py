@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final
 
-from bookkeeper.gateways.connection_limits import ConnectionLimits
+from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.listener import BoundSockets, bind
 from bookkeeper.gateways.process_location import this_place
 from bookkeeper.ids import Address
 from bookkeeper.seams import Seams
 from spark_wal.webhdfs.access.access_control import AccessConfig, AccessControl, is_loopback
+from spark_wal.webhdfs.config import DEFAULT_LISTEN, GatewayConfig
 from spark_wal.webhdfs.contents.upload_log import UploadLog
 from spark_wal.webhdfs.http.http_server import HttpServer
 from spark_wal.webhdfs.ownership.backing import DEFAULT_NAMESPACE, Backing
-from spark_wal.webhdfs.ownership.gateway import Gateway, GatewayConfig, GatewayRole
+from spark_wal.webhdfs.ownership.gateway import Gateway, GatewayRole
 from spark_wal.webhdfs.ownership.open_backing import open_backing
-
-DEFAULT_LISTEN: Final = Address("127.0.0.1", 9870)
-"""Hadoop's port for WebHDFS, on this machine only, where the gateway needs no authentication."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,7 @@ import requests
 from bookkeeper import BookKeeper, embedded
 from bookkeeper.ids import Address, LedgerId
 from bookkeeper.real import system_seams
-from spark_wal.webhdfs.ownership.gateway import GatewayConfig
-from spark_wal.webhdfs.ownership.namespace_owner import OwnerConfig
+from spark_wal.webhdfs.config import GatewayConfig, OwnerConfig
 from spark_wal.webhdfs.service import ServingConfig, WebHdfsService
 
 HOME: Final = Path("/tmp/bookkeeper-py-samples")

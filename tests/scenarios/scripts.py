@@ -8,6 +8,7 @@ from pathlib import Path
 from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.answer import Answer
+from bookkeeper.ledger.config import RecoveryConfig, WriterConfig
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.ledger.recovery import LedgerRecovery
@@ -30,8 +31,8 @@ class Story:
         values = dict(word.split("=") for word in words)
         spec = QuorumSpec(ensemble_size=int(values["E"]), write_quorum=int(values["Qw"]), ack_quorum=int(values["Qa"]))
         self.metadata = LedgerMetadata.create(spec, [BookieId(b) for b in values["on"].split(",")])
-        self.writer = LedgerWriter(self.metadata) if kind == "ledger" else None
-        self.recovery = LedgerRecovery()
+        self.writer = LedgerWriter(self.metadata, WriterConfig(add_timeout_ms=30_000)) if kind == "ledger" else None
+        self.recovery = LedgerRecovery(RecoveryConfig(hedge_ms=250))
         self.now = 0.0
 
     def tell(self, command: str) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from inspect import Parameter, signature
 from typing import Any, Final, Literal, TypedDict, TypeVar
 
-from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM, ClientConfig
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import ClientServices
 from bookkeeper.errors import BookieUnavailableError, ConfigError, NotEnoughBookiesError, require
@@ -67,9 +67,9 @@ class LedgerSpec:
         ConfigError: an option is invalid, whatever the cluster is like.
     """
 
-    ensemble: int = 3
-    write_quorum: int = 3
-    ack_quorum: int = 2
+    ensemble: int = ENSEMBLE
+    write_quorum: int = WRITE_QUORUM
+    ack_quorum: int = ACK_QUORUM
     password: bytes = field(default=b"", repr=False)
     """The ledger's password; never shown."""
     digest: str = "crc32c"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from bookkeeper import BookKeeper
+from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
 from journal_manager.backend import Backend, JournalReader, JournalWriter, NamespaceInfo, Options
 from journal_manager.backends.bookkeeper.error_translation import worded
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
@@ -35,9 +36,9 @@ class BookKeeperOptions:
     """A client that stays open longer than the journal."""
     metadata: str | None = None
     """The cluster's metadata URI; a client is made and closed with the journal."""
-    ensemble: int = 3
-    write_quorum: int = 3
-    ack_quorum: int = 2
+    ensemble: int = ENSEMBLE
+    write_quorum: int = WRITE_QUORUM
+    ack_quorum: int = ACK_QUORUM
     password: bytes = b""
     digest: str = "crc32c"
     when_short: Literal["fail", "name_absent"] = "name_absent"

@@ -11,32 +11,14 @@ At its end an upload is either bytes for one journal record (up to ``inline_size
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final
 
-from bookkeeper.errors import require_range
+from spark_wal.webhdfs.config import UploadLimits
 from spark_wal.webhdfs.contents.blob_store import BlobStore, BlobWriter
 from spark_wal.webhdfs.errors import PlainIOError
 from spark_wal.webhdfs.files.inodes import BlobRef, Piece
 
 MIB: Final = 1 << 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UploadLimits:
-    """Limits of uploads, in bytes."""
-
-    inline_size: int = 128 * 1024
-    """A file up to this size goes into its journal record."""
-    spill_size: int = MIB
-    """An upload that grows beyond this is streamed to a blob from then on."""
-    budget: int = 256 * MIB
-    """The most that all uploads together may hold in memory."""
-    file_bytes_max: int = 64 << 30
-    """The largest file that is accepted."""
-
-    def __post_init__(self) -> None:
-        require_range(self, "file_bytes_max", above=0)
 
 
 class Uploads:

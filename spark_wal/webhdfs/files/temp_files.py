@@ -17,11 +17,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from spark_wal.webhdfs.config import KEEP_S
 from spark_wal.webhdfs.files.inodes import DirectoryNode, FileNode
 from spark_wal.webhdfs.files.paths import child_of, is_temporary
-
-KEEP_S: Final = 24 * 3600.0
-"""Seconds for which an untouched temporary file stays."""
 
 LOOK_MAX_S: Final = 3600.0
 

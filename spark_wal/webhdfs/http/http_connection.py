@@ -17,13 +17,8 @@ from aiohttp import ClientError, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import HttpProcessingError, StreamWriter
 
-from bookkeeper.gateways.connection_limits import (
-    ConnectionLimits,
-    ConnectionWatch,
-    Observation,
-    ObservedTime,
-    OverdueClock,
-)
+from bookkeeper.gateways.config import ConnectionLimits
+from bookkeeper.gateways.connection_limits import ConnectionWatch, Observation, ObservedTime, OverdueClock
 from bookkeeper.rate_limited_log import RateLimitedLogger, one_line
 from bookkeeper.seams import Clock
 

@@ -30,7 +30,7 @@ from typing import Final
 from aiohttp import web
 
 from bookkeeper.errors import BookKeeperError
-from bookkeeper.gateways.connection_limits import ConnectionLimits
+from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.listener import BoundSockets, CountedListener
 from bookkeeper.gateways.tokens import Principal
 from bookkeeper.ids import Address

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -26,16 +26,15 @@ from bookkeeper.errors import in_words
 from bookkeeper.gateways.lease import Lease, LeaseEntry, LeaseLostError, NamespaceOwnedError
 from bookkeeper.seams import Clock
 from journal_manager import JournalError, SnapshotStore
+from spark_wal.webhdfs.config import GatewayConfig
 from spark_wal.webhdfs.contents.blob_store import BlobStore
 from spark_wal.webhdfs.errors import RetriableError, StandbyError
 from spark_wal.webhdfs.files.records import SetQuota
 from spark_wal.webhdfs.ownership.events import TreeEventFeed
-from spark_wal.webhdfs.ownership.namespace_owner import NamespaceLog, NamespaceOwner, NotOwnerError, OwnerConfig
+from spark_wal.webhdfs.ownership.namespace_owner import NamespaceLog, NamespaceOwner, NotOwnerError
 
 logger = logging.getLogger(__name__)
 
-PARK_S: Final = 20.0
-"""Seconds that a request waits for an owner; well below the 60 s after which clients give up reading."""
 
 PARKED_LOOK_S: Final = 0.05
 """Seconds between two checks of a waiting request whether the lease is certain again."""
@@ -53,16 +52,6 @@ class GatewayRole(Enum):
     OWNER = "owner"
     STANDBY = "standby"
     CLOSED = "closed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayConfig:
-    """The settings of a gateway."""
-
-    owner: OwnerConfig = field(default_factory=OwnerConfig)
-    quotas: Mapping[str, int | None] = field(default_factory=dict)
-    """The most bytes below a path (a checkpoint's root); None removes an earlier quota."""
-    park_s: float = PARK_S
 
 
 @dataclass(frozen=True, slots=True)

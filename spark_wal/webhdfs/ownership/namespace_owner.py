@@ -13,12 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from bookkeeper.errors import require
 from bookkeeper.gateways.lease import Lease
 from bookkeeper.seams import Clock
 from journal_manager import (
@@ -35,13 +32,14 @@ from journal_manager import (
     SnapshotStore,
     TxId,
 )
+from spark_wal.webhdfs.config import OwnerConfig
 from spark_wal.webhdfs.contents.blob_store import BlobStore
-from spark_wal.webhdfs.contents.uploads import UploadLimits, Uploads
+from spark_wal.webhdfs.contents.uploads import Uploads
 from spark_wal.webhdfs.errors import PathThroughFileError, WebHdfsError
 from spark_wal.webhdfs.files import snapshot
 from spark_wal.webhdfs.files.namespace import AppliedRecord, Namespace
 from spark_wal.webhdfs.files.records import DeletePath, Record, RecordFormatError, decode_record, encode_record
-from spark_wal.webhdfs.files.temp_files import KEEP_S, AbandonedFiles, TempFile, temporary_files
+from spark_wal.webhdfs.files.temp_files import AbandonedFiles, TempFile, temporary_files
 from spark_wal.webhdfs.ownership.events import TreeEventFeed, event_of
 
 logger = logging.getLogger(__name__)
@@ -80,31 +78,6 @@ class NamespaceLog(Protocol):
     async def purge(self, below: TxId) -> tuple[SegmentInfo, ...]: ...
     async def close(self) -> None: ...
     async def abort(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnerConfig:
-    """The settings of the owner."""
-
-    limits: UploadLimits = field(default_factory=UploadLimits)
-    snapshot_records: int = 50_000
-    """A snapshot is taken after so many records ..."""
-    snapshot_bytes: int = 64 << 20
-    """... or so many bytes of records, whichever comes first."""
-    delete_delay_s: float = 60.0
-    """Seconds for which the bytes of a removed file stay, for readers in the middle of it."""
-    record_bytes_max: int = 512 * 1024
-    """The longest record in bytes: an inline file and its paths, with room to spare."""
-    temporary_keep_s: float = KEEP_S
-    """Seconds for which an untouched temporary file of Spark's stays; 0: for ever."""
-
-    def __post_init__(self) -> None:
-        stays = 0 <= self.temporary_keep_s < math.inf
-        require(
-            stays,
-            "an untouched temporary file stays for a number of seconds, or for ever (0), not for "
-            f"{self.temporary_keep_s} s",
-        )
 
 
 class NamespaceOwner:

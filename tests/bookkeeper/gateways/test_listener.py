@@ -15,7 +15,7 @@ import pytest
 import uvloop
 
 from bookkeeper.gateways import listener
-from bookkeeper.gateways.connection_limits import ConnectionLimits
+from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.listener import CountedListener, Factory
 from bookkeeper.ids import Address
 from bookkeeper.real import FileTls, SystemClock

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from bookkeeper.errors import DuplicateEntryError
 from bookkeeper.ledger.advanced_order import AdvancedOrder
+from bookkeeper.ledger.config import WriterConfig
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
-from bookkeeper.ledger.writer import LedgerWriter, WriterConfig
+from bookkeeper.ledger.writer import LedgerWriter
 from tests.bookkeeper.ledger.test_metadata import bookies
 
 SPEC = QuorumSpec(ensemble_size=1, write_quorum=1, ack_quorum=1)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.ids import BookieId
+from bookkeeper.ledger.config import WriterConfig
 from bookkeeper.ledger.force_rounds import ForceRounds
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
@@ -24,7 +25,6 @@ from bookkeeper.ledger.writer import (
     Release,
     SendAdds,
     SendForce,
-    WriterConfig,
     WriterState,
 )
 from bookkeeper.ledger.writer_parts import EnsembleMember

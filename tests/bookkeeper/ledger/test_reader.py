@@ -16,13 +16,13 @@ from bookkeeper.errors import (
     SessionExpiredError,
 )
 from bookkeeper.ids import EntryId
+from bookkeeper.ledger.config import ReadConfig
 from bookkeeper.ledger.reader import (
     AskBookie,
     Effect,
     EntriesFound,
     FailRead,
     FragmentReader,
-    ReadConfig,
     RefreshMetadata,
     ReportCorrupt,
     WakeAt,

@@ -15,6 +15,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.answer import Answer
+from bookkeeper.ledger.config import RecoveryConfig
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.ledger.recovery import (
@@ -26,7 +27,6 @@ from bookkeeper.ledger.recovery import (
     ForgetPayloads,
     LedgerRecovery,
     Recovered,
-    RecoveryConfig,
     RecoveryFailed,
     RecoveryRead,
     RecoveryState,
@@ -39,7 +39,7 @@ B1, B2, B3, B4 = bookies("b1 b2 b3 b4")
 YES, NO, UNKNOWN = Answer.POSITIVE, Answer.NEGATIVE, Answer.UNKNOWN
 LOST = BookieUnavailableError("connection lost")
 OPEN = LedgerMetadata.create(SPEC, (B1, B2, B3))
-ONE_AT_A_TIME = RecoveryConfig(window_entries=1)
+ONE_AT_A_TIME = RecoveryConfig(window_entries=1, hedge_ms=250)
 
 
 def begun(stored: LedgerMetadata = OPEN, config: RecoveryConfig = ONE_AT_A_TIME) -> LedgerRecovery:

@@ -12,9 +12,10 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import EntryId
 from bookkeeper.ledger.answer import Answer
+from bookkeeper.ledger.config import RecoveryConfig
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
-from bookkeeper.ledger.recovery_effects import FenceRead, RecoveryConfig
+from bookkeeper.ledger.recovery_effects import FenceRead
 from bookkeeper.ledger.recovery_fencing import FencePhase
 from tests.bookkeeper.ledger.test_metadata import bookies
 

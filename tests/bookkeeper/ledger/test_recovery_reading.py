@@ -7,9 +7,10 @@ import pytest
 from bookkeeper.errors import BookieUnavailableError, InvariantError, RecoveryInconclusiveError
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger.answer import Answer
+from bookkeeper.ledger.config import RecoveryConfig
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
-from bookkeeper.ledger.recovery_effects import Effect, RecoveryConfig, RecoveryRead
+from bookkeeper.ledger.recovery_effects import Effect, RecoveryRead
 from bookkeeper.ledger.recovery_reading import ReadPhase
 from tests.bookkeeper.ledger.test_metadata import bookies
 

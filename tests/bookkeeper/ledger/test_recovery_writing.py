@@ -11,9 +11,10 @@ from bookkeeper.errors import (
     UnauthorizedError,
 )
 from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.ledger.config import RecoveryConfig
 from bookkeeper.ledger.metadata import Fragment, LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
-from bookkeeper.ledger.recovery_effects import CloseRecovered, FindStandIns, ForgetPayloads, RecoveryConfig, WriteBack
+from bookkeeper.ledger.recovery_effects import CloseRecovered, FindStandIns, ForgetPayloads, WriteBack
 from bookkeeper.ledger.recovery_writing import WritePhase
 from tests.bookkeeper.ledger.test_metadata import bookies
 

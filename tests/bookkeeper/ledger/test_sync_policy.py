@@ -7,9 +7,9 @@ import pytest
 from bookkeeper.errors import AddTimeoutError, BookieFailedError, BookieUnavailableError, LedgerFencedError
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger.acks import Acks
+from bookkeeper.ledger.config import WriterConfig
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.ledger.sync_policy import DeferredSync, ImmediateSync, sync_policy
-from bookkeeper.ledger.writer_effects import WriterConfig
 from bookkeeper.ledger.writer_parts import EnsembleMember
 
 B1, B2 = BookieId("b1"), BookieId("b2")

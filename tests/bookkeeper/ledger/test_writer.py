@@ -19,6 +19,7 @@ from bookkeeper.errors import (
     UnauthorizedError,
 )
 from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.ledger.config import WriterConfig
 from bookkeeper.ledger.ensemble_change import replan
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
@@ -37,7 +38,6 @@ from bookkeeper.ledger.writer import (
     SendAdds,
     WakeAt,
     WatchIncarnation,
-    WriterConfig,
     WriterState,
 )
 from tests.bookkeeper.ledger.test_metadata import bookies
@@ -49,7 +49,7 @@ LOST = BookieUnavailableError("connection lost")
 
 @pytest.fixture
 def writer() -> LedgerWriter:
-    return LedgerWriter(LedgerMetadata.create(SPEC, (B1, B2, B3)))
+    return LedgerWriter(LedgerMetadata.create(SPEC, (B1, B2, B3)), WriterConfig(add_timeout_ms=30_000))
 
 
 def add(writer: LedgerWriter, count: int = 1, size: int = 10, now: float = 0.0) -> list[Effect]:

@@ -16,6 +16,7 @@ from bookkeeper.errors import (
     UnauthorizedError,
 )
 from bookkeeper.ids import EntryId
+from bookkeeper.ledger.config import WriterConfig
 from bookkeeper.ledger.force_rounds import AGAIN_S
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.writer import (
@@ -34,7 +35,6 @@ from bookkeeper.ledger.writer import (
     SendAdds,
     SendForce,
     WakeAt,
-    WriterConfig,
     WriterState,
 )
 from tests.bookkeeper.ledger.test_writer import B1, B2, B3, LOST, SPEC, acks, add, confirmed, of

@@ -1,25 +1,14 @@
-"""The numbers a writer works with, and effects as values."""
+"""Effects as values."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import get_args
 
 import pytest
 
-from bookkeeper.errors import ConfigError
-from bookkeeper.ledger.writer_effects import Confirm, Effect, Encode, Release, SendAdds, WriterConfig
+from bookkeeper.ledger.writer_effects import Confirm, Effect, Encode, Release, SendAdds
 
 OF_EVERY_APPEND = (Encode, SendAdds, Confirm, Release)
-
-
-LIMITS = [name for name in WriterConfig.__dataclass_fields__ if name != "deferred_sync"]
-
-
-@pytest.mark.parametrize("name", LIMITS)
-def test_limits_are_positive(name: str) -> None:
-    with pytest.raises(ConfigError, match=name):
-        replace(WriterConfig(), **{name: 0})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", get_args(Effect), ids=lambda kind: kind.__name__)

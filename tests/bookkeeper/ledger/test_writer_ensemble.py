@@ -8,9 +8,10 @@ import pytest
 
 from bookkeeper.errors import BookieFailedError, InvariantError, LedgerFencedError, UnauthorizedError
 from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.ledger.config import WriterConfig
 from bookkeeper.ledger.metadata import Fragment, LedgerMetadata
 from bookkeeper.ledger.sync_policy import sync_policy
-from bookkeeper.ledger.writer import ChangeEnsemble, Forced, LedgerWriter, SendForce, WatchIncarnation, WriterConfig
+from bookkeeper.ledger.writer import ChangeEnsemble, Forced, LedgerWriter, SendForce, WatchIncarnation
 from bookkeeper.ledger.writer_ensemble import (
     WAIT,
     EndWriter,

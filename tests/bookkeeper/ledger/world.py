@@ -24,6 +24,7 @@ from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import recovery as rec
 from bookkeeper.ledger import writer as wri
 from bookkeeper.ledger.answer import Answer
+from bookkeeper.ledger.config import RecoveryConfig, WriterConfig
 from bookkeeper.ledger.ensemble_change import replan, still_failed
 from bookkeeper.ledger.metadata import LedgerMetadata, LedgerState, broken_rule
 from bookkeeper.ledger.placement import RandomChoice
@@ -273,7 +274,7 @@ class WriterShell:
     def __init__(self, world: World) -> None:
         self.world = world
         self.alive = True
-        self.machine = wri.LedgerWriter(world.stored, wri.WriterConfig(add_timeout_ms=world.add_timeout_ms))
+        self.machine = wri.LedgerWriter(world.stored, WriterConfig(add_timeout_ms=world.add_timeout_ms))
         self.sizes: list[int] = []
         self.packets: dict[int, Packet] = {}
         self.confirmed: list[int] = []
@@ -413,7 +414,7 @@ class RecoveryShell:
         self.world = world
         self.name = f"recovery {number}"
         self.alive = True
-        self.machine = rec.LedgerRecovery(rec.RecoveryConfig(window_entries=4))
+        self.machine = rec.LedgerRecovery(RecoveryConfig(window_entries=4))
         self.payloads: dict[int, int] = {}
         self.version = 0
         self.result: LedgerMetadata | None = None

@@ -13,7 +13,8 @@ from bookkeeper.errors import ConfigError, IllegalOperationError, LedgerFencedEr
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerState
 from bookkeeper.replication import DrainConfig, DrainProgress, cannot_move, drain, shares_of
-from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
+from bookkeeper.replication.config import CopyConfig
+from bookkeeper.replication.fragment import CopyOutcome
 from bookkeeper.replication.repair import RepairContext, RepairResult, copy_fragment
 from bookkeeper.replication.repair_lock import lock_path
 from bookkeeper.testing.cluster import SimCluster

@@ -24,9 +24,9 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger import LedgerMetadata, QuorumSpec
+from bookkeeper.replication.config import CopyConfig
 from bookkeeper.replication.copies import copies_of
 from bookkeeper.replication.fragment import (
-    CopyConfig,
     CopyFinished,
     CopyOutcome,
     Effect,

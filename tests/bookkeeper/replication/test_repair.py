@@ -22,7 +22,8 @@ from bookkeeper.errors import (
     RequestTimedOutError,
 )
 from bookkeeper.ids import BookieId, EntryId
-from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
+from bookkeeper.replication.config import CopyConfig
+from bookkeeper.replication.fragment import CopyOutcome
 from bookkeeper.replication.repair import RepairContext, copy_fragment, digest_of, held_by
 from bookkeeper.replication.replace import replace_copy
 from bookkeeper.wire import Status

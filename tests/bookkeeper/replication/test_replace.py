@@ -22,8 +22,9 @@ from bookkeeper.errors import (
     NotEnoughBookiesError,
 )
 from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.replication.config import CopyConfig
 from bookkeeper.replication.copies import copies_of
-from bookkeeper.replication.fragment import CopyConfig, CopyOutcome
+from bookkeeper.replication.fragment import CopyOutcome
 from bookkeeper.replication.repair_lock import lock_path
 from bookkeeper.replication.replace import replicate_fragment, replicate_unlocked
 from bookkeeper.testing.cluster import SimCluster

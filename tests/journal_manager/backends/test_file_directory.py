@@ -169,7 +169,7 @@ async def test_what_a_stopped_writer_adds_later_goes_nowhere() -> None:
     old = await writer_on(disk, "old")
     segment = await old.start_segment(TxId(1), 1)
     await segment.append(batch(1))
-    place = JournalDirectory(disk, DIRECTORY)
+    place = JournalDirectory(disk, DIRECTORY, lock_timeout_s=10.0)
     claimed = place.claim("new", None)
     with pytest.raises(JournalFencedError):
         await segment.append(batch(2))

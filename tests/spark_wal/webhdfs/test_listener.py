@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 from bookkeeper.errors import ConfigError
-from bookkeeper.gateways.connection_limits import ConnectionLimits
+from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.gateways.tokens import new_token, signing_key_line, token_line
 from bookkeeper.ids import Address

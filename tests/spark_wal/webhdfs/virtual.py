@@ -10,9 +10,10 @@ from typing import Any
 from bookkeeper.gateways.lease import Lease, LeaseEntry
 from bookkeeper.testing import SimLoop
 from journal_manager import FencingToken, JournalError, Op, RecoveryReport, SegmentInfo, SnapshotInfo, TxId
+from spark_wal.webhdfs.config import OwnerConfig
 from spark_wal.webhdfs.contents.blob_store import MemoryBlobs
 from spark_wal.webhdfs.ownership.events import TreeEventFeed
-from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner, OwnerConfig
+from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner
 
 
 def in_virtual_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:

@@ -14,9 +14,10 @@ from bookkeeper.ids import Address
 from bookkeeper.real import SystemClock
 from journal_manager import EditLog, open_snapshots
 from journal_manager.backends.memory import MemoryHub
+from spark_wal.webhdfs.config import GatewayConfig
 from spark_wal.webhdfs.contents.blob_store import MemoryBlobs
 from spark_wal.webhdfs.http.http_server import HttpServer
-from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace, Gateway, GatewayConfig
+from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace, Gateway
 
 
 @dataclass(slots=True)

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from bookkeeper.errors import AddTimeoutError, ConfigError
+from spark_wal.webhdfs.config import UploadLimits
 from spark_wal.webhdfs.contents.blob_store import BlobWriter, MemoryBlobs
-from spark_wal.webhdfs.contents.uploads import UploadLimits, Uploads
+from spark_wal.webhdfs.contents.uploads import Uploads
 from spark_wal.webhdfs.errors import PlainIOError
 from spark_wal.webhdfs.files.inodes import BlobRef
 from tests.spark_wal.webhdfs.virtual import in_virtual_time, turns

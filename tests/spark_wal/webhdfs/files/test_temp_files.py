@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from bookkeeper.errors import ConfigError
+from spark_wal.webhdfs.config import OwnerConfig, UploadLimits
 from spark_wal.webhdfs.contents.blob_store import MemoryBlobs
-from spark_wal.webhdfs.contents.uploads import UploadLimits
 from spark_wal.webhdfs.files.inodes import FileNode
 from spark_wal.webhdfs.files.records import RenameMode, SetAttributes
 from spark_wal.webhdfs.files.temp_files import AbandonedFiles, TempFile
 from spark_wal.webhdfs.ownership import file_system
-from spark_wal.webhdfs.ownership.namespace_owner import PENDING_BYTES_MAX, NamespaceOwner, NotOwnerError, OwnerConfig
+from spark_wal.webhdfs.ownership.namespace_owner import PENDING_BYTES_MAX, NamespaceOwner, NotOwnerError
 from tests.spark_wal.webhdfs.ownership.test_file_system import append, content, names, put
 from tests.spark_wal.webhdfs.virtual import HeldLog, LoopClock, Snapshots, Switch, in_virtual_time, owner_on, turns
 

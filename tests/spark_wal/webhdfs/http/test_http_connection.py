@@ -18,7 +18,8 @@ import requests
 import uvloop
 from aiohttp import web
 
-from bookkeeper.gateways.connection_limits import ConnectionLimits, Expected
+from bookkeeper.gateways.config import ConnectionLimits
+from bookkeeper.gateways.connection_limits import Expected
 from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.ids import Address

@@ -10,11 +10,9 @@ import pytest
 from bookkeeper.errors import DataMissingError
 from bookkeeper.ids import Address
 from bookkeeper.real import SystemClock
+from spark_wal.webhdfs.config import GatewayConfig, OwnerConfig, UploadLimits
 from spark_wal.webhdfs.contents.blob_store import _MemoryWriter
-from spark_wal.webhdfs.contents.uploads import UploadLimits
 from spark_wal.webhdfs.http.http_server import KEEP_ALIVE_S, HttpServer
-from spark_wal.webhdfs.ownership.gateway import GatewayConfig
-from spark_wal.webhdfs.ownership.namespace_owner import OwnerConfig
 from tests.spark_wal.webhdfs.wire import Place, Wire, connected, served
 
 JAVA = (("User-Agent", "Java/17.0.15"),)

@@ -9,14 +9,14 @@ import pytest
 
 from bookkeeper.testing.cluster import SimCluster
 from bookkeeper.testing.world import Node
-from spark_wal.webhdfs.contents.uploads import UploadLimits
+from spark_wal.webhdfs.config import GatewayConfig, OwnerConfig, UploadLimits
 from spark_wal.webhdfs.errors import NoSuchFileError, PathExistsError, WebHdfsError
 from spark_wal.webhdfs.files.records import RenameMode
 from spark_wal.webhdfs.ownership import file_system
 from spark_wal.webhdfs.ownership.cluster_backing import backing_on
 from spark_wal.webhdfs.ownership.file_system import CreateOptions
-from spark_wal.webhdfs.ownership.gateway import Gateway, GatewayConfig, GatewayRole
-from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner, NotOwnerError, OwnerConfig
+from spark_wal.webhdfs.ownership.gateway import Gateway, GatewayRole
+from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner, NotOwnerError
 
 OPTIONS = CreateOptions(
     overwrite=True, create_parent=True, permission=0o644, owner="a", replication=1, block_size=1 << 20

@@ -8,8 +8,8 @@ import pytest
 
 from bookkeeper.errors import AddTimeoutError
 from journal_manager import JournalFencedError
+from spark_wal.webhdfs.config import OwnerConfig, UploadLimits
 from spark_wal.webhdfs.contents.blob_store import BlobWriter, MemoryBlobs
-from spark_wal.webhdfs.contents.uploads import UploadLimits
 from spark_wal.webhdfs.errors import (
     DirectoryNotEmptyError,
     EndOfFileError,
@@ -21,7 +21,7 @@ from spark_wal.webhdfs.files.inodes import BlobRef
 from spark_wal.webhdfs.files.records import RenameMode, SetAttributes
 from spark_wal.webhdfs.ownership import file_system
 from spark_wal.webhdfs.ownership.file_system import CreateOptions, cut
-from spark_wal.webhdfs.ownership.namespace_owner import PENDING_BYTES_MAX, NamespaceOwner, NotOwnerError, OwnerConfig
+from spark_wal.webhdfs.ownership.namespace_owner import PENDING_BYTES_MAX, NamespaceOwner, NotOwnerError
 from tests.spark_wal.webhdfs.virtual import HeldLog, Switch, in_virtual_time, owner_on, turns
 
 TEMP = "/c/.0.0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f.tmp"

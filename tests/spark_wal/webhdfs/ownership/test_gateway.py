@@ -6,10 +6,11 @@ import pytest
 
 from bookkeeper.gateways.lease import LeaseEntry, LeaseLostError, NamespaceOwnedError
 from journal_manager import JournalFencedError, JournalUnavailableError
+from spark_wal.webhdfs.config import GatewayConfig
 from spark_wal.webhdfs.contents.blob_store import MemoryBlobs
 from spark_wal.webhdfs.errors import QuotaExceededError, RetriableError, StandbyError
 from spark_wal.webhdfs.ownership import file_system
-from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace, Gateway, GatewayConfig, GatewayRole
+from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace, Gateway, GatewayRole
 from tests.spark_wal.webhdfs.ownership.test_file_system import put
 from tests.spark_wal.webhdfs.virtual import HeldLog, LoopClock, Snapshots, Switch, in_virtual_time
 

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from journal_manager import JournalFencedError, Op, TxId
+from spark_wal.webhdfs.config import OwnerConfig
 from spark_wal.webhdfs.contents.blob_store import MemoryBlobs
 from spark_wal.webhdfs.errors import NoSuchFileError, PathExistsError
 from spark_wal.webhdfs.files.inodes import BlobRef
@@ -19,7 +20,7 @@ from spark_wal.webhdfs.files.records import (
     encode_record,
 )
 from spark_wal.webhdfs.ownership import file_system
-from spark_wal.webhdfs.ownership.namespace_owner import NotOwnerError, OwnerConfig
+from spark_wal.webhdfs.ownership.namespace_owner import NotOwnerError
 from tests.spark_wal.webhdfs.virtual import HeldLog, Snapshots, Switch, in_virtual_time, owner_on, turns
 
 
