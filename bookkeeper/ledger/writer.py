@@ -38,7 +38,6 @@ Rules
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 
 from bookkeeper.errors import (
@@ -76,7 +75,7 @@ from bookkeeper.ledger.writer_effects import (
     WatchIncarnation,
 )
 from bookkeeper.ledger.writer_ensemble import EndWriter, Readmit, Replace, Verdict, Wait, WatchAgain, WriterEnsemble
-from bookkeeper.ledger.writer_parts import EnsembleMember, PendingAdds, WriterState, fenced_error
+from bookkeeper.ledger.writer_parts import EnsembleMember, PendingAdds, PendingQueue, WriterState, fenced_error
 
 __all__ = [
     "ChangeEnsemble",
@@ -123,7 +122,7 @@ class LedgerWriter:
         self.last_add_confirmed: EntryId = NO_ENTRY
         self.pending_bytes = 0
         """Payload bytes appended and not acknowledged (W12)."""
-        self._pending: deque[PendingAdds] = deque()
+        self._pending = PendingQueue()
         self._sync = sync_policy(self.config)
         self._ensemble = WriterEnsemble(self.spec, metadata.last_fragment.ensemble, self.config, self._sync)
         self._forcing = ForceRounds(self.config.force_timeout_ms)
@@ -254,7 +253,9 @@ class LedgerWriter:
         end = self._acknowledged_end()
         if end == first:
             return []
-        self._drop_pending(end)
+        dropped = self._pending.drop_below(end)
+        self.pending_bytes -= dropped
+        self.acknowledged_length += dropped
         self.last_acknowledged = EntryId(end - 1)
         self.last_add_confirmed = EntryId(self._sync.visible(self.last_acknowledged, self._forcing.forced))
         effects: list[Effect] = [Confirm(EntryId(first), end - first), self._release_acknowledged()]
@@ -277,19 +278,6 @@ class LedgerWriter:
         """The packets that are never sent again."""
         end = self._sync.releasable(self.last_acknowledged + 1, self._ensemble.members)
         return Release(EntryId(end - 1))
-
-    def _drop_pending(self, end: int) -> None:
-        """Count the pending entries below ``end`` as acknowledged bytes."""
-        dropped = 0
-        while self._pending and self._pending[0].first < end:
-            run = self._pending[0]
-            if run.end <= end:
-                dropped += run.bytes
-                self._pending.popleft()
-            else:
-                dropped += run.cut(end)
-        self.pending_bytes -= dropped
-        self.acknowledged_length += dropped
 
     # -- a bookie fails, or returns ---------------------------------------------------------------------
 
@@ -655,20 +643,10 @@ class LedgerWriter:
         check(self.last_add_confirmed == visible, "W11", (visible, self))
         closes_by_force = self.state is WriterState.CLOSING and self._forcing.active
         check(closes_by_force or not self._closes_when_forced, "W11", self)
-        self._validate_pending()
+        following = self.next_entry if is_open else None
+        self._pending.validate_state(self.last_acknowledged + 1, following, self.pending_bytes)
         if is_open:
             self._validate_confirms()
-
-    def _validate_pending(self) -> None:
-        end = self.last_acknowledged + 1
-        for run in self._pending:
-            check(run.first == end < run.end, "W2", (run.first, run.end - 1, end - 1, self))
-            sizes = (len(run.sizes), sum(run.sizes))
-            check(sizes == (run.end - run.first, run.bytes), "W12", (run.first, run.end - 1, sizes))
-            end = run.end
-        check(end == self.next_entry or self.state is not WriterState.OPEN, "W2", (end, self))
-        pending = sum(run.bytes for run in self._pending)
-        check(self.pending_bytes == pending, "W12", (self.pending_bytes, pending))
 
     def _validate_confirms(self) -> None:
         members = self._ensemble.members
