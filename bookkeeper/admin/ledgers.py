@@ -1,6 +1,7 @@
-"""``bk ledger``: append, read, tail, show, list, entries, recover, delete.
+"""``bk ledger``: append, read, tail, show, list, entries, underreplicated, repair, recover, delete.
 
-``append`` is in :mod:`bookkeeper.admin.append`, ``entries`` in :mod:`bookkeeper.admin.operations`.
+``append`` is in :mod:`bookkeeper.admin.append`, ``entries`` in :mod:`bookkeeper.admin.operations`,
+``underreplicated`` and ``repair`` in :mod:`bookkeeper.admin.repairs`.
 ``read``, ``tail`` and ``show`` never fence; ``recover`` does, and says what it found.
 """
 
@@ -26,6 +27,7 @@ from bookkeeper.admin.options import (
     print_json,
     print_table,
 )
+from bookkeeper.admin.repairs import repair, underreplicated
 from bookkeeper.ids import NO_ENTRY
 from bookkeeper.ledger import LedgerMetadata
 
@@ -37,6 +39,8 @@ def ledger() -> None:
 
 ledger.add_command(append)
 ledger.add_command(entries)
+ledger.add_command(underreplicated)
+ledger.add_command(repair)
 
 
 @ledger.command()

@@ -71,7 +71,7 @@ def info(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
     if as_json:
         print_json(rows)
     else:
-        shown = [{**row, **{key: _bytes(row[key]) for key in ("total", "free")}} for row in rows]
+        shown = [{**row, **{key: size_in_words(row[key]) for key in ("total", "free")}} for row in rows]
         print_table(counted(len(rows), "bookie"), ["bookie", "total", "free", "problem"], shown)
     if any(row["problem"] for row in rows):
         sys.exit(1)
@@ -85,7 +85,8 @@ async def _info(operator: Operator, name: str) -> dict[str, Any]:
     return {"bookie": name, "total": found.total, "free": found.free, "problem": None}
 
 
-def _bytes(size: int | None) -> str:
+def size_in_words(size: int | None) -> str:
+    """``512 B``, ``1.5 MiB``; nothing where it is not known."""
     if size is None:
         return ""
     value, unit = float(size), 0
@@ -249,7 +250,7 @@ def _dry_run(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json
         return
     click.echo(
         f"{', '.join(names)}: {counted(len(shares), 'ledger')} to move, {entries} entries in fragments with an end, "
-        f"about {_bytes(size)} of closed ledgers"
+        f"about {size_in_words(size)} of closed ledgers"
     )
     if not_closed:
         click.echo(f"writers must move the last fragments of ledgers that are not closed: {_list(not_closed)}")
@@ -323,7 +324,7 @@ def _tell(report: DrainReport) -> None:
     ledgers = len({each.ledger_id for each in moved})
     click.echo(
         f"{', '.join(report.bookies)}: moved {sum(each.entries for each in moved)} entries of "
-        f"{counted(ledgers, 'ledger')}, {_bytes(sum(each.size for each in moved))}"
+        f"{counted(ledgers, 'ledger')}, {size_in_words(sum(each.size for each in moved))}"
     )
     for target, count in sorted(Counter(each.new for each in moved).items()):
         click.echo(f"  {count} to {target}")
@@ -403,7 +404,7 @@ def _bar(names: str) -> Iterator[Any]:
         task = bar.add_task("drain", total=None, said="looking for ledgers")
 
         def show(progress: DrainProgress) -> None:
-            said = f"{progress.ledgers_done}/{progress.ledgers} ledgers, {_bytes(progress.bytes_sent)}"
+            said = f"{progress.ledgers_done}/{progress.ledgers} ledgers, {size_in_words(progress.bytes_sent)}"
             if progress.stuck:
                 said += f", {progress.stuck} stuck"
             done = min(progress.entries_done + progress.ledgers_done, progress.entries + progress.ledgers)

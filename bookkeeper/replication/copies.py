@@ -32,8 +32,12 @@ class Copy:
     """Without an end: the last confirmed entry (``first_entry - 1`` if there is none); None: not known."""
 
     def __str__(self) -> str:
-        last = "?" if self.end is None else self.end
-        return f"entries {self.first_entry}..{last} on {self.bookie}"
+        return f"{self.span} on {self.bookie}"
+
+    @property
+    def span(self) -> str:
+        """The entries of its fragment, for people."""
+        return f"entries {self.first_entry}..{'?' if self.end is None else self.end}"
 
     @property
     def is_decided(self) -> bool:
