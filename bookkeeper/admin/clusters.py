@@ -1,6 +1,7 @@
 """``bk init`` and ``bk bookies``: make a cluster, and list its bookies.
 
-``bk bookies`` alone lists them; its other verbs are in :mod:`bookkeeper.admin.operations`.
+``bk bookies`` alone lists them; its other verbs are in :mod:`bookkeeper.admin.operations` and
+:mod:`bookkeeper.admin.answers`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Any
 
 import click
 
+from bookkeeper.admin.answers import safe_to_stop
 from bookkeeper.admin.operations import drain, forget, info
 from bookkeeper.admin.options import connected, counted, finish, json_option, metadata_option, print_json, print_table
 from bookkeeper.errors import ClusterExistsError
@@ -53,12 +55,13 @@ class _Listing(click.Group):
 
 @click.group(cls=_Listing)
 def bookies() -> None:
-    """List bookies (the default), show how full they are, move all ledgers off bookies, forget bookies."""
+    """List bookies (the default); how full they are, which may stop; move all ledgers off bookies; forget bookies."""
 
 
 bookies.add_command(info)
 bookies.add_command(drain)
 bookies.add_command(forget)
+bookies.add_command(safe_to_stop)
 
 
 @bookies.command("list")

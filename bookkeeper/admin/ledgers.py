@@ -1,7 +1,7 @@
-"""``bk ledger``: append, read, tail, show, list, entries, underreplicated, repair, recover, delete.
+"""``bk ledger``: append, read, tail, show, list, entries, explain, underreplicated, repair, recover, delete.
 
 ``append`` is in :mod:`bookkeeper.admin.append`, ``entries`` in :mod:`bookkeeper.admin.operations`,
-``underreplicated`` and ``repair`` in :mod:`bookkeeper.admin.repairs`.
+``underreplicated`` and ``repair`` in :mod:`bookkeeper.admin.repairs`, ``explain`` in :mod:`bookkeeper.admin.answers`.
 ``read``, ``tail`` and ``show`` never fence; ``recover`` does, and says what it found.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from bookkeeper.admin.answers import explain
 from bookkeeper.admin.append import append
 from bookkeeper.admin.operations import entries
 from bookkeeper.admin.options import (
@@ -39,6 +40,7 @@ def ledger() -> None:
 
 ledger.add_command(append)
 ledger.add_command(entries)
+ledger.add_command(explain)
 ledger.add_command(underreplicated)
 ledger.add_command(repair)
 

@@ -360,7 +360,7 @@ def forget(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
         from bookkeeper.replication import forget as forget_them
 
         async with connected(metadata) as bk:
-            with _count(", ".join(names)) as show:
+            with counting(", ".join(names)) as show:
                 return await forget_them(bk, names, show)
 
     done = finish(work(), changes=True)
@@ -374,7 +374,7 @@ def forget(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def _count(names: str) -> Iterator[Any]:
+def counting(names: str) -> Iterator[Any]:
     """Show on a terminal how many ledgers were checked; otherwise nothing."""
     if not sys.stderr.isatty():
         yield lambda ledgers: None

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from bookkeeper.client.bookie_request import ask, entry_of
@@ -27,7 +27,7 @@ from bookkeeper.errors import (
     in_words,
 )
 from bookkeeper.ids import BookieId, EntryId
-from bookkeeper.ledger import Answer, classify
+from bookkeeper.ledger import Answer, QuorumSpec, classify
 from bookkeeper.replication.copies import Copy, copies_of
 from bookkeeper.replication.repair import RepairContext, digest_of, held_by
 from bookkeeper.wire import ReadEntry, Reply
@@ -49,6 +49,9 @@ class IncompleteCopy:
     """How many of its entries the bookie lacks, as it says itself or as probes of some entries show."""
     unknown: BookKeeperError | None = None
     """Why it is not known which entries the bookie holds; then ``missing`` is 0."""
+    entries: tuple[range, ...] = ()
+    """Where the missing entries are, ascending; a range may contain entries of other bookies. If only probes have shown
+    that some are missing, this is the whole fragment."""
 
     def __str__(self) -> str:
         if self.unknown is not None:
@@ -58,17 +61,42 @@ class IncompleteCopy:
         return f"{self.copy}: {self.missing} are missing"
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedLedger:
+    """What a check has found."""
+
+    copies: tuple[Copy, ...]
+    """The copies that were looked at; those without an end say what is confirmed of them, if that is known."""
+    incomplete: tuple[IncompleteCopy, ...]
+    """Those that are not proved to be whole."""
+
+
 async def incomplete_copies(
     context: RepairContext, record: LedgerRecord, *, sample_percent: float = 0.0
 ) -> list[IncompleteCopy]:
     """Every copy of the ledger that is not proved to be whole. An empty list means that the ledger is whole.
 
+    Args: as :func:`check_ledger`.
+    """
+    return list((await check_ledger(context, record, sample_percent=sample_percent)).incomplete)
+
+
+async def check_ledger(
+    context: RepairContext,
+    record: LedgerRecord,
+    *,
+    sample_percent: float = 0.0,
+    bookies: Collection[BookieId] | None = None,
+) -> CheckedLedger:
+    """Ask the bookies of a ledger what they hold, and compare.
+
     Args:
+        bookies: only these are asked, and only their copies are looked at; None: all of the ledger's bookies.
         sample_percent: above 0, the first and the last entry of each copy and so many in a hundred of the others are
             read, and their digests verified, also where a bookie has listed them. An entry that is damaged counts as
             missing.
     """
-    check = _LedgerCheck(context, record, sample_percent)
+    check = _LedgerCheck(context, record, sample_percent, bookies)
     try:
         return await check.run()
     finally:
@@ -78,26 +106,32 @@ async def incomplete_copies(
 class _LedgerCheck:
     """The check of one ledger."""
 
-    def __init__(self, context: RepairContext, record: LedgerRecord, sample_percent: float) -> None:
+    def __init__(
+        self,
+        context: RepairContext,
+        record: LedgerRecord,
+        sample_percent: float,
+        bookies: Collection[BookieId] | None,
+    ) -> None:
         self.tasks = Tasks(f"check of ledger {record.ledger_id}")
         self._context = context
         self._record = record
         self._sample_percent = sample_percent
+        self._bookies = record.metadata.bookies if bookies is None else set(bookies)
         self._digest = digest_of(record.metadata)
 
-    async def run(self) -> list[IncompleteCopy]:
-        metadata = self._record.metadata
-        copies = copies_of(metadata)
+    async def run(self) -> CheckedLedger:
+        copies = [copy for copy in copies_of(self._record.metadata) if copy.bookie in self._bookies]
         no_lac: BookKeeperError | None = None
-        if not metadata.is_closed:
+        if not all(copy.is_decided for copy in copies):
             try:
                 copies = _bounded(copies, await self._last_add_confirmed())
             except BookKeeperError as error:
                 no_lac = error
-        bookies = sorted(metadata.bookies)
+        bookies = sorted({copy.bookie for copy in copies})
         held = dict(zip(bookies, await asyncio.gather(*map(self._held, bookies)), strict=True))
         found = await asyncio.gather(*(self._judge(copy, held[copy.bookie], no_lac) for copy in copies))
-        return [each for each in found if each is not None]
+        return CheckedLedger(tuple(copies), tuple(each for each in found if each is not None))
 
     async def _last_add_confirmed(self) -> EntryId:
         """How far an ordinary reader may read; the writer goes on."""
@@ -131,9 +165,8 @@ class _LedgerCheck:
             return await self._probe(copy, self._sample(bounded), says=held)
         if isinstance(held, BookKeeperError):
             return IncompleteCopy(copy, 0, held)
-        missing = sum(entry not in held for run in bounded.runs(spec, 4096) for entry in run)
-        if missing:
-            return IncompleteCopy(copy, missing)
+        if missing := _missing(bounded, spec, held):
+            return IncompleteCopy(copy, sum(count for _, count in missing), entries=tuple(some for some, _ in missing))
         return await self._probe(copy, self._sample(bounded)) if self._sample_percent else None
 
     def _sample(self, copy: Copy) -> list[int]:
@@ -157,7 +190,10 @@ class _LedgerCheck:
             missing += 1
         if says is not None:
             self._context.tells_nothing.add(copy.bookie)  # it answers reads: it only cannot list
-        return IncompleteCopy(copy, missing) if missing else None
+        bounded = copy.bounded
+        assert bounded.end is not None, "only what has an end is probed"
+        everywhere = (range(bounded.first_entry, bounded.end + 1),)
+        return IncompleteCopy(copy, missing, entries=everywhere) if missing else None
 
     async def _read(self, bookie: BookieId, entry: EntryId) -> BookKeeperError | None:
         """Read one entry from one bookie. Returns why it is not there, or None."""
@@ -174,6 +210,25 @@ class _LedgerCheck:
         except BookKeeperError as error:
             return error
         return None
+
+
+def _missing(copy: Copy, spec: QuorumSpec, held: HeldEntries) -> list[tuple[range, int]]:
+    """Where the bookie lacks entries of its share: each range from one of its entries to another, between which it has
+    none, and how many of its own they are."""
+    found: list[tuple[range, int]] = []
+    goes_on = False
+    for run in copy.runs(spec, 4096):
+        for entry in run:
+            if entry in held:
+                goes_on = False
+                continue
+            if goes_on:
+                some, count = found[-1]
+                found[-1] = range(some.start, entry + 1), count + 1
+            else:
+                found.append((range(entry, entry + 1), 1))
+            goes_on = True
+    return found
 
 
 def _bounded(copies: Sequence[Copy], last_add_confirmed: int) -> list[Copy]:
