@@ -16,7 +16,7 @@ BEGAN := $(shell date +%s.%N)
 INSTALL := $(if $(shell command -v uv 2>/dev/null),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --progress-bar off --no-color)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test demo bench bench-apache interop clients kills sim mutants rules clean
+.PHONY: help install check test demo demo-heal bench bench-apache interop clients kills sim mutants rules clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -47,6 +47,9 @@ test: $(STAMP) ## everything that CI runs: the checks, and all tests, two proces
 demo: $(STAMP) ## a Spark stream survives a lost bookie and killed drivers [METADATA=zk|sqlite STATE_STORE=hdfs|rocksdb BOOKIES=ours|apache SABOTAGE=1]
 	@BK_DEMO_BEGAN=$(BEGAN) BK_DEMO_DOWNLOADED_MB=$$($(BIN)/python -m examples.flights.downloaded $(LOG)) \
 	    $(BIN)/python -m examples.flights --metadata $(METADATA) --state-store $(STATE_STORE) --bookies $(BOOKIES) $(if $(SABOTAGE),--sabotage)
+
+demo-heal: $(STAMP) ## six bookies are lost, emptied, filled, retired and damaged while writers run; the cluster heals itself [METADATA=sqlite|zk SABOTAGE=1]
+	@$(BIN)/python -m examples.demo_heal --metadata $(if $(filter command% environment%,$(origin METADATA)),$(METADATA),sqlite) $(if $(SABOTAGE),--sabotage)
 
 bench: $(STAMP) ## the figures of docs/benchmarks.md, as ratios
 	$(BIN)/python -m benchmarks

@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from examples.flights.data import ROWS, cut
-from examples.flights.processes import Children
 from examples.flights.story import FILES, DemoError, Options, Story, Told
 from examples.flights.verdict import Verdict
 from examples.flights.view import Picture, View
+from examples.processes import Children
 
 
 async def tell(options: Options, console: Console) -> tuple[Verdict, Told]:

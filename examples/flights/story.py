@@ -28,9 +28,9 @@ from typing import Any, Final
 from bookkeeper.errors import ConfigError
 from bookkeeper.launchers.zookeeper import free_port
 from examples.flights.events import Feed, FeedProgress
-from examples.flights.processes import Child, Children
 from examples.flights.verdict import Verdict
 from examples.flights.view import Picture, View
+from examples.processes import Child, Children
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FILES: Final = 300

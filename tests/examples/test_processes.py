@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from examples.flights.processes import Child, Children
+from examples.processes import Child, Children
 from tests.integration.processes import until, until_async
 
 FAMILY = (
@@ -55,7 +55,7 @@ async def test_leaving_ends_every_one_also_those_that_are_paused_or_do_not_want_
 
 
 async def test_one_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("examples.flights.processes._END_GRACE_S", 0.1)
+    monkeypatch.setattr("examples.processes._END_GRACE_S", 0.1)
     async with Children(tmp_path) as children:
         deaf = (
             "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"
@@ -77,7 +77,7 @@ async def test_a_child_s_last_words_are_kept(tmp_path: Path) -> None:
 PARENT = """
 import asyncio, sys
 from pathlib import Path
-from examples.flights.processes import Children
+from examples.processes import Children
 
 async def main():
     children = Children(Path(sys.argv[1]))

@@ -28,6 +28,11 @@ _LAUNCH: Final = (
 )
 
 
+def ending_with_this_process(command: Sequence[str]) -> list[str]:
+    """The command, changed so that what it starts is killed when this process ends."""
+    return [sys.executable, "-c", _LAUNCH, str(os.getpid()), *command]
+
+
 class Child:
     """One process and its group."""
 
@@ -101,11 +106,7 @@ class Children:
         log = self._logs / f"{name}.log"
         with log.open("ab") as sink:
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-c",
-                _LAUNCH,
-                str(os.getpid()),
-                *command,
+                *ending_with_this_process(command),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE if pipe_output else sink,
                 stderr=sink,

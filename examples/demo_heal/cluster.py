@@ -1,0 +1,191 @@
+"""The cluster of the demo: a metadata store, six bookies and autorecovery, each a process with a log of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+from bookkeeper.launchers.zookeeper import free_port
+from examples.processes import Child, Children, ending_with_this_process
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+MIB: Final = 1024 * 1024
+_UP_S: Final = 60.0
+_NO_BYTES_LEFT: Final = 1 << 50
+"""A reserve that no disk has."""
+
+_BOOKIE: Final = """\
+directory = "{directory}"
+bookie_id = "{name}"
+metadata_session_s = 3
+space_check_s = 1
+garbage_interval_s = 2
+garbage_grace_s = 2
+
+[storage]
+journal_file_bytes = {mib}
+journal_spares = 2
+checkpoint_bytes = {checkpoint}
+entry_log_bytes = {mib}
+reserve_bytes = {reserve}
+cached_bytes = {cached}
+"""
+
+
+class HealDemoError(Exception):
+    """The demo could not go on; the message says what and where to look."""
+
+
+class HealingCluster:
+    """Starts, kills, empties and configures the parts of the cluster."""
+
+    def __init__(self, directory: Path, children: Children, metadata: str, small_disk_bytes: int) -> None:
+        """
+        Args:
+            metadata: ``sqlite`` or ``zk``.
+            small_disk_bytes: the disk of the bookie that fills up, where a file system of its own can be had.
+        """
+        self._dir = directory
+        self._children = children
+        self._kind = metadata
+        self._small_disk_bytes = small_disk_bytes
+        self.uri = ""
+        self.bookies: dict[str, Child] = {}
+        self.has_small_disk = False
+        """Whether the bookie that fills up has a file system of its own."""
+
+    def entry_logs(self, name: str) -> Path:
+        """Where a bookie's entry logs are."""
+        return self._dir / name / "ledgers"
+
+    async def start_metadata(self) -> None:
+        """Start the metadata store and make the cluster in it."""
+        if self._kind == "sqlite":
+            self.uri = f"sqlite://{self._dir}/metadata.db"
+        else:
+            port = free_port()
+            self.uri = f"zk+hierarchical://127.0.0.1:{port}/ledgers"
+            child = await self._spawn(
+                "zookeeper", "zookeeper", "--dir", str(self._dir / "zookeeper"), "--port", str(port)
+            )
+
+            async def listens() -> bool:
+                return await _listens(port)
+
+            await self.until(listens, "ZooKeeper", child)
+        status, output = await self.bk("init")
+        if status:
+            raise HealDemoError(f"the cluster could not be made: {output}")
+
+    async def start_bookie(self, name: str, *, small: bool = False, read_only: bool = False) -> Child:
+        """Start a bookie's process.
+
+        Args:
+            small: give it a small disk of its own, which disappears with the process.
+        """
+        directory = self._dir / name
+        directory.mkdir(exist_ok=True)
+        small = small and await asyncio.to_thread(_has_private_mounts, directory)
+        self.has_small_disk = self.has_small_disk or small
+        self._configure(name, reserve=4 * MIB if small else MIB)
+        arguments = ["--read-only"] if read_only else []
+        command = _bk("bookie", "--config", str(self._config(name)), *arguments)
+        if small:
+            mount = f'mount -t tmpfs -o size={self._small_disk_bytes} none "$0" && exec "$@"'
+            inner = ending_with_this_process(command)
+            command = ["/usr/bin/unshare", "-Urm", "/bin/sh", "-c", mount, str(directory), *inner]
+        child = await self._children.start(name, command, environment=self._environment(), directory=ROOT)
+        self.bookies[name] = child
+        return child
+
+    def _config(self, name: str) -> Path:
+        return self._dir / f"{name}.toml"
+
+    def _configure(self, name: str, *, reserve: int) -> None:
+        self._config(name).write_text(
+            _BOOKIE.format(
+                directory=self._dir / name, name=name, mib=MIB, checkpoint=2 * MIB, reserve=reserve, cached=16 * MIB
+            )
+        )
+
+    async def kill(self, name: str) -> None:
+        """Kill a bookie and delete its directory."""
+        await self.bookies.pop(name).kill()
+        await asyncio.to_thread(shutil.rmtree, self._dir / name)
+
+    async def stop(self, name: str) -> None:
+        """Stop a bookie cleanly."""
+        await self.bookies.pop(name).end()
+
+    async def pretend_full(self, name: str) -> None:
+        """Start a bookie again that keeps back more space than its disk has: it behaves as on a full disk."""
+        await self.stop(name)
+        self._configure(name, reserve=_NO_BYTES_LEFT)
+        command = _bk("bookie", "--config", str(self._config(name)))
+        child = await self._children.start(name, command, environment=self._environment(), directory=ROOT)
+        self.bookies[name] = child
+
+    async def start_autorecovery(self, delay_s: int, check_every_s: float) -> None:
+        """Start the process that audits and repairs: with a short delay, and checks that read every entry."""
+        await self._spawn(
+            "autorecovery",
+            *("autorecovery", "--name", "healer", "--lost-bookie-delay", str(delay_s), "--grace", "5"),
+            *("--check-every", str(check_every_s / 3600), "--sample", "100"),
+        )
+
+    async def _spawn(self, name: str, *arguments: str) -> Child:
+        return await self._children.start(name, _bk(*arguments), environment=self._environment(), directory=ROOT)
+
+    def _environment(self) -> dict[str, str]:
+        return {"BK_METADATA": self.uri, "PYTHONPATH": str(ROOT)}
+
+    async def bk(self, *arguments: str) -> tuple[int, str]:
+        """Run ``bk``. Returns its exit status and what it printed, errors included."""
+        child = await self._children.start(
+            "bk", _bk(*arguments), environment=self._environment(), directory=ROOT, pipe_output=True
+        )
+        began = child.log.stat().st_size
+        output = (await child.stdout.read()).decode(errors="replace")
+        status = await child.wait()
+        with child.log.open("rb") as log:
+            log.seek(began)
+            output += log.read().decode(errors="replace")
+        return status, output.strip()
+
+    async def until(self, holds: Callable[[], Awaitable[bool]], what: str, child: Child | None = None) -> None:
+        """Wait until a part of the cluster is up. Raises: HealDemoError: it has ended, or does not come up."""
+        deadline = time.monotonic() + _UP_S
+        while not await holds():
+            if child is not None and not child.alive:
+                raise HealDemoError(f"{what} has ended; {child.log}:\n{child.last_words()}")
+            if time.monotonic() > deadline:
+                raise HealDemoError(f"{what} is not there after {_UP_S:.0f} s; see {self._dir / 'logs'}")
+            await asyncio.sleep(0.1)
+
+
+def _bk(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "bookkeeper.admin", *arguments]
+
+
+async def _listens(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+def _has_private_mounts(directory: Path) -> bool:
+    """Whether a process may have a file system of its own here, also without being root."""
+    if not os.path.exists("/usr/bin/unshare"):
+        return False
+    mount = ["/usr/bin/unshare", "-Urm", "/bin/sh", "-c", 'mount -t tmpfs -o size=1m none "$0"', str(directory)]
+    return subprocess.run(mount, capture_output=True, check=False).returncode == 0

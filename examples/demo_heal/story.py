@@ -1,0 +1,345 @@
+"""What is done to the cluster, and when.
+
+    the cluster    metadata (SQLite or ZooKeeper), six bookies and autorecovery, each a process; four writers
+    first blow     bookie b1 is killed and its directory deleted
+    second         b2 is killed and its disk emptied; it comes back under its old id when nothing is lost by that
+    third          the disk of b3 fills up
+    fourth         b4 is taken out of service: the one thing that a person types
+    fifth          fifty bits are flipped in the entry logs of b5 while it runs
+    sixth          half of the ledgers are deleted; their space comes back
+
+After each blow the story waits until the cluster has healed, and never asks for it. With ``sabotage`` there is no
+autorecovery, and nothing is waited for in vain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from bookkeeper import BookKeeper, Operator
+from bookkeeper.autorecovery.status import status_of
+from bookkeeper.errors import BookKeeperError, IllegalOperationError, NoSuchLedgerError
+from bookkeeper.meta.records.autorecovery import ClusterCheck
+from bookkeeper.replication import forget
+from examples.demo_heal.cluster import MIB, HealingCluster
+from examples.demo_heal.damage import flip_bits
+from examples.demo_heal.verdict import Wholeness, judge_ledgers
+from examples.demo_heal.view import HealPicture, HealView
+from examples.demo_heal.watch import SMALL, ClusterWatch
+from examples.demo_heal.writers import LedgerWriters
+from examples.processes import Children
+
+BOOKIES: Final = ("b1", "b2", "b3", "b4", "b5", "b6")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealPlan:
+    """What a person may choose, and how long things take."""
+
+    directory: Path
+    metadata: str = "sqlite"
+    sabotage: bool = False
+    pause_s: float = 8.0
+    """Quiet between two blows."""
+    heal_s: float = 60.0
+    """How long the cluster may take to heal after a blow before the story goes on without it."""
+    delay_s: int = 3
+    """How long a bookie may be away before its ledgers are repaired."""
+    check_every_s: float = 5.0
+    """Pause between two checks of every copy of every entry."""
+    small_disk_bytes: int = 48 * MIB
+    quiet_s: float = 8.0
+    """Freed space is measured when it has not changed for so long."""
+    bits: int = 50
+    seed: int = 1
+
+
+@dataclass(slots=True)
+class HealFacts:
+    """What was done, for the table and the last line."""
+
+    lost: int = 0
+    came_back: int = 0
+    filled: int = 0
+    retired: int = 0
+    bits: int = 0
+    deleted: int = 0
+    before_bytes: int = 0
+    """What all entry logs took before ledgers were deleted."""
+    freed_bytes: int = 0
+    repaired: int = 0
+    copied_bytes: int = 0
+    healed_s: dict[str, float] = field(default_factory=dict)
+    """Seconds from each blow until nothing was missing any more."""
+
+
+class HealStory:
+    """The whole of it, from :meth:`run` to :meth:`judge`."""
+
+    def __init__(self, plan: HealPlan, children: Children, view: HealView, picture: HealPicture) -> None:
+        self._plan = plan
+        self._view = view
+        self._picture = picture
+        self._cluster = HealingCluster(plan.directory, children, plan.metadata, plan.small_disk_bytes)
+        self._client: BookKeeper
+        self._watch: ClusterWatch
+        self._writers: LedgerWriters
+        self._watching: asyncio.Task[None] | None = None
+        self.facts = HealFacts()
+
+    # -- from the beginning to the end --------------------------------------------------------------------
+
+    async def run(self) -> Wholeness:
+        """Tell the story, and judge. Raises: HealDemoError."""
+        await self._start()
+        try:
+            for blow in (
+                self._lose_b1,
+                self._empty_b2,
+                self._fill_b3,
+                self._retire_b4,
+                self._rot_b5,
+                self._delete_half,
+            ):
+                await asyncio.sleep(self._plan.pause_s)
+                await blow()
+            await asyncio.sleep(self._plan.pause_s)
+            return await self._judge()
+        finally:
+            await self._close()
+
+    async def _start(self) -> None:
+        view, cluster = self._view, self._cluster
+        view.waits("the metadata store and six bookies start")
+        await cluster.start_metadata()
+        for name in BOOKIES:
+            await cluster.start_bookie(name, small=name == SMALL)
+        self._client = await BookKeeper.connect(cluster.uri)
+        self._watch = ClusterWatch(self._client, cluster, self._picture, view)
+        await cluster.until(lambda: self._all_in(BOOKIES, "writable"), "the six bookies")
+        disk = "on a small disk of its own" if cluster.has_small_disk else "(no file system of its own can be had)"
+        view.happened(f"six bookies are up, {SMALL} {disk}")
+        if self._plan.sabotage:
+            view.happened("SABOTAGE: autorecovery is not started")
+        else:
+            await cluster.start_autorecovery(self._plan.delay_s, self._plan.check_every_s)
+            await cluster.until(self._is_audited, "autorecovery")
+            view.happened(f"autorecovery is up: a bookie may be away for {self._plan.delay_s} s")
+        self._writers = LedgerWriters(self._client, count=4, per_ledger=50)
+        self._watch.writers = self._writers
+        self._writers.start()
+        self._watching = asyncio.create_task(self._watch.run(), name="watch")
+        view.happened("four writers write ledger after ledger, three copies of each entry")
+
+    async def _judge(self) -> Wholeness:
+        view, writers = self._view, self._writers
+        await writers.stop()
+        view.happened(f"the writers have ended; {writers.acknowledged} entries are expected to read back")
+        if not self._plan.sabotage:
+            view.waits("every ledger is checked once more, and what is missing is copied")
+            await self._until(self._is_checked_anew(), self._plan.heal_s)
+            await self._until(self._no_marks, self._plan.heal_s)
+        await self._watch.look()
+        self.facts.repaired, self.facts.copied_bytes = self._picture.repaired, self._picture.copied_bytes
+        view.waits("every copy of every ledger is read and verified, then every acknowledged entry")
+        return await judge_ledgers(self._client, writers.ledgers)
+
+    async def _close(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+        await self._client.close()
+
+    # -- the blows ----------------------------------------------------------------------------------------
+
+    async def _lose_b1(self) -> None:
+        self._watch.special["b1"] = "lost"
+        await self._cluster.kill("b1")
+        self.facts.lost += 1
+        self._view.happened("b1 was killed and its directory deleted")
+        await self._heals("b1", lambda: self._is_unnamed("b1"))
+
+    async def _empty_b2(self) -> None:
+        self._watch.special["b2"] = "emptied"
+        await self._cluster.kill("b2")
+        self.facts.lost += 1
+        self._view.happened("b2 was killed, and its disk emptied")
+        child = await self._cluster.start_bookie("b2")
+        with suppress(TimeoutError):
+            await asyncio.wait_for(child.wait(), 20)
+        self._view.happened(f"b2 is refused with an empty disk while ledgers name it: {child.last_words(1)}")
+        if not await self._heals("b2", lambda: self._is_unnamed("b2")):
+            return
+        if not await self._until(self._is_forgotten("b2"), self._plan.heal_s):
+            self._view.happened("b2 cannot come back: ledgers name it still")
+            return
+        await self._cluster.start_bookie("b2")
+        await self._cluster.until(lambda: self._all_in(("b2",), "writable"), "b2", self._cluster.bookies["b2"])
+        self._watch.special.pop("b2")
+        self.facts.came_back += 1
+        self._view.happened(
+            "no ledger named b2 any more: it was forgotten, and came back under its old id with an empty disk"
+        )
+
+    async def _fill_b3(self) -> None:
+        if self._cluster.has_small_disk:
+            self._view.happened(f"the writers write much more, until the disk of {SMALL} is full")
+            pace, size = self._writers.pace, self._writers.size
+            self._writers.pace, self._writers.size = 25.0, 32768
+            full = await self._until(lambda: self._all_in((SMALL,), "read-only"), self._plan.heal_s)
+            self._writers.pace, self._writers.size = pace, size
+        else:
+            await self._cluster.pretend_full(SMALL)
+            full = await self._until(lambda: self._all_in((SMALL,), "read-only"), self._plan.heal_s)
+        if full:
+            self.facts.filled += 1
+            self._view.happened(f"{SMALL} has turned read-only by itself; it serves reads, and the writers go on")
+        else:
+            self._view.happened(f"{SMALL} did not turn read-only")
+
+    async def _retire_b4(self) -> None:
+        """Take b4 out of service: the one thing that a person types."""
+        if self._plan.sabotage:  # too few bookies are left to take its place
+            return
+        cluster = self._cluster
+        await cluster.stop("b4")
+        await cluster.start_bookie("b4", read_only=True)
+        await cluster.until(lambda: self._all_in(("b4",), "read-only"), "b4", cluster.bookies["b4"])
+        self._view.happened("b4 is to go: it was started again as read-only; `bk bookies drain b4` is typed")
+        output = ""
+
+        async def drained() -> bool:
+            nonlocal output
+            status, output = await cluster.bk("bookies", "drain", "b4")
+            return not status
+
+        if not await self._until(drained, self._plan.heal_s):
+            self._view.happened(f"b4 was not drained: {output}")
+            return
+        await cluster.stop("b4")
+        status, said = await cluster.bk("bookies", "forget", "b4")
+        if status:
+            self._view.happened(f"b4 is not forgotten: {said}")
+            return
+        self._watch.special["b4"] = "retired"
+        self.facts.retired += 1
+        self._view.happened(f"b4 was stopped; {said}")
+
+    async def _rot_b5(self) -> None:
+        logs = self._cluster.entry_logs("b5")
+        flipped = await asyncio.to_thread(flip_bits, logs, self._plan.bits, Random(self._plan.seed))
+        self.facts.bits = len(set(flipped))
+        files = len({each.log for each in flipped})
+        self._view.happened(f"{self.facts.bits} bits were flipped in {files} entry logs of b5, which runs")
+        before = self._picture.repaired
+        checked = self._is_checked_anew()
+
+        async def healed() -> bool:
+            return await checked() and await self._no_marks()
+
+        if await self._heals("b5", healed):
+            self._view.happened(f"{self._picture.repaired - before} ledgers were repaired meanwhile")
+
+    async def _delete_half(self) -> None:
+        picture, writers = self._picture, self._writers
+        before = sum([await self._watch.stored_by(name) for name in self._cluster.bookies])
+        closed = writers.closed()
+        chosen = closed[: len(closed) // 2]
+        for ledger in chosen:
+            with suppress(NoSuchLedgerError):
+                await self._client.delete_ledger(ledger)
+            writers.forget(ledger)
+            self.facts.deleted += 1
+        self.facts.before_bytes = least = before
+        self._view.happened(f"{len(chosen)} ledgers, half of all, were deleted; disks hold {before / 1e6:.0f} MB")
+        self._view.waits("the bookies find out, and free the space")
+        loop = asyncio.get_running_loop()
+        began = changed = loop.time()
+        while loop.time() < changed + self._plan.quiet_s and loop.time() < began + self._plan.heal_s:
+            await asyncio.sleep(1)
+            now = sum([await self._watch.stored_by(name) for name in self._cluster.bookies])
+            if now < least - 100_000:
+                least, changed = now, loop.time()
+        self.facts.freed_bytes = before - least
+        state = picture.bookies.get(SMALL)
+        also = f"; {SMALL} is {state}" if state else ""
+        self._view.happened(f"{self.facts.freed_bytes / 1e6:.0f} MB came back{also}")
+
+    # -- what is waited for -------------------------------------------------------------------------------
+
+    async def _heals(self, bookie: str, holds: Callable[[], Awaitable[bool]]) -> bool:
+        """Wait until the cluster has healed. With ``sabotage`` nothing is waited for."""
+        if self._plan.sabotage:
+            return False
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        self._view.waits("nobody does anything; the cluster heals itself")
+        if not await self._until(holds, self._plan.heal_s):
+            stuck = "; ".join(f"ledger {ledger}: {why}" for ledger, why in list(self._picture.stuck.items())[:3])
+            self._view.happened(f"not healed after {self._plan.heal_s:.0f} s: {stuck or self._picture.auditing}")
+            return False
+        self.facts.healed_s[bookie] = loop.time() - began
+        self._view.happened(
+            f"healed {loop.time() - began:.1f} s later: {self._picture.copied_bytes / 1e6:.1f} MB copied so far"
+        )
+        return True
+
+    async def _until(self, holds: Callable[[], Awaitable[bool]], limit_s: float) -> bool:
+        """Ask again and again. Returns False if it does not hold within ``limit_s``."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + limit_s
+        while True:
+            with suppress(BookKeeperError):
+                if await holds():
+                    return True
+            if loop.time() >= deadline:
+                return False
+            await asyncio.sleep(0.3)
+
+    async def _all_in(self, names: tuple[str, ...], state: str) -> bool:
+        bookies = self._client.metadata_store.bookies
+        return set(names) <= set(await (bookies.writable() if state == "writable" else bookies.read_only()))
+
+    async def _is_audited(self) -> bool:
+        return (await status_of(self._client.metadata_store)).auditor is not None
+
+    async def _is_unnamed(self, name: str) -> bool:
+        """Whether no ledger's metadata name the bookie, and no mark is left."""
+        async for _ in Operator(self._client).ledgers_on(name):
+            return False
+        return await self._no_marks()
+
+    async def _no_marks(self) -> bool:
+        marks = self._client.metadata_store.under_replication
+        async for _ in marks.ledgers():
+            return False
+        return True
+
+    def _is_checked_anew(self) -> Callable[[], Awaitable[bool]]:
+        """Whether a check of all ledgers has begun and ended since this call: the second one that ends has."""
+        seen: set[int] = set()
+        first: list[int | None] = []
+
+        async def checked() -> bool:
+            last = (await status_of(self._client.metadata_store)).checks[ClusterCheck.ALL_LEDGERS]
+            if not first:
+                first.append(last)
+            if last is not None and last != first[0]:
+                seen.add(last)
+            return len(seen) >= 2
+
+        return checked
+
+    def _is_forgotten(self, name: str) -> Callable[[], Awaitable[bool]]:
+        async def forgotten() -> bool:
+            with suppress(IllegalOperationError):
+                return bool((await forget(self._client, [name])).removed)
+            return False
+
+        return forgotten
