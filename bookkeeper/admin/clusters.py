@@ -1,7 +1,7 @@
 """``bk init`` and ``bk bookies``: make a cluster, and list its bookies.
 
-``bk bookies`` alone lists them; its other verbs are in :mod:`bookkeeper.admin.operations` and
-:mod:`bookkeeper.admin.answers`.
+``bk bookies`` alone lists them; its other verbs are in :mod:`bookkeeper.admin.operations`,
+:mod:`bookkeeper.admin.decommission` and :mod:`bookkeeper.admin.answers`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from bookkeeper.admin.answers import safe_to_stop
+from bookkeeper.admin.decommission import decommission
 from bookkeeper.admin.operations import drain, forget, info
 from bookkeeper.admin.options import connected, counted, finish, json_option, metadata_option, print_json, print_table
 from bookkeeper.errors import ClusterExistsError
@@ -61,6 +62,7 @@ def bookies() -> None:
 bookies.add_command(info)
 bookies.add_command(drain)
 bookies.add_command(forget)
+bookies.add_command(decommission)
 bookies.add_command(safe_to_stop)
 
 

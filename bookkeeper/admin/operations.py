@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bookkeeper.admin.options import (
+    F,
     connected,
     counted,
     finish,
@@ -147,53 +148,80 @@ def _some(runs: list[str]) -> list[str]:
     return runs if len(runs) <= _RUNS_SHOWN else [*runs[:_RUNS_SHOWN], f"and {len(runs) - _RUNS_SHOWN} runs more"]
 
 
-@click.command()
-@metadata_option
-@json_option
-@click.argument("names", nargs=-1, required=True, metavar="ID...")
-@click.option(
-    "--to",
-    "targets",
-    multiple=True,
-    metavar="ID",
-    help="The bookie to which the ledgers move.  [default: any writable one]",
-)
-@click.option(
-    "--throttle", callback=byte_count, metavar="BYTES/S", help="The most bytes a second in all, for example 20M."
-)
-@click.option(
-    "--parallel",
-    type=click.IntRange(1),
-    default=default_of(DrainConfig, "parallel"),
-    show_default=True,
-    help="Ledgers that are moved at a time.",
-)
-@click.option(
-    "--recover-open", is_flag=True, help="Recover ledgers whose writers do not move on; this ends the writers."
-)
-@click.option(
-    "--grace",
-    type=click.FloatRange(0),
-    default=default_of(DrainConfig, "grace_ms") / 1000,
-    show_default=True,
-    help="How long --recover-open waits for a writer, in seconds.",
-)
-@click.option(
-    "--while-writable", is_flag=True, help="Drain also a bookie that still takes new entries; drain it again later."
-)
-@click.option("--dry-run", is_flag=True, help="Only say what would be moved, and what cannot be moved.")
-def drain(
-    metadata: str,
-    as_json: bool,
-    names: tuple[str, ...],
+def drain_options(function: F) -> F:
+    """How ledgers are moved off bookies: the options of every verb that does it, for :func:`drain_config`."""
+    for option in (
+        click.option(
+            "--while-writable",
+            is_flag=True,
+            help="Drain also a bookie that still takes new entries; drain it again later.",
+        ),
+        click.option(
+            "--grace",
+            type=click.FloatRange(0),
+            default=default_of(DrainConfig, "grace_ms") / 1000,
+            show_default=True,
+            help="How long --recover-open waits for a writer, in seconds.",
+        ),
+        click.option(
+            "--recover-open",
+            is_flag=True,
+            help="Recover ledgers whose writers do not move on; this ends the writers.",
+        ),
+        click.option(
+            "--parallel",
+            type=click.IntRange(1),
+            default=default_of(DrainConfig, "parallel"),
+            show_default=True,
+            help="Ledgers that are moved at a time.",
+        ),
+        click.option(
+            "--throttle",
+            callback=byte_count,
+            metavar="BYTES/S",
+            help="The most bytes a second in all, for example 20M.",
+        ),
+        click.option(
+            "--to",
+            "targets",
+            multiple=True,
+            metavar="ID",
+            help="The bookie to which the ledgers move.  [default: any writable one]",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def drain_config(
+    verb: str,
+    *,
     targets: tuple[str, ...],
     throttle: int | None,
     parallel: int,
     recover_open: bool,
     grace: float,
     while_writable: bool,
-    dry_run: bool,
-) -> None:
+) -> DrainConfig:
+    """What :func:`drain_options` were given. ``verb`` holds the locks, for people who look at them."""
+    return DrainConfig(
+        targets=targets,
+        parallel=parallel,
+        bytes_per_s=throttle or 0,
+        recover_open=recover_open,
+        grace_ms=int(grace * 1000),
+        while_writable=while_writable,
+        owner=f"{verb} on {platform.node()}",
+    )
+
+
+@click.command()
+@metadata_option
+@json_option
+@click.argument("names", nargs=-1, required=True, metavar="ID...")
+@drain_options
+@click.option("--dry-run", is_flag=True, help="Only say what would be moved, and what cannot be moved.")
+def drain(metadata: str, as_json: bool, names: tuple[str, ...], dry_run: bool, **given: Any) -> None:
     """Move every ledger off bookies, alive or dead, to other bookies.
 
     A living bookie must be read-only first: start it again with `bk bookie --read-only` (or `read_only = true` in its
@@ -201,15 +229,7 @@ def drain(
     ledger moves from one of them to another. After an interruption start the drain again. Exit status 1 means that
     something is stuck.
     """
-    config = DrainConfig(
-        targets=targets,
-        parallel=parallel,
-        bytes_per_s=throttle or 0,
-        recover_open=recover_open,
-        grace_ms=int(grace * 1000),
-        while_writable=while_writable,
-        owner=f"bk drain on {platform.node()}",
-    )
+    config = drain_config("bk drain", **given)
     if dry_run:
         _dry_run(metadata, names, config, as_json)
     else:

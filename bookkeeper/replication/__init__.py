@@ -24,6 +24,12 @@ Read in this order
                 what a bookie has lost itself, copied from the others
     drain       moving every ledger off some bookies
     forget      removing the cookies of bookies that no ledger names
+    decommission
+                drain, wait until everything is whole, forget
+    explain, explain_ledger, safe_to_stop
+                what is where (explain is pure), what further failures would lose, what may be stopped
+    ledger_repair, repair_once
+                one ledger made whole: by a worker, by an operator
     rollback    what bookies hold that the metadata do not know
 """
 

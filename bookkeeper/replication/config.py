@@ -55,3 +55,18 @@ class DrainConfig:
     def __post_init__(self) -> None:
         require_range(self, "parallel", least=1)
         require_range(self, "grace_ms", least=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecommissionConfig:
+    """How to take bookies out of the cluster."""
+
+    drain: DrainConfig = field(default_factory=DrainConfig)
+    """How their ledgers are moved."""
+    wait_s: float = 60.0
+    """How long it goes on while nothing changes: a ledger is stuck, or a bookie that holds nothing still runs."""
+    poll_s: float = 5.0
+    """Seconds between two looks at what holds it up."""
+
+    def __post_init__(self) -> None:
+        require_range(self, "wait_s", "poll_s", least=0)
