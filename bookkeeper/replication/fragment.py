@@ -373,11 +373,12 @@ class FragmentCopy:
 
     def on_verify_failed(self, first: int, error: BookKeeperError, now: float) -> list[Effect]:
         """Not all of the run could be read back. After a clear denial or damage it is copied anew, else read again. A
-        bookie may report damage as a failure of its own."""
+        bookie reports damage of what it has had for long as a failure of its own."""
         run = self._run(first, _Step.VERIFYING)
         if run is None:
             return []
-        anew = classify(error) is Answer.NEGATIVE or isinstance(error, CorruptionError | BookieFailedError)
+        rot = isinstance(error, BookieFailedError) and self.target == self.copy.bookie
+        anew = rot or classify(error) is Answer.NEGATIVE or isinstance(error, CorruptionError)
         step = _Step.READING if anew else _Step.VERIFYING
         return self._try_again(run, step, error, now, hopeless=False, target_at_fault=True)
 

@@ -116,6 +116,7 @@ async def _simulate(cluster: SwarmCluster) -> None:
     names = [f"w{i}" for i in range(size.writers)]
     names += [f"r{i}" for i in range(size.recoverers)] + [f"t{i}" for i in range(size.tailers)]
     names += [f"d{i}" for i in range(size.repairers)]
+    names += [f"h{i}" for i in range(size.healers)]
     actors: list[Actor] = [MAKERS[name[0]](cluster, name) for name in names]
     for actor in actors:
         cluster.launch(actor.node, actor.program)

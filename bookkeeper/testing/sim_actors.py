@@ -1,4 +1,5 @@
-"""Who uses the simulated cluster: writers, recoverers, tailing readers, repairers. Each is a program of one node.
+"""Who uses the simulated cluster: writers, recoverers, tailing readers, repairers, healers. Each is a program of one
+node.
 
 They do what applications do, write down what they were told (:mod:`bookkeeper.testing.sim_history`), and go on after
 every error that the library promises. Any other exception ends their process and fails the run.
@@ -12,6 +13,7 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
+from bookkeeper.autorecovery import AutorecoveryConfig, AutorecoveryReport, AutorecoveryService
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.write.write_handle import WriteHandle
@@ -398,10 +400,45 @@ class Repairer(Actor):
             monitor.count(f"repairs {done.outcome.value}")
 
 
+class Healer(Actor):
+    """Autorecovery, with little patience: it audits, recovers what its writers have left, and repairs."""
+
+    kind = "healer"
+    config: Final = AutorecoveryConfig(
+        lost_bookie_delay_s=1,
+        bookies_interval_s=20.0,
+        ledgers_interval_s=3.0,
+        check_ledgers_per_s=0.0,
+        poll_s=0.5,
+        grace_ms=2_000,
+        backoff_s=0.3,
+        backoff_max_s=2.0,
+        copy=Repairer.config,
+    )
+
+    async def program(self, seams: Seams) -> None:
+        client = await self.cluster.new_client(self.cluster.plan.client, self.node)
+        self.service = AutorecoveryService(client, f"{self.name}.{self.node.life}", self.config)
+        await self.service.start()
+        self.done = True
+        repaired = 0
+        while True:
+            await asyncio.sleep(0.2)
+            report = self.service.report()
+            for _ in range(report.repaired - repaired):
+                self.cluster.monitor.count("ledgers healed")
+            repaired = report.repaired
+
+    def report(self) -> AutorecoveryReport:
+        """What its present life says of itself."""
+        return self.service.report()
+
+
 MAKERS: Final[dict[str, Callable[[SwarmCluster, str], Actor]]] = {
     "w": Writer,
     "r": Recoverer,
     "t": Tailer,
     "d": Repairer,
+    "h": Healer,
 }
 """First letter of a node's name -> who runs on it."""

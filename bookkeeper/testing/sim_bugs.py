@@ -23,6 +23,7 @@ import bookkeeper.storage.start.look as look
 import bookkeeper.storage.start.replayed_ledgers as replayed_ledgers
 import bookkeeper.storage.start.start as storage_start
 import bookkeeper.testing.sim_plan as sim_plan
+from bookkeeper.autorecovery.repair_queue import RepairQueue
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
 from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
@@ -52,6 +53,7 @@ from bookkeeper.meta.records.deleted_ids import DeletedIds
 from bookkeeper.meta.records.rollback import RollbackCheck, RollbackCounter
 from bookkeeper.meta.stores.memory import MemoryStore
 from bookkeeper.replication.fragment import FragmentCopy
+from bookkeeper.replication.ledger_repair import GracePeriods
 from bookkeeper.seams import File
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
@@ -64,7 +66,7 @@ from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.start.group_continuity import GroupContinuity
 from bookkeeper.storage.unknowns import Unknowns
 from bookkeeper.testing.disk import SimDisk
-from bookkeeper.testing.sim_plan import FIRST_WITH_DAMAGE, FIRST_WITH_ROLLBACK
+from bookkeeper.testing.sim_plan import FIRST_WITH_DAMAGE, FIRST_WITH_HEALERS, FIRST_WITH_ROLLBACK
 
 Patch = Callable[[Any, str, Any], None]
 """(owner, name, what to put there)"""
@@ -518,6 +520,37 @@ def _swap_before_acknowledged(patch: Patch) -> None:
 
 
 # -- files that were damaged ------------------------------------------------------------------------------
+
+
+@_bug("one-listing-is-enough", "A9 V3", 40, FIRST_WITH_HEALERS)
+def _one_listing_is_enough(patch: Patch) -> None:
+    """A worker that has listed marks once never lists them again."""
+    listed = RepairQueue.on_listed
+    queues: list[RepairQueue] = []
+
+    def once(self: RepairQueue, marked: Any, now: float) -> None:
+        if not any(queue is self for queue in queues):
+            queues.extend([self] if marked else [])
+            listed(self, marked, now)
+
+    patch(RepairQueue, "on_listed", once)
+
+
+@_bug("stuck-for-good", "A8 V3", 40, FIRST_WITH_HEALERS)
+def _stuck_for_good(patch: Patch) -> None:
+    """A ledger that could not be repaired once is never tried again."""
+    failed = RepairQueue.on_failed
+
+    def for_good(self: RepairQueue, ledger: LedgerId, reason: str, now: float, until: float | None = None) -> None:
+        failed(self, ledger, reason, now, now + 1e6)
+
+    patch(RepairQueue, "on_failed", for_good)
+
+
+@_bug("open-ledgers-are-left", "A3 V3", 100, FIRST_WITH_HEALERS)
+def _open_ledgers_are_left(patch: Patch) -> None:
+    """A ledger whose writer has died is never recovered: its last fragment goes on naming a lost bookie."""
+    patch(GracePeriods, "end", lambda self, ledger_id, first_entry, now: now + 1e6)
 
 
 @_bug("missing-log-is-empty", "K18 B5", 100, FIRST_WITH_DAMAGE)

@@ -282,6 +282,7 @@ class Nemesis:
         node.crash(power=True)
         self.cluster.names.remove(node.name)
         name = f"b{self.plan.bookies + 1}"
+        self.cluster.monitor.late.add(name)
 
         def come() -> None:
             self.cluster.world.loop.create_task(self.cluster.add_bookie(name))

@@ -56,6 +56,9 @@ class Monitor:
         self.hurt: set[str] = set()
         """Bookies whose files were damaged (sim_damage.py): what they had may be missing, but neither be denied nor
         forgotten (B5, B9, B3)."""
+        self.late: set[str] = set()
+        """Bookies that came while others were at work. A ledger may have named them before they first looked, and then
+        they do not know whether they had something of it."""
         self.tails: dict[str, LastGroup] = {}
         """Bookie -> the last group that it has made durable."""
         self.deferred: dict[str, set[tuple[int, int]]] = defaultdict(set)
@@ -151,7 +154,7 @@ class Monitor:
             kept.setdefault(ledger, set()).add(entry)
         for ledger, entries in kept.items():
             try:
-                runs = _entries(engine, LedgerId(ledger), in_doubt=hurt or name in self.wiped)
+                runs = _entries(engine, LedgerId(ledger), in_doubt=hurt or name in self.wiped or name in self.late)
                 here = {entry for run in runs for entry in range(run.first, run.first + run.count)}
             except BookKeeperError as error:
                 if hurt and isinstance(error, CorruptionError):

@@ -74,6 +74,8 @@ class WorldPlan:
     client: ClientConfig
     repairers: int = 0
     """Processes that bring copies of ledgers to other bookies."""
+    healers: int = 0
+    """Processes of autorecovery."""
     deferred: bool = False
     """Some ledgers are written with deferred sync, and forced now and then."""
     rollback_after_s: float = 0.0
@@ -85,6 +87,7 @@ class WorldPlan:
         shapes = " ".join(f"{s.ensemble_size}/{s.write_quorum}/{s.ack_quorum}" for s in self.shapes)
         people = f"{self.writers} writers, {self.recoverers} recoverers, {self.tailers} tailers"
         people += f", {self.repairers} repairers" if self.repairers else ""
+        people += f", {self.healers} healers" if self.healers else ""
         back = f"; metadata put back to {self.rollback_after_s:.1f} s" if self.rollback_after_s else ""
         return (
             f"{self.bookies} bookies, {people}, {shapes}, {self.client.protocol}, {self.chaos_s:.0f} s of "
@@ -123,6 +126,8 @@ def plan(seed: int) -> WorldPlan:
         repairers=Random(f"plan/{seed}/repairers").choice([0, 0, 1, 2]) if seed >= FIRST_WITH_REPAIRERS else 0,
         deferred=client.protocol == "v3" and seed >= FIRST_OF_LATER and Random(f"plan/{seed}/deferred").random() < 0.4,
     )
+    if seed >= FIRST_WITH_HEALERS:
+        return _with_healers(made)
     if seed >= FIRST_WITH_ROLLBACK and seed % 2 == 0:
         return _with_rollback(made)
     return made if seed < FIRST_WITH_DAMAGE else _with_damage(made)
@@ -146,6 +151,7 @@ FIRST_OF_LATER: Final = 100
 FIRST_WITH_REPAIRERS: Final = 200
 FIRST_WITH_DAMAGE: Final = 300
 FIRST_WITH_ROLLBACK: Final = 2000
+FIRST_WITH_HEALERS: Final = 4000
 """Worlds of lower seeds, and what was found in them, stay as they are."""
 
 
@@ -184,6 +190,30 @@ def _with_damage(made: WorldPlan) -> WorldPlan:
         ),
         chaos_s=rng.uniform(8, 16),
         fault_pause_s=0.3,
+    )
+
+
+def _with_healers(made: WorldPlan) -> WorldPlan:
+    """The same world, shorter, where bookies lose their disks, and autorecovery repairs what that costs. Every ledger
+    has a second copy of what was acknowledged (F3)."""
+    rng = Random(f"plan/{made.seed}/healers")
+    shapes = tuple(shape for shape in made.shapes if shape.ack_quorum >= 2) or (
+        QuorumSpec(ensemble_size=3, write_quorum=3, ack_quorum=2),
+    )
+    others = tuple(fault for fault in made.faults if fault not in ("lose_bookie", "reborn"))
+    return replace(
+        made,
+        bookies=max(rng.choice([4, 5]), *(shape.ensemble_size + 1 for shape in shapes)),
+        shapes=shapes,
+        writers=min(made.writers, 2),
+        recoverers=1,
+        tailers=1,
+        repairers=0,
+        healers=rng.choice([1, 1, 2]),
+        faults=(*rng.sample(others, min(len(others), 3)), "crash", "lose_bookie"),
+        chaos_s=rng.uniform(8, 20),
+        fault_pause_s=rng.choice([0.7, 1.5]),
+        down_max=rng.choice([1, 2]),
     )
 
 

@@ -2,6 +2,7 @@
 
 V1  every append ends within its deadline
 V2  every ledger can be recovered within a few attempts
+V3  where autorecovery runs, every ledger has all its copies again
 V5  bookies are registered again, without anybody's help
 V7  tail readers reach the ends of their ledgers
 """
@@ -13,15 +14,20 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.errors import BookKeeperError, DigestMismatchError, NoSuchEntryError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.testing.sim_actors import Actor, Recoverer, Tailer
+from bookkeeper.replication.check import incomplete_copies
+from bookkeeper.replication.repair import RepairContext
+from bookkeeper.testing.sim_actors import Actor, Healer, Recoverer, Tailer
 from bookkeeper.testing.sim_cluster import SwarmCluster
 from bookkeeper.testing.sim_history import EventKind
 
 BOOKIES_S: Final = 40.0
 """Longest time for all bookies to serve and be registered: restarts, and other sessions' leftovers."""
 PEOPLE_S: Final = 60.0
+WHOLE_S: Final = 60.0
+"""Longest time for autorecovery to make every ledger whole."""
 RECOVERY_TRIES: Final = 6
 
 
@@ -40,10 +46,40 @@ async def quiet_phase(cluster: SwarmCluster, actors: Sequence[Actor]) -> None:
     unknown = any(map(monitor.may_be_unknown, cluster.ledgers))
     if late := await _within(PEOPLE_S, lambda: [] if unknown else [actor.name for actor in actors if not actor.done]):
         monitor.problem("V7", f"{late} have not reached the ends of closed ledgers after {PEOPLE_S:.0f} s")
+    if cluster.plan.healers and not unknown:
+        await _until_whole(cluster, client, actors)
     _check_creations(cluster)
     for name in list(cluster.names):
         await _check_bookie(cluster, name)
     await client.close()
+
+
+async def _until_whole(cluster: SwarmCluster, client: BookKeeper, actors: Sequence[Actor]) -> None:
+    """V3: every ledger has all its copies, and no mark is left; nobody asked for it."""
+    reasons: dict[int, str] = {}
+    for _ in range(int(WHOLE_S)):
+        reasons = {}
+        for ledger in list(cluster.ledgers):
+            if why := await _why_not_whole(client, LedgerId(ledger)):
+                reasons[ledger] = why
+        marks = [ledger async for ledger in client.metadata_store.under_replication.ledgers()]
+        if not reasons and not marks:
+            return
+        reasons |= {ledger: "it is marked" for ledger in marks if ledger not in reasons}
+        await asyncio.sleep(1.0)
+    stuck = {each.ledger: each.reason for actor in actors if isinstance(actor, Healer) for each in actor.report().stuck}
+    cluster.monitor.problem("V3", f"not whole {WHOLE_S:.0f} s after the last fault: {reasons}; stuck: {stuck}")
+
+
+async def _why_not_whole(client: BookKeeper, ledger: LedgerId) -> str:
+    ledgers = client.metadata_store.ledgers
+    try:
+        record = LedgerRecord(ledgers, ledger, await ledgers.read(ledger, fresh=True))
+        return "; ".join(map(str, await incomplete_copies(RepairContext(services=client.services), record)))
+    except NoSuchLedgerError:
+        return ""
+    except BookKeeperError as error:
+        return str(error)
 
 
 async def until_bookies_serve(cluster: SwarmCluster) -> bool:

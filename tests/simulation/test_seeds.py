@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.testing.sim import run_seed
-from bookkeeper.testing.sim_plan import FIRST_OF_LATER, FIRST_WITH_DAMAGE, FIRST_WITH_REPAIRERS, FIRST_WITH_ROLLBACK
+from bookkeeper.testing.sim_plan import (
+    FIRST_OF_LATER,
+    FIRST_WITH_DAMAGE,
+    FIRST_WITH_HEALERS,
+    FIRST_WITH_REPAIRERS,
+    FIRST_WITH_ROLLBACK,
+)
 
 CHUNK = 4
 SEEDS = 64
@@ -46,6 +52,13 @@ def test_nothing_is_found_where_metadata_are_put_back(first: int) -> None:
         result = run_seed(seed)
         assert result.counts["metadata put back"] == 1
         assert not result.problems, result.report()
+
+
+@pytest.mark.rule("A5", "A7", "A8", "A9", "V3")
+@pytest.mark.parametrize("seed", range(FIRST_WITH_HEALERS, FIRST_WITH_HEALERS + 8))
+def test_where_autorecovery_runs_every_ledger_becomes_whole(seed: int) -> None:
+    result = run_seed(seed)
+    assert not result.problems, result.report()
 
 
 @pytest.mark.parametrize("seed", [seed for seed in KEPT if seed >= SEEDS] or [KEPT[-1]])

@@ -9,6 +9,7 @@ from bookkeeper.testing.sim_plan import (
     FAULTS,
     FIRST_OF_LATER,
     FIRST_WITH_DAMAGE,
+    FIRST_WITH_HEALERS,
     FIRST_WITH_ROLLBACK,
     LATER_FAULTS,
     SHAPES,
@@ -64,3 +65,12 @@ def test_metadata_are_put_back_in_every_second_world_of_high_seeds_to_a_moment_o
     assert not any({"reborn", "lose_bookie", *DAMAGES} & set(made.faults) for made in put_back)
     assert "put back to" in str(put_back[0])
     assert all(set(DAMAGES) & set(made.faults) for made in later if made not in put_back), "damage as before"
+
+
+@pytest.mark.rule("F3")
+def test_worlds_with_healers_lose_bookies_and_keep_a_second_copy_of_everything() -> None:
+    for seed in range(FIRST_WITH_HEALERS, FIRST_WITH_HEALERS + 100):
+        made = plan(seed)
+        assert made.healers >= 1 and "lose_bookie" in made.faults
+        assert all(shape.ack_quorum >= 2 and shape.ensemble_size <= made.bookies for shape in made.shapes)
+    assert not any(plan(seed).healers for seed in range(400))
