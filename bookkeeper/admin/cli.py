@@ -31,6 +31,7 @@ OWN: Final[Mapping[str, str]] = {
     "bench": "bookkeeper.admin.bench:bench",
     "bookie": "bookkeeper.bookie.command:bookie",
     "bookies": "bookkeeper.admin.clusters:bookies",
+    "cluster": "bookkeeper.admin.cluster_status:cluster",
     "init": "bookkeeper.admin.clusters:init",
     "ledger": "bookkeeper.admin.ledgers:ledger",
     "metadata": "bookkeeper.admin.metadata:metadata",

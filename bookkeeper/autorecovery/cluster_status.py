@@ -1,0 +1,165 @@
+"""One look at a cluster: its bookies, its ledgers, what is lost, short or stuck, and what autorecovery does.
+
+What is lost or short is judged by metadata and registrations: nobody is asked for entries. ``bk ledger explain`` asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from bookkeeper.autorecovery.status import AutorecoveryStatus, status_of
+from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.client.operators import Operator
+from bookkeeper.errors import BookKeeperError, in_words
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.ledger import LedgerMetadata, LedgerState
+
+LEDGERS_EVERY_S: Final = 30.0
+"""The metadata of all ledgers are read again after so long."""
+
+
+class LedgerHealth(StrEnum):
+    """What metadata and registrations say of a ledger."""
+
+    WELL = "well"
+    """Every bookie that it names is registered."""
+    SHORT = "short"
+    """It names a bookie that is not registered; every entry has another one that is."""
+    LOST = "lost"
+    """Of some of its entries no bookie is registered: they cannot be read now."""
+
+
+def judge(metadata: LedgerMetadata, up: AbstractSet[BookieId]) -> LedgerHealth:
+    """Judge one ledger by the bookies that are registered. Pure.
+
+    Of the last fragment of a ledger that is not closed every write set counts, as if each had an entry.
+    """
+    if metadata.bookies <= up:
+        return LedgerHealth.WELL
+    spec, short = metadata.spec, False
+    for index, fragment in enumerate(metadata.fragments):
+        begin, end = int(fragment.first_entry), metadata.fragment_end(index)
+        stop = begin + spec.ensemble_size
+        for entry in range(begin, stop if end is None else min(stop, end + 1)):
+            write_set = set(spec.write_set(entry, fragment.ensemble))
+            if not write_set & up:
+                return LedgerHealth.LOST
+            short = short or not write_set <= up
+    last_names_absent = not metadata.is_closed and not set(metadata.last_fragment.ensemble) <= up
+    return LedgerHealth.SHORT if short or last_names_absent else LedgerHealth.WELL
+
+
+@dataclass(frozen=True, slots=True)
+class BookieStatus:
+    """One bookie."""
+
+    bookie: BookieId
+    state: str
+    """``writable``, ``read-only`` or ``absent`` (known, but not registered)."""
+    total: int | None = None
+    """The size of its ledger directories in bytes; None: it does not say."""
+    free: int | None = None
+    problem: str = ""
+    """Why it does not say how full it is."""
+
+
+@dataclass(slots=True)
+class LedgersStatus:
+    """All ledgers, by their metadata."""
+
+    count: int = 0
+    by_state: dict[LedgerState, int] = field(default_factory=dict)
+    size: int = 0
+    """Payload bytes of the closed ledgers."""
+    short: set[LedgerId] = field(default_factory=set)
+    lost: set[LedgerId] = field(default_factory=set)
+    unreadable: dict[LedgerId, str] = field(default_factory=dict)
+    """Ledgers whose metadata cannot be read, with the reasons. They count as lost until somebody knows better."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """A cluster at one moment."""
+
+    bookies: tuple[BookieStatus, ...]
+    ledgers: LedgersStatus
+    autorecovery: AutorecoveryStatus
+
+    @property
+    def lost(self) -> list[LedgerId]:
+        """Ledgers with entries that cannot be read now, and those whose metadata cannot be read."""
+        return sorted(self.ledgers.lost | set(self.ledgers.unreadable))
+
+    @property
+    def short(self) -> list[LedgerId]:
+        """Ledgers that lack copies: they are marked, or name a bookie that is absent."""
+        return sorted((self.ledgers.short | set(self.autorecovery.marked)) - set(self.lost))
+
+    @property
+    def stuck(self) -> dict[LedgerId, str]:
+        """Ledgers that could not be repaired, with the reasons."""
+        return self.autorecovery.stuck
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing is lost, short or stuck."""
+        return not (self.lost or self.short or self.stuck)
+
+
+class ClusterObserver:
+    """Looks at a cluster again and again."""
+
+    def __init__(self, client: BookKeeper) -> None:
+        self._metadata = client.metadata_store
+        self._operator = Operator(client)
+        self._ledgers: LedgersStatus | None = None
+        self._up: set[BookieId] = set()
+        """The bookies by which the ledgers were judged."""
+        self._read_at = 0.0
+
+    async def look(self) -> ClusterStatus:
+        """Look now. The ledgers are read again when bookies have come or gone, and every half a minute.
+
+        Raises: MetadataError.
+        """
+        bookies = self._metadata.bookies
+        writable, read_only = set(await bookies.writable()), set(await bookies.read_only())
+        up = writable | read_only
+        absent = set(await bookies.known()) - up
+        asked = await asyncio.gather(
+            *(self._ask(bookie, "writable" if bookie in writable else "read-only") for bookie in up)
+        )
+        found = [*asked, *(BookieStatus(bookie, "absent") for bookie in absent)]
+        loop = asyncio.get_running_loop()
+        if self._ledgers is None or up != self._up or loop.time() - self._read_at >= LEDGERS_EVERY_S:
+            self._ledgers, self._up, self._read_at = await self._read_ledgers(up), up, loop.time()
+        return ClusterStatus(
+            tuple(sorted(found, key=lambda each: each.bookie)), self._ledgers, await status_of(self._metadata)
+        )
+
+    async def _ask(self, bookie: BookieId, state: str) -> BookieStatus:
+        try:
+            info = await self._operator.bookie_info(bookie)
+        except BookKeeperError as error:
+            return BookieStatus(bookie, state, problem=in_words(error))
+        return BookieStatus(bookie, state, info.total, info.free)
+
+    async def _read_ledgers(self, up: AbstractSet[BookieId]) -> LedgersStatus:
+        status = LedgersStatus()
+        async for ledger_id, found in self._operator.all_metadata():
+            status.count += 1
+            if isinstance(found, BookKeeperError):
+                status.unreadable[ledger_id] = in_words(found)
+                continue
+            status.by_state[found.state] = status.by_state.get(found.state, 0) + 1
+            status.size += found.length
+            health = judge(found, up)
+            if health is LedgerHealth.SHORT:
+                status.short.add(ledger_id)
+            elif health is LedgerHealth.LOST:
+                status.lost.add(ledger_id)
+        return status

@@ -1,0 +1,59 @@
+"""``bk cluster status``."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+from bookkeeper import BookKeeper
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.real import run
+from tests.bookkeeper.admin.commands import bk
+from tests.integration.processes import Process, bookies, until
+
+ONE = ("--ensemble", 1, "--write-quorum", 1, "--ack-quorum", 1)
+
+
+def test_a_cluster_that_is_well(embedded: str) -> None:
+    bk("ledger", "append", "-m", embedded, "--size", 10, "--count", 5, *ONE)
+    shown = bk("cluster", "status", "-m", embedded)
+    assert shown.status == 0, shown.out
+    for words in ("1 bookie: 1 writable", "1 ledger: 1 closed; 50 B", "lost: none", "stuck: none", "well: nothing"):
+        assert words in shown.out, shown.out
+    found = bk("cluster", "status", "-m", embedded, "--json").document
+    assert found["well"] and found["lost"] == found["short"] == found["stuck"] == []
+    assert found["ledgers"] == {"count": 1, "bytes": 50, "closed": 1}
+    assert found["autorecovery"]["enabled"] and found["bookies"][0]["free"] > 0
+
+
+def test_what_is_short_is_named_and_the_status_says_so(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    bk("init", "-m", uri)
+
+    async def mark() -> None:
+        async with BookKeeper.connect(uri) as client:
+            for ledger in range(12):
+                await client.metadata_store.under_replication.mark(LedgerId(ledger), [BookieId("b1")], 1)
+
+    run(mark())
+    shown = bk("cluster", "status", "-m", uri)
+    assert shown.status == 1 and "12 ledgers (0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more)" in shown.out
+    assert "NOT WELL" in shown.out and "auditor: none; run `bk autorecovery`" in shown.out
+    bk("autorecovery", "disable", "-m", uri)
+    assert "DISABLED" in bk("cluster", "status", "-m", uri).out
+    assert json.loads(bk("cluster", "status", "-m", uri, "--json").out)["short"] == list(range(12))
+
+
+def test_a_watch_looks_again_until_it_is_interrupted(tmp_path: Path) -> None:
+    with bookies(tmp_path, ("b1", "b2")) as two:
+        watch = Process("watch", tmp_path, "cluster", "status", "--watch", "--json", "-m", two.uri).start()
+        people = Process("people", tmp_path, "cluster", "status", "--watch", "-m", two.uri).start()
+        watch.until_said('"b2", "state": "writable"')
+        two["b2"].kill()
+        watch.until_said('"b2", "state": "absent"')
+        people.until_said("1 writable, 0 read-only, 1 absent")
+        until(lambda: watch.said.count("\n") >= 3)
+        assert watch.stop(signal.SIGINT) != 0 and "Traceback" not in watch.said
+        assert people.stop(signal.SIGINT) != 0 and "Traceback" not in people.said
+        assert all(json.loads(line)["well"] for line in watch.said.split("\n") if line)
