@@ -14,6 +14,7 @@ from bookkeeper.admin.answers import safe_to_stop
 from bookkeeper.admin.decommission import decommission
 from bookkeeper.admin.operations import drain, forget, info
 from bookkeeper.admin.options import connected, counted, finish, json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.read_only import read_only
 from bookkeeper.errors import ClusterExistsError
 from bookkeeper.meta import Metadata, init_cluster
 from bookkeeper.real import system_seams
@@ -63,6 +64,7 @@ bookies.add_command(info)
 bookies.add_command(drain)
 bookies.add_command(forget)
 bookies.add_command(decommission)
+bookies.add_command(read_only)
 bookies.add_command(safe_to_stop)
 
 

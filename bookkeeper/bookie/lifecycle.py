@@ -40,10 +40,12 @@ from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.bookie.identity.stale_adds import StaleAdds
 from bookkeeper.bookie.identity.suspect_ledgers import SuspectLedgers
+from bookkeeper.bookie.read_only_order import ReadOnlyOrder
 from bookkeeper.errors import DirectoryLockedError, MetadataError, in_words
 from bookkeeper.ids import Address, BookieId, LedgerId
 from bookkeeper.meta import Metadata, Registration, ServiceInfo
 from bookkeeper.meta.records.bookies import FOREIGN_WAIT_S
+from bookkeeper.meta.records.read_only import ReadOnlyOrders
 from bookkeeper.meta.records.rollback import RollbackWatch
 from bookkeeper.meta.store import SessionState, Watch
 from bookkeeper.metrics import Metrics
@@ -84,6 +86,8 @@ class BookieServer:
         self._seen_metadata: SeenMetadata | None = None
         self._stale_adds: StaleAdds | None = None
         self._completion: Completion | None = None
+        self._orders = ReadOnlyOrders(metadata.store, metadata.paths)
+        self._order: ReadOnlyOrder | None = None
         self._publisher: ProgressPublisher | None = None
         self._running = False
         self._session_watch: Watch | None = None
@@ -182,6 +186,8 @@ class BookieServer:
         engine = await self._open_engine(publisher)
         self._start_http()  # the last thing that may be refused: nobody was served before
         await publisher.opened(engine, (begun.disk_identity or DiskIdentity()).highest)
+        self._order = ReadOnlyOrder(self._orders, self.bookie_id, self._on_order)
+        await self._order.read()
         self._serve()
         encrypts = self._security is not None and self._security.mode != "off"
         info = ServiceInfo.bookie(self.address, tls=encrypts, http=self.http_address)
@@ -205,7 +211,7 @@ class BookieServer:
         present = RollbackWatch(self._metadata.store, self._metadata.present, self._on_rollback)
         tell = publisher.run(engine, lambda: stale_adds.highest, self._superseded)
         works = (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), stale_adds.run())
-        for work in (*works, tell, present.run(), seen.counter.run(seen.remember)):
+        for work in (*works, self._order.run(), tell, present.run(), seen.counter.run(seen.remember)):
             self._tasks.append(asyncio.create_task(work))
         if self._security is not None:
             self._tasks.append(asyncio.create_task(self._security.run(self._seams.clock.wall_ms)))
@@ -257,7 +263,7 @@ class BookieServer:
             self.engine,
             call_later=loop.call_later,
             wall_ms=self._seams.clock.wall_ms,
-            read_only=config.read_only,
+            read_only=self._is_ordered_read_only,
             frame_max=config.frame_max,
             batch_read_bytes=config.batch_read_bytes,
             long_polls_max=config.long_polls_max,
@@ -360,11 +366,22 @@ class BookieServer:
                     state.value,
                 )
 
+    @property
+    def _is_ordered_read_only(self) -> bool:
+        """By its configuration, or from afar."""
+        return self.config.read_only or (self._order is not None and self._order.by is not None)
+
+    def _on_order(self, ordered: bool) -> None:
+        """An operator has ordered the bookie to be read-only, or has taken that back."""
+        assert self._connections is not None, "it serves"
+        self._connections.bookie.read_only = self._is_ordered_read_only
+        self._state_changed.set()
+
     def _wants_read_only(self) -> bool:
         """Whether to register as read-only: by order, for the disk's state, or while limbo concerns every ledger. In
         that limbo every ledger counts as fenced here, and the first append to a new ledger would fail."""
         engine = self.engine
-        return self.config.read_only or not engine.takes_new_ledgers or engine.state is not EngineState.WRITABLE
+        return self._is_ordered_read_only or not engine.takes_new_ledgers or engine.state is not EngineState.WRITABLE
 
     def _pressed(self) -> None:
         """Too many adds wait for the journal: slow the clients down. Not on a full disk: there the adds may wait for
