@@ -2,6 +2,7 @@
 
 ``append`` is in :mod:`bookkeeper.admin.append`, ``entries`` in :mod:`bookkeeper.admin.operations`,
 ``underreplicated`` and ``repair`` in :mod:`bookkeeper.admin.repairs`, ``explain`` in :mod:`bookkeeper.admin.answers`.
+``recover --accept-loss`` is in :mod:`bookkeeper.admin.accept_loss`.
 ``read``, ``tail`` and ``show`` never fence; ``recover`` does, and says what it found.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 
 import click
 
+from bookkeeper.admin.accept_loss import recover_with_loss
 from bookkeeper.admin.answers import explain
 from bookkeeper.admin.append import append
 from bookkeeper.admin.operations import entries
@@ -180,8 +182,25 @@ def list_(metadata: str, as_json: bool) -> None:
 @json_option
 @ledger_argument
 @click.option("--as-operator", is_flag=True, help="Use the password that the metadata hold, instead of --password.")
-def recover(metadata: str, password: str, as_json: bool, ledger_id: int, as_operator: bool) -> None:
-    """Fence a ledger's writer, find the last entry, close the ledger."""
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="If too few bookies answer to find the end: say what has to be given up, ask, and close the ledger at the "
+    "last entry that can be read. No password is needed.",
+)
+@click.option("--yes", is_flag=True, help="With --accept-loss: do not ask.")
+def recover(
+    metadata: str, password: str, as_json: bool, ledger_id: int, as_operator: bool, accept_loss: bool, yes: bool
+) -> None:
+    """Fence a ledger's writer, find the last entry, close the ledger.
+
+    It never closes a ledger while acknowledged entries may be missing, except with --accept-loss.
+    """
+    # The last attempt's reason is the error; earlier ones would repeat it.
+    logging.getLogger("bookkeeper.client.ledgers.ledger_recovery").setLevel(logging.ERROR)
+    if accept_loss:
+        recover_with_loss(metadata, ledger_id, yes, as_json)
+        return
 
     async def work() -> int:
         from bookkeeper.client.operators import Operator
@@ -192,8 +211,6 @@ def recover(metadata: str, password: str, as_json: bool, ledger_id: int, as_oper
             async with await bk.open_ledger(ledger_id, password.encode(), recovery=True) as reader:
                 return int(reader.last_add_confirmed)
 
-    # The last attempt's reason is the error; earlier ones would repeat it.
-    logging.getLogger("bookkeeper.client.ledgers.ledger_recovery").setLevel(logging.ERROR)
     last = finish(work(), changes=True)
     if as_json:
         print_json({"ledger": ledger_id, "last_entry": None if last < 0 else last})

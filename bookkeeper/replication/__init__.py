@@ -30,6 +30,8 @@ Read in this order
                 what is where (explain is pure), what further failures would lose, what may be stopped
     ledger_repair, repair_once
                 one ledger made whole: by a worker, by an operator
+    given_up, accept_loss
+                closing a ledger by order of which something is lost (given_up is pure)
     rollback    what bookies hold that the metadata do not know
 """
 

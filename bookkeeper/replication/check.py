@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, replace
 
 from bookkeeper.client.bookie_request import ask, entry_of
@@ -165,7 +165,7 @@ class _LedgerCheck:
             return await self._probe(copy, self._sample(bounded), says=held)
         if isinstance(held, BookKeeperError):
             return IncompleteCopy(copy, 0, held)
-        if missing := _missing(bounded, spec, held):
+        if missing := missing_entries(bounded, spec, held):
             return IncompleteCopy(copy, sum(count for _, count in missing), entries=tuple(some for some, _ in missing))
         return await self._probe(copy, self._sample(bounded)) if self._sample_percent else None
 
@@ -212,7 +212,7 @@ class _LedgerCheck:
         return None
 
 
-def _missing(copy: Copy, spec: QuorumSpec, held: HeldEntries) -> list[tuple[range, int]]:
+def missing_entries(copy: Copy, spec: QuorumSpec, held: Container[int]) -> list[tuple[range, int]]:
     """Where the bookie lacks entries of its share: each range from one of its entries to another, between which it has
     none, and how many of its own they are."""
     found: list[tuple[range, int]] = []

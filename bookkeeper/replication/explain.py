@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations, pairwise
@@ -123,9 +123,7 @@ def holders(
     counted: Counter[frozenset[BookieId]] = Counter()
     if end is None:
         return counted
-    edges = {edge for copy in copies for some in copy.lacks for edge in (some.start, some.stop)}
-    cuts = sorted({first_entry, end + 1, *(edge for edge in edges if first_entry < edge <= end)})
-    for begin, stop in pairwise(cuts):  # between two cuts a copy lacks all of its share or nothing
+    for begin, stop in _segments(first_entry, end, copies):
         for entry in range(begin, min(stop, begin + spec.ensemble_size)):
             having = (copies[position] for position in spec.positions(entry) if copies[position].has(begin))
             counted[frozenset(copy.bookie for copy in having)] += len(range(entry, stop, spec.ensemble_size))
@@ -167,3 +165,33 @@ def total(ranges: Sequence[ExplainedRange], spec: QuorumSpec) -> Counter[frozens
     for each in ranges:
         counted.update(holders(spec, each.first_entry, each.end, each.copies))
     return counted
+
+
+def without_copy(spec: QuorumSpec, first_entry: int, end: int, copies: Sequence[ExplainedCopy]) -> list[range]:
+    """The entries of a range that have no good copy, ascending. ``copies``: by position."""
+    found: list[range] = []
+    for begin, stop in _segments(first_entry, end, copies):
+        turns = range(begin, min(stop, begin + spec.ensemble_size))
+        bare = {e % spec.ensemble_size for e in turns if not any(copies[p].has(begin) for p in spec.positions(e))}
+        if len(bare) == len(turns):
+            _extend(found, range(begin, stop))
+        elif bare:
+            for entry in range(begin, stop):
+                if entry % spec.ensemble_size in bare:
+                    _extend(found, range(entry, entry + 1))
+    return found
+
+
+def _extend(found: list[range], some: range) -> None:
+    """Append a range, or make the last one longer."""
+    if found and found[-1].stop == some.start:
+        found[-1] = range(found[-1].start, some.stop)
+    else:
+        found.append(some)
+
+
+def _segments(first_entry: int, end: int, copies: Sequence[ExplainedCopy]) -> Iterator[tuple[int, int]]:
+    """Cut a range where a copy begins or ends to lack entries: between two cuts a copy lacks all of its share or
+    nothing."""
+    edges = {edge for copy in copies for some in copy.lacks for edge in (some.start, some.stop)}
+    return pairwise(sorted({first_entry, end + 1, *(edge for edge in edges if first_entry < edge <= end)}))

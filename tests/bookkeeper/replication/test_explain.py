@@ -16,6 +16,7 @@ from bookkeeper.replication.explain import (
     explain_range,
     holders,
     total,
+    without_copy,
     worst_loss,
 )
 
@@ -67,6 +68,8 @@ def test_every_small_ensemble_agrees_with_counting_entry_by_entry(spec: QuorumSp
         found = explain_range(spec, EntryId(entries.start), EntryId(entries.stop - 1), True, copies)
         assert found.unseen == sum(not good(spec, copies, entry) for entry in entries), copies
         assert found.lost == sum(not good(spec, copies, entry, trusting=True) for entry in entries), copies
+        bare = [entry for some in without_copy(spec, entries.start, entries.stop - 1, copies) for entry in some]
+        assert bare == [entry for entry in entries if not good(spec, copies, entry)], copies
         for failures, loss in ((1, found.one_more), (2, found.two_more)):
             assert loss.entries == most_lost(spec, copies, entries, failures), (copies, failures)
             assert len(loss.bookies) <= failures
