@@ -95,7 +95,9 @@ class ExplainedRange:
         """The entries, for people."""
         if self.end is None:
             return f"entries {self.first_entry}..?"
-        return f"entries {self.first_entry}..{self.end}" if self.end >= self.first_entry else "no entries"
+        if self.end < self.first_entry:
+            return "no entries" if self.is_decided else "nothing confirmed"
+        return f"entries {self.first_entry}..{self.end}"
 
 
 def explain_range(

@@ -74,11 +74,11 @@ def metadata_obstacles(
         begin = int(fragment.first_entry)
         if end is None:
             if not spec.can_acknowledge(left, fragment.ensemble):
-                names = ", ".join(fragment.ensemble)
+                state = metadata.state.name.lower().replace("_", " ")
                 up_then = ", ".join(sorted(left & set(fragment.ensemble))) or "none"
                 found.append(
-                    f"it is {metadata.state.name.lower().replace('_', ' ')}, and too few of {names} would be up "
-                    f"for an ack quorum of {spec.ack_quorum}: {up_then}"
+                    f"it is {state}, and some entries would not find {spec.ack_quorum} bookies that store them: of "
+                    f"{', '.join(fragment.ensemble)} only these would be up: {up_then}"
                 )
             continue
         entries = range(begin, min(end + 1, begin + spec.ensemble_size))
