@@ -51,7 +51,7 @@ def decommission(metadata: str, as_json: bool, names: tuple[str, ...], wait: flo
         from bookkeeper.replication.decommission import decommission as take_out
 
         async with connected(metadata) as bk:
-            with _bar(", ".join(names)) as (show, say):
+            with decommission_bar(", ".join(names)) as (show, say):
                 return await take_out(bk, names, config, show, say)
 
     report = finish(work(), changes=True)
@@ -104,7 +104,7 @@ def _tell(report: DecommissionReport) -> None:
 
 
 @contextmanager
-def _bar(names: str) -> Iterator[tuple[Callable[[DecommissionProgress], None], Callable[[str], None]]]:
+def decommission_bar(names: str) -> Iterator[tuple[Callable[[DecommissionProgress], None], Callable[[str], None]]]:
     """A progress bar on a terminal, with reasons above it; otherwise reasons alone."""
     if not sys.stderr.isatty():
         yield (lambda progress: None), (lambda reason: click.echo(reason, err=True))

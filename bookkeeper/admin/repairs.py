@@ -103,7 +103,7 @@ def repair(metadata: str, as_json: bool, ledger_id: int, throttle: int | None, g
         from bookkeeper.replication.repair_once import repair_once
 
         async with connected(metadata) as bk:
-            with _progress(ledger_id) as (say, on_copied):
+            with repair_progress(ledger_id) as (say, on_copied):
                 return await repair_once(
                     bk,
                     LedgerId(ledger_id),
@@ -162,7 +162,7 @@ def _tell(done: LedgerRepair) -> None:
 
 
 @contextmanager
-def _progress(ledger_id: int) -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
+def repair_progress(ledger_id: int) -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
     """Show on a terminal what is being done and how much was copied; otherwise nothing."""
     if not sys.stderr.isatty():
         yield (lambda what: None), (lambda entries, size: None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,3 +53,10 @@ def bk(*words: object, stdin: bytes = b"", environment: Mapping[str, str] | None
         except SystemExit as ended:
             status = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
         return Said(status, out.getvalue().decode(), err.getvalue().decode())
+
+
+class Terminal(io.StringIO):
+    """In place of standard error: what a progress bar takes for a terminal."""
+
+    def isatty(self) -> bool:
+        return True

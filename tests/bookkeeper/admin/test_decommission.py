@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.bookkeeper.admin.commands import bk
+import pytest
+
+from bookkeeper.admin.decommission import decommission_bar
+from bookkeeper.replication.decommission import DecommissionProgress, DecommissionStep
+from bookkeeper.replication.drain import DrainProgress
+from tests.bookkeeper.admin.commands import Terminal, bk
 from tests.integration.processes import Bookies, bookies, until
 
 
@@ -46,3 +51,17 @@ def test_what_is_stuck_is_told_and_the_bookie_stays(tmp_path: Path) -> None:
         document = bk("bookies", "decommission", "b2", "-m", three.uri, "--wait", 0, "--json")
         assert document.status == 1 and json.loads(document.out)["stuck"][0]["ledger"] == ledger
         assert three.states()["b2"] == "absent"
+
+
+def test_on_a_terminal_a_bar_shows_the_step_and_reasons_stand_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "120")
+    with decommission_bar("b3") as (show, say):
+        show(DecommissionProgress(DecommissionStep.DRAINS, DrainProgress(ledgers=4, entries=10), 4, 0))
+        say("ledger 7: it is [open]")
+        drained = DrainProgress(ledgers=4, ledgers_done=4, entries=10, entries_done=10, bytes_sent=2048)
+        show(DecommissionProgress(DecommissionStep.CHECKS, drained, 4, 3))
+    shown = terminal.getvalue()
+    assert "ledger 7: it is [open]" in shown
+    assert "b3: checks the ledgers that it held" in shown and "3/4 ledgers whole, 2.0 KiB" in shown

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from bookkeeper import BookKeeper
+from bookkeeper.admin.repairs import repair_progress
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.real import run
-from tests.bookkeeper.admin.commands import bk
+from tests.bookkeeper.admin.commands import Terminal, bk
 
 ONE = ("--ensemble", 1, "--write-quorum", 1, "--ack-quorum", 1)
 
@@ -55,3 +56,13 @@ def test_a_whole_ledger_needs_no_repair(embedded: str, ledger: int) -> None:
     assert document["whole"] and document["copied"] == [] and document["problems"] == []
     bk("ledger", "repair", 4711, "-m", embedded).refused("there is no ledger 4711")
     bk("ledger", "repair", ledger, "-m", embedded, "--throttle", "fast").refused("is not a number", status=2)
+
+
+def test_on_a_terminal_it_is_shown_what_is_being_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "120")
+    with repair_progress(7) as (say, on_copied):
+        say("copies entries 0..9 on b1")
+        on_copied(10, 1024)
+    assert "ledger 7: copies entries 0..9 on b1" in terminal.getvalue()
