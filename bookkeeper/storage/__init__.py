@@ -12,6 +12,10 @@
     |     +-- entry_log/write_behind      how far entry logs are synced between checkpoints
     |     `-- checkpoint/checkpoint       the work of one checkpoint, on its thread
     |
+    +-- compaction/compactor        copies what lives in entry logs of which little lives, and has them removed
+    |     +-- compaction/schedule         the machine: when, which log, how fast
+    |     `-- compaction/compaction_steps       one run
+    |
     +-- reads/ledger_reads          what can be asked of a ledger; honest negatives
     |     +-- reads/cached_reads          runs of reads that need not wait for the disk
     |     +-- reads/entry_reader          all other reads

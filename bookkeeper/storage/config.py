@@ -78,6 +78,24 @@ class StorageConfig:
     batch_read_bytes: int = 1 * MIB
     """The most bytes of one batch read, whatever was asked for."""
 
+    minor_compaction_ratio: float = 0.2
+    """A minor compaction takes entry logs of which less than this share lives. 0 or less: there is none."""
+
+    minor_compaction_interval_s: float = 3600.0
+    """Seconds between two minor compactions. 0 or less: only when somebody asks for one."""
+
+    major_compaction_ratio: float = 0.8
+    """A major compaction takes entry logs of which less than this share lives. 0 or less: there is none."""
+
+    major_compaction_interval_s: float = 86400.0
+    """Seconds between two major compactions. 0 or less: only when somebody asks for one."""
+
+    compaction_bytes_per_s: int = 16 * MIB
+    """Bytes a second that a compaction reads and writes at most. 0 = no limit."""
+
+    compaction_run_s: float = 3600.0
+    """A compaction begins no further log after so many seconds; the next one goes on. 0 = no limit."""
+
     def __post_init__(self) -> None:
         for name in ("journal_dir", "ledger_dir"):
             require(bool(getattr(self, name)), f"{name} is empty; it must be a directory")
@@ -94,3 +112,5 @@ class StorageConfig:
         require_range(self, "checkpoint_bytes", "batch_read_bytes", least=4096)
         require_range(self, "index_segments", least=2)
         require_range(self, "page_cache_pages", least=1)
+        require_range(self, "minor_compaction_ratio", "major_compaction_ratio", most=1)
+        require_range(self, "compaction_bytes_per_s", "compaction_run_s", least=0)

@@ -25,6 +25,8 @@ from bookkeeper.errors import BookieFailedError, check, in_words
 from bookkeeper.ids import EntryId, IdRanges, LedgerId
 from bookkeeper.seams import Buffer, Disk, Space, Workers
 from bookkeeper.storage.checkpoint.disk_space import give_up_reserve
+from bookkeeper.storage.compaction.compactor import Compactor
+from bookkeeper.storage.compaction.schedule import CompactionKind
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable_file import NO_SPACE
 from bookkeeper.storage.parts import EngineParts, put_together
@@ -55,6 +57,8 @@ class Engine:
         self._updates, self._reads, self._reader = parts.updates, parts.reads, parts.reader
         self._commit, self._entry_logs = parts.commit, parts.entry_logs
         self._checkpointer, self._space = parts.checkpointer, parts.space
+        self.compactor: Compactor = parts.compactor
+        """Copies what lives in entry logs of which little lives, and removes them."""
 
     @classmethod
     def open(
@@ -289,6 +293,11 @@ class Engine:
         self._ledgers.drop_unseen(never_again)
         self._checkpointer.checkpoint(callback, collect=True)
 
+    def compact(self, callback: Done, *, major: bool = False) -> None:
+        """Compact entry logs now: copy what lives in those of which little lives, and remove them. Takes a while; it
+        shares the disk as the configuration says. Errors lose nothing; what is left over stays for the next run."""
+        self.compactor.run(CompactionKind.MAJOR if major else CompactionKind.MINOR, callback)
+
     @property
     def dropped(self) -> IdRanges:
         """Ledgers that were collected here, and ids that are not given out again. Not to be changed."""
@@ -337,6 +346,7 @@ class Engine:
         if self._state.now is EngineState.CLOSED:
             return callback(None)
         self._state.begin_closing()
+        self.compactor.steps.stop()
         if self._commit.failure is not None:
             self._let_go(None)
             return callback(BookieFailedError(f"the disk has failed: {in_words(self._commit.failure)}"))
@@ -360,6 +370,8 @@ class Engine:
         """End the workers, close files, unlock. A file that cannot even be closed keeps nobody waiting: what is in it
         was synced, or was said not to be."""
         self._workers.close()
+        with suppress(OSError):
+            self.compactor.close()
         files = [*self._entry_logs.open_files(), *self._reader.places.open_files()]
         for close in (self._commit.close, *(file.close for file in files)):
             with suppress(OSError):

@@ -17,7 +17,9 @@ from bookkeeper.codec import ENTRY_HEADER, RECORD_HEADER, Adds, Run, record
 from bookkeeper.errors import BadRequestError, DiskFullError, DuplicateEntryError, LedgerFencedError, in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Buffer
+from bookkeeper.storage.compaction.chunk import MovedEntries, pages, put_moved
 from bookkeeper.storage.disk_state import DiskState
+from bookkeeper.storage.index.entry_index import PAGE
 from bookkeeper.storage.journal.group_commit import GroupCommit
 from bookkeeper.storage.lac_waiters import LacWaiters
 from bookkeeper.storage.ledger_descriptor import (
@@ -28,6 +30,7 @@ from bookkeeper.storage.ledger_descriptor import (
     state_record,
 )
 from bookkeeper.storage.ledger_table import LedgerTable
+from bookkeeper.storage.reads.entry_places import Held
 from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.results import EngineState
 from bookkeeper.storage.unknowns import Unknowns
@@ -100,6 +103,34 @@ class LedgerUpdates:
                 if stored is not None and not same_payload(stored, view[begin + RECORD_HEADER : end]):
                     raise DuplicateEntryError(f"entry {entry_id} of ledger {ledger.ledger_id} has another payload")
             begin = end
+
+    def move(self, moved: MovedEntries, held: Held) -> int:
+        """Entries were copied: put their new places into the index. An entry that is not at its old place any more, and
+        every entry of a ledger that was deleted meanwhile, stays as it is.
+
+        The copies are durable. The next checkpoint writes the new places.
+
+        Returns:
+            how many entries were moved.
+
+        Raises:
+            PageMissing: an index page must be read first; nothing was moved.
+            CorruptionError, OSError: an index page cannot be read; nothing was moved.
+        """
+        ledger = self._ledgers.ledgers.get(moved.ledger_id)
+        if ledger is None:
+            return 0
+        count = 0
+        changed: dict[int, array[int]] = {}
+        for number, i0, i1 in pages(moved.entry_ids):
+            page = self._reader.places.whole_page(ledger, number, held)
+            if here := put_moved(page, PAGE * number, moved, i0, i1):
+                changed[number] = page
+                count += here
+        if changed:
+            ledger.index.tail.moved.update(changed)
+            self._ledgers.changed(ledger)
+        return count
 
     # -- what is known of a ledger ------------------------------------------------------------------------
 

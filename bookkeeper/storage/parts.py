@@ -13,6 +13,10 @@ from dataclasses import dataclass
 from bookkeeper.seams import Disk, Lock, Workers
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.checkpoint.disk_space import DiskSpace
+from bookkeeper.storage.compaction.compaction_steps import CompactionSteps
+from bookkeeper.storage.compaction.compactor import Compactor
+from bookkeeper.storage.compaction.log_copy import CompactionFiles
+from bookkeeper.storage.compaction.schedule import CompactionSchedule
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.disk_state import DiskState
 from bookkeeper.storage.entry_log.entry_log_file import EntryLogWriter
@@ -87,6 +91,7 @@ class EngineParts:
     lac_waiters: LacWaiters
     updates: LedgerUpdates
     checkpointer: Checkpointer
+    compactor: Compactor
 
 
 def put_together(
@@ -152,6 +157,27 @@ def put_together(
         manifest=manifest,
         set_state=state.set,
     )
+    updates = LedgerUpdates(state, ledgers, unknowns, commit, reader, lac_waiters, config.inflight_bytes)
+    clock = monotonic if monotonic is not None else _no_clock
+    schedule = CompactionSchedule(config, clock())
+    steps = CompactionSteps(
+        schedule=schedule,
+        files=CompactionFiles(disk, config.ledger_dir, manifest.directory_id, boot, config.log_sync_bytes),
+        workers=workers,
+        entry_logs=entry_logs,
+        ledgers=ledgers,
+        places=places,
+        updates=updates,
+        unknowns=unknowns,
+        checkpointer=checkpointer,
+        space=space,
+        state=state,
+        stats=stats,
+        fail=commit.fail,
+        monotonic=clock,
+        call_later=call_later,
+        log_bytes=config.entry_log_bytes,
+    )
     return EngineParts(
         state=state,
         stats=stats,
@@ -166,10 +192,15 @@ def put_together(
         reader=reader,
         reads=LedgerReads(ledgers, unknowns, reader, config.batch_read_bytes),
         lac_waiters=lac_waiters,
-        updates=LedgerUpdates(state, ledgers, unknowns, commit, reader, lac_waiters, config.inflight_bytes),
+        updates=updates,
         checkpointer=checkpointer,
+        compactor=Compactor(disk, config.ledger_dir, schedule, steps),
     )
 
 
 def _nothing() -> None:
     pass
+
+
+def _no_clock() -> float:
+    return 0.0

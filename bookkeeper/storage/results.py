@@ -95,3 +95,12 @@ class EngineStats:
     merges: int = 0
     dropped_ledgers: int = 0
     removed_logs: int = 0
+    compactions: int = 0
+    """Runs that came to their end."""
+    compactions_failed: int = 0
+    """Runs that an error ended; they lose nothing."""
+    compacted_logs: int = 0
+    """Entry logs that were removed after what lived in them was copied."""
+    compaction_copied_bytes: int = 0
+    compaction_reclaimed_bytes: int = 0
+    """What compacted logs had taken, less what was copied."""

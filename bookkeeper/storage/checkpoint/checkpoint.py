@@ -18,7 +18,7 @@ from bookkeeper.seams import Disk, File
 from bookkeeper.storage.checkpoint.manifest import Manifest, ManifestLog
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable_file import TRANSIENT, remove_files, sync
-from bookkeeper.storage.entry_log.entry_log_file import Usage, finish_log, log_name, read_map, scan_log, usage_of
+from bookkeeper.storage.entry_log.entry_log_file import Usage, finish_log, log_name, read_usage
 from bookkeeper.storage.index.entry_index import Extent, IndexTail
 from bookkeeper.storage.index.index_segment import (
     IndexSegmentWriter,
@@ -59,6 +59,8 @@ class CheckpointScope:
     """Whether to look for logs without a live ledger."""
     keep: set[int] = field(default_factory=set)
     """Logs that must stay, whatever they hold."""
+    emptied: set[int] = field(default_factory=set)
+    """Logs that no place points into any more, once the tails are in the index. They go."""
     rebuilt: bool = False
     """Whether the tails are the whole index. Then the old segments go."""
     clean: bool = False
@@ -105,7 +107,7 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> 
         finish_log(file, log_id, end, usage)
         snap.logs[log_id] = ManifestLog(end, finished=True)
     writer, merged = _write_segment(disk, directory, config, snap)
-    removed = _dead_logs(disk, directory, snap) if snap.collect else []
+    removed = sorted(snap.emptied.union(_dead_logs(disk, directory, snap) if snap.collect else ()))
     segments = {key: size for key, size in before.segments.items() if key not in merged}
     if not writer.empty:
         segments[snap.segment_id] = writer.size
@@ -205,21 +207,11 @@ def _owners(disk: Disk, directory: str, log_id: int, entry: ManifestLog, snap: C
     """The ledgers in a log; {-1}, the id of no ledger, if they cannot be read."""
     path = f"{directory}/{log_name(log_id)}"
     try:
-        return _read_owners(disk, path, log_id, entry)
+        return set(read_usage(disk, path, log_id, entry.end))
+    except CorruptionError:
+        return {-1}
     except OSError as error:
         if error.errno in TRANSIENT:
             raise
         _note(snap, f"{path}: {in_words(error, beside=path)}")
         return {-1}
-
-
-def _read_owners(disk: Disk, path: str, log_id: int, entry: ManifestLog) -> set[int]:
-    file = disk.open(path, write=False)
-    try:
-        return set(read_map(file, log_id)[1])
-    except CorruptionError:
-        usage: Usage = {}
-        bad = scan_log(file, entry.end, lambda _data, _at, scan: usage_of(scan, usage))
-        return {-1} if bad else set(usage)
-    finally:
-        file.close()

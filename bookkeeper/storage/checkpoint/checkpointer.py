@@ -7,7 +7,7 @@ covered. There is one checkpoint at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from bookkeeper.errors import BookieFailedError, DiskFullError, InvariantError, in_words
@@ -69,6 +69,8 @@ class Checkpointer:
     """Callbacks of the next checkpoint."""
     _collect: bool = False
     """Whether the next checkpoint looks for logs without a live ledger."""
+    _emptied: set[int] = field(default_factory=set)
+    """Logs that the next checkpoint removes: their entries were moved."""
     _stopping: bool = False
     _journalled: int = 0
     """Journal bytes since the last checkpoint began."""
@@ -102,6 +104,12 @@ class Checkpointer:
         self._waiting.append(callback)
         self._collect |= collect
         return self._begin_next()
+
+    def cover_moves(self, emptied: Iterable[int], callback: Done) -> None:
+        """A checkpoint that writes the places of entries that were moved, and removes the logs that hold none any more.
+        The places were moved in the index, and the copies are synced and among the entry logs."""
+        self._emptied.update(emptied)
+        self.checkpoint(callback)
 
     def stop(self, callback: Done) -> None:
         """Stop cleanly: write a last group that says so, make a last checkpoint, remove the dirty markers (K22)."""
@@ -141,6 +149,7 @@ class Checkpointer:
         scope.alive, scope.dropped = set(self.ledgers.ledgers), self.ledgers.dropped.copy()
         scope.logs = self.entry_logs.entries()
         scope.collect, self._collect = self._collect, False
+        scope.emptied, self._emptied = self._emptied & self.entry_logs.logs.keys(), set()
         scope.rebuild = self.unknowns.index_damaged or self.manifest.rebuild  # a start rebuilds it (K19)
         scope.limbo, scope.quarantined = self.unknowns.limbo, self.unknowns.quarantined
         scope.unreadable = set(self._unreadable)
@@ -189,6 +198,7 @@ class Checkpointer:
         self.ledgers.give_back(under_way.changes)
         scope = under_way.scope
         self._collect |= scope.collect
+        self._emptied |= scope.emptied
         if scope.published:  # the manifest on the disk may name the segment (K3)
             self.manifest = replace(self.manifest, next_segment=scope.segment_id + 1)
 

@@ -72,6 +72,14 @@ class DiskSpace:
             self._workers.get("checkpoint").submit(self._make, self._made)
         return None
 
+    def room(self) -> int:
+        """Bytes that may be written, the reserve included; 0 if nobody can tell."""
+        try:
+            free = self._disk.space(self._config.ledger_dir).free
+        except OSError:
+            return 0
+        return free + (self._config.reserve_bytes if self._has_reserve else 0)
+
     def no_space(self, error: OSError) -> bool:
         """A write failed with ``error``. If it found no space, make the disk read-only and give the reserve up (K26).
 

@@ -103,6 +103,25 @@ def read_map(file: File, log_id: int) -> tuple[int, Usage]:
     return end, {ledger_id: [size, records] for ledger_id, size, records in _ROW.iter_unpack(rows)}
 
 
+def read_usage(disk: Disk, path: str, log_id: int, end: int) -> Usage:
+    """The ledgers in a log: from its map, or from all of its records if there is no map.
+
+    Raises:
+        CorruptionError: there is no map, and a record is damaged.
+        OSError: the log cannot be read.
+    """
+    file = disk.open(path, write=False)
+    try:
+        return read_map(file, log_id)[1]
+    except CorruptionError:
+        usage: Usage = {}
+        if bad := scan_log(file, end, lambda _data, _at, scan: usage_of(scan, usage)):
+            raise CorruptionError(f"{bad[0]} cannot be read") from None
+        return usage
+    finally:
+        file.close()
+
+
 def scan_log(
     file: File,
     end: int,

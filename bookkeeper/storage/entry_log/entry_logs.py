@@ -8,6 +8,9 @@ Every field of an :class:`EntryLogState` is written by :class:`EntryLogs` alone.
     mark_finished        a checkpoint has written its map and footer; nothing is added any more
     removed              a checkpoint has removed it from the manifest
 
+The log that compaction writes has an id of its own (``reserve``). It is here once it is whole (``written_aside``);
+then a checkpoint finishes it like any other.
+
 A start adds the logs that the manifest names (``add``), and corrects them by what it reads in them.
 """
 
@@ -120,6 +123,19 @@ class EntryLogs:
     def leave_current(self) -> None:
         """Make the next group begin a new log."""
         self._current = 0
+
+    # -- a log that is written aside ----------------------------------------------------------------------
+
+    def reserve(self) -> int:
+        """The id of a log that is written aside. A start after a crash takes such a log for left over only if a
+        checkpoint has covered the reservation: make one before anything is written."""
+        check(self._next_log <= _LAST_LOG, "K10", "there are no log ids left")
+        self._next_log += 1
+        return self._next_log - 1
+
+    def written_aside(self, log_id: int, file: File, end: int, usage: Usage) -> None:
+        """A log with a reserved id is whole: its records lie below ``end`` and belong to the ledgers of ``usage``."""
+        self._logs[log_id] = EntryLogState(end, file, usage, written=True, dirty=True)
 
     # -- for checkpoints ----------------------------------------------------------------------------------
 

@@ -4,14 +4,18 @@ A *place* is ``log id << 40 | offset`` of the record in its entry log; 0 means "
 places go to the tail in memory. A checkpoint freezes the tail, writes it to an index segment, and replaces it by
 *extents* of up to 512 places, which are read back through a cache.
 
-The newest place wins: the tail's, then a stray's, then the frozen tail's, then that of the extents from the last to the
-first. A 0 in one of them says nothing: an older one may have the place.
+The newest place wins: the tail's, then a stray's, then that of a moved page, then the frozen tail's in the same order,
+then that of the extents from the last to the first. A 0 in one of them says nothing: an older one may have the place.
+
+Compaction moves entries. It replaces whole *pages*: the places of the entries ``512 * n .. 512 * n + 511``, with
+everything that was known of them. No extent reaches over the border of a page, so the extents of a moved page take the
+place of older ones, and what is in order stays in order. (Extents of older versions may reach over a border.)
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,6 +41,29 @@ def unbroken(places: array[int], begin: int, end: int) -> array[int]:
     return run if 0 not in run else run[: run.index(0)]
 
 
+def overlay(page: array[int], origin: int, first: int, places: array[int]) -> None:
+    """Write ``places``, those of the entries from ``first`` on, into ``page``, whose first entry is ``origin``. What
+    lies outside is left out; a 0 replaces nothing."""
+    begin, end = max(origin, first), min(origin + len(page), first + len(places))
+    if begin >= end:
+        return
+    part = places[begin - first : end - first]
+    if 0 not in part or not any(page[begin - origin : end - origin]):
+        page[begin - origin : end - origin] = part
+        return
+    for at, value in enumerate(part, begin - origin):
+        if value:
+            page[at] = value
+
+
+def trimmed(first: int, places: array[int]) -> tuple[int, array[int]]:
+    """``places`` without the zeros at both ends, and the entry that they now begin with."""
+    data = places.tobytes()
+    low = (len(data) - len(data.lstrip(b"\0"))) // 8
+    high = -(-len(data.rstrip(b"\0")) // 8)
+    return first + low, places[low:high]
+
+
 @dataclass(frozen=True, slots=True)
 class Extent:
     """Places of entries ``first .. first + count - 1`` in an index segment."""
@@ -56,17 +83,20 @@ class Extent:
 
 
 class IndexTail:
-    """Places in memory: a dense stretch, and strays that lie elsewhere."""
+    """Places in memory: a dense stretch, strays that lie elsewhere, and pages whose entries were moved."""
 
-    __slots__ = ("first", "places", "strays")
+    __slots__ = ("first", "moved", "places", "strays")
 
     def __init__(self) -> None:
         self.first = 0
         self.places: array[int] = array("q")
         self.strays: dict[int, int] = {}
+        self.moved: dict[int, array[int]] = {}
+        """By number, as they were after the move: nothing older need be looked at. What came since is in ``places``
+        and ``strays``, or in those of a newer tail."""
 
     def __bool__(self) -> bool:
-        return bool(self.places or self.strays)
+        return bool(self.places or self.strays or self.moved)
 
     @property
     def end(self) -> int:
@@ -76,7 +106,16 @@ class IndexTail:
         at = entry_id - self.first
         if 0 <= at < len(self.places) and (found := self.places[at]):
             return found
-        return self.strays.get(entry_id, 0) if self.strays else 0
+        if self.strays and (found := self.strays.get(entry_id, 0)):
+            return found
+        if self.moved and (page := self.moved.get(entry_id // PAGE)) is not None:
+            return page[entry_id % PAGE]
+        return 0
+
+    def get_dense(self, entry_id: int) -> int:
+        """The place of an entry of the dense stretch, which nothing hides; else 0."""
+        at = entry_id - self.first
+        return self.places[at] if 0 <= at < len(self.places) else 0
 
     def extend(self, first: int, places: array[int]) -> None:
         """Add the places of consecutive entries from ``first`` on."""
@@ -118,22 +157,38 @@ class IndexTail:
         return True
 
     def runs(self) -> Iterator[tuple[int, array[int]]]:
-        """What a checkpoint writes: (first entry, at most 512 places), older before newer."""
+        """What a checkpoint writes: (first entry, places of one page), older before newer."""
+        for number in sorted(self.moved):
+            yield trimmed(number * PAGE, self.moved[number])
         stretch: array[int] = array("q")
         first = 0
         for entry_id in sorted(self.strays):
-            if not stretch or entry_id != first + len(stretch) or len(stretch) == PAGE:
+            if not stretch or entry_id != first + len(stretch) or entry_id % PAGE == 0:
                 if stretch:
                     yield first, stretch
                 stretch, first = array("q"), entry_id
             stretch.append(self.strays[entry_id])
         if stretch:
             yield first, stretch
-        for at in range(0, len(self.places), PAGE):
-            yield self.first + at, self.places[at : at + PAGE]
+        at = 0
+        while at < len(self.places):
+            end = at + PAGE - (self.first + at) % PAGE
+            first, places = trimmed(self.first + at, self.places[at:end])
+            if places:
+                yield first, places
+            at = end
+
+    def overlay_on(self, page: array[int], origin: int) -> None:
+        """Write the tail's places, without moved ones, into ``page``, whose first entry is ``origin``."""
+        if self.strays:
+            for entry_id in range(origin, origin + len(page)):
+                if found := self.strays.get(entry_id):
+                    page[entry_id - origin] = found
+        overlay(page, origin, self.first, self.places)
 
     def absorb(self, newer: IndexTail) -> None:
         """Add everything of ``newer``, which wins."""
+        self.moved.update(newer.moved)
         for entry_id, value in newer.strays.items():
             self.put(entry_id, value)
         for at, value in enumerate(newer.places):
@@ -144,7 +199,7 @@ class IndexTail:
 class LedgerIndex:
     """The places of one ledger. Used on the loop's thread."""
 
-    __slots__ = ("_extents", "_firsts", "_in_order", "frozen", "tail")
+    __slots__ = ("_by_first", "_extents", "_firsts", "_in_order", "frozen", "tail")
 
     def __init__(self) -> None:
         self.tail = IndexTail()
@@ -154,6 +209,8 @@ class LedgerIndex:
         self._firsts: array[int] = array("q")
         self._in_order = True
         """Whether the extents ascend and do not overlap, so that bisect finds the only candidate."""
+        self._by_first: tuple[array[int], list[int]] | None = None
+        """While they are not in order: first entries, ascending, and where in ``_extents`` each extent is."""
 
     @property
     def extents(self) -> tuple[Extent, ...]:
@@ -164,7 +221,9 @@ class LedgerIndex:
         """Whether no entry has two places, so that a run of old places cannot hide a newer one."""
         frozen, tail = self.frozen, self.tail
         end = self._extents[-1].end if self._extents else 0
-        if not self._in_order or tail.strays or (frozen is not None and frozen.strays):
+        if not self._in_order or tail.strays or tail.moved:
+            return False
+        if frozen is not None and (frozen.strays or frozen.moved):
             return False
         if frozen is not None and frozen.places:
             if frozen.first < end:
@@ -191,7 +250,7 @@ class LedgerIndex:
 
     def recent_run(self, entry_id: int, limit: int) -> array[int]:
         """Places of consecutive entries from ``entry_id`` on, as far as one piece of memory has them."""
-        if not self.plain:
+        if not self.plain and not self.tail.get_dense(entry_id):
             return array("q", (found,)) if (found := self.get_recent(entry_id)) else array("q")
         for tail in (self.tail, self.frozen):
             if tail is None:
@@ -208,17 +267,56 @@ class LedgerIndex:
             if at >= 0 and entry_id < self._extents[at].end:
                 yield self._extents[at]
             return
-        for extent in reversed(self._extents):
-            if extent.first <= entry_id < extent.end:
-                yield extent
+        yield from reversed(self.overlapping(entry_id, entry_id + 1))
+
+    def overlapping(self, begin: int, end: int) -> list[Extent]:
+        """The extents with any of the entries ``begin .. end - 1``, older before newer."""
+        if self._in_order:
+            low = max(bisect_right(self._firsts, begin) - 1, 0)
+            some = self._extents[low : bisect_left(self._firsts, end)]
+        else:
+            firsts, ages = self._sorted()
+            low, high = bisect_right(firsts, begin - PAGE), bisect_left(firsts, end)
+            some = [self._extents[age] for age in sorted(ages[low:high])]
+        return [extent for extent in some if extent.end > begin]
+
+    def _sorted(self) -> tuple[array[int], list[int]]:
+        """See ``_by_first``."""
+        if self._by_first is None:
+            ages = sorted(range(len(self._extents)), key=self._firsts.__getitem__)
+            self._by_first = array("q", [self._firsts[age] for age in ages]), ages
+        return self._by_first
+
+    def moved_page(self, number: int) -> array[int] | None:
+        """A page whose entries were moved and that no checkpoint has covered yet; None: it was not."""
+        found = self.tail.moved.get(number)
+        if found is None and self.frozen is not None:
+            found = self.frozen.moved.get(number)
+        return found
 
     def add(self, extents: list[Extent]) -> None:
         """Add the extents of a new segment, older before newer."""
+        self._by_first = None
         for extent in extents:
             if self._extents and extent.first < self._extents[-1].end:
+                if self._in_order and self._fit_in(extent):
+                    continue
                 self._in_order = False
             self._extents.append(extent)
             self._firsts.append(extent.first)
+
+    def _fit_in(self, extent: Extent) -> bool:
+        """Put an extent among those that are in order: between them, or in the place of those that it covers and leaves
+        nothing of. Returns whether that was possible."""
+        low = bisect_left(self._firsts, extent.first)
+        if low and self._extents[low - 1].end > extent.first:
+            return False
+        high = bisect_left(self._firsts, extent.end)
+        if low < high and (extent.present < extent.count or self._extents[high - 1].end > extent.end):
+            return False
+        self._extents[low:high] = [extent]
+        self._firsts[low:high] = array("q", [extent.first])
+        return True
 
     def replace(self, merged: set[int], extents: list[Extent]) -> None:
         """Replace the newest extents, those of the segments ``merged``, by ``extents``."""

@@ -36,7 +36,7 @@ from bookkeeper.storage.durable_file import (
     unstamp,
     version_of,
 )
-from bookkeeper.storage.index.entry_index import PAGE, Extent, IndexTail
+from bookkeeper.storage.index.entry_index import PAGE, Extent, IndexTail, overlay, trimmed
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, decode_rows, dropped_row
 
 VERSION = 1
@@ -220,28 +220,16 @@ def _pages(sources: list[tuple[Extent, File]], tail: IndexTail | None) -> Iterat
         page = array("q", bytes(8 * PAGE))
         for first, source, source_file in by_page[number]:
             places = source if not isinstance(source, Extent) else _read(source, source_file)
-            _overlay(page, number * PAGE, first, places)
-        low = next((at for at in range(PAGE) if page[at]), PAGE)
-        high = next((at for at in range(PAGE - 1, -1, -1) if page[at]), -1)
-        if low < PAGE:
-            yield number * PAGE + low, page[low : high + 1]
+            overlay(page, number * PAGE, first, places)
+        first, places = trimmed(number * PAGE, page)
+        if places:
+            yield first, places
 
 
 def _read(extent: Extent, file: File | None) -> array[int]:
     assert file is not None
     with reading_segment(extent.segment, file.path):
         return decode_page(file.pread(8 * extent.count, extent.offset), extent, file.path)
-
-
-def _overlay(page: array[int], origin: int, first: int, places: array[int]) -> None:
-    begin, end = max(origin, first), min(origin + PAGE, first + len(places))
-    part = places[begin - first : end - first]
-    if 0 not in part:
-        page[begin - origin : end - origin] = part
-        return
-    for at, value in enumerate(part, begin - origin):
-        if value:
-            page[at] = value
 
 
 def plan_merge(sizes: list[int], limit: int) -> int:

@@ -15,7 +15,7 @@ from typing import Final
 from bookkeeper.errors import CorruptionError
 from bookkeeper.ids import EntryId
 from bookkeeper.seams import Disk, File
-from bookkeeper.storage.index.entry_index import Extent, PageCache, unbroken
+from bookkeeper.storage.index.entry_index import PAGE, Extent, PageCache, overlay, unbroken
 from bookkeeper.storage.index.index_segment import decode_page, segment_name
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
 from bookkeeper.storage.results import AvailabilityRun
@@ -84,11 +84,30 @@ class EntryPlaces:
     def _page_run(self, state: LedgerDescriptor, entry_id: int, held: Held) -> array[int]:
         """Like ``recent_run``, but from index pages."""
         if not state.index.plain:
-            return array("q", (found,)) if (found := self.find(state, entry_id, held)) else array("q")
+            return unbroken(self.whole_page(state, entry_id // PAGE, held), entry_id % PAGE, PAGE)
         for extent in state.index.candidates(entry_id):
             if run := unbroken(self.page(extent, held), entry_id - extent.first, extent.count):
                 return run
         return array("q")
+
+    def whole_page(self, state: LedgerDescriptor, number: int, held: Held = NONE_HELD) -> array[int]:
+        """A copy of the places of the entries ``512 * number .. 512 * number + 511`` as they are now; 0: not here.
+
+        Raises:
+            PageMissing: an index page must be read first.
+            CorruptionError, OSError: an index page cannot be read.
+        """
+        index, origin = state.index, PAGE * number
+        if (moved := index.moved_page(number)) is not None:
+            page = moved[:]
+        else:
+            page = array("q", bytes(8 * PAGE))
+            for extent in index.overlapping(origin, origin + PAGE):
+                overlay(page, origin, extent.first, self.page(extent, held))
+        if index.frozen is not None:
+            index.frozen.overlay_on(page, origin)
+        index.tail.overlay_on(page, origin)
+        return page
 
     def entries(self, state: LedgerDescriptor) -> list[AvailabilityRun]:
         """Which entries are here, ascending.

@@ -42,6 +42,10 @@ def test_two_directories_are_enough_and_nothing_changes_later() -> None:
         ("page_cache_pages", 0, 1),
         ("reserve_bytes", -1, 0),
         ("batch_read_bytes", 4095, 4096),
+        ("minor_compaction_ratio", 1.1, -1.0),
+        ("major_compaction_ratio", 1.1, 1.0),
+        ("compaction_bytes_per_s", -1, 0),
+        ("compaction_run_s", -1.0, 0.0),
     ],
 )
 def test_what_cannot_work_is_refused_by_name(setting: str, refused: Any, least: Any) -> None:

@@ -25,6 +25,7 @@ from bookkeeper.storage.start.evidence import ReplayFindings
 from tests.bookkeeper.storage.recording_disk import RecordingDisk, RecordingFile, crash_images
 from tests.bookkeeper.storage.workload import (
     Truth,
+    compacting_life,
     everything,
     open_engine,
     random_life,
@@ -94,6 +95,20 @@ def test_every_crash_of_a_random_life(seed: int) -> None:
 def test_every_crash_of_a_life_with_groups_on_the_loop(seed: int) -> None:
     for where, bad in enumerate_crashes(seed, 3, bool(seed % 2), partial(loop_life, seed)):
         assert not bad, f"{where}: {bad}"
+
+
+@pytest.mark.rule("G3", "B3", "K10", "K13", "K16", "K17", "K19", "M6")
+@pytest.mark.parametrize("seed", range(3))
+def test_every_crash_of_a_life_with_compactions(seed: int) -> None:
+    def life(disk: RecordingDisk) -> Truth:
+        return compacting_life(disk, random.Random(seed))
+
+    seen = 0
+    for where, bad in enumerate_crashes(seed, 2, bool(seed % 2), life):
+        assert not bad, f"{where}: {bad}"
+        seen += 1
+    assert seen >= 200
+    print(f"{seen} images")
 
 
 def loop_life(seed: int, disk: RecordingDisk) -> Truth:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import pytest
 
 from bookkeeper import codec
@@ -13,6 +15,7 @@ from bookkeeper.errors import (
     UnauthorizedError,
 )
 from bookkeeper.ids import EntryId
+from bookkeeper.storage.compaction.chunk import MovedEntries
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.workload import (
     KEY,
@@ -195,3 +198,24 @@ def test_ids_that_are_never_given_out_again_are_remembered_in_runs_and_take_no_l
         assert sorted(engine.ledgers()) == [5, 9]
         assert not engine.is_fenced(lid(5)) and engine.is_fenced(lid(6))
         engine, workers = open_engine(disk)
+
+
+@pytest.mark.rule("G3")
+def test_a_place_is_moved_only_if_it_is_still_the_one_that_was_copied(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    for entry_id in range(4):
+        add(engine, 1, entry_id)
+    engine.checkpoint(lambda error: None)
+    workers.pump()
+    ledger = engine._ledgers.ledgers[1]
+    places = engine._reader.places
+    old = places.whole_page(ledger, 0)[:4]
+    again = add(engine, 1, 2)
+    newer = ledger.index.get_recent(2)
+    moved = MovedEntries(1, array("q", range(4)), old, array("q", [found + (1 << 40) for found in old]))
+    assert engine._updates.move(moved, {}) == 3
+    assert list(places.whole_page(ledger, 0)[:4]) == [moved.new[0], moved.new[1], newer, moved.new[3]]
+    assert engine._updates.move(moved, {}) == 0, "none is where it was"
+    assert read(engine, workers, 1, 2) == again
+    assert engine._updates.move(MovedEntries(9, moved.entry_ids, moved.old, moved.new), {}) == 0
+    assert 9 not in engine._ledgers.ledgers, "a ledger that was deleted does not come back"

@@ -157,6 +157,9 @@ class Life:
     def checkpoint(self) -> None:
         self.engine.checkpoint(lambda error: None)
 
+    def compact(self) -> None:
+        self.engine.compact(lambda error: None, major=True)
+
     def pump(self) -> None:
         self.workers.pump()
 
@@ -224,6 +227,53 @@ def random_life(disk: RecordingDisk, rng: random.Random) -> Truth:
             life.explicit_lac(2, following[2])
         elif chance > 0.985 and not life.truth.dropped:
             life.collect(1)
+    life.pump()
+    if rng.random() < 0.5:
+        life.engine.close(lambda error: None)
+        life.pump()
+    return life.truth
+
+
+def compacting_life(disk: RecordingDisk, rng: random.Random) -> Truth:
+    """Ledgers that share entry logs; some are deleted, and the logs compacted while adds go on, entries come again and
+    checkpoints are made."""
+    life = Life(disk, replace(CONFIG, log_sync_bytes=rng.choice([0, 1024]), major_compaction_ratio=1.0))
+    following = dict.fromkeys(range(1, 7), 0)
+
+    def write(steps: int) -> None:
+        for _ in range(steps):
+            ledger_id = rng.choice(sorted(following.keys() - life.truth.dropped.keys()))
+            count, first = rng.randrange(1, 4), following[ledger_id]
+            if life.engine.is_fenced(lid(ledger_id)):
+                continue
+            if first and rng.random() < 0.2:  # the same again
+                life.add(ledger_id, rng.randrange(first), size=300)
+                continue
+            life.add(ledger_id, *range(first, first + count * 2, rng.choice([1, 2])), size=300)
+            following[ledger_id] = first + count * 2
+            if rng.random() < 0.3:
+                life.pump()
+            if rng.random() < 0.1:
+                life.explicit_lac(ledger_id, following[ledger_id])
+
+    write(14)
+    life.fence(6)
+    life.checkpoint()
+    life.pump()
+    write(4)
+    for gone in ((1, 2), (3,)):
+        life.collect(*gone)
+        life.pump()
+        life.compact()
+        for _ in range(rng.randrange(30)):
+            life.workers.step()
+        write(3)
+        if rng.random() < 0.3:
+            life.collect(4)
+        if rng.random() < 0.3:
+            life.checkpoint()
+        life.pump()
+    write(2)
     life.pump()
     if rng.random() < 0.5:
         life.engine.close(lambda error: None)

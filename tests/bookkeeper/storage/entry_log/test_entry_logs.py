@@ -64,3 +64,17 @@ def test_log_ids_do_not_begin_again() -> None:
     logs = entry_logs(next_log=2**63)
     with pytest.raises(InvariantError, match="K10"):
         logs.next_place()
+
+
+@pytest.mark.rule("K10")
+def test_a_log_that_is_written_aside_has_an_id_of_its_own_and_is_finished_by_the_next_checkpoint() -> None:
+    disk = RecordingDisk()
+    logs = entry_logs(disk)
+    logs.given(logs.next_place()[0], 5000, {7: [904, 1]})
+    aside = logs.reserve()
+    assert (aside, logs.current, logs.next_log) == (2, 1, 3) and aside not in logs.logs
+    file = create_log(disk, "/d", aside, 1, 1)
+    logs.written_aside(aside, file, 6000, {8: [1904, 2]})
+    assert logs.file(aside) is file and logs.current == 1
+    assert logs.take_dirty() == [1, 2] and logs.full() == {2: 6000}
+    assert logs.entries()[2] == ManifestLog(6000, finished=False, usage={8: [1904, 2]})

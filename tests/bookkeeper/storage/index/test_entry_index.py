@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from array import array
+from itertools import combinations
 
 import pytest
 
@@ -16,6 +17,7 @@ from bookkeeper.storage.index.entry_index import (
     LedgerIndex,
     PageCache,
     place,
+    trimmed,
     unbroken,
 )
 
@@ -154,13 +156,74 @@ def test_overlapping_extents_are_looked_into_from_the_newest_on() -> None:
 
 def test_a_merge_replaces_what_it_merged_and_leaves_the_older_ones() -> None:
     index = LedgerIndex()
-    for segment in (1, 2, 3):
+    index.add([extent(0, 20, 1)])
+    for segment in (2, 3):
         index.add([extent(0, 10, segment)])
     index.replace({2, 3}, [extent(0, 10, 9)])
     assert [found.segment for found in index.candidates(5)] == [9, 1]
     index.replace({1, 9}, [extent(0, 10, 10)])
     assert [found.segment for found in index.candidates(5)] == [10]
     assert index.plain, "in order again"
+
+
+def test_a_whole_extent_takes_the_place_of_those_that_it_covers() -> None:
+    index = LedgerIndex()
+    index.add([extent(0, 512, 1), extent(512, 100, 1, 4096), extent(612, 40, 2), extent(1024, 512, 2, 4096)])
+    index.add([extent(512, 140, 3)])
+    assert index.plain and [found.segment for found in index.extents] == [1, 3, 2]
+    assert [found.segment for found in index.candidates(600)] == [3]
+    index.add([extent(700, 10, 4)])
+    assert index.plain, "it fits between two"
+    assert [found.first for found in index.extents] == [0, 512, 700, 1024]
+    holes = Extent(7, 0, 512, 500, 5, 0, 0)
+    index.add([holes])
+    assert [found.segment for found in index.candidates(3)] == [5, 1], "what it does not have the older one may have"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_overlapping_extents_come_in_the_order_of_their_age(seed: int) -> None:
+    rng, index, all_of_them = random.Random(seed), LedgerIndex(), list[Extent]()
+    for segment in range(30):
+        first = 512 * rng.randrange(4) + rng.randrange(400)
+        all_of_them.append(Extent(7, first, 1 + rng.randrange(112), 0, segment, 0, 0))
+        index.add(all_of_them[-1:])
+    for begin in range(0, 2048, 37):
+        end = begin + rng.choice([1, 100, 512])
+        expected = [found for found in all_of_them if found.first < end and found.end > begin]
+        got = index.overlapping(begin, end)
+        assert sorted(got, key=lambda found: found.segment) == expected
+        for older, newer in combinations(got, 2):
+            assert older.segment < newer.segment or older.end <= newer.first or newer.end <= older.first
+
+
+def test_a_moved_page_hides_what_is_older_and_nothing_that_came_since() -> None:
+    index = LedgerIndex()
+    index.tail.extend(510, q(1, 2, 3, 4))
+    frozen = index.freeze()
+    page = q(*([0] * 510), 1, 2)
+    page[5] = 77
+    index.tail.moved[0] = page
+    index.tail.put(5, 99)
+    assert [index.get_recent(entry_id) for entry_id in (5, 510, 511, 512, 6)] == [99, 1, 2, 3, 0]
+    assert not index.plain and index.moved_page(0) is page and index.moved_page(1) is None
+    index.thaw()
+    assert index.tail is frozen and index.moved_page(0) is page
+    assert [index.get_recent(entry_id) for entry_id in (5, 510, 511, 512, 6)] == [99, 1, 2, 3, 0]
+    assert written(index.tail) == {5: 99, 510: 1, 511: 2, 512: 3, 513: 4}
+
+
+def test_nothing_that_a_checkpoint_writes_reaches_over_the_border_of_a_page() -> None:
+    tail = IndexTail()
+    tail.extend(500, q(*range(1, 1000)))
+    for entry_id in range(10_230, 10_250):
+        tail.strays[entry_id] = 5
+    for first, places in tail.runs():
+        assert first // PAGE == (first + len(places) - 1) // PAGE and places[0] and places[-1]
+
+
+def test_zeros_at_both_ends_are_left_out_and_those_between_stay() -> None:
+    assert trimmed(10, q(0, 0, 1 << 40, 0, 1, 0)) == (12, q(1 << 40, 0, 1))
+    assert trimmed(10, q(0, 0)) == (12, q())
 
 
 def test_an_entry_again_in_memory_over_one_on_disk_is_no_plain_index() -> None:

@@ -42,7 +42,7 @@ def test_a_segment_round_trips() -> None:
     file = disk.open("/d/0000000000000003.index")
     segment = read_segment(file, 3)
     assert segment.states == [state]
-    assert [(extent.first, extent.count) for extent in segment.extents] == [(1, 512), (513, 88)]
+    assert [(extent.first, extent.count) for extent in segment.extents] == [(1, 511), (512, 89)]
     places = array("q")
     for extent in segment.extents:
         places += decode_page(file.pread(8 * extent.count, extent.offset), extent, file.path)

@@ -1,0 +1,75 @@
+"""Compaction as the engine sees it: runs when they are due or asked for, and reports what lives in every log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bookkeeper.errors import BookieFailedError
+from bookkeeper.seams import Disk
+from bookkeeper.storage.compaction.compaction_steps import CompactionSteps
+from bookkeeper.storage.compaction.log_use import uses_of
+from bookkeeper.storage.compaction.schedule import CompactionKind, CompactionSchedule, LogUse
+from bookkeeper.storage.results import Done
+
+
+@dataclass(slots=True)
+class Compactor:
+    """Owned by the loop's thread."""
+
+    disk: Disk
+    directory: str
+    schedule: CompactionSchedule
+    steps: CompactionSteps
+    _wanted: list[tuple[CompactionKind, Done]] = field(default_factory=list)
+    """Runs that were asked for while one was going on."""
+
+    def run(self, kind: CompactionKind, callback: Done) -> None:
+        """Make a run now, or after the one that is going on. ``callback(None)`` when it is over; else with why not."""
+        if self.steps.state.closing or self.steps.checkpointer.commit.failure is not None:
+            return callback(BookieFailedError("the disk is closing, or has failed"))
+        if self.schedule.running is not None:
+            self._wanted.append((kind, callback))
+            return None
+
+        def ended(error: BaseException | None) -> None:
+            callback(error)
+            while self._wanted and self.schedule.running is None:
+                self.run(*self._wanted.pop(0))
+
+        self.schedule.begin(kind, self.steps.monotonic())
+        return self.steps.begin(self.report, ended)
+
+    def run_if_due(self, callback: Done) -> None:
+        """Begin a run if it is time for one; ``callback`` as by :meth:`run`."""
+        if not self.steps.state.closing and (kind := self.schedule.due(self.steps.monotonic())) is not None:
+            self.run(kind, callback)
+
+    def suspend(self) -> None:
+        """Stop where it is, and begin nothing, until :meth:`resume`. Nothing is lost."""
+        self.schedule.suspend()
+
+    def resume(self) -> None:
+        """Go on where :meth:`suspend` has stopped."""
+        self.schedule.resume()
+        self.steps.go_on()
+
+    @property
+    def age_s(self) -> float | None:
+        """Seconds since a run last ended well; None: none has in this life."""
+        last = self.schedule.last_good
+        return None if last is None else self.steps.monotonic() - last
+
+    def report(self, callback: Callable[[list[LogUse] | BaseException], None]) -> None:
+        """What lives in every entry log. A run of a kind would take those of which ``schedule.takes`` says so, and win
+        ``total - live`` bytes of each."""
+        logs, dropped = self.steps.entry_logs.entries(), self.steps.ledgers.dropped.copy()
+
+        def done(uses: list[LogUse] | None, error: BaseException | None) -> None:
+            callback(uses if uses is not None else error or BookieFailedError("the logs could not be looked at"))
+
+        self.steps.workers.get("checkpoint").submit(lambda: uses_of(self.disk, self.directory, logs, dropped), done)
+
+    def close(self) -> None:
+        """Close files, when the workers have ended."""
+        self.steps.files.close()
