@@ -334,7 +334,7 @@ class BookieServer:
             limbo=engine.report.limbo_reason if engine.in_limbo else None,
             ledgers_lost_before=self._stale_adds.suspects if self._stale_adds is not None else 0,
             garbage_age_s=self._garbage.age_s if self._garbage is not None else None,
-            doing=self._completion.sentences() if self._completion is not None else (),
+            doing=(*(self._completion.sentences() if self._completion else ()), *engine.compactor.sentences()),
             nothing_is_collected=self._garbage.refused if self._garbage is not None else None,
             kept_though_unknown=self._garbage.kept if self._garbage is not None else 0,
         )

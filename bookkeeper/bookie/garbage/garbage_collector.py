@@ -69,6 +69,25 @@ class GarbageCollector:
                     "a garbage pass failed and dropped nothing; the next one comes in %g s",
                     self._config.garbage_interval_s,
                 )
+            self._compact()
+
+    def _compact(self) -> None:
+        """Begin a compaction of entry logs if it is time for one. It goes on beside the passes."""
+        try:
+            self._engine.compactor.run_if_due(_compacted)
+        except Exception:
+            log.exception(
+                "a compaction could not begin; the next one is tried in %g s", self._config.garbage_interval_s
+            )
+
+    async def log_report(self) -> list[dict[str, object]]:
+        """For each entry log what lives in it, and what a compaction would win: see :meth:`Compactor.rows`."""
+        got: asyncio.Future[list[dict[str, object]] | BaseException] = asyncio.get_running_loop().create_future()
+        self._engine.compactor.rows(lambda rows: got.done() or got.set_result(rows))
+        rows = await got
+        if isinstance(rows, BaseException):
+            raise rows
+        return rows
 
     async def one_pass(self) -> set[LedgerId]:
         """Drop the ledgers that are provably deleted. Returns their ids.
@@ -146,3 +165,8 @@ class GarbageCollector:
         await done
         self._unfinished = False
         log.info("dropped %d deleted ledgers", len(dead))
+
+
+def _compacted(error: BaseException | None) -> None:
+    if error is not None:
+        log.warning("%s; nothing is lost, and the next compaction goes on", error)

@@ -40,3 +40,10 @@ def refresh_metrics(
     if condition.garbage_age_s is not None:
         text = "Seconds since the last garbage pass that succeeded."
         gauge("garbage_pass_age_seconds", text).value = condition.garbage_age_s
+    compactor = engine.compactor
+    text = "1 while entry logs are being compacted, else 0."
+    gauge("compacting", text).value = 0 if compactor.schedule.running is None else 1
+    text = "Entry logs that are not compacted, because something is wrong with them."
+    gauge("logs_not_compacted", text).value = len(compactor.schedule.left)
+    if (age := compactor.age_s) is not None:
+        gauge("compaction_age_seconds", "Seconds since a compaction of entry logs last ended well.").value = age

@@ -70,6 +70,39 @@ class Compactor:
 
         self.steps.workers.get("checkpoint").submit(lambda: uses_of(self.disk, self.directory, logs, dropped), done)
 
+    def rows(self, callback: Callable[[list[dict[str, object]] | BaseException], None]) -> None:
+        """The same as plain data, a row for each log: its number, bytes in all and living ones, whether a minor and a
+        major run would take it, the bytes that this would win, and why it is left as it is, if it is."""
+
+        def told(uses: list[LogUse] | BaseException) -> None:
+            callback(uses if isinstance(uses, BaseException) else [self._row(use) for use in uses])
+
+        self.report(told)
+
+    def _row(self, use: LogUse) -> dict[str, object]:
+        minor, major = (self.schedule.takes(kind, use) for kind in CompactionKind)
+        return {
+            "log": use.log_id,
+            "bytes": use.total,
+            "live_bytes": use.live,
+            "minor": minor,
+            "major": major,
+            "wins_bytes": use.total - use.live if minor or major else 0,
+            "filling": use.filling,
+            "left": self.schedule.left.get(use.log_id, use.unreadable),
+        }
+
+    def sentences(self) -> tuple[str, ...]:
+        """What holds compaction up, for people."""
+        said = [
+            f"entry log {log_id} is not compacted: {reason}" for log_id, reason in sorted(self.schedule.left.items())
+        ]
+        if self.schedule.suspended:
+            said.append("compaction is suspended")
+        if self.schedule.stopped_by is not None:
+            said.append(f"the last compaction ended early: {self.schedule.stopped_by}")
+        return tuple(said)
+
     def close(self) -> None:
         """Close files, when the workers have ended."""
         self.steps.files.close()

@@ -69,6 +69,65 @@ def test_deleted_ledgers_are_dropped_after_proof_and_stay_dead() -> None:
     run(main, garbage_interval_s=10**6)
 
 
+@pytest.mark.rule("G3", "V4")
+def test_the_space_of_deleted_ledgers_comes_back_beside_the_passes() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        kept, _ = await metadata.ledgers.create(ledger())
+        gone, _ = await metadata.ledgers.create(ledger())
+        others = [await metadata.ledgers.create(ledger()) for _ in range(5)]
+        server = cluster.server
+        assert others and server is not None and server._garbage is not None
+        for entry_id in range(400):
+            for ledger_id in (gone, kept) if entry_id % 10 == 0 else (gone,):
+                data = ledger_id.to_bytes(8, "big") + entry_id.to_bytes(8, "big") + bytes(1000)
+                add = wire.AddEntry(ledger_id, EntryId(entry_id), KEY, data)
+                assert (await cluster.ask(add)).status is Status.OK
+        await metadata.ledgers.delete(gone)
+        before = await server._garbage.log_report()
+        assert len(before) > 4 and not any(row["major"] for row in before)
+        await asyncio.sleep(60)
+        stats = server.engine.stats
+        assert stats.compacted_logs > 4 and stats.compaction_reclaimed_bytes > 300_000
+        after = await server._garbage.log_report()
+        assert len(after) < 4 and not any(row["left"] for row in after)
+        for entry_id in range(0, 400, 10):
+            assert (await cluster.ask(wire.ReadEntry(kept, EntryId(entry_id)))).status is Status.OK
+        assert not server.engine.compactor.sentences()
+
+    storage = {
+        "journal_file_bytes": 64 * 1024,
+        "entry_log_bytes": 64 * 1024,
+        "checkpoint_bytes": 32 * 1024,
+        "reserve_bytes": 0,
+        "minor_compaction_interval_s": 5.0,
+        "compaction_bytes_per_s": 100_000,
+    }
+    run(main, garbage_interval_s=4.0, garbage_grace_s=1.0, storage=storage)
+
+
+@pytest.mark.rule("G5")
+def test_a_compaction_that_cannot_begin_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        server = cluster.server
+        assert server is not None and server._garbage is not None
+
+        def broken(_callback: object) -> None:
+            raise RuntimeError("a bug")
+
+        compactor: Any = server.engine.compactor
+        kept, type(compactor).run_if_due = type(compactor).run_if_due, lambda self, callback: broken(callback)
+        try:
+            await asyncio.sleep(10)
+        finally:
+            type(compactor).run_if_due = kept
+        assert server._garbage.age_s is not None and server._garbage.age_s <= 4.0
+        assert "a compaction could not begin" in caplog.text
+
+    run(main, garbage_interval_s=4.0)
+
+
 @pytest.mark.rule("G1", "Z6")
 def test_a_store_that_is_behind_is_no_proof_though_a_listing_has_missed_the_ledger() -> None:
     """The point read is the second proof: without its sync a follower of the store, which does not have the ledger yet,

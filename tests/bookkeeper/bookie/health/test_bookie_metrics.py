@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from bookkeeper.bookie.health.bookie_metrics import refresh_metrics
 from tests.bookkeeper.bookie.cluster import Cluster, run
 
@@ -18,5 +22,13 @@ def test_the_gauges_say_what_the_bookie_is() -> None:
         refresh_metrics(server.metrics, server.engine, server._admission, condition, insecure=True, suspects=3)
         assert server.metrics.gauge("suspect_ledgers").value == 3
         assert server.metrics.gauge("insecure").value == 1
+        assert server.metrics.gauge("compacting").value == server.metrics.gauge("logs_not_compacted").value == 0
+        done = asyncio.Event()
+        server.engine.compact(lambda error: done.set())
+        await done.wait()
+        await asyncio.sleep(5)
+        refresh_metrics(server.metrics, server.engine, server._admission, condition, insecure=True, suspects=3)
+        assert server.metrics.gauge("compaction_age_seconds").value == pytest.approx(5, abs=0.1)
+        assert server.metrics.gauge("storage_compactions").value == 1
 
     run(main)

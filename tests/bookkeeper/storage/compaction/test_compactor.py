@@ -85,3 +85,22 @@ def test_a_run_begins_when_it_is_due(disk: RecordingDisk) -> None:
     assert answers == [None] and engine.stats.compacted_logs
     now[0] = 53.0
     assert engine.compactor.age_s == 3.0
+
+
+def test_the_rows_say_what_a_run_would_win_and_why_a_log_is_left(disk: RecordingDisk) -> None:
+    engine, workers = filled(disk)
+    drop(engine, workers, 1)
+    engine.compactor.schedule.leave(2, "it is damaged")
+    got: list[list[dict[str, object]] | BaseException] = []
+    engine.compactor.rows(got.append)
+    workers.pump()
+    rows = got[0]
+    assert isinstance(rows, list)
+    one, two, last = rows[0], rows[1], rows[-1]
+    assert one == {**one, "log": 1, "minor": True, "major": True, "filling": False, "left": None}
+    assert one["wins_bytes"] == int(str(one["bytes"])) - int(str(one["live_bytes"])) > 0
+    assert two == {**two, "minor": False, "major": False, "wins_bytes": 0, "left": "it is damaged"}
+    assert last["filling"] and not last["wins_bytes"]
+    assert engine.compactor.sentences() == ("entry log 2 is not compacted: it is damaged",)
+    engine.compactor.suspend()
+    assert "compaction is suspended" in engine.compactor.sentences()
