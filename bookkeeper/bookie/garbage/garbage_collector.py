@@ -83,7 +83,12 @@ class GarbageCollector:
     async def log_report(self) -> list[dict[str, object]]:
         """For each entry log what lives in it, and what a compaction would win: see :meth:`Compactor.rows`."""
         got: asyncio.Future[list[dict[str, object]] | BaseException] = asyncio.get_running_loop().create_future()
-        self._engine.compactor.rows(lambda rows: got.done() or got.set_result(rows))
+
+        def told(rows: list[dict[str, object]] | BaseException) -> None:
+            if not got.done():
+                got.set_result(rows)
+
+        self._engine.compactor.rows(told)
         rows = await got
         if isinstance(rows, BaseException):
             raise rows

@@ -118,6 +118,11 @@ def test_a_run_that_an_error_ended_is_not_a_good_one_and_the_next_one_comes() ->
     schedule.end(3601.0, "no space")
     assert schedule.last_good is None and schedule.stopped_by == "no space"
     assert schedule.due(3601.0 + 3600) is MINOR
+
+
+@pytest.mark.rule("G5")
+def test_the_moment_of_the_last_good_run_is_known() -> None:
+    schedule = CompactionSchedule(CONFIG, 0.0)
     schedule.begin(MINOR, 8000.0)
     schedule.end(8001.0, None)
-    assert [schedule.last_good, schedule.stopped_by] == [8001.0, None]
+    assert schedule.last_good == 8001.0
