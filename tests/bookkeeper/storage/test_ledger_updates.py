@@ -87,6 +87,22 @@ def test_the_key_is_set_once(disk: RecordingDisk) -> None:
         engine.append_entry(lid(1), b"other" * 4, make_entry(1, 1), recovery=True)
 
 
+@pytest.mark.rule("B4", "K31")
+def test_a_key_that_is_learnt_late_is_in_the_next_checkpoint(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 1, 0)
+    engine._ledgers.ledgers[lid(1)].key = None  # as after an index was rebuilt from logs that had lost the key's record
+    for _ in range(2):
+        engine.checkpoint(lambda error: None)
+        workers.pump()
+        add(engine, 1, 1)
+    engine.checkpoint(lambda error: None)
+    workers.pump()
+    engine, _ = open_engine(disk)
+    with pytest.raises(UnauthorizedError):
+        engine.append_entry(lid(1), b"other" * 4, make_entry(1, 2))
+
+
 @pytest.mark.rule("B6")
 def test_a_repeat_must_carry_the_same_payload(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import random
+from array import array
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from bookkeeper.errors import BookieFailedError, CorruptionError, DataUnknownErr
 from bookkeeper.ids import EntryId
 from bookkeeper.seams import File
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.reads.entry_reader import absent, fetch
+from bookkeeper.storage.reads.entry_reader import _Stretch, absent, fetch, fetch_batch
 from bookkeeper.storage.results import AvailabilityRun, PackedEntries
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk, RecordingFile
 from tests.bookkeeper.storage.workload import (
@@ -292,3 +293,17 @@ def test_after_a_large_entry_the_next_one_is_read_in_one_piece(disk: RecordingDi
                 assert read(engine, workers, 1, entry_id) == entries[entry_id]
             if entry_id:
                 assert len(pieces) == 1
+
+
+def test_a_stretch_of_bytes_that_are_in_no_log_yet_is_read_from_where_it_begins() -> None:
+    records = [record(make_entry(1, entry)) for entry in range(4)]
+    source = b"before" + b"".join(records)
+    offsets = array("q", [len(records[0]), len(records[0]) + len(records[1])])
+    stretch = _Stretch(source, len(b"before"), len(source) - len(b"before"), 1, offsets, "the group", 0)
+
+    def unread(file: File, size: int, offset: int) -> bytes:
+        raise AssertionError("nothing of it is in a file")
+
+    packed = fetch_batch([stretch], 1, 1 << 20, 4096, unread)
+    assert packed.count == 2 and make_entry(1, 1) in packed.body and make_entry(1, 2) in packed.body
+    assert make_entry(1, 0) not in packed.body and make_entry(1, 3) not in packed.body
