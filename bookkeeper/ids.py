@@ -81,6 +81,16 @@ class IdRanges:
         self._firsts[begin:end] = [first]
         self._lasts[begin:end] = [last]
 
+    def discard(self, found: int) -> None:
+        """Remove one id, if it is there."""
+        if found not in self:
+            return
+        at = bisect_right(self._firsts, found) - 1
+        first, last = self._firsts[at], self._lasts[at]
+        parts = [part for part in ((first, found - 1), (found + 1, last)) if part[0] <= part[1]]
+        self._firsts[at : at + 1] = [part[0] for part in parts]
+        self._lasts[at : at + 1] = [part[1] for part in parts]
+
     def update(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Add all of them."""
         for first, last in ranges:

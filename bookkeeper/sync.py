@@ -36,6 +36,7 @@ from bookkeeper.client.write.write_handle import WriteHandle as AsyncWriteHandle
 from bookkeeper.errors import BookKeeperError, IllegalOperationError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import Fragment, LedgerMetadata
+from bookkeeper.meta.records.deleted_ledgers import DeletedLedger
 from bookkeeper.seams import Buffer, Seams
 from bookkeeper.wire.availability import HeldEntries
 
@@ -192,9 +193,9 @@ class BookKeeper:
         """Open a ledger for reading; with ``recovery`` close it first if it is open. Raises: as the async one."""
         return ReadHandle(_run(self._client.open_ledger(ledger_id, password, recovery=recovery)))
 
-    def delete_ledger(self, ledger_id: int, *, force: bool = False) -> None:
-        """Delete a ledger for ever, closing it first. Raises: as the async one."""
-        _run(self._client.delete_ledger(ledger_id, force=force))
+    def delete_ledger(self, ledger_id: int, *, force: bool = False, grace_s: int | None = None) -> None:
+        """Delete a ledger, closing it first. Arguments and errors are those of the async one."""
+        _run(self._client.delete_ledger(ledger_id, force=force, grace_s=grace_s))
 
     def list_ledgers(self) -> list[LedgerId]:
         """Return the ids of all ledgers, ascending."""
@@ -455,6 +456,14 @@ class Operator:
     def recover_ledger(self, ledger_id: int) -> LedgerMetadata:
         """Fence and close a ledger, without its password; return its metadata. Raises: as the async one."""
         return _run(self._operator.recover_ledger(ledger_id))
+
+    def deleted_ledgers(self) -> Iterator[DeletedLedger]:
+        """Find the deleted ledgers that can be brought back."""
+        return _each(self._operator.deleted_ledgers)
+
+    def undelete_ledger(self, ledger_id: int) -> LedgerMetadata:
+        """Bring a deleted ledger back; return its metadata. Raises: as the async one."""
+        return _run(self._operator.undelete_ledger(ledger_id))
 
     def ledgers_on(self, bookie: str) -> Iterator[tuple[LedgerId, Sequence[Fragment]]]:
         """Find the ledgers that have fragments on a bookie, by their metadata."""

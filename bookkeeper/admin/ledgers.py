@@ -1,8 +1,9 @@
-"""``bk ledger``: append, read, tail, show, list, entries, explain, underreplicated, repair, recover, delete.
+"""``bk ledger``: append, read, tail, show, list, entries, explain, underreplicated, repair, recover, delete, undelete.
 
 ``append`` is in :mod:`bookkeeper.admin.append`, ``entries`` in :mod:`bookkeeper.admin.operations`,
-``underreplicated`` and ``repair`` in :mod:`bookkeeper.admin.repairs`, ``explain`` in :mod:`bookkeeper.admin.answers`.
-``recover --accept-loss`` is in :mod:`bookkeeper.admin.accept_loss`.
+``underreplicated`` and ``repair`` in :mod:`bookkeeper.admin.repairs`, ``explain`` in :mod:`bookkeeper.admin.answers`,
+``recover --accept-loss`` in :mod:`bookkeeper.admin.accept_loss`, ``delete`` and ``undelete`` in
+:mod:`bookkeeper.admin.deletions`.
 ``read``, ``tail`` and ``show`` never fence; ``recover`` does, and says what it found.
 """
 
@@ -18,6 +19,7 @@ import click
 from bookkeeper.admin.accept_loss import recover_with_loss
 from bookkeeper.admin.answers import explain
 from bookkeeper.admin.append import append
+from bookkeeper.admin.deletions import delete, deleted_rows, moment, undelete
 from bookkeeper.admin.operations import entries
 from bookkeeper.admin.options import (
     connected,
@@ -45,6 +47,8 @@ ledger.add_command(entries)
 ledger.add_command(explain)
 ledger.add_command(underreplicated)
 ledger.add_command(repair)
+ledger.add_command(delete)
+ledger.add_command(undelete)
 
 
 @ledger.command()
@@ -158,8 +162,19 @@ def describe(ledger_id: int, found: LedgerMetadata, up: set[str]) -> dict[str, A
 @ledger.command("list")
 @metadata_option
 @json_option
-def list_(metadata: str, as_json: bool) -> None:
+@click.option("--deleted", is_flag=True, help="The deleted ledgers that can be brought back, and until when.")
+def list_(metadata: str, as_json: bool, deleted: bool) -> None:
     """List all ledgers: id, state, last entry, bytes."""
+    if deleted:
+        rows = finish(deleted_rows(metadata))
+        if as_json:
+            print_json(rows)
+        else:
+            for row in rows:
+                row.update(deleted=moment(row["deleted_ms"]), until=moment(row["until_ms"]))
+            columns = ["ledger", "state", "last_entry", "length", "deleted", "until"]
+            print_table(counted(len(rows), "deleted ledger"), columns, rows)
+        return
 
     async def work() -> list[dict[str, Any]]:
         rows = []
@@ -216,23 +231,6 @@ def recover(
         print_json({"ledger": ledger_id, "last_entry": None if last < 0 else last})
     else:
         click.echo(f"ledger {ledger_id} is closed; " + (f"its last entry is {last}" if last >= 0 else "it is empty"))
-
-
-@ledger.command()
-@metadata_option
-@ledger_argument
-@click.confirmation_option("--yes", prompt="Delete the ledger for ever?", help="Do not ask for confirmation.")
-@click.option(
-    "--force", is_flag=True, help="Delete it even if it is not closed and too few of its bookies answer to close it."
-)
-def delete(metadata: str, ledger_id: int, force: bool) -> None:
-    """Delete a ledger for ever, closing it first (which stops its writer). Its bookies reclaim the space later."""
-
-    async def work() -> None:
-        async with connected(metadata) as bk:
-            await bk.delete_ledger(ledger_id, force=force)
-
-    finish(work(), changes=True)
 
 
 def _custom(value: bytes) -> str | dict[str, str]:

@@ -234,11 +234,13 @@ class BookKeeper:
             raise
         return handle
 
-    async def delete_ledger(self, ledger_id: int, *, force: bool = False) -> None:
-        """Delete a ledger for ever. If it is not closed, a recovery closes it first, which fences its writer.
-        Its bookies reclaim the space later.
+    async def delete_ledger(self, ledger_id: int, *, force: bool = False, grace_s: int | None = None) -> None:
+        """Delete a ledger. If it is not closed, a recovery closes it first, which fences its writer. For a grace time
+        :meth:`Operator.undelete_ledger` brings it back; its bookies reclaim the space after that.
 
         Args:
+            grace_s: that time in seconds; None: the client's ``delete_grace_s``. With 0 the ledger is gone at once;
+                that also ends the grace time of a ledger that is deleted already.
             force: delete the ledger also if it cannot be closed, because its bookies do not answer or are gone. Bookies
                 may then acknowledge a running writer for a while, and what it appends is lost.
 
@@ -248,7 +250,7 @@ class BookKeeper:
             MetadataUnavailableError: it is not known whether the ledger was deleted; call again.
         """
         self._require_open()
-        await delete(self._services, LedgerId(ledger_id), force=force)
+        await delete(self._services, LedgerId(ledger_id), force=force, grace_s=grace_s)
 
     async def list_ledgers(self) -> AsyncIterator[LedgerId]:
         """Ids of all ledgers, ascending."""

@@ -25,7 +25,7 @@ ACK_QUORUM: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """Settings of one client. Times are in milliseconds, sizes in bytes, as the names say."""
+    """Settings of one client. Times are in milliseconds or seconds, sizes in bytes, as the names say."""
 
     protocol: str = "v3"
     """``"v3"`` (default) or ``"v2"``: the dialect of adds, single reads and fences. Batch reads always use v2."""
@@ -108,6 +108,10 @@ class ClientConfig:
     recovery_retry_ms: int = default_of(RecoveryConfig, "retry_ms")
     """Pause between two such attempts."""
 
+    delete_grace_s: int = 24 * 3600
+    """For how long a ledger that this client deletes can be brought back. Bookies keep its data for so long. 0: it is
+    gone at once."""
+
     frame_size_max: int = FRAME_MAX
     """A larger frame from a bookie ends the connection."""
 
@@ -120,7 +124,7 @@ class ClientConfig:
     def __post_init__(self) -> None:
         require(self.protocol in ("v2", "v3"), f'protocol must be "v2" or "v3", not "{self.protocol}"')
         require_range(self, *_POSITIVE, above=0)
-        require_range(self, "explicit_lac_delay_ms", least=0)
+        require_range(self, *_NOT_NEGATIVE, least=0)
         require_below(self, "long_poll_ms", "request_timeout_ms")
         require_range(self, "metadata_session_ms", least=1_000, most=300_000)
         require_below(self, "bookie_stall_ms", "add_timeout_ms")
@@ -164,6 +168,7 @@ class ClientConfig:
             raise ConfigError(f"client settings: {error}") from error
 
 
+_NOT_NEGATIVE: Final = ("explicit_lac_delay_ms", "delete_grace_s")
 _POSITIVE: Final = tuple(
-    name for name, kind in ClientConfig.__annotations__.items() if kind == "int" and name != "explicit_lac_delay_ms"
+    name for name, kind in ClientConfig.__annotations__.items() if kind == "int" and name not in _NOT_NEGATIVE
 )

@@ -27,9 +27,10 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import BookKeeperError, MalformedFrameError, NoSuchLedgerError
+from bookkeeper.errors import BookKeeperError, MalformedFrameError, NoSuchKeyError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import Fragment, LedgerMetadata
+from bookkeeper.meta.records.deleted_ledgers import DeletedLedger
 from bookkeeper.wire import GetBookieInfo, InfoReply, ListEntries, ListReply, Reply, Request
 from bookkeeper.wire.availability import HeldEntries, decode_availability
 
@@ -46,7 +47,7 @@ class BookieInfo:
 
 
 class Operator:
-    """Answers an operator's questions through a connected client. Only a recovery changes anything."""
+    """Answers an operator's questions through a connected client. Only a recovery and an undeletion change anything."""
 
     def __init__(self, client: BookKeeper) -> None:
         self._client = client
@@ -140,6 +141,40 @@ class Operator:
         """
         async with await self.open_ledger(ledger_id, recovery=True) as reader:
             return reader.metadata
+
+    async def deleted_ledgers(self) -> AsyncIterator[DeletedLedger]:
+        """The deleted ledgers that can be brought back, ascending. Those whose time for that is over are let go first.
+
+        Raises: MetadataError.
+        """
+        records = self._services.metadata.ledgers.restorable
+        ledgers = [ledger_id async for ledger_id in records.all()]
+        if ledgers:
+            gone = await records.remove_over(ledgers, await records.now_ms())
+            for ledger_id in ledgers:
+                if ledger_id in gone:
+                    continue
+                try:
+                    yield await records.read(ledger_id)
+                except NoSuchKeyError:
+                    pass
+
+    async def undelete_ledger(self, ledger_id: int) -> LedgerMetadata:
+        """Bring a deleted ledger back, with the metadata that it had. Returns them.
+
+        A ledger that was deleted by force, before it was closed, is recovered and closed. Apache's bookies may have
+        dropped their copies: :func:`bookkeeper.replication.check.incomplete_copies` finds out.
+
+        Raises:
+            NoSuchLedgerError: it was not deleted, or the time for that is over.
+            LedgerExistsError: somebody has made a ledger under its id meanwhile.
+            MetadataUnavailableError: it is not known whether it was brought back; call again.
+            RecoveryInconclusiveError: it is back, and could not be closed now.
+        """
+        ledgers = self._services.metadata.ledgers
+        await ledgers.restore(LedgerId(ledger_id))
+        found = await self.metadata(ledger_id)
+        return found if found.is_closed else await self.recover_ledger(ledger_id)
 
     async def ledgers_on(self, bookie: str) -> AsyncIterator[tuple[LedgerId, Sequence[Fragment]]]:
         """Ledgers whose metadata name a bookie, in ascending order, each with the fragments that name it.

@@ -61,8 +61,8 @@ STORAGE: Final = {
 }
 """A bookie's disk in a story: small, so that it rolls and checkpoints."""
 
-CLIENT: Final = ClientConfig(add_timeout_ms=5_000, metadata_timeout_ms=4_000, bookies_poll_ms=5_000)
-"""A client in a story: less patient than one in production."""
+CLIENT: Final = ClientConfig(add_timeout_ms=5_000, metadata_timeout_ms=4_000, bookies_poll_ms=5_000, delete_grace_s=0)
+"""A client in a story: less patient than one in production. What it deletes is gone."""
 
 
 class WitnessedStore(MemoryCluster):

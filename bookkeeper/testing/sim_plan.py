@@ -236,6 +236,7 @@ def _with_rollback(made: WorldPlan) -> WorldPlan:
 def _client(rng: Random) -> ClientConfig:
     """Less patient than one in production: what takes long is waited for in virtual time only, but often."""
     return ClientConfig(
+        delete_grace_s=0,
         protocol=rng.choice(["v3", "v3", "v2"]),
         connect_timeout_ms=500,
         request_timeout_ms=1_500,

@@ -56,6 +56,15 @@ def test_ranges_of_ids_are_a_set_of_them(added: list[tuple[int, int]], first: in
         assert ranges.covers(first, last) == (set(range(first, last + 1)) <= ids)
 
 
+@given(st.sets(st.integers(0, 30)), st.lists(st.integers(0, 30)))
+def test_ids_are_taken_out_of_ranges(ids: set[int], gone: list[int]) -> None:
+    ranges = IdRanges((number, number) for number in ids)
+    for number in gone:
+        ranges.discard(number)
+        ids.discard(number)
+    assert ranges == IdRanges((number, number) for number in ids)
+
+
 def test_a_range_that_ends_before_it_begins_is_none() -> None:
     with pytest.raises(ValueError, match="from 5 to 4"):
         IdRanges().add(5, 4)

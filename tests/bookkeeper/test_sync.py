@@ -100,6 +100,9 @@ def test_what_operators_ask_from_a_plain_program(bk: sync.BookKeeper) -> None:
     left_open.abandon()
     assert ledger.id in [ledger_id for ledger_id, _ in operator.ledgers_on(bookies[1])]
     assert {ledger.id, left_open.id} <= {ledger_id for ledger_id, _ in operator.all_metadata()}
+    bk.delete_ledger(ledger.id, grace_s=1000)
+    assert ledger.id in [each.ledger_id for each in operator.deleted_ledgers()]
+    assert operator.undelete_ledger(ledger.id).last_entry == 4
 
 
 def test_what_there_is_for_the_other_client_only_runs_over_there(bk: sync.BookKeeper) -> None:

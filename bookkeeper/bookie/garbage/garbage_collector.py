@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Sequence
 
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.garbage.garbage_proof import GarbageProof
 from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
-from bookkeeper.errors import MetadataFormatError, NoSuchLedgerError
+from bookkeeper.errors import MetadataFormatError, NoSuchKeyError, NoSuchLedgerError, in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta import Metadata
+from bookkeeper.meta.records.deleted_ledgers import READS
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Seams
 from bookkeeper.storage.durable_file import replace_file
@@ -49,6 +51,10 @@ class GarbageCollector:
         """When this bookie last wrote down for how long it has kept ledgers after an accepted loss."""
         self.kept = 0
         """How many ledgers that metadata do not know are kept after an accepted loss."""
+        self.restorable = 0
+        """How many deleted ledgers are kept here because they can be brought back."""
+        self._until: dict[LedgerId, int] = {}
+        """When the grace of each deleted ledger is over, by the store's clock in milliseconds, as it was read."""
         self._unfinished = False
         """Whether ledgers were dropped whose space the disk could not free yet."""
 
@@ -103,22 +109,65 @@ class GarbageCollector:
         local = sorted(self._engine.ledgers())  # before the listing: who is created later is in the listing
         await self._metadata.present.check_fresh()
         listed = {ledger async for ledger in self._metadata.ledgers.list()}
-        await self._seen.counter.count_up()  # after the listing: what that showed is not older than what was counted
+        restorable = {ledger async for ledger in self._metadata.ledgers.restorable.all()}
+        await self._seen.counter.count_up()  # after the listings: what they showed is not older than what was counted
         self._seen.remember()
-        absent = []
-        for ledger in self._proof.candidates(local, listed):
-            try:
-                await self._metadata.ledgers.read(ledger, fresh=True)
-            except NoSuchLedgerError:
-                absent.append(ledger)
-            except MetadataFormatError:
-                log.error("the metadata of ledger %d cannot be read: its data are kept", ledger)
+        restorable -= await self._grace_over(restorable)
+        candidates = self._proof.candidates(local, listed)
+        self.restorable = len(restorable.intersection(candidates))
+        absent = [ledger for ledger in candidates if ledger not in restorable and await self._is_gone(ledger)]
         absent = await self._not_kept(absent)
         dead = self._proof.confirmed(absent, self._seams.clock.monotonic())
         if dead or self._unfinished:
             await self._drop(dead)
         self._last_good = self._seams.clock.monotonic()
         return dead
+
+    async def _grace_over(self, restorable: set[LedgerId]) -> set[LedgerId]:
+        """Remove the records of deleted ledgers that nobody may bring back any more. Returns these ledgers."""
+        records = self._metadata.ledgers.restorable
+        self._until = {ledger: until for ledger, until in self._until.items() if ledger in restorable}
+        await self._read_new(sorted(restorable - self._until.keys()))
+        if not self._until:
+            return set()
+        now = await records.now_ms()
+        over = [ledger for ledger, until in self._until.items() if until <= now]
+        gone = await records.remove_over(over, now)
+        for ledger in over:  # those that stay were deleted anew since they were read
+            del self._until[ledger]
+        return gone
+
+    async def _read_new(self, ledgers: Sequence[LedgerId]) -> None:
+        async def until(ledger: LedgerId) -> int | None:
+            try:
+                return (await self._metadata.ledgers.restorable.read(ledger)).until_ms
+            except NoSuchKeyError:
+                return None
+            except MetadataFormatError as error:
+                log.error("%s: the data of the ledger are kept", in_words(error))
+                return None
+
+        for at in range(0, len(ledgers), READS):
+            some = ledgers[at : at + READS]
+            for ledger, end in zip(some, await asyncio.gather(*map(until, some)), strict=True):
+                if end is not None:
+                    self._until[ledger] = end
+
+    async def _is_gone(self, ledger: LedgerId) -> bool:
+        """Whether the ledger is neither there nor can be brought back, read after a sync."""
+        ledgers = self._metadata.ledgers
+        try:
+            await ledgers.read(ledger, fresh=True)
+        except NoSuchLedgerError:
+            pass
+        except MetadataFormatError:
+            log.error("the metadata of ledger %d cannot be read: its data are kept", ledger)
+            return False
+        else:
+            return False
+        if await ledgers.restorable.has(ledger):
+            return False
+        return await self._metadata.store.exists(ledgers.path(ledger)) is None  # it was not brought back in between
 
     async def _not_kept(self, absent: list[LedgerId]) -> list[LedgerId]:
         """The ledgers of ``absent`` that may go. After an accepted loss of metadata, ledgers that the loss may concern
@@ -158,7 +207,7 @@ class GarbageCollector:
         deleted = self._metadata.ledgers.deleted
         for ledger in sorted(dead):
             await deleted.add(ledger)  # whoever deleted it may leave no marks
-        never_again = await deleted.near(sorted(dead))
+        never_again = await self._metadata.ledgers.never_again(sorted(dead))
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def collected(error: BaseException | None) -> None:

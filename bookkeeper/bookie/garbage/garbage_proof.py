@@ -1,8 +1,8 @@
 """Which ledgers are provably deleted (G1). Pure: lists in, ids out.
 
 A ledger is dropped only if a full listing lacks it, a point read after a sync does not find it either, and both hold
-on two passes at least a grace period apart. A pass counts only if the listing did not shrink suspiciously and the store
-shows no older state than before.
+on two passes at least a grace period apart. A deleted ledger that can still be brought back (G8) is not absent. A pass
+counts only if the listing did not shrink suspiciously and the store shows no older state than before.
 """
 
 from __future__ import annotations

@@ -169,6 +169,9 @@ class Completion:
         try:
             found = (await self._metadata.ledgers.read(ledger_id, fresh=True)).value
         except NoSuchLedgerError:
+            if await self._metadata.ledgers.restorable.has(ledger_id):
+                self._reasons[ledger_id] = "it is deleted, and can still be brought back (bk ledger undelete)"
+                return False
             return ledger_id not in self._engine.ledgers()
         except MetadataFormatError as error:
             self._reasons[ledger_id] = f"its metadata cannot be read: {error}"

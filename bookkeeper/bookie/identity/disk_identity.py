@@ -28,6 +28,7 @@ from bookkeeper.errors import (
     CookieError,
     IdsUsedUpError,
     MetadataFormatError,
+    NoSuchKeyError,
     NoSuchLedgerError,
 )
 from bookkeeper.ids import BookieId, LedgerId
@@ -107,6 +108,7 @@ async def survey(metadata: Metadata, bookie: BookieId, *, served_before: bool = 
         MetadataError: the store does not answer.
     """
     listed = [ledger async for ledger in metadata.ledgers.list()]  # after a sync
+    listed += [ledger async for ledger in metadata.ledgers.restorable.all()]
     if not listed and not served_before:
         return DiskIdentity()
     log.info("bookie %s starts on an empty disk: it reads the metadata of %d ledgers once", bookie, len(listed))
@@ -127,7 +129,8 @@ async def newest(metadata: Metadata, highest: LedgerId) -> LedgerId:
 
 
 async def naming(metadata: Metadata, bookie: BookieId, ledgers: Iterable[LedgerId]) -> frozenset[LedgerId]:
-    """The ledgers among ``ledgers`` whose metadata name the bookie, or cannot be read.
+    """The ledgers among ``ledgers`` whose metadata name the bookie, or cannot be read. Metadata of a deleted ledger
+    that can be brought back count as well.
 
     Raises:
         MetadataError: the store does not answer.
@@ -135,9 +138,12 @@ async def naming(metadata: Metadata, bookie: BookieId, ledgers: Iterable[LedgerI
 
     async def is_named(ledger: LedgerId) -> bool:
         try:
-            found = (await metadata.ledgers.read(ledger)).value
-        except NoSuchLedgerError:
-            return False  # deleted since it was listed
+            try:
+                found = (await metadata.ledgers.read(ledger)).value
+            except NoSuchLedgerError:
+                found = (await metadata.ledgers.restorable.read(ledger)).metadata
+        except NoSuchKeyError:
+            return await metadata.store.exists(metadata.ledgers.path(ledger)) is not None  # brought back just now
         except MetadataFormatError:
             return True
         return any(bookie in fragment.ensemble for fragment in found.fragments)

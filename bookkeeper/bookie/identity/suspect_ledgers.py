@@ -107,6 +107,7 @@ class SuspectLedgers:
         local = set(self._engine.ledgers())
         await self._metadata.store.sync(self._metadata.paths.root)  # a stale listing would miss the newest ledgers
         listed = {ledger async for ledger in self._metadata.ledgers.list()}
+        listed |= {ledger async for ledger in self._metadata.ledgers.restorable.all()}
         suspects = (local - listed) | await naming(self._metadata, self._bookie, listed)
         await self._metadata.present.check_fresh()  # at last: what was shown before is not older
         self._cover(await newest(self._metadata, max(listed | local, default=NO_LEDGER)))

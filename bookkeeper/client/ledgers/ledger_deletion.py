@@ -1,7 +1,8 @@
-"""Deletes a ledger for ever, and stops its writer first.
+"""Deletes a ledger, and stops its writer first.
 
 Bookies learn of a deletion much later, when they collect garbage. Until then they would go on acknowledging a running
 writer. So a ledger that is not closed is recovered first, which fences its writer; only then its metadata are removed.
+For a grace time they are kept beside the cluster's root, and the ledger can be brought back.
 """
 
 from __future__ import annotations
@@ -26,12 +27,16 @@ from bookkeeper.ledger import DigestScheme, DigestType
 _log = logging.getLogger(__name__)
 
 
-async def delete(services: ClientServices, ledger_id: LedgerId, *, force: bool = False) -> None:
+async def delete(
+    services: ClientServices, ledger_id: LedgerId, *, force: bool = False, grace_s: int | None = None
+) -> None:
     """Close the ledger if it is not closed, with the password in its metadata, then remove its metadata.
 
     Args:
         force: delete the ledger also if one try to close it fails. A writer that is still running may then be
             acknowledged until the bookies collect the ledger; what it appends is lost.
+        grace_s: for so many seconds the ledger can be brought back; None: as the client's ``delete_grace_s`` says. With
+            0 it is gone at once, and a deleted ledger that could still be brought back is gone, too.
 
     Raises:
         NoSuchLedgerError: the ledger does not exist.
@@ -39,6 +44,12 @@ async def delete(services: ClientServices, ledger_id: LedgerId, *, force: bool =
         MetadataUnavailableError: it is not known whether the ledger was deleted; call again.
     """
     ledgers = services.metadata.ledgers
+    if grace_s is None:
+        grace_s = services.config.delete_grace_s
+    if not grace_s and await ledgers.restorable.has(ledger_id, fresh=True):
+        await ledgers.restorable.remove(ledger_id)
+        if await services.metadata.store.exists(ledgers.path(ledger_id)) is None:
+            return None
     created_txn: int | None = None
     while True:
         record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
@@ -48,7 +59,7 @@ async def delete(services: ClientServices, ledger_id: LedgerId, *, force: bool =
         if not record.metadata.is_closed:
             await _close(services, record, force)
         try:
-            return await ledgers.delete(ledger_id, record.versioned.version)
+            return await ledgers.delete(ledger_id, record.versioned.version, grace_s=grace_s)
         except MetadataConflictError:  # a repair changed the metadata, or another ledger was made under this id
             pass
 

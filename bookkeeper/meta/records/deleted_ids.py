@@ -32,7 +32,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store import Create, Delete, MetadataStore, Operation, Set, Version, settled_delete
+from bookkeeper.meta.store import LOST_MAX, Create, Delete, MetadataStore, Operation, Set, Version, parent_of
 from bookkeeper.seams import Rng
 
 IDS: Final = 1 << 13
@@ -106,36 +106,75 @@ class DeletedIds:
             except MetadataUnavailableError:
                 continue
 
-    async def delete(self, path: str, ledger_id: LedgerId, expected: Version | None) -> None:
+    async def delete(
+        self, path: str, ledger_id: LedgerId, expected: Version | None, record: Create | None = None
+    ) -> None:
         """Delete a ledger's metadata and mark its id, in one transaction. Returns when it is certainly done.
+
+        Args:
+            record: is written by the same transaction; it replaces what is at its path.
 
         Raises:
             MetadataConflictError, NoSuchKeyError: as the store's ``delete``.
+            MetadataUnavailableError: it is not known whether it was done; with ``record`` also after ``LOST_MAX``
+                attempts without an answer.
         """
-        unsure = False
+        lost = 0
+        with_it: list[Operation] = [Create(self.mark(ledger_id)), *([record] if record else [])]
         while True:
             try:
-                await self._store.multi([Delete(path, expected), Create(self.mark(ledger_id))])
+                await self._store.multi([Delete(path, expected), *with_it])
             except KeyExistsError:  # a client that knows no marks has made a ledger of this id anew
-                await settled_delete(self._store, path, expected)
+                with_it = await self._with_it(path, ledger_id, record)
+                continue
             except MetadataUnavailableError:
-                unsure = True
+                lost += 1
                 await self._store.sync(path)
                 if await self._store.exists(path) is not None:
+                    if record and lost == LOST_MAX:
+                        raise
                     continue
                 await self.add(ledger_id)
             except NoSuchKeyError:
                 await self._store.sync(path)
                 if await self._store.exists(path) is not None:
-                    await self._make_place(ledger_id)
+                    await make(self._store, self.place(ledger_id))
+                    if record:
+                        await make(self._store, parent_of(record.path))
+                    with_it = await self._with_it(path, ledger_id, record)
                     continue
-                if not unsure:
+                if not lost:
                     raise
                 await self.add(ledger_id)
             break
         if not self._rng.randrange(0, MERGE_CHANCE):
             with suppress(MetadataError, ClientClosedError):  # the ledger is deleted even if this fails
                 await self.merge(self.place(ledger_id))
+
+    async def _with_it(self, path: str, ledger_id: LedgerId, record: Create | None) -> list[Operation]:
+        """What the transaction does besides the deletion, as the store stands now."""
+        await self._store.sync(path)
+        mark = self.mark(ledger_id)
+        found: list[Operation] = [] if await self._store.exists(mark) is not None else [Create(mark)]
+        if record:
+            there = await self._store.exists(record.path) is not None
+            found.append(Set(record.path, record.value, None) if there else record)
+        return found
+
+    async def removal(self, ledger_id: LedgerId) -> list[Operation]:
+        """The part of a transaction that removes an id's mark. It always changes the version of the value to which the
+        id belongs: whoever has read that value and marks beside it can tell."""
+        place, rest = self.place(ledger_id), ledger_id % IDS
+        try:
+            found = await self._store.get(place)
+        except NoSuchKeyError:
+            return []
+        ranges = decode(found.value, place)
+        ranges.discard(rest)
+        operations: list[Operation] = [Set(place, encode(ranges), found.version)]
+        if await self._store.exists(self.mark(ledger_id)) is not None:
+            operations.append(Delete(self.mark(ledger_id), None))
+        return operations
 
     async def near(self, ledgers: Iterable[int]) -> IdRanges:
         """All marked ids that share a value with one of ``ledgers``."""
@@ -167,8 +206,10 @@ class DeletedIds:
         except (MetadataConflictError, NoSuchKeyError, NotEmptyError, MetadataUnavailableError):
             return
 
-    async def _make_place(self, ledger_id: LedgerId) -> None:
-        try:
-            await self._store.create(self.place(ledger_id), parents=True)
-        except (KeyExistsError, MetadataUnavailableError):
-            pass
+
+async def make(store: MetadataStore, path: str) -> None:
+    """Create a value and its parents, unless it exists. Whether it was done shows later."""
+    try:
+        await store.create(path, parents=True)
+    except (KeyExistsError, MetadataUnavailableError):
+        pass

@@ -9,7 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from bookkeeper.errors import (
@@ -26,9 +27,10 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
     SessionExpiredError,
 )
-from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.ids import BookieId, IdRanges, LedgerId
 from bookkeeper.ledger.metadata import LedgerMetadata
-from bookkeeper.meta.records.deleted_ids import DeletedIds
+from bookkeeper.meta.records.deleted_ids import MERGE_CHANCE, DeletedIds, make
+from bookkeeper.meta.records.deleted_ledgers import DeletedLedger, DeletedLedgers
 from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.ledger_format import decode, encode
 from bookkeeper.meta.records.ledger_ids import LedgerIds
@@ -68,6 +70,8 @@ class Ledgers:
         self._rng = rng
         self.deleted = DeletedIds(store, paths, rng)
         """The ids of deleted ledgers."""
+        self.restorable = DeletedLedgers(store, paths, self.deleted)
+        """The deleted ledgers that can still be brought back."""
 
     def path(self, ledger_id: LedgerId) -> str:
         """The path of a ledger's metadata.
@@ -147,8 +151,8 @@ class Ledgers:
                 for bookie in absent:
                     if await store.exists(paths.cookie(bookie)) is None:
                         raise BookieUnavailableError(f"bookie {bookie} was forgotten meanwhile") from None
-                    await _make(store, paths.own("named", bookie))
-                await _make(store, parent_of(path))
+                    await make(store, paths.own("named", bookie))
+                await make(store, parent_of(path))
                 continue
             except MetadataUnavailableError:
                 await store.sync(path)
@@ -244,16 +248,25 @@ class Ledgers:
             raise NoSuchLedgerError(f"ledger {ledger_id} was deleted") from error
         return Versioned(metadata, version, created_txn=created_txn)
 
-    async def delete(self, ledger_id: LedgerId, expected: Version | None = None) -> None:
+    async def delete(self, ledger_id: LedgerId, expected: Version | None = None, *, grace_s: int = 0) -> None:
         """Delete a ledger's metadata and empty parents, and mark its id. A missing ledger counts as deleted.
 
         Parents that cannot be deleted stay; the ledger is gone all the same.
 
+        Args:
+            grace_s: for so many seconds the ledger can be brought back (:meth:`restore`). The record for that is
+                written by the transaction that deletes the ledger.
+
         Raises:
             MetadataConflictError: the metadata have another version.
+            MetadataUnavailableError: it is not known whether the ledger was deleted.
         """
+        path = self.path(ledger_id)
         try:
-            await self.deleted.delete(self.path(ledger_id), ledger_id, expected)
+            if grace_s:
+                await self._delete_for_now(path, ledger_id, expected, grace_s)
+            else:
+                await self.deleted.delete(path, ledger_id, expected)
         except (NoSuchKeyError, NoSuchLedgerError):
             return
         for parent in self._layout.emptied_parents(self._root, ledger_id):
@@ -261,6 +274,42 @@ class Ledgers:
                 await self._store.delete(parent, None)
             except (MetadataError, ClientClosedError):
                 return
+
+    async def _delete_for_now(self, path: str, ledger_id: LedgerId, expected: Version | None, grace_s: int) -> None:
+        while True:
+            found = await self._store.get(path)
+            if expected is not None and found.version != expected:
+                raise MetadataConflictError(f"{path} has version {found.version}, not {expected}")
+            record = DeletedLedger(ledger_id, grace_s, found.value)
+            created = Create(self.restorable.path(ledger_id), record.encode())
+            try:
+                await self.deleted.delete(path, ledger_id, found.version, created)
+            except MetadataConflictError:
+                if expected is not None:
+                    raise
+                await self._store.sync(path)
+                continue
+            break
+        if not self._rng.randrange(0, MERGE_CHANCE):
+            with suppress(MetadataError, ClientClosedError):  # the ledger is deleted even if this fails
+                await self.restorable.remove_some()
+
+    async def restore(self, ledger_id: LedgerId) -> None:
+        """Bring a deleted ledger back, with the metadata that it had.
+
+        Raises:
+            NoSuchLedgerError: it cannot be brought back: there is no record of it.
+            LedgerExistsError: somebody has made a ledger under its id meanwhile.
+            MetadataUnavailableError: it is not known whether it was brought back; call again.
+        """
+        await self.restorable.restore(ledger_id, self.path(ledger_id))
+
+    async def never_again(self, ledgers: Collection[LedgerId]) -> IdRanges:
+        """The ids near ``ledgers`` that belonged to deleted ledgers that nobody can bring back any more.
+
+        Raises: MetadataUnavailableError: the store does not answer.
+        """
+        return await self.restorable.without_restorable(ledgers)
 
     async def list(self) -> AsyncIterator[LedgerId]:
         """All ledgers in ascending order, read after a sync. A page that fails ends the listing with an error."""
@@ -271,13 +320,6 @@ class Ledgers:
     def watch(self, ledger_id: LedgerId, callback: Callable[[], None]) -> Watch:
         """Call back, on the loop, when the metadata may have changed or gone. The callback reads them again."""
         return self._store.watch(self.path(ledger_id), callback)
-
-
-async def _make(store: MetadataStore, path: str) -> None:
-    try:
-        await store.create(path, parents=True)
-    except (KeyExistsError, MetadataUnavailableError):
-        pass
 
 
 def _gone(ledger_id: LedgerId) -> LedgerExistsError:

@@ -100,6 +100,19 @@ def without(tree: dict[str, bytes], *left_out: str) -> dict[str, bytes]:
     return {path: value for path, value in tree.items() if path not in (*OURS, *left_out)}
 
 
+@pytest.mark.rule("G8", "M6")
+async def test_what_could_be_brought_back_can_be_brought_back_there(source: MemoryStore, service: Service) -> None:
+    here = await Metadata.over(source, seams())
+    await here.ledgers.create(NEW, LedgerId(4711))
+    before = (await here.ledgers.read(LedgerId(4711))).value
+    await here.ledgers.delete(LedgerId(4711), grace_s=1000)
+    target = await service.connect()
+    await copy(place(source), place(target, "/deep/there"))
+    metadata = await Metadata.over(target, seams(), root="/deep/there")
+    await metadata.ledgers.restore(LedgerId(4711))
+    assert (await metadata.ledgers.read(LedgerId(4711))).value == before
+
+
 @pytest.mark.rule("M6", "M10")
 async def test_everything_arrives_and_life_goes_on_there(source: MemoryStore, service: Service) -> None:
     target = await service.connect()

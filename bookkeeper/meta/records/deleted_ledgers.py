@@ -1,0 +1,280 @@
+"""The deleted ledgers that can still be brought back: their metadata, kept for a grace time beside the cluster's root::
+
+    <root>-py/deleted/ledgers/<id / 2**26>/<id / 2**13>/<rest>
+
+A value is a line of JSON (``{"grace_s": 86400}``), then the bytes that were the ledger's metadata.
+
+* The transaction that deletes a ledger writes its record. The transaction that brings it back removes the record.
+* While the record exists, our bookies keep the ledger's data. So it is removed first, and the data go afterwards:
+  nobody compares clocks to decide whether data may go.
+* Its grace is over when the store's own clock has advanced by ``grace_s`` since the record was created. Whoever looks
+  through the records then removes it: bookies that collect garbage, whoever lists them, now and then a client that
+  deletes. A store whose clock jumps ahead shortens the grace by as much. A copy into another store begins it anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bookkeeper.errors import (
+    ClientClosedError,
+    KeyExistsError,
+    LedgerExistsError,
+    MetadataConflictError,
+    MetadataError,
+    MetadataFormatError,
+    MetadataUnavailableError,
+    NoSuchKeyError,
+    NoSuchLedgerError,
+    in_words,
+)
+from bookkeeper.ids import IdRanges, LedgerId
+from bookkeeper.ledger.metadata import LedgerMetadata
+from bookkeeper.meta.records.deleted_ids import IDS, DeletedIds, make
+from bookkeeper.meta.records.ledger_format import decode as decode_metadata
+from bookkeeper.meta.records.paths import Paths
+from bookkeeper.meta.store import LOST_MAX, Check, Create, Delete, MetadataStore, Versioned, parent_of
+
+READS: Final = 100
+"""Records that are read or removed at a time."""
+
+LOOKS: Final = 32
+"""Records that a client that deletes looks at, when its turn has come."""
+
+_HEX: Final = frozenset("0123456789abcdef")
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedLedger:
+    """The record of one deleted ledger."""
+
+    ledger_id: LedgerId
+    grace_s: int
+    value: bytes
+    """The ledger's metadata as they were stored."""
+    deleted_ms: int = 0
+    """When it was deleted, by the store's clock, in milliseconds since 1970."""
+
+    @property
+    def until_ms(self) -> int:
+        """Until when it can be brought back at least, by the store's clock."""
+        return self.deleted_ms + 1000 * self.grace_s
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        """Raises: MetadataFormatError."""
+        return decode_metadata(self.value)
+
+    def encode(self) -> bytes:
+        return json.dumps({"grace_s": self.grace_s}).encode() + b"\n" + self.value
+
+
+def decode(ledger_id: LedgerId, data: bytes, deleted_ms: int = 0) -> DeletedLedger:
+    """The reverse of ``encode``. Raises: MetadataFormatError."""
+    head, newline, value = data.partition(b"\n")
+    try:
+        grace_s = json.loads(head)["grace_s"]
+        if not newline or type(grace_s) is not int or grace_s < 0:
+            raise ValueError("it says no grace time")
+    except (ValueError, TypeError, KeyError) as error:
+        raise MetadataFormatError(f"the record of deleted ledger {ledger_id} is damaged: {in_words(error)}") from error
+    return DeletedLedger(ledger_id, grace_s, value, deleted_ms)
+
+
+class DeletedLedgers:
+    """The records of one cluster."""
+
+    def __init__(self, store: MetadataStore, paths: Paths, marks: DeletedIds) -> None:
+        self._store = store
+        self._marks = marks
+        self._root = paths.own("deleted", "ledgers")
+
+    def place(self, ledger_id: int) -> str:
+        """The path below which a ledger's record lies."""
+        return f"{self._root}/{ledger_id >> 26:x}/{(ledger_id >> 13) % IDS:04x}"
+
+    def path(self, ledger_id: int) -> str:
+        """The path of a ledger's record."""
+        return f"{self.place(ledger_id)}/{ledger_id % IDS:04x}"
+
+    async def make_place(self, ledger_id: int) -> None:
+        """Create what is missing above a record."""
+        await make(self._store, self.place(ledger_id))
+
+    async def has(self, ledger_id: LedgerId, *, fresh: bool = False) -> bool:
+        """Whether there is a record; with ``fresh`` every record that was written before this call is seen."""
+        if fresh:
+            await self._store.sync(self._root)
+        return await self._store.exists(self.path(ledger_id)) is not None
+
+    async def read(self, ledger_id: LedgerId) -> DeletedLedger:
+        """Read a record. Raises: NoSuchKeyError, MetadataFormatError."""
+        found = await self._store.get(self.path(ledger_id))
+        return decode(ledger_id, found.value, found.created_ms)
+
+    async def all(self) -> AsyncIterator[LedgerId]:
+        """All deleted ledgers that have a record, ascending, read after a sync. An error ends the listing."""
+        await self._store.sync(self._root)
+        for high in sorted(await self._numbers(self._root)):
+            for middle in await self._numbers(f"{self._root}/{high:x}"):
+                base = high << 26 | middle << 13
+                for rest in await self._numbers(self.place(base)):
+                    yield LedgerId(base | rest)
+
+    async def near(self, ledger_id: int) -> list[LedgerId]:
+        """The deleted ledgers whose records lie beside that of ``ledger_id``, ascending."""
+        base = ledger_id - ledger_id % IDS
+        return [LedgerId(base | rest) for rest in await self._numbers(self.place(ledger_id))]
+
+    async def _numbers(self, path: str) -> list[int]:
+        try:
+            return sorted(int(name, 16) for name in await self._store.children(path) if _HEX.issuperset(name))
+        except NoSuchKeyError:
+            return []
+
+    # -- the end of the grace time -------------------------------------------------------------------------
+
+    async def now_ms(self) -> int:
+        """The store's clock, in milliseconds since 1970."""
+        path, _ = await self._store.create(f"{self._root}-now-", ephemeral=True, sequential=True, parents=True)
+        try:
+            return (await self._store.get(path)).created_ms
+        finally:
+            try:
+                await self._store.delete(path, None)
+            except (MetadataError, ClientClosedError):
+                pass  # it goes with the session
+
+    async def remove_over(self, ledgers: Iterable[LedgerId], now_ms: int) -> set[LedgerId]:
+        """Remove the records whose grace is over. Returns the ledgers that have no record any more.
+
+        A record that cannot be read, or that changes meanwhile, stays.
+        """
+        some, gone = sorted(ledgers), set[LedgerId]()
+        for at in range(0, len(some), READS):
+            chunk = some[at : at + READS]
+            ends = await asyncio.gather(*(self._remove_if_over(each, now_ms) for each in chunk))
+            gone |= {ledger for ledger, ended in zip(chunk, ends, strict=True) if ended}
+        return gone
+
+    async def remove_some(self) -> None:
+        """Remove those of the oldest ledgers' records whose grace is over."""
+        some: list[LedgerId] = []
+        async for ledger_id in self.all():
+            some.append(ledger_id)
+            if len(some) == LOOKS:
+                break
+        if some:
+            await self.remove_over(some, await self.now_ms())
+
+    async def _remove_if_over(self, ledger_id: LedgerId, now_ms: int) -> bool:
+        marks = self._marks.place(ledger_id)
+        version = await self._store.exists(marks)  # every undeletion changes it
+        try:
+            record = await self.read(ledger_id)
+        except NoSuchKeyError:
+            return True
+        except MetadataFormatError:
+            return False
+        if now_ms < record.until_ms:
+            return False
+        return await self._remove(ledger_id, [] if version is None else [Check(marks, version)])
+
+    async def remove(self, ledger_id: LedgerId) -> None:
+        """Remove a record, whatever its grace. A missing one counts as removed. Raises: MetadataUnavailableError."""
+        await self._remove(ledger_id, [])
+
+    async def _remove(self, ledger_id: LedgerId, conditions: Sequence[Check]) -> bool:
+        path = self.path(ledger_id)
+        try:
+            await self._store.multi([*conditions, Delete(path, None)])
+        except MetadataConflictError:
+            return False
+        except NoSuchKeyError:
+            pass
+        except MetadataUnavailableError:
+            await self._store.sync(path)
+        if await self._store.exists(path) is not None:
+            return False
+        await self._remove_parents(ledger_id)
+        return True
+
+    async def _remove_parents(self, ledger_id: LedgerId) -> None:
+        for parent in (self.place(ledger_id), parent_of(self.place(ledger_id))):
+            try:
+                await self._store.delete(parent, None)
+            except (MetadataError, ClientClosedError):
+                return
+
+    async def without_restorable(self, ledgers: Collection[LedgerId]) -> IdRanges:
+        """The marked ids that share a value with one of ``ledgers``, without those that have a record.
+
+        An undeletion in between would make a ledger that lives look like one that is gone for good. It changes the
+        version of the value, and then this looks again; after ``LOST_MAX`` times it returns no ids.
+        """
+        places = {self._marks.place(ledger): ledger for ledger in ledgers}
+        for _ in range(LOST_MAX):
+            before = [await self._store.exists(place) for place in places]
+            found = await self._marks.near(ledgers)
+            for ledger in places.values():
+                for restorable in await self.near(ledger):
+                    found.discard(restorable)
+            if before == [await self._store.exists(place) for place in places]:
+                return found
+        return IdRanges()
+
+    # -- bringing back --------------------------------------------------------------------------------------
+
+    async def restore(self, ledger_id: LedgerId, path: str) -> None:
+        """Put a ledger's metadata back at ``path``, as they were, and remove its record and the mark of its deletion.
+
+        Raises:
+            NoSuchLedgerError: there is no record.
+            LedgerExistsError: somebody has made a ledger under this id meanwhile.
+            MetadataUnavailableError: it is not known whether it was done; call again.
+        """
+        for _ in range(LOST_MAX):
+            await self._store.sync(path)
+            present = await self._value(path)
+            record = await self._value(self.path(ledger_id))
+            if record is None:
+                raise NoSuchLedgerError(
+                    f"ledger {ledger_id} cannot be brought back: "
+                    + ("it is there" if present is not None else "it was not deleted, or the time for that is over")
+                )
+            if present is not None:
+                raise LedgerExistsError(
+                    f"ledger {ledger_id} cannot be brought back: somebody has made another ledger under its id"
+                )
+            value = decode(ledger_id, record.value).value
+            try:
+                operations = await self._marks.removal(ledger_id)
+                await self._store.multi(
+                    [Delete(self.path(ledger_id), record.version), Create(path, value), *operations]
+                )
+            except MetadataUnavailableError:
+                await self._store.sync(path)
+                if (done := await self._value(path)) is None or done.value != value:
+                    continue
+                if await self._store.exists(self.path(ledger_id)) is not None:
+                    continue
+            except NoSuchKeyError:
+                await make(self._store, parent_of(path))
+                continue
+            except (MetadataConflictError, KeyExistsError):
+                continue
+            await self._remove_parents(ledger_id)
+            return
+        raise MetadataUnavailableError(
+            f"ledger {ledger_id} was not brought back: {LOST_MAX} attempts failed; try again later"
+        )
+
+    async def _value(self, path: str) -> Versioned[bytes] | None:
+        try:
+            return await self._store.get(path)
+        except NoSuchKeyError:
+            return None

@@ -1,0 +1,216 @@
+"""Deleted ledgers can be brought back while their records exist (G8)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from bookkeeper.errors import (
+    LedgerExistsError,
+    MetadataConflictError,
+    MetadataFormatError,
+    MetadataUnavailableError,
+    NoSuchLedgerError,
+)
+from bookkeeper.ids import IdRanges, LedgerId
+from bookkeeper.meta.records.deleted_ids import MERGE_MIN
+from bookkeeper.meta.records.deleted_ledgers import DeletedLedger, decode
+from bookkeeper.meta.records.layout import Layout
+from bookkeeper.meta.records.ledgers import Ledgers
+from bookkeeper.meta.records.paths import Paths
+from bookkeeper.meta.store import MetadataStore, Version
+from bookkeeper.meta.stores.memory import MemoryCluster
+from tests.bookkeeper.meta.records.test_ledgers import NEW, ledgers_in
+from tests.bookkeeper.meta.services import REPLY_LOST, REQUEST_LOST, Losing, MemoryService
+
+SEVEN = LedgerId(7)
+
+
+async def restorable(ledgers: Ledgers) -> list[int]:
+    return [ledger async for ledger in ledgers.restorable.all()]
+
+
+@pytest.mark.rule("G8", "M6")
+@pytest.mark.parametrize("number", [7, 2**62])
+async def test_a_deleted_ledger_comes_back_as_it_was(store: MetadataStore, number: int) -> None:
+    """On every kind of store. Its id stays used throughout, also when it is deleted once more."""
+    ledgers, ledger = ledgers_in(store), LedgerId(number)
+    _, created = await ledgers.create(NEW, ledger)
+    closed = await ledgers.write(ledger, NEW.begin_recovery(), created.version)
+    stored = (await store.get(ledgers.path(ledger))).value
+    for _ in range(2):
+        await ledgers.delete(ledger, grace_s=100)
+        with pytest.raises(NoSuchLedgerError):
+            await ledgers.read(ledger)
+        with pytest.raises(LedgerExistsError, match="id cannot be used again"):
+            await ledgers.create(NEW, ledger)
+        assert await restorable(ledgers) == [number]
+        assert (await ledgers.restorable.read(ledger)).metadata == closed.value
+        await ledgers.restore(ledger)
+        assert (await store.get(ledgers.path(ledger))).value == stored
+        assert await restorable(ledgers) == [] and not await ledgers.deleted.has(ledger)
+        with pytest.raises(LedgerExistsError, match="exists already"):
+            await ledgers.create(NEW, ledger)
+    await ledgers.delete(ledger)
+    assert await ledgers.deleted.has(ledger)
+    with pytest.raises(NoSuchLedgerError, match="cannot be brought back"):
+        await ledgers.restore(ledger)
+
+
+@pytest.mark.rule("G8")
+async def test_the_record_goes_when_the_grace_is_over_by_the_store_s_clock(store: MetadataStore) -> None:
+    """On every kind of store. What lies above a record goes with the last one."""
+    ledgers = ledgers_in(store)
+    for number in (1, 2, 2**30):
+        await ledgers.create(NEW, LedgerId(number))
+        await ledgers.delete(LedgerId(number), grace_s=1000)
+    records = ledgers.restorable
+    now, ids = await records.now_ms(), [LedgerId(number) for number in (1, 2, 2**30)]
+    assert await records.remove_over(ids, now + 900_000) == set() and await restorable(ledgers) == ids
+    assert await records.remove_over(ids[:1], now + 1_100_000) == {1} and await restorable(ledgers) == ids[1:]
+    assert await records.remove_over(ids, now + 1_100_000) == set(ids) and await restorable(ledgers) == []
+    assert await store.children(Paths().own("deleted", "ledgers")) == []
+    with pytest.raises(NoSuchLedgerError, match="time for that is over"):
+        await ledgers.restore(ids[0])
+
+
+@pytest.mark.rule("G8", "M8")
+@pytest.mark.parametrize("lost", [REPLY_LOST, REQUEST_LOST])
+async def test_writes_without_an_answer_leave_one_of_the_two_and_never_both(
+    memory_service: MemoryService, lost: object
+) -> None:
+    ledgers = ledgers_in(await memory_service.connect())
+    await ledgers.create(NEW, SEVEN)
+    memory_service.cluster.interference = Losing(multi=[lost, lost])  # type: ignore[list-item]
+    await ledgers.delete(SEVEN, grace_s=100)
+    assert await restorable(ledgers) == [7]
+    memory_service.cluster.interference = Losing(multi=[lost, lost])  # type: ignore[list-item]
+    await ledgers.restore(SEVEN)
+    assert await restorable(ledgers) == [] and (await ledgers.read(SEVEN)).value.spec == NEW.spec
+
+
+@pytest.mark.rule("G8", "M8")
+async def test_a_record_that_the_store_never_takes_is_an_error_and_the_ledger_stays(
+    memory_service: MemoryService,
+) -> None:
+    ledgers = ledgers_in(await memory_service.connect())
+    await ledgers.create(NEW, SEVEN)
+    memory_service.cluster.interference = Losing(multi=[REQUEST_LOST] * 50)
+    with pytest.raises(MetadataUnavailableError):
+        await ledgers.delete(SEVEN, grace_s=100)
+    await ledgers.read(SEVEN)
+
+
+@pytest.mark.rule("G8", "M1")
+async def test_only_the_version_that_was_read_is_deleted(memory_service: MemoryService) -> None:
+    ledgers = ledgers_in(await memory_service.connect())
+    _, created = await ledgers.create(NEW, SEVEN)
+    await ledgers.write(SEVEN, NEW.begin_recovery(), created.version)
+    with pytest.raises(MetadataConflictError):
+        await ledgers.delete(SEVEN, Version(0), grace_s=100)
+    assert await restorable(ledgers) == []
+
+
+@pytest.mark.rule("G8", "M6")
+async def test_who_has_made_the_id_anew_keeps_it(memory_service: MemoryService) -> None:
+    """Apache's client knows no marks. When its ledger is deleted, too, that one is what can be brought back."""
+    store = await memory_service.connect()
+    ledgers = ledgers_in(store)
+    await ledgers.create(NEW, SEVEN)
+    await ledgers.delete(SEVEN, grace_s=100)
+    await store.create(ledgers.path(SEVEN), b"another", parents=True)
+    with pytest.raises(LedgerExistsError, match="somebody has made another ledger"):
+        await ledgers.restore(SEVEN)
+    assert (await store.get(ledgers.path(SEVEN))).value == b"another"
+    await ledgers.delete(SEVEN, grace_s=100)
+    assert (await ledgers.restorable.read(SEVEN)).value == b"another"
+
+
+@pytest.mark.rule("G8")
+async def test_an_undeletion_keeps_the_marks_of_its_neighbours(memory_service: MemoryService) -> None:
+    ledgers = ledgers_in(await memory_service.connect())
+    ids = [LedgerId(number) for number in range(MERGE_MIN)]
+    for number in ids:
+        await ledgers.create(NEW, number)
+        await ledgers.delete(number, grace_s=100)
+    await ledgers.deleted.merge(ledgers.deleted.place(0))
+    await ledgers.restore(ids[4])
+    assert await ledgers.deleted.near(ids) == IdRanges([(0, 3), (5, ids[-1])])
+
+
+@pytest.mark.rule("G8", "M6")
+async def test_no_bookie_remembers_what_can_be_brought_back_as_gone(memory_service: MemoryService) -> None:
+    """It would refuse the copies that a repair makes there."""
+    store = await memory_service.connect()
+    ledgers, other = ledgers_in(store), ledgers_in(await memory_service.connect(), seed=2)
+    for number in range(6):
+        await ledgers.create(NEW, LedgerId(number))
+        await ledgers.delete(LedgerId(number), grace_s=100 if number in (2, 4) else 0)
+    assert await ledgers.never_again([LedgerId(0)]) == IdRanges([(0, 1), (3, 3), (5, 5)])
+    near = ledgers.restorable.near
+    looks: list[int] = []
+
+    async def restored_in_between(ledger_id: int) -> list[LedgerId]:
+        if not looks:
+            await other.restore(LedgerId(2))
+        looks.append(ledger_id)
+        return await near(ledger_id)
+
+    ledgers.restorable.near = restored_in_between  # type: ignore[method-assign]
+    assert 2 not in await ledgers.never_again([LedgerId(0)])
+    assert len(looks) == 2
+
+
+@pytest.mark.rule("G8")
+async def test_a_ledger_that_is_brought_back_and_deleted_anew_has_its_grace_anew() -> None:
+    clock = [0]
+    cluster = MemoryCluster(lambda: clock[0])
+    ledgers = ledgers_in(cluster.connect())
+    await ledgers.create(NEW, SEVEN)
+    await ledgers.delete(SEVEN, grace_s=100)
+    clock[0] = 90_000
+    await ledgers.restore(SEVEN)
+    await ledgers.delete(SEVEN, grace_s=100)
+    clock[0] = 110_000
+    assert await ledgers.restorable.remove_over([SEVEN], await ledgers.restorable.now_ms()) == set()
+    clock[0] = 190_000
+    assert await ledgers.restorable.remove_over([SEVEN], await ledgers.restorable.now_ms()) == {SEVEN}
+
+
+@pytest.mark.rule("G8")
+async def test_who_deletes_looks_now_and_then_for_records_whose_time_is_over() -> None:
+    """Bookies of Apache's do not: the records would grow for ever."""
+    clock = [0]
+    store = MemoryCluster(lambda: clock[0]).connect()
+    ledgers = Ledgers(store, Paths(), Layout.HIERARCHICAL, random.Random(3))
+    most = 0
+    for number in range(600):
+        clock[0] += 1000
+        await ledgers.create(NEW, LedgerId(number))
+        await ledgers.delete(LedgerId(number), grace_s=10)
+        most = max(most, len(await restorable(ledgers)))
+    assert most < 150
+
+
+@pytest.mark.rule("G8")
+async def test_two_who_bring_it_back_at_once_bring_back_one(store: MetadataStore) -> None:
+    ledgers = ledgers_in(store)
+    await ledgers.create(NEW, SEVEN)
+    await ledgers.delete(SEVEN, grace_s=100)
+    ends = await asyncio.gather(*(ledgers.restore(SEVEN) for _ in range(3)), return_exceptions=True)
+    assert [end for end in ends if end is None] == [None]
+    assert all(isinstance(end, NoSuchLedgerError) for end in ends if end is not None)
+
+
+@pytest.mark.parametrize("value", [b"", b"{}\nx", b'{"grace_s": "1"}\nx', b'{"grace_s": 1}', b"\xff\nx", b"[1]\nx"])
+@pytest.mark.rule("X29")
+def test_a_damaged_record_is_refused_by_name(value: bytes) -> None:
+    with pytest.raises(MetadataFormatError, match="deleted ledger 7"):
+        decode(SEVEN, value)
+
+
+def test_a_record_says_the_grace_and_what_was_stored() -> None:
+    record = DeletedLedger(SEVEN, 60, b"a\nb", 1000)
+    assert decode(SEVEN, record.encode(), 1000) == record and record.until_ms == 61_000
