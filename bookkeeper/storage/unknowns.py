@@ -5,15 +5,25 @@ Four things make an answer unknown:
     limbo          acknowledged data may be missing since a start found a loss (B9): of all ledgers, or of a few
     index damage   a page of the index is not what was written; the next start rebuilds the index (K19)
     doubt          the disk is younger than the bookie's name: what was on the disk before is not known
-    quarantine     damaged places, named for the operator; a read of such a place fails by itself
+    quarantine     damaged places, named for the operator until limbo ends or a start finds nothing wrong; a read of
+                   such a place fails by itself
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from typing import Final
 
 from bookkeeper.errors import CorruptionError
 from bookkeeper.ids import LedgerId
+
+PLACES_MAX: Final = 100
+"""Damaged places that are remembered: the newest."""
+
+
+def newest_places(places: Iterable[str]) -> list[str]:
+    """Each place once, at most ``PLACES_MAX``."""
+    return list(dict.fromkeys(places))[-PLACES_MAX:]
 
 
 class Unknowns:
@@ -64,8 +74,10 @@ class Unknowns:
 
     def end_limbo(self, ledger_id: LedgerId | None) -> None:
         """See :meth:`Engine.end_limbo`."""
-        if ledger_id is None:
+        if ledger_id is None:  # everything that is to be here was read
             self.limbo = None
+            self._complete.clear()
+            self._quarantined.clear()
         else:
             self._complete.add(ledger_id)
 
@@ -80,5 +92,5 @@ class Unknowns:
         self.quarantine([str(error)])  # it is met again with every read
 
     def quarantine(self, places: Iterable[str]) -> None:
-        """Damaged places; each is kept once."""
-        self._quarantined += [place for place in places if place not in self._quarantined]
+        """Damaged places; each is kept once, and at most ``PLACES_MAX`` of them."""
+        self._quarantined = newest_places([*self._quarantined, *places])

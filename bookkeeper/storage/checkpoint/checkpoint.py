@@ -1,7 +1,8 @@
 """A checkpoint: other files take over what the journal holds, in an order that survives a crash.
 
 Sync the entry logs → write and sync an index segment → replace the manifest → recycle the journal files below the mark
-and remove files that the manifest no longer names (K3, K13-K16). The job runs on the checkpoint's worker, on a snapshot
+and remove files that the manifest no longer names (K3, K13-K16), with those that an earlier start has put aside once
+nothing is missing any more. The job runs on the checkpoint's worker, on a snapshot
 that nobody changes.
 
 Unreadable old files do not stop a checkpoint. It keeps a log that it cannot read, and skips a merge with a segment that
@@ -28,7 +29,7 @@ from bookkeeper.storage.index.index_segment import (
     reading_segment,
     segment_name,
 )
-from bookkeeper.storage.journal.group_writer import journal_ids, recycle
+from bookkeeper.storage.journal.group_writer import journal_ids, put_aside, recycle
 
 
 @dataclass(slots=True)
@@ -132,6 +133,8 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> 
         files = [] if snap.keep_journals else journal_ids(disk, config.journal_dir)
         passed = [file_id for file_id in files if file_id < snap.file_id]
         recycle(disk, config.journal_dir, passed, snap.spares, spares)
+        if snap.limbo is None and not snap.quarantined and not snap.keep_journals:  # nothing is missing any more
+            remove_files(disk, config.journal_dir, put_aside(disk, config.journal_dir))
         remove_files(disk, directory, [log_name(key) for key in removed])
     except OSError as error:  # a later checkpoint or start removes what is left over
         if error.errno not in TRANSIENT:

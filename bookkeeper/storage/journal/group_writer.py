@@ -16,6 +16,8 @@ from bookkeeper.storage.journal.journal_format import FileHeader
 from bookkeeper.storage.journal.pending_group import PendingGroup
 
 _SUFFIX, _SPARE = ".journal", ".spare"
+LOST = ".lost"
+"""Ends the names of journal files that a start has put aside because something may be missing."""
 
 
 def journal_name(file_id: int) -> str:
@@ -25,6 +27,11 @@ def journal_name(file_id: int) -> str:
 def journal_ids(disk: Disk, directory: str) -> list[int]:
     """The ids of the journal files in a directory, ascending."""
     return sorted(int(name[: -len(_SUFFIX)], 16) for name in disk.list(directory) if name.endswith(_SUFFIX))
+
+
+def put_aside(disk: Disk, directory: str) -> list[str]:
+    """The names of the files that a start has put aside."""
+    return [name for name in disk.list(directory) if name.endswith(_SUFFIX + LOST)]
 
 
 def spare_names(disk: Disk, directory: str) -> list[str]:

@@ -19,6 +19,7 @@ from bookkeeper.storage.index.index_segment import segment_ids, segment_name
 from bookkeeper.storage.journal.group_writer import GroupWriter, journal_ids, spare_names
 from bookkeeper.storage.start.inventory import Inventory
 from bookkeeper.storage.start.orphaned_logs import put_journals_aside
+from bookkeeper.storage.unknowns import newest_places
 
 
 @dataclass(slots=True)
@@ -104,7 +105,8 @@ class StartCheckpoint:
             if not log.finished and key not in self._found.keep:
                 scope.finish[key] = (log.file, log.end, log.usage)
         scope.limbo = losses.limbo
-        scope.quarantined = list(dict.fromkeys([*before.quarantined, *losses.quarantined]))
+        known = before.quarantined if losses.keep_journals else []  # nothing is wrong any more: they are forgotten
+        scope.quarantined = newest_places([*known, *losses.quarantined])
         scope.spares = max(self._config.journal_spares - spares, 0)
         return scope
 

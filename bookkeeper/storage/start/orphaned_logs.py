@@ -8,7 +8,7 @@ yet, and behind the end that it gives for the others. A start that has found a l
     overwrites none of those files, finishes (cuts) none of them, and removes none
     puts the journal files that the mark has passed aside, under ``*.lost``, instead of recycling them
 
-Files put aside are never touched again; whoever has repaired the bookie may remove them.
+Files put aside stay as long as anything may be missing: the first checkpoint after limbo has ended removes them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from bookkeeper.codec.shapes import Scan
 from bookkeeper.seams import Disk, File
 from bookkeeper.storage.entry_log.entry_log_file import QuarantinedStretch, Usage, log_name, scan_log, usage_of
-from bookkeeper.storage.journal.group_writer import journal_ids, journal_name
+from bookkeeper.storage.journal.group_writer import LOST, journal_ids, journal_name
 
-LOST = ".lost"
 Found = Callable[[bytes, int, Scan], None]
 """(bytes, where in the log they begin, the records in them)."""
 

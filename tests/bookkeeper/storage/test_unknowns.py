@@ -6,7 +6,7 @@ import pytest
 
 from bookkeeper.errors import CorruptionError
 from bookkeeper.ids import LedgerId
-from bookkeeper.storage.unknowns import Unknowns
+from bookkeeper.storage.unknowns import PLACES_MAX, Unknowns
 
 
 def new_ledgers_concerned(unknowns: Unknowns) -> bool:
@@ -51,3 +51,13 @@ def test_index_damage_concerns_every_negative_and_is_named_once() -> None:
     assert unknowns.quarantined == ["/l/1.log at 5: 3 bytes", "/l/1.index at 8: a page"]
     unknowns.quarantined.clear()
     assert unknowns.quarantined, "what was handed out is a copy"
+
+
+@pytest.mark.rule("G4")
+def test_damaged_places_are_a_hundred_at_most_and_end_with_limbo() -> None:
+    unknowns = Unknowns("a loss", ["old"])
+    unknowns.quarantine([f"place {number}" for number in range(2 * PLACES_MAX)])
+    unknowns.quarantine(["place 199"])
+    assert unknowns.quarantined == [f"place {number}" for number in range(PLACES_MAX, 2 * PLACES_MAX)]
+    unknowns.end_limbo(None)
+    assert unknowns.quarantined == []

@@ -64,6 +64,9 @@ def test_what_the_journal_has_lost_is_read_from_logs_that_no_manifest_names(
     assert aside[0] and aside[1:] == aside[:1] * 2, "a limbo that is known puts nothing more aside"
     engine.end_limbo()
     assert engine.is_fenced(lid(2))
+    engine.checkpoint(lambda error: None)
+    workers.pump()
+    assert not [name for name in disk.files() if name.endswith(".lost")], "nothing is missing any more"
     engine.close(lambda error: None)
     workers.pump()
     engine, workers = open_engine(disk, config)
