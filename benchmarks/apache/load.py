@@ -45,7 +45,7 @@ class Clients:
         return self._clients[key]
 
     def _config(self, protocol: str, trust: str | None) -> ClientConfig:
-        options: dict[str, Any] = {"protocol": protocol}
+        options: dict[str, Any] = {"protocol": protocol, "delete_grace_s": 0}
         if trust is not None:
             options["tls"] = TlsConfig(ca=trust)
         return ClientConfig(**options)

@@ -22,7 +22,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from bookkeeper import BookKeeper, Operator
+from bookkeeper import BookKeeper, ClientConfig, Operator
 from bookkeeper.autorecovery.status import status_of
 from bookkeeper.errors import BookKeeperError, IllegalOperationError, NoSuchLedgerError
 from bookkeeper.meta.records.autorecovery import ClusterCheck
@@ -120,7 +120,7 @@ class HealStory:
         await cluster.start_metadata()
         for name in BOOKIES:
             await cluster.start_bookie(name, small=name == SMALL)
-        self._client = await BookKeeper.connect(cluster.uri)
+        self._client = await BookKeeper.connect(cluster.uri, config=ClientConfig(delete_grace_s=0))
         self._watch = ClusterWatch(self._client, cluster, self._picture, view)
         await cluster.until(lambda: self._all_in(BOOKIES, "writable"), "the six bookies")
         disk = "on a small disk of its own" if cluster.has_small_disk else "(no file system of its own can be had)"
