@@ -12,7 +12,7 @@ from spark_wal.webhdfs.contents.ledger_blobs import LedgerBlobs
 from spark_wal.webhdfs.ownership.backing import Backing, open_journal
 from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace
 
-CLIENT: Final = ClientConfig(explicit_lac_delay_ms=200)
+CLIENT: Final = ClientConfig(explicit_lac_delay_ms=200, delete_grace_s=0)
 """Writes need not notify readers: nobody follows the namespace's journal, and a successor recovers it."""
 
 
