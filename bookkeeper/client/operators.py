@@ -27,7 +27,13 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import BookKeeperError, MalformedFrameError, NoSuchKeyError, NoSuchLedgerError
+from bookkeeper.errors import (
+    BookKeeperError,
+    MalformedFrameError,
+    MetadataFormatError,
+    NoSuchKeyError,
+    NoSuchLedgerError,
+)
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import Fragment, LedgerMetadata
 from bookkeeper.meta.records.deleted_ledgers import DeletedLedger
@@ -144,6 +150,7 @@ class Operator:
 
     async def deleted_ledgers(self) -> AsyncIterator[DeletedLedger]:
         """The deleted ledgers that can be brought back, ascending. Those whose time for that is over are let go first.
+        The metadata of a record that is damaged cannot be read.
 
         Raises: MetadataError.
         """
@@ -158,6 +165,8 @@ class Operator:
                     yield await records.read(ledger_id)
                 except NoSuchKeyError:
                     pass
+                except MetadataFormatError:
+                    yield DeletedLedger(ledger_id, 0, b"")
 
     async def undelete_ledger(self, ledger_id: int) -> LedgerMetadata:
         """Bring a deleted ledger back, with the metadata that it had. Returns them.

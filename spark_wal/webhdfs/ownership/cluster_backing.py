@@ -13,7 +13,8 @@ from spark_wal.webhdfs.ownership.backing import Backing, open_journal
 from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace
 
 CLIENT: Final = ClientConfig(explicit_lac_delay_ms=200, delete_grace_s=0)
-"""Writes need not notify readers: nobody follows the namespace's journal, and a successor recovers it."""
+"""Writes need not notify readers: nobody follows the namespace's journal, and a successor recovers it. What is deleted
+is gone at once: no file names it any more."""
 
 
 async def open_cluster_backing(

@@ -11,7 +11,7 @@ import pytest
 
 from bookkeeper.bookie.identity.disk_identity import survey
 from bookkeeper.client.operators import Operator
-from bookkeeper.errors import LedgerFencedError, MetadataUnavailableError, NoSuchLedgerError
+from bookkeeper.errors import LedgerFencedError, MetadataFormatError, MetadataUnavailableError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerState
 from bookkeeper.replication.check import incomplete_copies
@@ -173,6 +173,29 @@ def test_a_bookie_that_lost_its_disk_suspects_what_can_be_brought_back() -> None
             await bk.delete_ledger(gone, grace_s=0)
             found = await survey(bk.metadata_store, BookieId("b1"), served_before=True)
             assert found.suspects == {deleted}
+
+    run(story)
+
+
+@pytest.mark.rule("G8", "G1")
+def test_a_damaged_record_keeps_the_data_and_is_listed_until_somebody_ends_it() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect(PATIENT) as bk:
+            deleted = await written(cluster, bk, 20)
+            await bk.delete_ledger(deleted)
+            records = bk.metadata_store.ledgers.restorable
+            await bk.metadata_store.store.set(records.path(deleted), b"rot", None)
+            await asyncio.sleep(GRACE_S + 200)
+            (listed,) = [each async for each in Operator(bk).deleted_ledgers()]
+            assert listed.ledger_id == deleted
+            with pytest.raises(MetadataFormatError):
+                _ = listed.metadata
+            with pytest.raises(MetadataFormatError, match="is damaged"):
+                await Operator(bk).undelete_ledger(deleted)
+            assert all(deleted in cluster.servers[name].engine.ledgers() for name in cluster.names)
+            await bk.delete_ledger(deleted, grace_s=0)
+            await asyncio.sleep(200)
+            assert all(deleted not in cluster.servers[name].engine.ledgers() for name in cluster.names)
 
     run(story)
 
