@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ import bookkeeper.meta.records.ledgers as ledgers
 import bookkeeper.storage.checkpoint.checkpoint as checkpoint
 import bookkeeper.storage.durable_file as durable
 import bookkeeper.storage.journal.group_writer as journal
+import bookkeeper.storage.ledger_updates as ledger_updates
 import bookkeeper.storage.start.look as look
 import bookkeeper.storage.start.replayed_ledgers as replayed_ledgers
 import bookkeeper.storage.start.start as storage_start
@@ -55,7 +56,10 @@ from bookkeeper.meta.stores.memory import MemoryStore
 from bookkeeper.replication.fragment import FragmentCopy
 from bookkeeper.replication.ledger_repair import GracePeriods
 from bookkeeper.seams import File
+from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
+from bookkeeper.storage.compaction.chunk import MovedEntries
 from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.entry_log.entry_log_file import log_name
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor as StoredLedger
@@ -66,7 +70,12 @@ from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.start.group_continuity import GroupContinuity
 from bookkeeper.storage.unknowns import Unknowns
 from bookkeeper.testing.disk import SimDisk
-from bookkeeper.testing.sim_plan import FIRST_WITH_DAMAGE, FIRST_WITH_HEALERS, FIRST_WITH_ROLLBACK
+from bookkeeper.testing.sim_plan import (
+    FIRST_WITH_COMPACTION,
+    FIRST_WITH_DAMAGE,
+    FIRST_WITH_HEALERS,
+    FIRST_WITH_ROLLBACK,
+)
 
 Patch = Callable[[Any, str, Any], None]
 """(owner, name, what to put there)"""
@@ -645,6 +654,48 @@ def _whole_without_reading(patch: Patch) -> None:
         return []
 
     patch(completion, "gaps_of", none)
+
+
+# -- compaction -------------------------------------------------------------------------------------------
+
+
+@_bug("compaction-unlinks-early", "G3", 60, FIRST_WITH_COMPACTION)
+def _compaction_unlinks_early(patch: Patch) -> None:
+    """A compacted log is removed when it was copied, before the index is durable."""
+
+    def early(self: Checkpointer, emptied: Iterable[int], callback: Any) -> None:
+        names = [log_name(log_id) for log_id in emptied]
+        self._emptied.update(emptied)  # the next checkpoint covers it
+        self.workers.get("checkpoint").submit(
+            lambda: durable.remove_files(self.disk, self.config.ledger_dir, names), lambda *_: callback(None)
+        )
+
+    patch(Checkpointer, "cover_moves", early)
+
+
+@_bug("compaction-moves-what-has-changed", "G3", 100, FIRST_WITH_COMPACTION)
+def _compaction_moves_what_has_changed(patch: Patch) -> None:
+    """Compaction moves the place of an entry though it was written again since it was copied."""
+
+    def moved_all(page: Any, origin: int, moved: MovedEntries, i0: int, i1: int) -> int:
+        for at in range(i0, i1):
+            page[moved.entry_ids[at] - origin] = moved.new[at]
+        return i1 - i0
+
+    patch(ledger_updates, "put_moved", moved_all)
+
+
+@_bug("compaction-brings-back", "G3 M6", 100, FIRST_WITH_COMPACTION)
+def _compaction_brings_back(patch: Patch) -> None:
+    """Compaction moves the places of a ledger that was deleted since it was copied, which brings it back."""
+    move = LedgerUpdates.move
+
+    def moved(self: LedgerUpdates, moved: MovedEntries, held: Any) -> int:
+        if moved.ledger_id not in self._ledgers.ledgers:
+            self._ledgers.add(StoredLedger(LedgerId(moved.ledger_id)))
+        return move(self, moved, held)
+
+    patch(LedgerUpdates, "move", moved)
 
 
 # -- metadata that were put back --------------------------------------------------------------------------

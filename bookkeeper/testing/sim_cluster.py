@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine
 from dataclasses import replace
+from random import Random
 from typing import Any, Final
 
 from bookkeeper.bookie.bookie import Bookie
@@ -31,6 +32,7 @@ from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.cluster import CLIENT, SESSION_TIMEOUT_S, SimCluster, WitnessedStore, _Session, bookie_config
 from bookkeeper.testing.sim_history import History
+from bookkeeper.testing.sim_litter import Litter
 from bookkeeper.testing.sim_monitor import Monitor
 from bookkeeper.testing.sim_plan import WorldPlan
 from bookkeeper.testing.world import Node
@@ -121,6 +123,7 @@ class SwarmCluster(SimCluster):
         self.hunted = -1
         """The ledger that somebody has just begun to recover: others may join (R15)."""
         self._life_of: dict[str, int] = {}
+        self._litter: dict[str, asyncio.Task[None]] = {}
 
     # -- processes ----------------------------------------------------------------------------------------
 
@@ -184,6 +187,10 @@ class SwarmCluster(SimCluster):
         server = _WatchedServer(name, self.monitor, config, seams, metadata)
         self.servers[name], self._life_of[name] = server, self.node(name).life
         await server.start()
+        if self.plan.litter:
+            rng = Random(f"{self.plan.seed}/{name}/{server.boot}")
+            litter = Litter(server.engine, rng, self.monitor.problem, self.monitor.count)
+            self._litter[name] = asyncio.create_task(litter.run())
         return await server.run_until_failure()
 
     def is_up(self, name: str) -> bool:

@@ -30,6 +30,7 @@ from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.storage.engine import AvailabilityRun, Engine
 from bookkeeper.storage.ledger_descriptor import StateRecordKind
 from bookkeeper.testing.sim_damage import LastGroup
+from bookkeeper.testing.sim_litter import LITTER
 from bookkeeper.wire import Status
 
 _NEGATIVE = (Status.NO_ENTRY, Status.NO_LEDGER)
@@ -130,6 +131,8 @@ class Monitor:
             file = commit.journal._file
             self.tails[name] = LastGroup(file.path, group.file_offset, bytes(group.header) + bytes(group.data))
             for ledger, entry in zip(scan.ledger_ids, scan.entry_ids, strict=True):
+                if ledger >= LITTER:
+                    continue
                 if entry >= 0:
                     self.durable[name].add((ledger, entry))
                 elif entry == StateRecordKind.FENCED:
@@ -149,7 +152,7 @@ class Monitor:
         for ledger in sorted(self.fences[name] - fenced):
             if not engine.is_fenced(LedgerId(ledger)) and not (hurt and self._is_past(name, ledger)):
                 self.problem("B3", f"{name} has forgotten its fence of ledger {ledger}")
-        kept: dict[int, set[int]] = {ledger: set() for ledger in engine.ledgers()}
+        kept: dict[int, set[int]] = {ledger: set() for ledger in engine.ledgers() if ledger < LITTER}
         for ledger, entry in sorted(self.durable[name] - had):
             kept.setdefault(ledger, set()).add(entry)
         for ledger, entries in kept.items():

@@ -76,6 +76,8 @@ class WorldPlan:
     """Processes that bring copies of ledgers to other bookies."""
     healers: int = 0
     """Processes of autorecovery."""
+    litter: bool = False
+    """Ledgers come and go on every bookie's disk, and entry logs are compacted."""
     deferred: bool = False
     """Some ledgers are written with deferred sync, and forced now and then."""
     rollback_after_s: float = 0.0
@@ -126,6 +128,8 @@ def plan(seed: int) -> WorldPlan:
         repairers=Random(f"plan/{seed}/repairers").choice([0, 0, 1, 2]) if seed >= FIRST_WITH_REPAIRERS else 0,
         deferred=client.protocol == "v3" and seed >= FIRST_OF_LATER and Random(f"plan/{seed}/deferred").random() < 0.4,
     )
+    if seed >= FIRST_WITH_COMPACTION:
+        return _with_compaction(made)
     if seed >= FIRST_WITH_HEALERS:
         return _with_healers(made)
     if seed >= FIRST_WITH_ROLLBACK and seed % 2 == 0:
@@ -152,6 +156,7 @@ FIRST_WITH_REPAIRERS: Final = 200
 FIRST_WITH_DAMAGE: Final = 300
 FIRST_WITH_ROLLBACK: Final = 2000
 FIRST_WITH_HEALERS: Final = 4000
+FIRST_WITH_COMPACTION: Final = 6000
 """Worlds of lower seeds, and what was found in them, stay as they are."""
 
 
@@ -230,6 +235,23 @@ def _with_rollback(made: WorldPlan) -> WorldPlan:
         append_pause_s=0.15,
         rollback_after_s=rng.uniform(0.2, 0.95) * chaos_s,
         bookie={"garbage_grace_s": 1.0},
+    )
+
+
+def _with_compaction(made: WorldPlan) -> WorldPlan:
+    """The same world, shorter, where disks have work for compaction, which runs again and again."""
+    rng = Random(f"plan/{made.seed}/compaction")
+    storage = {
+        **made.storage,
+        "entry_log_bytes": rng.choice([8, 16, 32]) * KIB,
+        "checkpoint_bytes": rng.choice([4, 8, 16]) * KIB,
+        "log_sync_bytes": rng.choice([0, 2, 16]) * KIB,
+        "minor_compaction_ratio": 1.0,
+        "minor_compaction_interval_s": rng.choice([0.1, 0.5]),
+        "compaction_bytes_per_s": rng.choice([0, 64, 256]) * KIB,
+    }
+    return replace(
+        made, storage=storage, litter=True, writers=min(made.writers, 2), tailers=1, chaos_s=rng.uniform(6, 14)
     )
 
 
