@@ -6,18 +6,26 @@ The second half plants the bugs that this is meant to find, and sees it find the
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from bookkeeper.errors import BookKeeperError
-from bookkeeper.seams import Disk
+from bookkeeper.seams import Disk, File
 from bookkeeper.storage import ledger_updates
 from bookkeeper.storage.checkpoint import checkpoint
 from bookkeeper.storage.checkpoint.checkpoint import CheckpointScope
+from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.checkpoint.manifest import Manifest
+from bookkeeper.storage.compaction.compaction_steps import CompactionSteps
+from bookkeeper.storage.compaction.log_copy import CompactionFiles
+from bookkeeper.storage.compaction.schedule import LogUse
+from bookkeeper.storage.durable_file import remove_files
+from bookkeeper.storage.entry_log.entry_log_file import Usage, log_name
+from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.journal.group_commit import GroupCommit
 from bookkeeper.storage.ledger_descriptor import StateRecordKind, state_record
 from bookkeeper.storage.start import evidence
@@ -268,3 +276,65 @@ def test_a_planted_bug_is_found(plant: Callable[[pytest.MonkeyPatch], None], mon
     plant(monkeypatch)
     found = next((bad for _, bad in enumerate_crashes(7, 10, direct=False) if bad), None)
     assert found, "no crash showed it"
+
+
+# -- planted bugs of compaction -------------------------------------------------------------------------------
+
+
+def source_goes_first(patch: pytest.MonkeyPatch) -> None:
+    original = Checkpointer.cover_moves
+
+    def early(self: Checkpointer, emptied: Iterable[int], callback: Callable[[BaseException | None], None]) -> None:
+        names = [log_name(log_id) for log_id in emptied]
+        self.workers.get("checkpoint").submit(
+            lambda: remove_files(self.disk, self.config.ledger_dir, names), lambda _result, _error: None
+        )
+        original(self, emptied, callback)
+
+    patch.setattr(Checkpointer, "cover_moves", early)
+
+
+def copies_not_synced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(CompactionFiles, "sync", lambda self: None)
+    original = EntryLogs.written_aside
+
+    def clean(self: EntryLogs, log_id: int, file: File, end: int, usage: Usage) -> None:
+        original(self, log_id, file, end, usage)
+        self.logs[log_id].dirty = False
+        self.logs[log_id].written = False
+
+    patch.setattr(EntryLogs, "written_aside", clean)
+
+
+def reservation_not_covered(patch: pytest.MonkeyPatch) -> None:
+    original = CompactionSteps._surveyed
+
+    def at_once(self: CompactionSteps, uses: list[LogUse] | BaseException) -> None:
+        kept = self.checkpointer
+        self.checkpointer = SimpleNamespace(  # type: ignore[assignment]
+            commit=kept.commit, checkpoint=lambda done, collect: done(None)
+        )
+        try:
+            original(self, uses)
+        finally:
+            self.checkpointer = kept
+
+    patch.setattr(CompactionSteps, "_surveyed", at_once)
+
+
+@pytest.mark.rule("G3")
+@pytest.mark.parametrize(
+    "plant", [source_goes_first, copies_not_synced, reservation_not_covered], ids=lambda plant: plant.__name__
+)
+def test_a_planted_bug_of_compaction_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    for seed in range(3):
+
+        def life(disk: RecordingDisk, seed: int = seed) -> Truth:
+            return compacting_life(disk, random.Random(seed))
+
+        if any(bad for _, bad in enumerate_crashes(seed, 3, False, life)):
+            return
+    pytest.fail("no crash showed it")
