@@ -2,7 +2,7 @@
 
     the cluster    metadata (SQLite or ZooKeeper), six bookies and autorecovery, each a process; four writers
     first blow     bookie b1 is killed and its directory deleted
-    second         b2 is killed and its disk emptied; it comes back under its old id when nothing is lost by that
+    second         b2 is killed and its disk emptied; its cookie is removed, and it comes back under its old id
     third          the disk of b3 fills up
     fourth         b4 is taken out of service: the one thing that a person types
     fifth          fifty bits are flipped in the entry logs of b5 while it runs
@@ -24,9 +24,9 @@ from typing import Final
 
 from bookkeeper import BookKeeper, ClientConfig, Operator
 from bookkeeper.autorecovery.status import status_of
-from bookkeeper.errors import BookKeeperError, IllegalOperationError, NoSuchLedgerError
+from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
+from bookkeeper.ids import BookieId
 from bookkeeper.meta.records.autorecovery import ClusterCheck
-from bookkeeper.replication import forget
 from examples.demo_heal.cluster import MIB, HealingCluster
 from examples.demo_heal.damage import flip_bits
 from examples.demo_heal.verdict import Wholeness, judge_ledgers
@@ -173,19 +173,20 @@ class HealStory:
         child = await self._cluster.start_bookie("b2")
         with suppress(TimeoutError):
             await asyncio.wait_for(child.wait(), 20)
-        self._view.happened(f"b2 is refused with an empty disk while ledgers name it: {child.last_words(1)}")
-        if not await self._heals("b2", lambda: self._is_unnamed("b2")):
-            return
-        if not await self._until(self._is_forgotten("b2"), self._plan.heal_s):
-            self._view.happened("b2 cannot come back: ledgers name it still")
-            return
+        self._view.happened(f"b2 is refused with an empty disk: {child.last_words(1)}")
+        cookies = self._client.metadata_store.cookies
+        await cookies.delete(BookieId("b2"), (await cookies.read(BookieId("b2"))).version)
         await self._cluster.start_bookie("b2")
         await self._cluster.until(lambda: self._all_in(("b2",), "writable"), "b2", self._cluster.bookies["b2"])
         self._watch.special.pop("b2")
         self.facts.came_back += 1
-        self._view.happened(
-            "no ledger named b2 any more: it was forgotten, and came back under its old id with an empty disk"
-        )
+        self._view.happened("its cookie was removed, for the disk is gone: b2 came back empty, under its old id")
+        checked = self._is_checked_anew()
+
+        async def healed() -> bool:
+            return await checked() and await self._no_marks()
+
+        await self._heals("b2", healed)
 
     async def _fill_b3(self) -> None:
         if self._cluster.has_small_disk:
@@ -248,7 +249,7 @@ class HealStory:
 
     async def _delete_half(self) -> None:
         picture, writers = self._picture, self._writers
-        before = sum([await self._watch.stored_by(name) for name in self._cluster.bookies])
+        before = sum([await self._watch.stored_by(name) for name in list(self._cluster.bookies)])
         closed = writers.closed()
         chosen = closed[: len(closed) // 2]
         for ledger in chosen:
@@ -263,7 +264,7 @@ class HealStory:
         began = changed = loop.time()
         while loop.time() < changed + self._plan.quiet_s and loop.time() < began + self._plan.heal_s:
             await asyncio.sleep(1)
-            now = sum([await self._watch.stored_by(name) for name in self._cluster.bookies])
+            now = sum([await self._watch.stored_by(name) for name in list(self._cluster.bookies)])
             if now < least - 100_000:
                 least, changed = now, loop.time()
         self.facts.freed_bytes = before - least
@@ -335,11 +336,3 @@ class HealStory:
             return len(seen) >= 2
 
         return checked
-
-    def _is_forgotten(self, name: str) -> Callable[[], Awaitable[bool]]:
-        async def forgotten() -> bool:
-            with suppress(IllegalOperationError):
-                return bool((await forget(self._client, [name])).removed)
-            return False
-
-        return forgotten

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,11 +23,10 @@ SMALL: Final = "b3"
 def bytes_below(directory: Path) -> int:
     """Bytes of all files below a directory; those that vanish meanwhile count nothing."""
     total = 0
-    for path in directory.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except OSError:
-            continue
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            with suppress(OSError):
+                total += os.stat(os.path.join(folder, name)).st_size
     return total
 
 
@@ -73,7 +74,7 @@ class ClusterWatch:
             picture.repaired, picture.working = report.repaired, report.working
             picture.copied_bytes, picture.copied_entries = report.copied_bytes, report.copied_entries
             picture.auditing = report.auditing
-        stored = {name: await self.stored_by(name) for name in self._cluster.bookies}
+        stored = {name: await self.stored_by(name) for name in list(self._cluster.bookies)}
         picture.stored = stored
 
     async def stored_by(self, name: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tests.interop import java_tools, our_tools, stories, way_out
+from tests.interop import healing, java_tools, our_tools, stories, way_out
 from tests.interop.clusters import Bookies, Kind, Site
 from tests.interop.stories import Stage
 
@@ -157,11 +157,21 @@ TOOLS: Final = (
     Tool("bookkeeper shell: autorecovery, lostbookierecoverydelay, whatisinstanceid", "ours", java_tools.switches),
     Tool("bookkeeper shell: recover, a dead bookie of ours", "ours", java_tools.recover),
     Tool("autorecovery: a lost bookie of ours is found, its copies are made again", "ours", java_tools.autorecovery),
+    Tool("Apache's autorecovery: a bookie of ours is lost with its disk", "ours", healing.javas_repairs_ours),
+    Tool("both autorecoveries at once, bookies of both kinds, and ours takes over", "ours", healing.both_repair),
+    Tool(
+        "bookkeeper shell and our auditor: whoisauditor, lostbookierecoverydelay, recover, triggeraudit",
+        "ours",
+        healing.shell_and_our_auditor,
+    ),
+    Tool("bookkeeper shell and our auditor: decommissionbookie, listunderreplicated", "ours", healing.decommission),
     Tool("Apache's benchmark: writes over v3 and v2, reads", "ours", java_tools.benchmark),
     Tool("DistributedLog's core: a log in segments", "ours", java_tools.distributed_log),
     Tool("the way out: Java bookies join ours under load, ours are drained and stopped", "ours", way_out.way_out),
     Tool("bk bookies, bk ledger", "java", our_tools.commands),
     Tool("edit logs (journal_manager)", "java", our_tools.journals),
     Tool("the WebHDFS gateway, twice", "java", our_tools.gateway),
+    Tool("bk autorecovery: a Java bookie is lost", "java", healing.ours_repairs_java),
+    Tool("bk autorecovery: a Java bookie is lost, and one of ours, of both kinds", "java", healing.ours_repairs_mixed),
 )
 """Java's programs on our bookies, then ours on Java's."""

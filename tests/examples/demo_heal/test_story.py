@@ -31,7 +31,7 @@ def test_a_cluster_to_which_all_of_it_is_done_is_whole_in_the_end(tmp_path: Path
     for part in ("2 bookies lost", "1 came back empty", "1 filled up", "1 taken out of service", "50 bits flipped"):
         assert part in last
     assert status == 0
-    assert "b2 is refused with an empty disk while ledgers name it: bk: " in output
+    assert "b2 is refused with an empty disk: bk: " in output
 
 
 def test_without_autorecovery_it_ends_in_no(tmp_path: Path) -> None:
