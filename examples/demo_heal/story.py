@@ -212,25 +212,19 @@ class HealStory:
         await cluster.stop("b4")
         await cluster.start_bookie("b4", read_only=True)
         await cluster.until(lambda: self._all_in(("b4",), "read-only"), "b4", cluster.bookies["b4"])
-        self._view.happened("b4 is to go: it was started again as read-only; `bk bookies drain b4` is typed")
-        output = ""
-
-        async def drained() -> bool:
-            nonlocal output
-            status, output = await cluster.bk("bookies", "drain", "b4")
-            return not status
-
-        if not await self._until(drained, self._plan.heal_s):
-            self._view.happened(f"b4 was not drained: {output}")
-            return
-        await cluster.stop("b4")
-        status, said = await cluster.bk("bookies", "forget", "b4")
+        self._view.happened("b4 is to go: it was started again as read-only; `bk bookies decommission b4` is typed")
+        wait = ("--wait", str(self._plan.heal_s))
+        typed = asyncio.create_task(cluster.bk("bookies", "decommission", "b4", *wait), name="decommission")
+        if await self._until(lambda: self._holds_nothing("b4"), self._plan.heal_s):
+            await cluster.stop("b4")
+            self._view.happened("no ledger names b4 any more: it was stopped")
+        status, said = await typed
         if status:
-            self._view.happened(f"b4 is not forgotten: {said}")
+            self._view.happened(f"b4 was not taken out of service: {said}")
             return
         self._watch.special["b4"] = "retired"
         self.facts.retired += 1
-        self._view.happened(f"b4 was stopped; {said}")
+        self._view.happened(f"the command has ended: {said.splitlines()[-1]}")
 
     async def _rot_b5(self) -> None:
         logs = self._cluster.entry_logs("b5")
@@ -310,11 +304,15 @@ class HealStory:
     async def _is_audited(self) -> bool:
         return (await status_of(self._client.metadata_store)).auditor is not None
 
-    async def _is_unnamed(self, name: str) -> bool:
-        """Whether no ledger's metadata name the bookie, and no mark is left."""
+    async def _holds_nothing(self, name: str) -> bool:
+        """Whether no ledger's metadata name the bookie."""
         async for _ in Operator(self._client).ledgers_on(name):
             return False
-        return await self._no_marks()
+        return True
+
+    async def _is_unnamed(self, name: str) -> bool:
+        """Whether no ledger's metadata name the bookie, and no mark is left."""
+        return await self._holds_nothing(name) and await self._no_marks()
 
     async def _no_marks(self) -> bool:
         marks = self._client.metadata_store.under_replication
