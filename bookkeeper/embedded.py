@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from bookkeeper.autorecovery.inside import InsideAutorecovery
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.lifecycle import BookieServer
-from bookkeeper.errors import ConfigError, DirectoryLockedError, NoClusterError
+from bookkeeper.errors import BookKeeperError, ConfigError, DirectoryLockedError, NoClusterError, in_words
 from bookkeeper.meta import Metadata, init_cluster
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.seams import Lock, Net, Seams
@@ -41,6 +41,9 @@ BOOKIES_MAX: Final = 16
 
 METADATA: Final = "metadata.sqlite"
 """The file that makes a directory a cluster."""
+
+HEAL_AFTER_S: Final = 2.0
+"""Seconds after which autorecovery begins."""
 
 FIRST_PORT: Final = 3181
 """The port of b1; b2 has the next. Inside this process ports are only names."""
@@ -88,16 +91,16 @@ class EmbeddedCluster:
     loop: asyncio.AbstractEventLoop
     users: int = 0
     healer: InsideAutorecovery | None = None
-    """What repairs under-replicated ledgers; None while there is one bookie."""
+    """What repairs under-replicated ledgers; None while there is one bookie, and at first."""
     watchers: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def stop(self) -> None:
         """Stop the bookies in good order, then the store."""
-        if self.healer is not None:
-            await self.healer.stop()
         for watcher in self.watchers:
             watcher.cancel()
         await asyncio.gather(*self.watchers, return_exceptions=True)
+        if self.healer is not None:
+            await self.healer.stop()
         try:
             await asyncio.gather(*(server.stop() for server in self.servers))
             await self.metadata.close()
@@ -245,8 +248,17 @@ async def _grow(cluster: EmbeddedCluster, address: EmbeddedUri, seams: Seams) ->
     for result in results:
         if result is not None:
             raise result
-    if cluster.healer is None and len(cluster.servers) > 1:
-        cluster.healer = await InsideAutorecovery.of_cluster("embedded", cluster.metadata, own)
+    if running <= 1 < len(cluster.servers):
+        cluster.watchers.append(asyncio.get_running_loop().create_task(_heal(cluster, own)))
+
+
+async def _heal(cluster: EmbeddedCluster, seams: Seams) -> None:
+    """Begin autorecovery when the cluster has been open for a while: who opens it for a moment does not wait for it."""
+    await asyncio.sleep(HEAL_AFTER_S)
+    try:
+        cluster.healer = await InsideAutorecovery.of_cluster("embedded", cluster.metadata, seams)
+    except BookKeeperError as error:
+        _log.warning("%s: under-replicated ledgers are not repaired: %s", cluster.directory, in_words(error))
 
 
 async def _report_failure(server: BookieServer) -> None:
