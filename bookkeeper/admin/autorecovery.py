@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from bookkeeper.admin.default_command import DefaultCommandGroup
 from bookkeeper.admin.operations import byte_count
 from bookkeeper.admin.options import connected, counted, finish, json_option, metadata_option, print_json, print_table
 from bookkeeper.errors import NoClusterError
@@ -21,16 +22,7 @@ _SHOWN: Final = 20
 """Ledgers that a table for people names at most."""
 
 
-class _Running(click.Group):
-    """A group that runs when it is given nothing but options: ``bk autorecovery -m URI``."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group(cls=_Running)
+@click.group(cls=DefaultCommandGroup, default="run")
 def autorecovery() -> None:
     """Find under-replicated ledgers and repair them (the default), show what is being done, switch it off and on."""
 

@@ -29,7 +29,7 @@ COMMAND_GROUP = "bookkeeper.commands"
 OWN: Final[Mapping[str, str]] = {
     "autorecovery": "bookkeeper.admin.autorecovery:autorecovery",
     "bench": "bookkeeper.admin.bench:bench",
-    "bookie": "bookkeeper.bookie.command:bookie",
+    "bookie": "bookkeeper.admin.bookie:bookie",
     "bookies": "bookkeeper.admin.clusters:bookies",
     "cluster": "bookkeeper.admin.cluster_status:cluster",
     "init": "bookkeeper.admin.clusters:init",

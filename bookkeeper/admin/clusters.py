@@ -12,6 +12,7 @@ import click
 
 from bookkeeper.admin.answers import safe_to_stop
 from bookkeeper.admin.decommission import decommission
+from bookkeeper.admin.default_command import DefaultCommandGroup
 from bookkeeper.admin.operations import drain, forget, info
 from bookkeeper.admin.options import connected, counted, finish, json_option, metadata_option, print_json, print_table
 from bookkeeper.admin.read_only import read_only
@@ -46,16 +47,7 @@ def init(metadata: str, as_json: bool) -> None:
         click.echo(f"made a new cluster at {metadata}, instance {instance}")
 
 
-class _Listing(click.Group):
-    """A group that lists if it gets only options: ``bk bookies -m URI`` is ``bk bookies list -m URI``."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group(cls=_Listing)
+@click.group(cls=DefaultCommandGroup, default="list")
 def bookies() -> None:
     """List bookies (the default); how full they are, which may stop; move all ledgers off bookies; forget bookies."""
 

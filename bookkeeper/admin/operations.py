@@ -87,6 +87,7 @@ async def _info(operator: Operator, name: str) -> dict[str, Any]:
 
 
 def size_in_words(size: int | None) -> str:
+    """``1.5 MiB``; nothing for None."""
     """``512 B``, ``1.5 MiB``; nothing where it is not known."""
     if size is None:
         return ""

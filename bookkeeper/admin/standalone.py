@@ -208,13 +208,14 @@ class Standalone:
 
     def _bookie(self, name: str) -> int:
         from bookkeeper.bookie.process import serve
+        from bookkeeper.real.unix_socket import listen_unix
 
         directory = self._plan.directory / name
         options: dict[str, object] = {"metadata_uri": self._plan.metadata, "directory": str(directory)}
         if self._plan.tls:
             options["tls"] = self._plan.bookies_tls
         config = config_from({**options, "bookie_id": name, "storage": STORAGE})
-        return real.run(serve(config, real.system_seams()))
+        return real.run(serve(config, real.system_seams(), listen_control=listen_unix))
 
     def _heal(self) -> int:
         from bookkeeper.admin.autorecovery import autorecovery

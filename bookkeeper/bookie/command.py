@@ -25,6 +25,7 @@ from bookkeeper.errors import (
     in_words,
 )
 from bookkeeper.net.tls import MODES
+from bookkeeper.real.unix_socket import listen_unix
 
 
 @click.command()
@@ -114,7 +115,7 @@ def bookie(
         real.allow_descriptors()
         if config.tls.mode != "off" or config.auth_provider != NONE:
             real.no_core_dumps()
-        code = real.run(serve(config, real.system_seams(), real.give_back_freed_memory))
+        code = real.run(serve(config, real.system_seams(), real.give_back_freed_memory, listen_unix))
     except (ConfigError, CookieError, DirectoryLockedError) as error:
         click.echo(f"bk: {error}", err=True)
         code = EXIT_CONFIG

@@ -125,6 +125,11 @@ class BookieServer:
         assert self._garbage is not None, "not started"
         return await self._garbage.one_pass()
 
+    async def logs(self) -> list[dict[str, object]]:
+        """For each entry log what lives in it; see :meth:`GarbageCollector.log_report`."""
+        assert self._garbage is not None, "not started"
+        return await self._garbage.log_report()
+
     @property
     def address(self) -> Address:
         """The address under which clients reach this bookie."""

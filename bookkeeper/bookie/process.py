@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Final, Protocol
 
 import click
 
+from bookkeeper.bookie.bookie_commands import commands_of
 from bookkeeper.bookie.config import BookieConfig
+from bookkeeper.bookie.control import SOCKET, BookieControl, Send
 from bookkeeper.bookie.lifecycle import BookieServer
+from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.meta import Metadata
 from bookkeeper.seams import Seams
 from bookkeeper.storage.engine import EngineState
@@ -38,11 +42,24 @@ def _remind(loop: asyncio.AbstractEventLoop, text: str) -> None:
     loop.call_later(REMINDER_S, _remind, loop, text)
 
 
-class _Stoppable(Protocol):
+class _Healer(Protocol):
     async def stop(self) -> None: ...
 
 
-async def serve(config: BookieConfig, seams: Seams, give_back_memory: Callable[[], object] = lambda: None) -> int:
+class _Listener(Protocol):
+    def close(self) -> None: ...
+
+
+ListenControl = Callable[[str, Callable[[bytes, Send], Awaitable[None]]], Awaitable[_Listener]]
+"""Listens at a path for commands; see :func:`bookkeeper.real.unix_socket.listen_unix`."""
+
+
+async def serve(
+    config: BookieConfig,
+    seams: Seams,
+    give_back_memory: Callable[[], object] = lambda: None,
+    listen_control: ListenControl | None = None,
+) -> int:
     """Run one bookie until a signal comes or its disk fails. Returns the process's exit code."""
     metadata = await Metadata.connect(config.metadata_uri, seams, session_s=config.metadata_session_s)
     try:
@@ -58,10 +75,8 @@ async def serve(config: BookieConfig, seams: Seams, give_back_memory: Callable[[
         click.echo(f"bookie {server.bookie_id} serves at {server.address}{http}")
         if config.insecure:
             _remind(loop, f"insecure: everyone who reaches {server.address} may read and write")
-        healer: _Stoppable | None = None
-        if config.autorecovery:
-            inside = import_module(AUTORECOVERY).InsideAutorecovery
-            healer = await inside.of_bookie(str(server.bookie_id), metadata, config, seams)
+        healer = await _heal(server, metadata, config, seams) if config.autorecovery else None
+        control = await _take_commands(server, config, listen_control) if listen_control is not None else None
         stopped = asyncio.ensure_future(stop.wait())
         failed = asyncio.ensure_future(server.run_until_failure())
         await asyncio.wait([stopped, failed], return_when=asyncio.FIRST_COMPLETED)
@@ -70,9 +85,28 @@ async def serve(config: BookieConfig, seams: Seams, give_back_memory: Callable[[
             click.echo(f"{what}: {failed.result()}", err=True)
             return EXIT_DISK
         failed.cancel()
+        if control is not None:
+            control.close()
         if healer is not None:
             await healer.stop()
         await server.stop()
         return 0
     finally:
         await metadata.close()
+
+
+async def _heal(server: BookieServer, metadata: Metadata, config: BookieConfig, seams: Seams) -> _Healer:
+    healer: _Healer = await import_module(AUTORECOVERY).InsideAutorecovery.of_bookie(
+        str(server.bookie_id), metadata, config, seams
+    )
+    return healer
+
+
+async def _take_commands(server: BookieServer, config: BookieConfig, listen: ListenControl) -> _Listener | None:
+    """Listen for commands. A bookie that cannot serves without them."""
+    path = os.path.join(config.directory, SOCKET)
+    try:
+        return await listen(path, BookieControl(commands_of(server)).answer)
+    except (ConfigError, OSError) as error:
+        logging.getLogger(__name__).warning("bookie %s takes no commands: %s", server.bookie_id, in_words(error))
+        return None

@@ -1,0 +1,129 @@
+"""``bk bookie``: runs a bookie (the default), and gives commands to one that runs, by the socket in its directory."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from bookkeeper.admin.default_command import DefaultCommandGroup
+from bookkeeper.admin.operations import size_in_words
+from bookkeeper.admin.options import counted, json_option, print_json, print_table
+from bookkeeper.bookie.command import bookie as run_bookie
+from bookkeeper.bookie.control import SOCKET
+from bookkeeper.real import run
+from bookkeeper.real.unix_socket import ask_unix
+
+_SHOWN: Final = 40
+"""Entry logs that a table for people has at most."""
+
+
+@click.group(cls=DefaultCommandGroup, default="run")
+def bookie() -> None:
+    """Run a bookie in the foreground (the default), or give commands to one that runs on this machine."""
+
+
+bookie.add_command(run_bookie, "run")
+
+_directory = click.option(
+    "--dir",
+    "--directory",
+    "directory",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The directory of the bookie, as it was started with.",
+)
+
+
+def _ask(directory: Path, command: str, **options: Any) -> dict[str, Any]:
+    """Give a command; show what the bookie says meanwhile, if a person looks on. Its result."""
+    path = directory.resolve() / SOCKET
+
+    async def work() -> dict[str, Any]:
+        answer: dict[str, Any] = {}
+        async for line in ask_unix(str(path), json.dumps({"command": command, **options}).encode()):
+            answer = json.loads(line)
+            if "says" in answer and sys.stderr.isatty():
+                click.echo(answer["says"], err=True)
+        return answer
+
+    try:
+        answer = run(work())
+    except FileNotFoundError:
+        raise click.ClickException(f"no bookie runs in {directory}: there is no {SOCKET}") from None
+    except ConnectionError:
+        raise click.ClickException(f"no bookie runs in {directory}: nobody answers at {SOCKET}") from None
+    except PermissionError:
+        raise click.ClickException(f"{path} may be used only by the user that runs the bookie, and by root") from None
+    if "result" not in answer:
+        raise click.ClickException(answer.get("error", "the bookie ended before it answered; ask it again"))
+    return dict(answer["result"])
+
+
+@bookie.command()
+@_directory
+@json_option
+def status(directory: Path, as_json: bool) -> None:
+    """Show what a running bookie knows of itself, and what it is doing."""
+    found = _ask(directory, "status")
+    if as_json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        if name != "sentences" and value is not None:
+            click.echo(f"{name.replace('_', ' ')}: {value}")
+    for sentence in found.get("sentences", ()):
+        click.echo(sentence)
+
+
+@bookie.command()
+@_directory
+@json_option
+@click.option("--major", is_flag=True, help="Compact also logs of which much is alive (by default below 80 %).")
+@click.option("--dry-run", is_flag=True, help="Only show what lives in each log, and what a run would win.")
+def gc(directory: Path, as_json: bool, major: bool, dry_run: bool) -> None:
+    """Look for deleted ledgers now, and compact entry logs; or show what that would win.
+
+    A ledger's data are dropped when two passes have found it deleted, a while apart: the second `gc` may free what the
+    first could not.
+    """
+    found = _ask(directory, "gc", major=major, dry_run=dry_run)
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        {
+            "log": row["log"],
+            "size": size_in_words(row["bytes"]),
+            "alive": f"{100 * row['live_bytes'] // row['bytes']} %" if row["bytes"] else "",
+            "taken by": "minor, major" if row["minor"] else "major" if row["major"] else "",
+            "wins": size_in_words(row["wins_bytes"]) if row["wins_bytes"] else "",
+            "remark": row["left"] or ("is being filled" if row["filling"] else ""),
+        }
+        for row in found["logs"]
+    ]
+    print_table(counted(len(rows), "entry log"), ["log", "size", "alive", "taken by", "wins", "remark"], rows[:_SHOWN])
+    if len(rows) > _SHOWN:
+        click.echo(f"and {len(rows) - _SHOWN} more; --json shows all")
+    if not dry_run:
+        won = max(0, found["bytes_before"] - found["bytes_after"])
+        click.echo(f"dropped {counted(len(found['dropped']), 'ledger')}; {size_in_words(won)} came free")
+
+
+@bookie.command()
+@_directory
+def suspend(directory: Path) -> None:
+    """Let compaction rest until `resume`, or until the bookie is started again. Nothing is lost."""
+    _ask(directory, "suspend")
+    click.echo("compaction rests; `bk bookie resume` lets it go on")
+
+
+@bookie.command()
+@_directory
+def resume(directory: Path) -> None:
+    """Let compaction go on."""
+    _ask(directory, "resume")
+    click.echo("compaction goes on")

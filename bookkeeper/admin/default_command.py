@@ -1,0 +1,28 @@
+"""A group of commands, one of which is meant when none is named: ``bk bookie --dir D`` is ``bk bookie run --dir D``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+class DefaultCommandGroup(click.Group):
+    """``default`` names the command that is meant. The group's help is that command's, and then the list of all."""
+
+    def __init__(self, *args: Any, default: str, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = [self._default, *args]
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options of the command that is meant, then the commands."""
+        meant = self.get_command(ctx, self._default)
+        assert meant is not None, self._default
+        with click.Context(meant, parent=ctx.parent, info_name=ctx.info_name) as own:
+            meant.format_options(own, formatter)
+        self.format_commands(ctx, formatter)

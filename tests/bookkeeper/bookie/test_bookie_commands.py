@@ -1,0 +1,61 @@
+"""The commands of a running bookie, in a simulated world. (By the socket: tests/bookkeeper/admin/test_bookie.py.)"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bookkeeper.bookie.bookie_commands import commands_of
+from bookkeeper.errors import IllegalOperationError
+from bookkeeper.testing.cluster import SimCluster
+from tests.bookkeeper.replication.clusters import written
+
+
+async def unheard(what: str) -> None:
+    """Nobody listens."""
+
+
+def test_a_collection_drops_what_was_deleted_and_compacts() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            commands = commands_of(cluster.servers["b1"])
+            ledgers = [await written(cluster, bk, 20) for _ in range(4)]
+            status = await commands["status"]({}, unheard)
+            assert status["status"] == "ok"
+            gone = ledgers[:3]
+            for ledger in gone:
+                await bk.delete_ledger(ledger)
+                cluster._passwords.pop(ledger)
+            says: list[str] = []
+
+            async def heard(what: str) -> None:
+                says.append(what)
+
+            first: Any = await commands["gc"]({"major": True}, heard)
+            assert first["dropped"] == [] and says[0] == "looks for ledgers that were deleted"
+            dry: Any = await commands["gc"]({"dry_run": True}, unheard)
+            assert set(dry) == {"logs"}
+            await cluster.check_acked()
+
+    SimCluster().run(story)
+
+
+def test_compaction_is_suspended_and_resumed() -> None:
+    async def story(cluster: SimCluster) -> None:
+        server = cluster.servers["b1"]
+        commands = commands_of(server)
+        await commands["suspend"]({}, unheard)
+        assert "compaction is suspended" in server.health()["sentences"]
+        await commands["resume"]({}, unheard)
+        assert "compaction is suspended" not in server.health().get("sentences", ())
+
+    SimCluster().run(story)
+
+
+def test_a_flag_that_is_none_is_refused() -> None:
+    async def story(cluster: SimCluster) -> None:
+        with pytest.raises(IllegalOperationError, match="major is 'yes'"):
+            await commands_of(cluster.servers["b1"])["gc"]({"major": "yes"}, unheard)
+
+    SimCluster().run(story)
