@@ -84,6 +84,7 @@ class Auditor:
         return max(left, 0.05)
 
     async def _turn(self) -> None:
+        self._look_again_at = None
         try:
             if not await self._is_elected():
                 await self._stop_check()
@@ -138,7 +139,7 @@ class Auditor:
         plan = self._lost.on_listed(known, available, delay, loop.time())
         self._look_again_at = plan.look_again_at
         said = plan.waits or (
-            f"the ledgers of {', '.join(self._lost.since)} are marked for repair"
+            f"lost: {', '.join(self._lost.since)}; the ledgers that named them were marked for repair"
             if self._lost.since
             else f"all {len(available)} bookies are here"
         )

@@ -65,14 +65,19 @@ class AutorecoveryService:
                 _log.info("the report of autorecovery stays until the session ends (%s)", in_words(error))
 
     async def _run(self) -> None:
+        """Work until cancelled. Nothing that goes wrong ends it for good."""
         while True:
             try:
                 await self._records.prepare(self._config.lost_bookie_delay_s)
-                break
+                await self._work()
             except BookKeeperError as error:
                 _log.warning("autorecovery waits for the metadata store (%s)", in_words(error))
-                await asyncio.sleep(RETRY_S)
-        watch = self._metadata.bookies.watch(self.worker.retry_now)
+            except Exception:  # nobody foresaw it
+                _log.exception("autorecovery ended unexpectedly: it begins anew in %g s", RETRY_S)
+            await asyncio.sleep(RETRY_S)
+
+    async def _work(self) -> None:
+        watch = self._metadata.bookies.watch(self.worker.look_at_bookies)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.auditor.run(), name="auditor")

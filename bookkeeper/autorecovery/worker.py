@@ -16,7 +16,7 @@ from bookkeeper.autorecovery.report import STUCK_MAX, AutorecoveryReport, StuckR
 from bookkeeper.autorecovery.wakeup import Wakeup
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import BookKeeperError, in_words
-from bookkeeper.ids import LedgerId
+from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
 from bookkeeper.replication.ledger_repair import GracePeriods, LedgerRepair, repair_ledger
 from bookkeeper.replication.repair import RepairContext
@@ -47,6 +47,9 @@ class RepairWorker:
         )
         self._doing: dict[LedgerId, str] = {}
         self._tasks: dict[LedgerId, asyncio.Task[None]] = {}
+        self._bookies: frozenset[BookieId] = frozenset()
+        """Who was registered when that was looked at last."""
+        self._bookies_known = False
         self._away = ""
         """Why the marks cannot be listed; empty if they can."""
         self._list_at = 0.0
@@ -62,18 +65,25 @@ class RepairWorker:
         self._entries += entries
         self._bytes += size
 
-    def retry_now(self) -> None:
-        """Try every stuck ledger again now."""
-        self._queue.retry_now(asyncio.get_running_loop().time())
+    def look_at_bookies(self) -> None:
+        """Bookies may have come or gone: if some have come, every stuck ledger is tried again now."""
+        self._bookies_known = False
         self.wakeup.ring()
+
+    async def _see_who_came(self) -> None:
+        bookies = self._metadata.bookies
+        here = frozenset([*await bookies.writable(), *await bookies.read_only()])
+        if here - self._bookies:
+            self._queue.retry_now(asyncio.get_running_loop().time())
+        self._bookies, self._bookies_known = here, True
 
     async def run(self) -> None:
         """Repair until cancelled."""
         watch = self._records.watch_marks(self.wakeup.ring)
         try:
             while True:
-                await self._turn()
-                await self.wakeup.wait(self._pause())
+                may_work = await self._turn()
+                await self.wakeup.wait(self._pause() if may_work else self._config.poll_s)
         finally:
             watch.close()
             for task in self._tasks.values():
@@ -85,14 +95,16 @@ class RepairWorker:
         left = due - asyncio.get_running_loop().time() if due is not None else self._config.poll_s
         return min(max(left, 0.001), self._config.poll_s)
 
-    async def _turn(self) -> None:
-        """Begin what is ready. List the marks before, if that was long ago or nothing is ready."""
+    async def _turn(self) -> bool:
+        """Begin what is ready. List the marks before, if that was long ago or nothing is ready. False: nothing may be
+        repaired now."""
         loop = asyncio.get_running_loop()
         due = self._queue.next_due()
         if (due is None or due > loop.time() or loop.time() >= self._list_at) and not await self._list():
-            return
+            return False
         while len(self._tasks) < self._config.parallel and (ledger := self._queue.take(loop.time())) is not None:
             self._tasks[ledger] = loop.create_task(self._one(ledger), name=f"repair of ledger {ledger}")
+        return True
 
     async def _list(self) -> bool:
         """List the marks. Returns False if nothing may be repaired now."""
@@ -100,6 +112,8 @@ class RepairWorker:
         try:
             if not await self._records.is_enabled():
                 return False
+            if not self._bookies_known:
+                await self._see_who_came()
             marked = [ledger async for ledger in self._metadata.under_replication.ledgers()]
         except BookKeeperError as error:
             if not self._away:

@@ -54,7 +54,6 @@ from bookkeeper.meta.records.deleted_ids import DeletedIds
 from bookkeeper.meta.records.rollback import RollbackCheck, RollbackCounter
 from bookkeeper.meta.stores.memory import MemoryStore
 from bookkeeper.replication.fragment import FragmentCopy
-from bookkeeper.replication.ledger_repair import GracePeriods
 from bookkeeper.seams import File
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.compaction.chunk import MovedEntries
@@ -543,23 +542,6 @@ def _one_listing_is_enough(patch: Patch) -> None:
             listed(self, marked, now)
 
     patch(RepairQueue, "on_listed", once)
-
-
-@_bug("stuck-for-good", "A8 V3", 40, FIRST_WITH_HEALERS)
-def _stuck_for_good(patch: Patch) -> None:
-    """A ledger that could not be repaired once is never tried again."""
-    failed = RepairQueue.on_failed
-
-    def for_good(self: RepairQueue, ledger: LedgerId, reason: str, now: float, until: float | None = None) -> None:
-        failed(self, ledger, reason, now, now + 1e6)
-
-    patch(RepairQueue, "on_failed", for_good)
-
-
-@_bug("open-ledgers-are-left", "A3 V3", 100, FIRST_WITH_HEALERS)
-def _open_ledgers_are_left(patch: Patch) -> None:
-    """A ledger whose writer has died is never recovered: its last fragment goes on naming a lost bookie."""
-    patch(GracePeriods, "end", lambda self, ledger_id, first_entry, now: now + 1e6)
 
 
 @_bug("missing-log-is-empty", "K18 B5", 100, FIRST_WITH_DAMAGE)

@@ -152,7 +152,7 @@ def test_half_of_the_bookies_lost_together_are_waited_for_until_an_operator_says
             records = AutorecoveryRecords(bk.metadata_store.store, bk.metadata_store.paths)
             await records.write_delay(3)
             async with asyncio.timeout(200):
-                await until(lambda: service.report().auditing.startswith("the ledgers of b1, b5, b6 are marked"))
+                await until(lambda: service.report().auditing.startswith("lost: b1, b5, b6; the ledgers that"))
             for gone in ("b1", "b5", "b6"):
                 await until_whole(bk, ledgers, gone=gone)
 
@@ -197,6 +197,16 @@ def test_nothing_is_repaired_while_autorecovery_is_disabled() -> None:
             await asyncio.sleep(30)
             assert ledgers[1] in await marked(bk) and service.report().copied_entries == 0
             assert "autorecovery is disabled" in service.report().auditing
+            turns: list[object] = []
+            listed = service.worker._list
+
+            async def counted() -> bool:
+                turns.append(None)
+                return await listed()
+
+            service.worker._list = counted  # type: ignore[method-assign]
+            await asyncio.sleep(30)
+            assert len(turns) <= 31, "a ledger that waits is no reason to ask without a pause"
             await records.enable()
             await until_whole(bk, ledgers, gone="b2")
 
@@ -236,3 +246,22 @@ def test_damaged_entries_are_found_by_sampling_and_written_anew_where_they_are()
             assert await incomplete_copies(context, record, sample_percent=100) == []
 
     run(story)
+
+
+def test_what_nobody_foresaw_does_not_end_autorecovery_for_good(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, healing(cluster) as service:
+            ledgers = [await written(cluster, bk, 10) for _ in range(3)]
+            listed = service.worker._list
+
+            async def once() -> bool:
+                service.worker._list = listed  # type: ignore[method-assign]
+                raise RuntimeError("a bug")
+
+            service.worker._list = once  # type: ignore[method-assign]
+            await asyncio.sleep(10)
+            cluster.node("b2").crash()
+            await until_whole(bk, ledgers, gone="b2")
+
+    run(story)
+    assert sum("begins anew" in each.message for each in caplog.records) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -133,3 +134,25 @@ def test_an_error_that_nobody_foresaw_is_a_reason_and_not_the_end(caplog: pytest
 
     run(story)
     assert any("ended unexpectedly" in each.message for each in caplog.records)
+
+
+@pytest.mark.rule("A8")
+def test_stuck_ledgers_are_tried_again_when_a_bookie_comes_and_not_because_somebody_looked() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, working(cluster, replace(QUICK, backoff_s=100.0)) as worker:
+            ledger = await written(cluster, bk, 5)
+            cluster.node("b1").crash()
+            await asyncio.sleep(5)
+            await mark(bk, ledger, "b1")
+            await until(lambda: worker.report("worker").stuck)
+            for _ in range(20):
+                worker.look_at_bookies()
+                await asyncio.sleep(1)
+            (stuck,) = worker.report("worker").stuck
+            assert stuck.tries == 1
+            await cluster.add_bookie("b4")
+            worker.look_at_bookies()
+            async with asyncio.timeout(50):
+                await unmarked(bk, ledger)
+
+    run(story, bookies=3)
