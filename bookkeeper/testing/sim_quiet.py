@@ -49,6 +49,10 @@ async def quiet_phase(cluster: SwarmCluster, actors: Sequence[Actor]) -> None:
     if cluster.plan.healers and not unknown:
         await _until_whole(cluster, client, actors)
     _check_creations(cluster)
+    if down := [name for name in cluster.names if not cluster.is_up(name)]:
+        for name in down:  # an error of its disk was under way when the faults ended, and it stopped
+            cluster.revive(cluster.node(name))
+        await until_bookies_serve(cluster)
     for name in list(cluster.names):
         await _check_bookie(cluster, name)
     await client.close()
