@@ -63,7 +63,7 @@ def test_standalone_serves_ledgers_and_the_gateway_stops_cleanly_and_goes_on_whe
             with urllib.request.urlopen(listing, timeout=20) as reply:
                 assert b"FileStatuses" in reply.read()
             family = children(standalone.pid)
-            assert len(family) == 4
+            assert len(family) == 5, "three bookies, the healer, the gateway"
             assert standalone.stop(signal.SIGINT if turn == 0 else signal.SIGTERM) == 0, standalone.said
             assert all(map(gone, family))
             assert "Traceback" not in standalone.said
