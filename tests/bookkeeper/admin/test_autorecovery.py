@@ -36,4 +36,4 @@ def test_to_trigger_what_nobody_hears_is_refused(uri: str) -> None:
 
 def test_a_setting_that_makes_no_sense_is_refused_before_anything_begins(uri: str) -> None:
     bk("autorecovery", "-m", uri, "--parallel", "0").refused("--parallel", status=2)
-    bk("autorecovery", "-m", uri, "--throttle", "fast").refused("is no number of bytes", status=2)
+    bk("autorecovery", "-m", uri, "--throttle", "fast").refused("is not a number of bytes", status=2)

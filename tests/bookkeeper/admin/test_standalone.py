@@ -188,7 +188,7 @@ def test_a_directory_is_for_one_at_a_time(tmp_path: Path) -> None:
 
 def test_who_does_not_listen_any_more_ends_it(tmp_path: Path) -> None:
     family = Parent(tmp_path, bookie="live()")
-    family.until("ready after")
+    family.until("export BK_METADATA")  # the last that it says before something happens
     assert family.process.stdout is not None
     family.process.stdout.close()
     task = f"/proc/{family.process.pid}/task/{family.process.pid}/children"
