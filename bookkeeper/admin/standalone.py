@@ -41,6 +41,8 @@ from bookkeeper.seams import Lock
 _PR_SET_PDEATHSIG: Final = 1
 _SHARED: Final = ("bookkeeper.bookie.process", "bookkeeper.meta.stores.sqlite")
 """The modules that every bookie loads: loaded once, before the bookies are forked."""
+_STOPS: Final = (signal.SIGTERM, signal.SIGINT)
+"""The signals that tell the parent to stop."""
 _STOP_S: Final = 15.0
 """How long children may take to stop before they are killed."""
 _PAUSE_MAX_S: Final = 30.0
@@ -248,9 +250,13 @@ class Standalone:
         sys.stdout.flush()
         sys.stderr.flush()
         parent = os.getpid()
-        pid = os.fork()
-        if not pid:
-            self._run_child(child, parent, writing)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)  # until the child no longer has the parent's handlers
+        try:
+            pid = os.fork()
+            if not pid:
+                self._run_child(child, parent, writing)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(writing)
         os.set_blocking(reading, False)
         child.pid, child.output, child.rest = pid, reading, b""
@@ -291,7 +297,7 @@ class Standalone:
             os.set_blocking(end, False)
         signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
         self._selector.register(woken, selectors.EVENT_READ, None)
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _STOPS:
             signal.signal(number, self._note)
 
     def _note(self, *_: object) -> None:
@@ -446,8 +452,9 @@ def _how(code: int) -> str:
 def _become_child(parent: int, output: int) -> None:
     """Prepare the child: it ends with the parent, prints into the pipe, and Ctrl-C does not reach it."""
     signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in _STOPS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

@@ -23,6 +23,7 @@ from pathlib import Path
 from bookkeeper.admin.standalone import Standalone, StandalonePlan
 from bookkeeper.errors import ConfigError
 
+{first}
 def live():
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     print("this serves", flush=True)
@@ -50,15 +51,35 @@ plan = StandalonePlan(
 raise SystemExit(Family(plan, pause_s=0.001).run())
 """
 
+TELLS_THE_THIRD = """
+fork, forks = os.fork, []
+
+def fork_and_tell():
+    forks.append(pid := fork())
+    if not pid and len(forks) == 3:  # the first makes the cluster
+        os.kill(os.getpid(), signal.SIGTERM)
+    return pid
+
+os.fork = fork_and_tell
+"""
+"""The second bookie is told to stop before it has done anything."""
+
 
 class Parent:
     """A family whose members do this, as a process. What the parent says comes in one stream."""
 
     def __init__(
-        self, directory: Path, *, init: str = "return 0", bookie: str, port: int | None = None, wanted: bool = False
+        self,
+        directory: Path,
+        *,
+        first: str = "",
+        init: str = "return 0",
+        bookie: str,
+        port: int | None = None,
+        wanted: bool = False,
     ) -> None:
         directory.mkdir(exist_ok=True)
-        script = PROGRAM.format(init=init, bookie=bookie, port=port, wanted=wanted)
+        script = PROGRAM.format(first=first, init=init, bookie=bookie, port=port, wanted=wanted)
         self.process = subprocess.Popen(
             [sys.executable, "-c", script, str(directory)],
             stdout=subprocess.PIPE,
@@ -137,6 +158,14 @@ def test_who_is_told_to_stop_before_it_serves_has_not_failed(tmp_path: Path) -> 
         family.until(r"b\d       begins")
     assert family.end(signal.SIGTERM) == 0
     assert "has ended" not in family.said
+
+
+def test_who_is_told_to_stop_in_its_first_moment_stops(tmp_path: Path) -> None:
+    """The handler that a child still had from its parent took the signal, and the child served until it was killed."""
+    family = Parent(tmp_path, first=TELLS_THE_THIRD, bookie="live()")
+    family.until(r"b2       has ended by the signal SIGTERM; it is started again")
+    family.until(r"b2       this serves")
+    assert family.end(signal.SIGTERM) == 0
 
 
 def test_if_no_bookie_can_start_it_ends(tmp_path: Path) -> None:
