@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from py4j.finalizer import ThreadSafeFinalizer
 from py4j.java_gateway import GatewayParameters, JavaGateway, find_jar_path, is_instance_of
 from py4j.protocol import Py4JJavaError
 
@@ -80,12 +81,13 @@ class Java:
     def stop(self) -> None:
         """End the process. Idempotent."""
         self.gateway.close()
-        self.process.kill()
+        self.kill()
 
     def kill(self) -> None:
-        """kill -9."""
+        """kill -9. Objects of Java's that Python still has are forgotten quietly, for nobody is left to be told."""
         self.process.kill()
         self.gateway.close()
+        ThreadSafeFinalizer.clear_finalizers(clear_all=True)
 
     def _error(self, error: Py4JJavaError) -> JavaError:
         cause = error.java_exception
