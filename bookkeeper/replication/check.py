@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from bookkeeper.client.bookie_request import ask, entry_of
 from bookkeeper.client.ledger_record import LedgerRecord
@@ -35,6 +35,9 @@ from bookkeeper.wire.availability import HeldEntries
 
 NO_LISTS = (RequestTimedOutError, ProtocolVersionError, BadRequestError)
 """How a bookie answers that cannot list what it holds. Java's bookies on DbLedgerStorage do not answer at all."""
+
+RUN_ENTRIES = 4096
+"""Entries that are compared before others on the same loop get their turn."""
 
 DAMAGED = (CorruptionError, BookieFailedError)
 """How a read of an entry ends that a bookie holds and cannot give out. Neither passes by itself, as a time-out may."""
@@ -165,16 +168,26 @@ class _LedgerCheck:
             return await self._probe(copy, self._sample(bounded), says=held)
         if isinstance(held, BookKeeperError):
             return IncompleteCopy(copy, 0, held)
-        if missing := missing_entries(bounded, spec, held):
+        found = CopyGaps()
+        for run in bounded.runs(spec, RUN_ENTRIES):
+            found.compare(run, held)
+            await asyncio.sleep(0)  # a ledger of millions of entries does not hold up whoever shares this loop
+        if missing := found.ranges:
             return IncompleteCopy(copy, sum(count for _, count in missing), entries=tuple(some for some, _ in missing))
         return await self._probe(copy, self._sample(bounded)) if self._sample_percent else None
 
     def _sample(self, copy: Copy) -> list[int]:
         """The first entry of the copy, the last, and some of the others by chance."""
         rng, share = self._context.services.seams.rng, self._sample_percent / 100
-        entries = [entry for run in copy.runs(self._record.metadata.spec, 4096) for entry in run]
-        inner = [entry for entry in entries[1:-1] if share and rng.random() < share]
-        return sorted({entries[0], *inner, entries[-1]})
+        chosen: set[int] = set()
+        last = -1
+        for run in copy.runs(self._record.metadata.spec, RUN_ENTRIES):
+            if last < 0:
+                chosen.add(run[0])
+            last = run[-1]
+            if share:
+                chosen.update(entry for entry in run if rng.random() < share)
+        return sorted({*chosen, last})
 
     async def _probe(
         self, copy: Copy, entries: Sequence[int], says: BookKeeperError | None = None
@@ -212,23 +225,36 @@ class _LedgerCheck:
         return None
 
 
-def missing_entries(copy: Copy, spec: QuorumSpec, held: Container[int]) -> list[tuple[range, int]]:
-    """Where the bookie lacks entries of its share: each range from one of its entries to another, between which it has
-    none, and how many of its own they are."""
-    found: list[tuple[range, int]] = []
-    goes_on = False
-    for run in copy.runs(spec, 4096):
+@dataclass(slots=True)
+class CopyGaps:
+    """Where a bookie lacks entries of its share, found run by run in ascending order."""
+
+    ranges: list[tuple[range, int]] = field(default_factory=list)
+    """Each range from one of its entries to another, between which it has none, and how many of its own they are."""
+    _goes_on: bool = False
+
+    def compare(self, run: Sequence[int], held: Container[int]) -> None:
+        """Take in the next run of its share."""
+        if isinstance(run, range) and isinstance(held, HeldEntries) and held.holds_all(run[0], run[-1]):
+            self._goes_on = False
+            return
         for entry in run:
             if entry in held:
-                goes_on = False
-                continue
-            if goes_on:
-                some, count = found[-1]
-                found[-1] = range(some.start, entry + 1), count + 1
+                self._goes_on = False
+            elif self._goes_on:
+                some, count = self.ranges[-1]
+                self.ranges[-1] = range(some.start, entry + 1), count + 1
             else:
-                found.append((range(entry, entry + 1), 1))
-            goes_on = True
-    return found
+                self.ranges.append((range(entry, entry + 1), 1))
+                self._goes_on = True
+
+
+def missing_entries(copy: Copy, spec: QuorumSpec, held: Container[int]) -> list[tuple[range, int]]:
+    """The gaps of a whole copy, at once: for a process that does nothing else meanwhile."""
+    gaps = CopyGaps()
+    for run in copy.runs(spec, RUN_ENTRIES):
+        gaps.compare(run, held)
+    return gaps.ranges
 
 
 def _bounded(copies: Sequence[Copy], last_add_confirmed: int) -> list[Copy]:

@@ -58,6 +58,19 @@ class HeldEntries:
         offset = entry_id - group.first_start
         return entry_id <= group.end and (offset % group.period if group.period else offset) < group.size
 
+    def holds_all(self, first: int, last: int) -> bool:
+        """Whether every entry from ``first`` to ``last`` is there. Looks at groups, not at entries."""
+        at = bisect_right(self._starts, first) - 1
+        while 0 <= at < len(self.groups) and first in self:
+            group = self.groups[at]
+            offset = first - group.first_start
+            first += group.size - (offset % group.period if group.period else offset)
+            if first > last:
+                return True
+            if first > group.end:
+                at += 1
+        return False
+
     def __len__(self) -> int:
         """How many entries the bookie holds. Groups do not overlap, so no entry is counted twice."""
         return sum(g.size * ((g.last_start - g.first_start) // g.period + 1 if g.period else 1) for g in self.groups)

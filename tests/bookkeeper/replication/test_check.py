@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.replication.check import incomplete_copies
+from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.ledger import QuorumSpec
+from bookkeeper.replication.check import CopyGaps, incomplete_copies, missing_entries
+from bookkeeper.replication.copies import Copy
 from bookkeeper.replication.repair import RepairContext
 from bookkeeper.testing.cluster import SimCluster
+from bookkeeper.wire.availability import decode_availability, encode_availability
 from tests.bookkeeper.replication.clusters import append, record_of, written
 
 
@@ -37,3 +41,20 @@ def test_whole_missing_unknown_and_undecided_are_told_apart() -> None:
             assert str(lacks) == f"entries 0..19 on b3: {lacks.missing} are missing"
 
     SimCluster().run(story)
+
+
+@pytest.mark.parametrize("held", [[], [(0, 99)], [(0, 9), (20, 99)], [(0, 49), (50, 98)], [(5, 5), (7, 60)], [(1, 99)]])
+@pytest.mark.parametrize("striped", [False, True])
+def test_gaps_are_those_that_a_look_at_every_entry_finds(held: list[tuple[int, int]], striped: bool) -> None:
+    spec = QuorumSpec(ensemble_size=4 if striped else 3, write_quorum=3 if not striped else 2, ack_quorum=2)
+    copy = Copy(EntryId(0), EntryId(99), 1, BookieId("b1"))
+    listed = decode_availability(encode_availability(held))
+    mine = [entry for run in copy.runs(spec, 7) for entry in run]
+    lacks = [entry for entry in mine if not any(first <= entry <= last for first, last in held)]
+    found = missing_entries(copy, spec, listed)
+    assert sum(count for _, count in found) == len(lacks)
+    assert [entry for entry in mine if any(entry in some for some, _ in found)] == lacks
+    gaps = CopyGaps()
+    for run in copy.runs(spec, 7):
+        gaps.compare(run, listed)
+    assert gaps.ranges == found, "whatever the runs are"

@@ -64,3 +64,11 @@ def test_periods_are_honoured_as_other_encoders_may_use_them() -> None:
 def test_nonsense_is_malformed(body: bytes) -> None:
     with pytest.raises(MalformedFrameError, match="a list of entries"):
         decode_availability(body)
+
+
+@pytest.mark.parametrize("runs", [[], [(3, 9)], [(0, 4), (5, 9)], [(0, 4), (6, 9)], [(2, 2), (4, 4), (6, 6)]])
+def test_all_of_a_range_is_there_exactly_if_every_entry_is(runs: list[tuple[int, int]]) -> None:
+    held = decode_availability(encode_availability(runs))
+    for first in range(11):
+        for last in range(first, 11):
+            assert held.holds_all(first, last) == all(entry in held for entry in range(first, last + 1)), (first, last)
