@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from posixpath import dirname
 from typing import TypeVar
 
@@ -291,6 +292,27 @@ def crash_images(
             _settle(durable, pending, op)
         else:
             yield 0, "all", durable.files()
+
+
+def image_of_a_crash(before: dict[str, bytes], ops: Sequence[Op], rng: random.Random) -> dict[str, bytes]:
+    """The files after a crash at the end of a trace: of what was not durable any part is left. Of a torn write each
+    sector is as it was before or as it was written."""
+    durable, pending = Image(before), list[Op]()
+    for op in ops:
+        pending.append(op)
+        _settle(durable, pending, op)
+    share = rng.choice([0.0, 0.5, 0.9, 1.0])
+    for op in pending:
+        if op.kind in ("sync", "sync_directory") or rng.random() >= share:
+            continue
+        if op.kind == "write" and rng.random() < 0.3:
+            cuts = [0, *range(SECTOR - op.offset % SECTOR, len(op.data), SECTOR), len(op.data)]
+            for begin, end in pairwise(cuts):
+                if rng.random() < 0.5:
+                    durable.apply(replace(op, offset=op.offset + begin, data=op.data[begin:end]))
+        else:
+            durable.apply(op)
+    return durable.files()
 
 
 def _settle(durable: Image, pending: list[Op], op: Op) -> None:

@@ -57,13 +57,13 @@ def add(engine: Engine, ledger_id: int, entry_id: int, **how: int) -> bytes:
     return entry
 
 
-def make_adds(ledger_id: int, entry_ids: list[int], size: int = 60) -> Adds:
+def make_adds(ledger_id: int, entry_ids: list[int], size: int = 60, lac: int | None = None) -> Adds:
     """A run as the codec would cut it: ascending ids, holes allowed."""
-    entries = [make_entry(ledger_id, entry_id, size=size) for entry_id in entry_ids]
+    entries = [make_entry(ledger_id, entry_id, lac, size) for entry_id in entry_ids]
     records = [record(entry) for entry in entries]
     ends = array("q", accumulate(map(len, records)))
     contiguous = entry_ids[-1] - entry_ids[0] == len(entry_ids) - 1
-    run = Run(ledger_id, KEY, 0, len(entries), contiguous, entry_ids[-1] - 1)
+    run = Run(ledger_id, KEY, 0, len(entries), contiguous, entry_ids[-1] - 1 if lac is None else lac)
     ids = array("q", entry_ids)
     return Adds(0, b"".join(records), 0, ends, b"", array("q"), ids, [run], [], [], False, False, None)
 
