@@ -5,7 +5,8 @@ before is zeros or bytes of the file's earlier life: never anything of *this* gr
 only this group's write can have put there was written whole, and what is wrong in it was damaged later, when the group
 had been durable. What only this group's write can have put there:
 
-* the header: two of file id, sequence and offset are as they had to be, and its crc is wrong;
+* the header: four of magic, version, file id, sequence and offset are as they had to be, and its crc is wrong (small
+  numbers alone prove nothing: an entry of the file's earlier life may have the same ones at that place);
 * the crc field of a record, when the crc fields of all records give the header's chain.
 
 Damage in other sectors of a long record may as well be a sector that was never written: no proof.
@@ -14,17 +15,19 @@ Damage in other sectors of a long record may as well be a sector that was never 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import eq
 from struct import Struct
 from typing import Final
 
 from bookkeeper.codec import RECORD_HEADER, crc32c, find_record
 from bookkeeper.seams import File
-from bookkeeper.storage.journal.journal_format import GROUP_HEADER, GroupHeader
+from bookkeeper.storage.journal.journal_format import GROUP_HEADER, GROUP_MAGIC, VERSION, GroupHeader
 
 SECTOR: Final = 512
 """The least that a disk writes whole or not at all."""
 
 _FACTS = Struct(">IHHQQQ")
+_CRC_OF_HEADER = GROUP_HEADER - 4
 _U32 = Struct(">I")
 
 
@@ -47,8 +50,11 @@ def rot_in(file: File, file_id: int, offset: int, sequence: int) -> str | None:
 def _was_ours(head: bytes, file_id: int, offset: int, sequence: int) -> bool:
     if len(head) < GROUP_HEADER:
         return False
-    *_, has_id, has_sequence, at = _FACTS.unpack_from(head)
-    return [has_id == file_id, has_sequence == sequence, at == offset].count(True) >= 2
+    if crc32c(head[:_CRC_OF_HEADER]) == _U32.unpack_from(head, _CRC_OF_HEADER)[0]:
+        return False  # a whole header, of an earlier life
+    magic, version, _, *rest = _FACTS.unpack_from(head)
+    found, wanted = (magic, version, *rest), (GROUP_MAGIC, VERSION, file_id, sequence, offset)
+    return list(map(eq, found, wanted)).count(True) >= 4
 
 
 @dataclass(slots=True)

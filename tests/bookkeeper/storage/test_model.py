@@ -22,7 +22,7 @@ from bookkeeper.seams import Disk, File
 from bookkeeper.storage import ledger_updates
 from bookkeeper.storage.checkpoint import checkpoint
 from bookkeeper.storage.checkpoint.checkpoint import CheckpointScope
-from bookkeeper.storage.compaction import compaction_steps
+from bookkeeper.storage.compaction import chunk, compaction_steps
 from bookkeeper.storage.compaction.chunk import LedgerRecords, MovedEntries
 from bookkeeper.storage.compaction.log_copy import CompactionFiles
 from bookkeeper.storage.config import StorageConfig
@@ -328,7 +328,7 @@ def what_has_changed_is_moved(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_last_living_entry_is_left_behind(patch: pytest.MonkeyPatch) -> None:
-    original = compaction_steps.living
+    original = chunk.living
 
     def short(part: LedgerRecords, page_of: Callable[[int], array[int]]) -> LedgerRecords | None:
         found = original(part, page_of)

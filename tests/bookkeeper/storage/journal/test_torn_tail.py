@@ -80,3 +80,19 @@ def test_a_header_of_an_earlier_life_or_of_nothing_is_no_damaged_one() -> None:
     assert rot(bytes(512)) is None
     file = RecordingDisk({"/j": bytes(OFFSET + 20)}).open("/j", write=False)
     assert rot_in(file, FILE, OFFSET, SEQUENCE) is None, "the file ends there"
+
+
+@pytest.mark.rule("K9", "K8")
+def test_an_entry_of_an_earlier_life_with_the_same_small_numbers_is_no_damaged_header() -> None:
+    """Behind the last group lies what the file held before. An entry with the id of the file, at the border of a block,
+    whose LAC is the number of the next group, passed for a header; the bookie took a power cut for a loss."""
+    stale = make_entry(65536, FILE, lac=SEQUENCE)
+    assert rot(stale.ljust(SECTOR, b"\0")) is None
+    assert rot(group([60])[:8] + stale[8:].ljust(SECTOR - 8, b"\0")) is not None, "with what no entry has it is one"
+
+
+@pytest.mark.rule("K9", "K8")
+def test_a_whole_header_of_an_earlier_life_is_none_though_its_number_is_the_next() -> None:
+    """A group that a crash has left torn gives its number to the next one. When its file is used again, and nothing is
+    written before the next crash, the torn group's header lies where one with that very number is expected."""
+    assert rot(group([60], file_id=FILE - 2)) is None
