@@ -1,0 +1,1 @@
+"""``bk journal``: commands for edit logs and their journals."""

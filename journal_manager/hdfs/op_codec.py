@@ -1,0 +1,385 @@
+"""HDFS's edits as bytes and as ``hdfs oev`` shows them: which fields each op code has, in which order.
+
+Bodies are those of the layouts -63 to -67 (Hadoop 2.8 to 3.5). The frame around a body is that of
+:mod:`journal_manager.ops`, so that an edit of a journal is an edit of HDFS as it stands.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, cast
+
+from journal_manager.errors import OpFormatError, UnsupportedLayoutError
+from journal_manager.hdfs import hdfs_ops as ops
+from journal_manager.hdfs.field_kinds import (
+    ACL,
+    BLOCKS,
+    BOOL,
+    CACHE_DIRECTIVE,
+    CACHE_POOL,
+    CLIENT_ID,
+    COMPACT_BLOCKS,
+    DELEGATION_KEY,
+    DELEGATION_TOKEN,
+    I8,
+    I16,
+    I32,
+    I64,
+    MODE,
+    NAME,
+    OPTIONS,
+    PATH_ACL,
+    PATH_XATTRS,
+    PERMISSIONS,
+    SCHEMA,
+    SOURCES,
+    STRING,
+    XATTRS,
+    Element,
+    FieldKind,
+)
+from journal_manager.hdfs.hdfs_ops import HdfsOp
+
+OLDEST_LAYOUT: Final = -63
+NEWEST_LAYOUT: Final = -67
+_ERASURE_CODING: Final = -64
+_SNAPSHOT_TIMES: Final = -66
+
+
+class _Field(NamedTuple):
+    kind: FieldKind
+    tag: str
+    since: int = OLDEST_LAYOUT
+    """The first layout with this field; in older ones it is absent, and 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """One op code: its number and name, its class, and its fields in the order of the class."""
+
+    code: int
+    name: str
+    kind: type
+    fields: tuple[_Field, ...]
+    shown: tuple[str, ...]
+    """The tags that are shown, in HDFS's order. ``TAG=TEXT`` is shown always."""
+
+
+def _op(
+    code: int, name: str, kind: type, *fields: _Field | tuple[FieldKind, str], shown: str = "", rpc: bool = False
+) -> _Layout:
+    """Describe one op code.
+
+    Args:
+        shown: the tags in the order in which they are shown, if it is not the order of the bytes.
+        rpc: whether the id of the client's request follows.
+    """
+    made = [field if isinstance(field, _Field) else _Field(*field) for field in fields]
+    tags = shown.split() or [field.tag for field in made]
+    if rpc:
+        made += [_Field(CLIENT_ID, "RPC_CLIENTID"), _Field(I32, "RPC_CALLID")]
+        tags += ["RPC_CLIENTID", "RPC_CALLID"]
+    return _Layout(code, name, kind, tuple(made), tuple(tags))
+
+
+_FILE: Final = (
+    (I64, "INODEID"),
+    (STRING, "PATH"),
+    (I16, "REPLICATION"),
+    (I64, "MTIME"),
+    (I64, "ATIME"),
+    (I64, "BLOCKSIZE"),
+    (BLOCKS, "BLOCK"),
+    (PERMISSIONS, "PERMISSION_STATUS"),
+)
+_SHOWN_FILE: Final = "LENGTH=0 INODEID PATH REPLICATION MTIME ATIME BLOCKSIZE"
+_SNAPSHOT_TIME: Final = _Field(I64, "MTIME", _SNAPSHOT_TIMES)
+
+_OPS: Final = (
+    _op(
+        0,
+        "ADD",
+        ops.AddOp,
+        *_FILE,
+        (ACL, "ENTRY"),
+        (XATTRS, "XATTR"),
+        (STRING, "CLIENT_NAME"),
+        (STRING, "CLIENT_MACHINE"),
+        (BOOL, "OVERWRITE"),
+        (I8, "STORAGE_POLICY"),
+        _Field(I8, "ERASURE_CODING_POLICY_ID", _ERASURE_CODING),
+        shown=_SHOWN_FILE
+        + " CLIENT_NAME CLIENT_MACHINE OVERWRITE BLOCK PERMISSION_STATUS ENTRY ERASURE_CODING_POLICY_ID",
+        rpc=True,
+    ),
+    _op(
+        1,
+        "RENAME_OLD",
+        ops.RenameOldOp,
+        (STRING, "SRC"),
+        (STRING, "DST"),
+        (I64, "TIMESTAMP"),
+        shown="LENGTH=0 SRC DST TIMESTAMP",
+        rpc=True,
+    ),
+    _op(2, "DELETE", ops.DeleteOp, (STRING, "PATH"), (I64, "TIMESTAMP"), shown="LENGTH=0 PATH TIMESTAMP", rpc=True),
+    _op(
+        3,
+        "MKDIR",
+        ops.MkdirOp,
+        (I64, "INODEID"),
+        (STRING, "PATH"),
+        (I64, "TIMESTAMP"),
+        (I64, "ATIME"),
+        (PERMISSIONS, "PERMISSION_STATUS"),
+        (ACL, "ENTRY"),
+        (XATTRS, "XATTR"),
+        shown="LENGTH=0 INODEID PATH TIMESTAMP PERMISSION_STATUS ENTRY XATTR",
+    ),
+    _op(4, "SET_REPLICATION", ops.SetReplicationOp, (STRING, "PATH"), (I16, "REPLICATION")),
+    _op(7, "SET_PERMISSIONS", ops.SetPermissionsOp, (STRING, "SRC"), (MODE, "MODE")),
+    _op(8, "SET_OWNER", ops.SetOwnerOp, (STRING, "SRC"), (NAME, "USERNAME"), (NAME, "GROUPNAME")),
+    _op(
+        9,
+        "CLOSE",
+        ops.CloseOp,
+        *_FILE,
+        shown=_SHOWN_FILE + " CLIENT_NAME= CLIENT_MACHINE= OVERWRITE=false BLOCK PERMISSION_STATUS",
+    ),
+    _op(10, "SET_GENSTAMP_V1", ops.SetGenstampV1Op, (I64, "GENSTAMP")),
+    _op(13, "TIMES", ops.TimesOp, (STRING, "PATH"), (I64, "MTIME"), (I64, "ATIME"), shown="LENGTH=0 PATH MTIME ATIME"),
+    _op(14, "SET_QUOTA", ops.SetQuotaOp, (STRING, "SRC"), (I64, "NSQUOTA"), (I64, "DSQUOTA")),
+    _op(
+        15,
+        "RENAME",
+        ops.RenameOp,
+        (STRING, "SRC"),
+        (STRING, "DST"),
+        (I64, "TIMESTAMP"),
+        (OPTIONS, "OPTIONS"),
+        shown="LENGTH=0 SRC DST TIMESTAMP OPTIONS",
+        rpc=True,
+    ),
+    _op(
+        16,
+        "CONCAT_DELETE",
+        ops.ConcatDeleteOp,
+        (STRING, "TRG"),
+        (SOURCES, "SOURCES"),
+        (I64, "TIMESTAMP"),
+        shown="LENGTH=0 TRG TIMESTAMP SOURCES",
+        rpc=True,
+    ),
+    _op(
+        17,
+        "SYMLINK",
+        ops.SymlinkOp,
+        (I64, "INODEID"),
+        (STRING, "PATH"),
+        (STRING, "VALUE"),
+        (I64, "MTIME"),
+        (I64, "ATIME"),
+        (PERMISSIONS, "PERMISSION_STATUS"),
+        shown="LENGTH=0 INODEID PATH VALUE MTIME ATIME PERMISSION_STATUS",
+        rpc=True,
+    ),
+    _op(
+        18,
+        "GET_DELEGATION_TOKEN",
+        ops.GetDelegationTokenOp,
+        (DELEGATION_TOKEN, "DELEGATION_TOKEN_IDENTIFIER"),
+        (I64, "EXPIRY_TIME"),
+    ),
+    _op(
+        19,
+        "RENEW_DELEGATION_TOKEN",
+        ops.RenewDelegationTokenOp,
+        (DELEGATION_TOKEN, "DELEGATION_TOKEN_IDENTIFIER"),
+        (I64, "EXPIRY_TIME"),
+    ),
+    _op(20, "CANCEL_DELEGATION_TOKEN", ops.CancelDelegationTokenOp, (DELEGATION_TOKEN, "DELEGATION_TOKEN_IDENTIFIER")),
+    _op(21, "UPDATE_MASTER_KEY", ops.UpdateMasterKeyOp, (DELEGATION_KEY, "DELEGATION_KEY")),
+    _op(22, "REASSIGN_LEASE", ops.ReassignLeaseOp, (STRING, "LEASEHOLDER"), (STRING, "PATH"), (STRING, "NEWHOLDER")),
+    _op(23, "END_LOG_SEGMENT", ops.EndLogSegmentOp),
+    _op(24, "START_LOG_SEGMENT", ops.StartLogSegmentOp),
+    _op(25, "UPDATE_BLOCKS", ops.UpdateBlocksOp, (STRING, "PATH"), (COMPACT_BLOCKS, "BLOCK"), rpc=True),
+    _op(
+        26,
+        "CREATE_SNAPSHOT",
+        ops.CreateSnapshotOp,
+        (STRING, "SNAPSHOTROOT"),
+        (STRING, "SNAPSHOTNAME"),
+        _SNAPSHOT_TIME,
+        rpc=True,
+    ),
+    _op(
+        27,
+        "DELETE_SNAPSHOT",
+        ops.DeleteSnapshotOp,
+        (STRING, "SNAPSHOTROOT"),
+        (STRING, "SNAPSHOTNAME"),
+        _SNAPSHOT_TIME,
+        rpc=True,
+    ),
+    _op(
+        28,
+        "RENAME_SNAPSHOT",
+        ops.RenameSnapshotOp,
+        (STRING, "SNAPSHOTROOT"),
+        (STRING, "SNAPSHOTOLDNAME"),
+        (STRING, "SNAPSHOTNEWNAME"),
+        _SNAPSHOT_TIME,
+        rpc=True,
+    ),
+    _op(29, "ALLOW_SNAPSHOT", ops.AllowSnapshotOp, (STRING, "SNAPSHOTROOT")),
+    _op(30, "DISALLOW_SNAPSHOT", ops.DisallowSnapshotOp, (STRING, "SNAPSHOTROOT")),
+    _op(31, "SET_GENSTAMP_V2", ops.SetGenstampV2Op, (I64, "GENSTAMPV2")),
+    _op(32, "ALLOCATE_BLOCK_ID", ops.AllocateBlockIdOp, (I64, "BLOCK_ID")),
+    _op(33, "ADD_BLOCK", ops.AddBlockOp, (STRING, "PATH"), (COMPACT_BLOCKS, "BLOCK"), rpc=True),
+    _op(34, "ADD_CACHE_DIRECTIVE", ops.AddCacheDirectiveOp, (CACHE_DIRECTIVE, "DIRECTIVE"), rpc=True),
+    _op(35, "REMOVE_CACHE_DIRECTIVE", ops.RemoveCacheDirectiveOp, (I64, "ID"), rpc=True),
+    _op(36, "ADD_CACHE_POOL", ops.AddCachePoolOp, (CACHE_POOL, "POOL"), rpc=True),
+    _op(37, "MODIFY_CACHE_POOL", ops.ModifyCachePoolOp, (CACHE_POOL, "POOL"), rpc=True),
+    _op(38, "REMOVE_CACHE_POOL", ops.RemoveCachePoolOp, (STRING, "POOLNAME"), rpc=True),
+    _op(39, "MODIFY_CACHE_DIRECTIVE", ops.ModifyCacheDirectiveOp, (CACHE_DIRECTIVE, "DIRECTIVE"), rpc=True),
+    _op(40, "SET_ACL", ops.SetAclOp, (PATH_ACL, "ENTRY")),
+    _op(41, "ROLLING_UPGRADE_START", ops.RollingUpgradeStartOp, (I64, "STARTTIME")),
+    _op(42, "ROLLING_UPGRADE_FINALIZE", ops.RollingUpgradeFinalizeOp, (I64, "FINALIZETIME")),
+    _op(43, "SET_XATTR", ops.SetXAttrOp, (PATH_XATTRS, "XATTR"), rpc=True),
+    _op(44, "REMOVE_XATTR", ops.RemoveXAttrOp, (PATH_XATTRS, "XATTR"), rpc=True),
+    _op(45, "SET_STORAGE_POLICY", ops.SetStoragePolicyOp, (STRING, "PATH"), (I8, "POLICYID")),
+    _op(
+        46,
+        "TRUNCATE",
+        ops.TruncateOp,
+        (STRING, "SRC"),
+        (STRING, "CLIENTNAME"),
+        (STRING, "CLIENTMACHINE"),
+        (I64, "NEWLENGTH"),
+        (I64, "TIMESTAMP"),
+        (COMPACT_BLOCKS, "BLOCK"),
+    ),
+    _op(
+        47,
+        "APPEND",
+        ops.AppendOp,
+        (STRING, "PATH"),
+        (STRING, "CLIENT_NAME"),
+        (STRING, "CLIENT_MACHINE"),
+        (BOOL, "NEWBLOCK"),
+        rpc=True,
+    ),
+    _op(
+        48,
+        "SET_QUOTA_BY_STORAGETYPE",
+        ops.SetQuotaByStorageTypeOp,
+        (STRING, "SRC"),
+        (I32, "STORAGETYPE"),
+        (I64, "DSQUOTA"),
+    ),
+    _op(49, "ADD_ERASURE_CODING_POLICY", ops.AddErasureCodingPolicyOp, (SCHEMA, "SCHEMA"), rpc=True),
+    _op(50, "ENABLE_ERASURE_CODING_POLICY", ops.EnableErasureCodingPolicyOp, (STRING, "POLICYNAME"), rpc=True),
+    _op(51, "DISABLE_ERASURE_CODING_POLICY", ops.DisableErasureCodingPolicyOp, (STRING, "POLICYNAME"), rpc=True),
+    _op(52, "REMOVE_ERASURE_CODING_POLICY", ops.RemoveErasureCodingPolicyOp, (STRING, "POLICYNAME"), rpc=True),
+)
+
+_BY_CODE: Final = {op.code: op for op in _OPS}
+_BY_KIND: Final = {op.kind: op for op in _OPS}
+
+
+def _zero(data: bytes, at: int) -> tuple[int, int]:
+    """A field that this layout does not have yet."""
+    return 0, at
+
+
+_Readers = tuple[Callable[[bytes, int], tuple[Any, int]], ...]
+
+
+def _plan(layout_version: int) -> dict[int, tuple[type, _Readers]]:
+    return {
+        op.code: (op.kind, tuple(f.kind.read if layout_version <= f.since else _zero for f in op.fields)) for op in _OPS
+    }
+
+
+_PLANS: Final = {version: _plan(version) for version in range(NEWEST_LAYOUT, OLDEST_LAYOUT + 1)}
+
+
+def ensure_layout(layout_version: int) -> None:
+    """Refuse a layout whose bodies are not known.
+
+    Raises:
+        UnsupportedLayoutError: it is newer than -67 or older than -63. Newer frames can be scanned and copied anyway.
+    """
+    if layout_version not in _PLANS:
+        raise UnsupportedLayoutError(
+            f"the edits have layout {layout_version}, and this program reads {OLDEST_LAYOUT} to {NEWEST_LAYOUT}"
+        )
+
+
+def decode_hdfs_op(opcode: int, body: bytes, layout_version: int = NEWEST_LAYOUT) -> HdfsOp:
+    """The edit that a frame's body holds.
+
+    Raises:
+        OpFormatError: an unknown op code, or a body that is not one of its kind, whole and exact.
+        UnsupportedLayoutError: see :func:`ensure_layout`.
+    """
+    plans = _PLANS.get(layout_version)
+    if plans is None:
+        ensure_layout(layout_version)
+        raise AssertionError("unreachable")
+    plan = plans.get(opcode)
+    if plan is None:
+        raise OpFormatError(f"op code {opcode} is none that HDFS writes in layouts {OLDEST_LAYOUT} to {NEWEST_LAYOUT}")
+    kind, readers = plan
+    values, at = [], 0
+    try:
+        for read in readers:
+            value, at = read(body, at)
+            values.append(value)
+    except (OpFormatError, struct.error, IndexError, UnicodeDecodeError) as error:
+        raise OpFormatError(f"the body of this {name_of(opcode)} is damaged: {error}") from error
+    if at != len(body):
+        raise OpFormatError(f"the body of this {name_of(opcode)} has {len(body) - at} bytes too many")
+    return cast(HdfsOp, tuple.__new__(kind, values))
+
+
+def encode_hdfs_op(op: HdfsOp, layout_version: int = NEWEST_LAYOUT) -> tuple[int, bytes]:
+    """The op code and the body of an edit. What an older layout has no field for is left out.
+
+    Raises:
+        ValueError, struct.error: a value that does not fit into its field. UnsupportedLayoutError.
+    """
+    ensure_layout(layout_version)
+    layout = _BY_KIND[type(op)]
+    body = b"".join(
+        field.kind.write(value) for field, value in zip(layout.fields, op, strict=True) if layout_version <= field.since
+    )
+    return layout.code, body
+
+
+def name_of(opcode: int) -> str:
+    """HDFS's name of an op code, without ``OP_``; UNKNOWN(n) if it has none."""
+    layout = _BY_CODE.get(opcode)
+    return layout.name if layout is not None else f"UNKNOWN({opcode})"
+
+
+def op_name(op: HdfsOp) -> str:
+    """HDFS's name of an edit, without ``OP_``."""
+    return _BY_KIND[type(op)].name
+
+
+def elements(op: HdfsOp) -> list[Element]:
+    """The fields as ``hdfs oev`` shows them, in its order."""
+    layout = _BY_KIND[type(op)]
+    by_tag = {field.tag: (field.kind, value) for field, value in zip(layout.fields, op, strict=True)}
+    shown: list[Element] = []
+    for tag in layout.shown:
+        name, constant, text = tag.partition("=")
+        if constant:
+            shown.append((name, text))
+        else:
+            kind, value = by_tag[tag]
+            shown += kind.show(tag, value)
+    return shown
