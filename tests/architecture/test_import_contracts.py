@@ -36,6 +36,7 @@ PLANTS: dict[str, tuple[str, str]] = {
     "The metrics library stays in its file": ("bookkeeper.metrics", "prometheus_client"),
     "The library for options stays in its file": ("bookkeeper.client.config", "cattrs"),
     "The floors of journal_manager: imports go down": ("journal_manager.txid", "journal_manager.ops"),
+    "The floors of HDFS's edits: imports go down": ("journal_manager.hdfs.primitives", "journal_manager.hdfs.oev"),
     "A journal framework that does not know its backends": (
         "journal_manager.registry",
         "journal_manager.backends.memory",
