@@ -41,6 +41,7 @@ from journal_manager.errors import (
     SegmentExistsError,
     SegmentMismatchError,
     SegmentNotFoundError,
+    SnapshotAheadError,
     SnapshotNotFoundError,
     UnknownSchemeError,
     UnsupportedLayoutError,
@@ -51,7 +52,7 @@ from journal_manager.ops import Batch, Op
 from journal_manager.registry import JournalURI, backend_for, installed_backends, parse_uri
 from journal_manager.retention import RetentionPlan, RetentionPolicy, plan_retention
 from journal_manager.segment import SegmentInfo, SegmentState
-from journal_manager.snapshots import SnapshotInfo, SnapshotStore
+from journal_manager.snapshots import Chunks, SnapshotInfo, SnapshotStore, restore_newest
 from journal_manager.tailer import tail
 from journal_manager.txid import FIRST_TXID, NOTHING, TxId
 
@@ -60,6 +61,7 @@ __all__ = [
     "NOTHING",
     "Backend",
     "Batch",
+    "Chunks",
     "EditLog",
     "EditLogConfig",
     "FencingToken",
@@ -91,6 +93,7 @@ __all__ = [
     "SegmentNotFoundError",
     "SegmentState",
     "SegmentWriter",
+    "SnapshotAheadError",
     "SnapshotInfo",
     "SnapshotNotFoundError",
     "SnapshotStore",
@@ -107,5 +110,6 @@ __all__ = [
     "parse_uri",
     "plan_retention",
     "read_ops",
+    "restore_newest",
     "tail",
 ]

@@ -19,9 +19,12 @@ backend to them):
   recovery drops.
 * **J7** (C6) Purge removes a prefix, whole segments only, and never the newest: it says which id comes next.
 * **J8** When a step fails half-way, ``open_writer`` succeeds once the fault is gone.
+* **J9** A snapshot is kept and removed by the journal's owner only, and only at a durable id. What is not intact is
+  never taken for a snapshot.
 
-Roles are types: a reader has no method that changes the journal. A writer takes one call at a time, with two
-exceptions: ``append`` may be called while earlier appends wait, and reading and ``ensure_owner`` at any time.
+Roles are types: a reader has no method that changes the journal. A writer takes one call at a time, with three
+exceptions: ``append`` may be called while earlier appends wait, and reading, ``ensure_owner`` and the methods for
+snapshots at any time.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ from journal_manager.txid import TxId
 
 if TYPE_CHECKING:
     from journal_manager.registry import JournalURI
-    from journal_manager.snapshots import SnapshotStore
+    from journal_manager.snapshots import Chunks, SnapshotInfo, SnapshotStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,34 @@ class JournalWriter(JournalReader, Protocol):
         Returns what was removed, oldest first.
         """
 
+    @property
+    def durable_txid(self) -> TxId:
+        """The last edit that is durable, as this writer knows; the id before the first one if there is none."""
+
+    async def save_snapshot(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
+        """Keep the state after edit ``at``. It is durable when this returns. It replaces one at the same id.
+
+        Cancelling leaves the former snapshots as they were, or this one whole.
+
+        Raises:
+            SnapshotAheadError: ``at`` is above ``durable_txid``. JournalFencedError: another writer has the journal.
+        """
+
+    async def delete_snapshot(self, at: TxId) -> None:
+        """Remove a snapshot. It is no error if there is none.
+
+        Raises:
+            JournalFencedError: another writer has the journal.
+        """
+
+    async def adopt_snapshots(self) -> tuple[SnapshotInfo, ...]:
+        """Keep the newest snapshot that readers have offered, if it is newer than those that are kept; remove the older
+        offers. Returns what is kept now and was not before.
+
+        Raises:
+            JournalFencedError: another writer has the journal.
+        """
+
     async def ensure_owner(self) -> None:
         """Ask the store whether this writer's epoch is still the newest.
 
@@ -216,4 +247,4 @@ class Backend(Protocol):
         """
 
     async def open_snapshots(self, uri: JournalURI, options: Options) -> SnapshotStore:
-        """Snapshots kept beside the journal, under the same name."""
+        """Open the snapshots that are kept beside the journal. Raises JournalNotFormattedError."""

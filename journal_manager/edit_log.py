@@ -34,6 +34,7 @@ from journal_manager.fencing_token import FencingToken, fenced
 from journal_manager.open_journal import open_writer
 from journal_manager.ops import Batch, Op, encode_batch
 from journal_manager.segment import SegmentInfo
+from journal_manager.snapshots import Chunks, SnapshotInfo
 from journal_manager.txid import TxId
 
 T = TypeVar("T")
@@ -211,18 +212,30 @@ class EditLog:
         self._ensure_usable()
         return await self._step_of(lambda: self._writer.purge(below))
 
+    async def save_snapshot(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
+        """Keep the state after edit ``at``. It is durable when this returns, and the log goes on meanwhile.
+
+        Raises:
+            SnapshotAheadError: ``at`` is not durable yet. JournalFencedError: another writer has the journal (the log
+            has failed then). JournalUnavailableError, JournalError: the snapshot was not kept; the log goes on.
+        """
+        return await self._as_owner(lambda: self._writer.save_snapshot(at, chunks))
+
+    async def delete_snapshot(self, at: TxId) -> None:
+        """Remove a snapshot. It is no error if there is none. Raises as ``save_snapshot``."""
+        await self._as_owner(lambda: self._writer.delete_snapshot(at))
+
+    async def adopt_snapshots(self) -> tuple[SnapshotInfo, ...]:
+        """Keep the newest snapshot that a standby has offered. Returns what is new. Raises as ``save_snapshot``."""
+        return await self._as_owner(self._writer.adopt_snapshots)
+
     async def ensure_owner(self) -> None:
         """Ask the journal whether this writer still has it.
 
         Raises:
             JournalFencedError: not any more (the log has failed then). JournalUnavailableError: it cannot tell.
         """
-        self._ensure_usable()
-        try:
-            await self._writer.ensure_owner()
-        except JournalFencedError as error:
-            self._fail(error)
-            raise
+        await self._as_owner(self._writer.ensure_owner)
 
     async def close(self) -> None:
         """Make everything durable, finalize the segment, and release everything.
@@ -280,6 +293,15 @@ class EditLog:
             self._fail(error)  # everyone who waits, or calls later, gets the error
         finally:
             self._syncing = None
+
+    async def _as_owner(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Run a step beside the others. Only being fenced is the log's own failure."""
+        self._ensure_usable()
+        try:
+            return await step()
+        except JournalFencedError as error:
+            self._fail(error)
+            raise
 
     async def _step_of(self, step: Callable[[], Awaitable[T]]) -> T:
         """Run a step to its end, even if the task that asked for it is cancelled."""

@@ -13,7 +13,7 @@
     * :exc:`SegmentExistsError`, :exc:`SegmentNotFoundError`, :exc:`SegmentMismatchError`
     * :exc:`OpTooLargeError`, :exc:`JournalOverloadedError` (retryable)
     * :exc:`JournalClosedError`
-    * :exc:`SnapshotNotFoundError`
+    * :exc:`SnapshotNotFoundError`, :exc:`SnapshotAheadError`
     * :exc:`UnknownSchemeError`, :exc:`JournalConfigError`
     * :exc:`JournalInvariantError` -- a numbered rule does not hold
 """
@@ -142,6 +142,10 @@ class JournalClosedError(JournalError):
 
 class SnapshotNotFoundError(JournalError):
     """There is no snapshot at this transaction id."""
+
+
+class SnapshotAheadError(JournalError):
+    """A snapshot of edits that are not durable: they may be lost, and other edits may get their ids."""
 
 
 class UnknownSchemeError(JournalError):

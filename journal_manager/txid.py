@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NewType
+from typing import Final, TypeAlias
 
-TxId = NewType("TxId", int)
-"""1 <= txid < 2**63. A snapshot *at* txid N contains the effect of every edit up to and including N."""
+TxId: TypeAlias = int
+"""A plain integer: 1 <= txid < 2**63. A snapshot *at* txid N holds the effect of every edit up to and including N."""
 
 NOTHING: Final = TxId(0)
 """The id before the first edit: the empty namespace is the state at 0."""

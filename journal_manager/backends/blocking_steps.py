@@ -17,6 +17,7 @@ class BlockingSteps:
     """Runs blocking steps one after the other, and translates their errors."""
 
     def __init__(self, threads: bool) -> None:
+        self.threads = threads
         self._pool = ThreadPoolExecutor(1, "journal") if threads else None
         self.closed = False
 

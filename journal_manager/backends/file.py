@@ -23,7 +23,7 @@ from journal_manager.backend import (
 from journal_manager.backends import file_format as form
 from journal_manager.backends.blocking_steps import BlockingSteps
 from journal_manager.backends.file_directory import STATE, JournalDirectory, SegmentFile
-from journal_manager.backends.file_snapshots import FileSnapshots
+from journal_manager.backends.file_snapshots import FileSnapshotKeeper, FileSnapshots
 from journal_manager.backends.files import Files, OpenFile, SystemFiles
 from journal_manager.errors import (
     JournalClosedError,
@@ -38,7 +38,7 @@ from journal_manager.fencing_token import FencingToken
 from journal_manager.ops import Batch
 from journal_manager.registry import JournalURI, parse_options
 from journal_manager.segment import SegmentInfo
-from journal_manager.snapshots import SnapshotStore
+from journal_manager.snapshots import Chunks, SnapshotInfo, SnapshotStore
 from journal_manager.txid import TxId
 
 _CHUNK: Final = 4 << 20
@@ -187,10 +187,17 @@ class FileSegmentWriter(SegmentWriter):
 class FileWriter(FileReader, JournalWriter):
     """The one writer of a directory."""
 
-    def __init__(self, place: JournalDirectory, steps: BlockingSteps, recovery: RecoveryReport) -> None:
+    def __init__(
+        self,
+        place: JournalDirectory,
+        steps: BlockingSteps,
+        recovery: RecoveryReport,
+        snapshots: FileSnapshotKeeper,
+    ) -> None:
         super().__init__(place, steps)
-        self._recovery = recovery
+        self._recovery, self._snapshots = recovery, snapshots
         self._segment: FileSegmentWriter | None = None
+        self._last_final = recovery.last_txid
 
     @property
     def token(self) -> FencingToken:
@@ -220,7 +227,7 @@ class FileWriter(FileReader, JournalWriter):
         if current.last != last:
             raise SegmentMismatchError(f"segment {current.info} ends at edit {current.last}, not at {last}")
         final = await self._steps.submit(lambda: self._place.finalize(self.token, current.info, current.end, last))
-        self._segment = None
+        self._segment, self._last_final = None, last
         return final
 
     async def discard_segment(self, first: TxId) -> None:
@@ -232,12 +239,26 @@ class FileWriter(FileReader, JournalWriter):
     async def purge(self, min_txid: TxId) -> tuple[SegmentInfo, ...]:
         return await self._steps.submit(lambda: self._place.purge(self.token, min_txid))
 
+    @property
+    def durable_txid(self) -> TxId:
+        return self._last_final if self._segment is None else self._segment.segment.last
+
+    async def save_snapshot(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
+        return await self._snapshots.save(at, chunks, self.durable_txid)
+
+    async def delete_snapshot(self, at: TxId) -> None:
+        await self._snapshots.delete(at)
+
+    async def adopt_snapshots(self) -> tuple[SnapshotInfo, ...]:
+        return await self._snapshots.adopt(self.durable_txid)
+
     async def ensure_owner(self) -> None:
         await self._steps.submit(lambda: self._place.ensure_current(self.token))
 
     async def close(self) -> None:
         if self._segment is not None:
             await self._segment.abort()
+        self._snapshots.close()
         await super().close()
 
     def _closed_segment(self, first: TxId) -> SegmentFile:
@@ -287,7 +308,9 @@ class FileBackend(Backend):
             return place.claim(owner, namespace)
 
         try:
-            return FileWriter(place, steps, await steps.submit(claim))
+            recovery = await steps.submit(claim)
+            beside = BlockingSteps(steps.threads)  # a long snapshot must not hold up appends
+            return FileWriter(place, steps, recovery, FileSnapshotKeeper(place, beside, recovery.token))
         except BaseException:
             steps.close()
             raise
@@ -299,7 +322,7 @@ class FileBackend(Backend):
         except BaseException:
             steps.close()
             raise
-        return FileSnapshots(place.files, place.directory, steps)
+        return FileSnapshots(place, steps)
 
 
 def _open(uri: JournalURI, options: Options) -> tuple[JournalDirectory, BlockingSteps]:

@@ -5,6 +5,7 @@
     edits_inprogress_<first>     the segment being written
     edits_<first>-<last>         final segments
     snapshot_<at>                snapshots
+    offered_<at>                 snapshots that a reader has offered, and the owner has not adopted yet
 
 Fencing without a lock around appends: a claim makes the new epoch durable *before* it reads the open segment;
 an append reads the epoch *after* its record is durable, and is acknowledged only if the epoch is still its own.
@@ -41,6 +42,7 @@ from journal_manager.txid import NOTHING, TxId
 
 STATE: Final = "journal.json"
 LOCK: Final = "journal.lock"
+_CONTENT: Final = ("edits_", "snapshot_", "offered_")
 _LOCK_POLL_S: Final = 0.01
 
 
@@ -91,7 +93,7 @@ class JournalDirectory:
             state = self.state().claim("format")  # fences a writer before anything is removed
             self._write_state(state)
             for name in self.files.list(self.directory):
-                if name.startswith(("edits_", "snapshot_")):
+                if name.startswith(_CONTENT):
                     self._unlink(name)
             self._write_state(replace(state, namespace=namespace))
 
@@ -99,7 +101,7 @@ class JournalDirectory:
         """Whether there are segments or snapshots."""
         if not self.files.exists(self.directory):
             return False
-        return any(name.startswith(("edits_", "snapshot_")) for name in self.files.list(self.directory))
+        return any(name.startswith(_CONTENT) for name in self.files.list(self.directory))
 
     def claim(self, owner: str, namespace: NamespaceInfo | None) -> RecoveryReport:
         """Take the next epoch and recover (C8)."""
@@ -260,6 +262,38 @@ class JournalDirectory:
 
     def path(self, name: str) -> str:
         return f"{self.directory}/{name}"
+
+    def new_temporary(self, name: str) -> tuple[str, OpenFile]:
+        """Make a temporary file that nobody else writes to. A claim removes what is left of such files."""
+        number = 0
+        while True:
+            temporary = f"{name}.{number}.tmp"
+            try:
+                return temporary, self.files.open(self.path(temporary), create=True)
+            except FileExistsError:
+                number += 1
+
+    def rename(self, source: str, target: str) -> None:
+        """Give a file that was synced its name, or replace the one that has it; durable when this returns."""
+        self.files.rename(self.path(source), self.path(target))
+        self.files.sync_directory(self.directory)
+
+    def rename_as_owner(self, token: FencingToken, source: str, target: str) -> None:
+        """As ``rename``, if the epoch is still the token's. Raises JournalFencedError."""
+        with self._locked():
+            self.ensure_current(token)
+            self.rename(source, target)
+
+    def remove_as_owner(self, token: FencingToken, name: str) -> None:
+        """Remove a file, if it is there and the epoch is still the token's. Raises JournalFencedError."""
+        with self._locked():
+            self.ensure_current(token)
+            self.remove_if_there(name)
+
+    def remove_if_there(self, name: str) -> None:
+        """Remove a file. It is no error if there is none."""
+        if self.files.exists(self.path(name)):
+            self._unlink(name)
 
     def _write_state(self, state: Chain) -> None:
         self._replace(STATE, state.encode())

@@ -7,7 +7,7 @@ on the event loop, so it is atomic.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from dataclasses import dataclass, field
 
 from journal_manager.backend import (
@@ -27,13 +27,20 @@ from journal_manager.errors import (
     SegmentExistsError,
     SegmentMismatchError,
     SegmentNotFoundError,
-    SnapshotNotFoundError,
 )
 from journal_manager.fencing_token import FencingToken
 from journal_manager.ops import Batch
 from journal_manager.registry import JournalURI, parse_options
 from journal_manager.segment import SegmentInfo
-from journal_manager.snapshots import SnapshotInfo, SnapshotStore
+from journal_manager.snapshots import (
+    Chunks,
+    SnapshotInfo,
+    SnapshotStore,
+    adoptable,
+    ensure_durable,
+    no_snapshot,
+    pieces,
+)
 from journal_manager.txid import TxId
 
 MAX_BATCH_BYTES = 64 << 20
@@ -45,7 +52,9 @@ class MemoryJournal:
 
     chain: Chain
     batches: dict[str, list[Batch]] = field(default_factory=dict)
-    snapshots: dict[TxId, bytes] = field(default_factory=dict)
+    snapshots: dict[TxId, list[bytes]] = field(default_factory=dict)
+    offers: dict[TxId, list[bytes]] = field(default_factory=dict)
+    """Snapshots that readers handed in, and the owner has not adopted yet."""
     change: asyncio.Event = field(default_factory=asyncio.Event)
     """Set, and then replaced, on every change."""
 
@@ -119,6 +128,8 @@ class MemorySegmentWriter(SegmentWriter):
 
     def __init__(self, place: MemoryJournal, token: FencingToken, info: SegmentInfo) -> None:
         self._place, self._token, self._info = place, token, info
+        self.last = TxId(info.first - 1)
+        """The last durable edit."""
         self.closed = False
 
     @property
@@ -141,6 +152,7 @@ class MemorySegmentWriter(SegmentWriter):
         if batch.first != self._place.last_of(self._info) + 1:
             raise SegmentMismatchError(f"edit {batch.first} does not follow edit {self._place.last_of(self._info)}")
         self._place.batches[self._info.location].append(batch)
+        self.last = batch.last
         self._place.changed()
 
     async def close(self) -> None:
@@ -188,6 +200,8 @@ class MemoryWriter(MemoryReader, JournalWriter):
                     f"segment {segment} ends at edit {self._place.last_of(segment)}, not at {last}"
                 )
         self._set(self._place.chain.finish(self.token, first, last))
+        if self._segment is not None and self._segment.info.first == first:
+            self._segment = None
         return self._place.chain.find(first)
 
     async def discard_segment(self, first: TxId) -> None:
@@ -198,6 +212,7 @@ class MemoryWriter(MemoryReader, JournalWriter):
         if self._place.last_of(segment) >= first:
             raise SegmentMismatchError(f"segment {segment} has edits, and is not removed")
         self._set(chain)
+        self._segment = None
         del self._place.batches[segment.location]
 
     async def purge(self, min_txid: TxId) -> tuple[SegmentInfo, ...]:
@@ -207,6 +222,32 @@ class MemoryWriter(MemoryReader, JournalWriter):
         for segment in gone:
             del self._place.batches[segment.location]
         return gone
+
+    @property
+    def durable_txid(self) -> TxId:
+        return self._place.chain.last_txid if self._segment is None else self._segment.last
+
+    async def save_snapshot(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
+        await self.ensure_owner()
+        ensure_durable(at, self.durable_txid)
+        content = [piece async for piece in pieces(chunks)]
+        await self.ensure_owner()
+        self._place.snapshots[at] = content
+        return info_of(at, content)
+
+    async def delete_snapshot(self, at: TxId) -> None:
+        await self.ensure_owner()
+        self._place.snapshots.pop(at, None)
+
+    async def adopt_snapshots(self) -> tuple[SnapshotInfo, ...]:
+        await self.ensure_owner()
+        place = self._place
+        good, useless = adoptable(infos(place.offers), infos(place.snapshots), self.durable_txid)
+        for info in good:
+            place.snapshots[info.at] = place.offers.pop(info.at)
+        for info in useless:
+            del place.offers[info.at]
+        return good
 
     async def ensure_owner(self) -> None:
         self._ensure_open()
@@ -243,28 +284,30 @@ class MemorySnapshots(SnapshotStore):
     def __init__(self, place: MemoryJournal) -> None:
         self._place = place
 
-    async def save(self, at: TxId, chunks: Iterable[bytes]) -> SnapshotInfo:
-        self._place.snapshots[at] = b"".join(chunks)
-        return self._info(at)
-
     async def list(self) -> tuple[SnapshotInfo, ...]:
-        return tuple(self._info(at) for at in sorted(self._place.snapshots))
+        return infos(self._place.snapshots)
 
-    async def load(self, at: TxId | None = None) -> tuple[SnapshotInfo, bytes] | None:
-        if at is None:
-            at = max(self._place.snapshots, default=None)
-        elif at not in self._place.snapshots:
-            raise SnapshotNotFoundError(f"there is no snapshot at edit {at}")
-        return None if at is None else (self._info(at), self._place.snapshots[at])
+    async def read(self, at: TxId) -> AsyncGenerator[bytes, None]:
+        if at not in self._place.snapshots:
+            raise no_snapshot(at)
+        for piece in self._place.snapshots[at]:
+            yield piece
 
-    async def delete(self, at: TxId) -> None:
-        self._place.snapshots.pop(at, None)
+    async def offer(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
+        content = [piece async for piece in pieces(chunks)]
+        self._place.offers[at] = content
+        return info_of(at, content)
 
     async def close(self) -> None:
         pass
 
-    def _info(self, at: TxId) -> SnapshotInfo:
-        return SnapshotInfo(at, len(self._place.snapshots[at]), f"snapshot {at}")
+
+def info_of(at: TxId, content: list[bytes]) -> SnapshotInfo:
+    return SnapshotInfo(at, sum(map(len, content)), f"snapshot {at}")
+
+
+def infos(kept: Mapping[TxId, list[bytes]]) -> tuple[SnapshotInfo, ...]:
+    return tuple(info_of(at, kept[at]) for at in sorted(kept))
 
 
 class MemoryBackend(Backend):
@@ -280,6 +323,7 @@ class MemoryBackend(Backend):
         old.chain = Chain(namespace, old.chain.claim("format").token)
         old.batches.clear()
         old.snapshots.clear()
+        old.offers.clear()
         old.changed()
 
     async def has_data(self, uri: JournalURI, options: Options) -> bool:

@@ -46,7 +46,7 @@ async def read(uri: str, ledgers: list[LedgerId], edits: range) -> None:
             assert [bytes(entry.payload) async for entry in reader.read(0, len(ENTRIES) - 1)] == ENTRIES
             await reader.close()
         async with await EditLog.open("bk:names", client=client) as log:
-            assert [op.body async for op in log.read(1)] == [b"edit %d" % number for number in edits]  # type: ignore[arg-type]
+            assert [op.body async for op in log.read(1)] == [b"edit %d" % number for number in edits]
 
 
 async def left_open(uri: str) -> LedgerId:

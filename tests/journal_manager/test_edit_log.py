@@ -10,6 +10,7 @@ import pytest
 from journal_manager import (
     NOTHING,
     Batch,
+    Chunks,
     EditLog,
     EditLogConfig,
     FencingToken,
@@ -22,6 +23,7 @@ from journal_manager import (
     RecoveryReport,
     SegmentInfo,
     SegmentWriter,
+    SnapshotInfo,
     TxId,
 )
 from journal_manager.fencing_token import fenced
@@ -71,6 +73,21 @@ class SlowWriter(JournalWriter):
 
     async def purge(self, min_txid: TxId) -> tuple[SegmentInfo, ...]:
         await self.note(f"purge {min_txid}")
+        return ()
+
+    @property
+    def durable_txid(self) -> TxId:
+        return self.batches[-1].last if self.batches else self._recovery.last_txid
+
+    async def save_snapshot(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
+        await self.note(f"save snapshot {at}")
+        return SnapshotInfo(at, 0, "")
+
+    async def delete_snapshot(self, at: TxId) -> None:
+        raise JournalUnavailableError("not now")
+
+    async def adopt_snapshots(self) -> tuple[SnapshotInfo, ...]:
+        await self.note("adopt snapshots")
         return ()
 
     async def ensure_owner(self) -> None:
@@ -328,3 +345,23 @@ async def test_an_empty_group_and_an_unknown_opcode_are_refused(log: EditLog) ->
     with pytest.raises(ValueError, match="got opcode"):
         log.log(b"", opcode=128)
     assert log.next_txid == 1
+
+
+async def test_a_snapshot_is_saved_while_the_log_goes_on(log: EditLog, writer: SlowWriter) -> None:
+    writer.hold = asyncio.Event()
+    saving = asyncio.ensure_future(log.save_snapshot(7, [b"x"]))
+    await turns()
+    assert writer.calls == ["save snapshot 7"]
+    writer.hold.set()
+    logged = log.log(b"x")
+    await turns()
+    await writer.durable()
+    assert await logged == 1
+    assert (await saving).at == 7
+    assert await log.adopt_snapshots() == ()
+
+
+async def test_a_snapshot_that_fails_is_no_failure_of_the_log(log: EditLog, writer: SlowWriter) -> None:
+    with pytest.raises(JournalUnavailableError):
+        await log.delete_snapshot(7)
+    assert log.failure is None

@@ -6,7 +6,6 @@ import pytest
 
 from journal_manager import (
     JournalExistsError,
-    TxId,
     UnknownSchemeError,
     format_journal,
     has_data,
@@ -15,6 +14,7 @@ from journal_manager import (
     open_writer,
 )
 from journal_manager.backends.memory import MemoryHub
+from journal_manager.ops import encode_batch
 
 
 async def test_an_address_is_all_it_takes() -> None:
@@ -22,10 +22,12 @@ async def test_an_address_is_all_it_takes() -> None:
     await format_journal("mem:a/b", hub=hub)
     assert not await has_data("mem://a/b", hub=hub)
     async with await open_writer("mem:a/b", owner="me", hub=hub) as writer, await open_reader("mem:a/b", hub=hub) as r:
-        await writer.start_segment(TxId(1), 1)
+        segment = await writer.start_segment(1, 1)
         assert [segment.first for segment in await r.segments()] == [1]
+        await segment.append(encode_batch(1, [(1, b"x")]))
+        await writer.save_snapshot(1, [b"x"])
     async with await open_snapshots("mem:a/b", hub=hub) as snapshots:
-        await snapshots.save(TxId(1), [b"x"])
+        assert len(await snapshots.list()) == 1
     assert await has_data("mem:a/b", hub=hub)
     with pytest.raises(JournalExistsError):
         await format_journal("mem:a/b", hub=hub)

@@ -1,29 +1,135 @@
-"""What a snapshot store is; the stores themselves are tested with their backends."""
+"""What all snapshot stores share; the stores themselves are tested with their backends."""
 
 from __future__ import annotations
 
-from journal_manager import SnapshotInfo, TxId
-from journal_manager.backends.memory import MemoryBackend, MemoryHub
-from journal_manager.registry import parse_uri
-from journal_manager.snapshots import SnapshotStore
+from collections.abc import AsyncGenerator, AsyncIterator
+
+import pytest
+
+from journal_manager import (
+    JournalCorruptionError,
+    SnapshotAheadError,
+    SnapshotInfo,
+    SnapshotNotFoundError,
+    restore_newest,
+)
+from journal_manager.snapshots import Chunks, SnapshotStore, adoptable, ensure_durable, pieces
+
+
+class Shelf(SnapshotStore):
+    """Snapshots in lists. A chunk that is an exception is raised."""
+
+    def __init__(self, kept: dict[int, list[bytes | Exception]]) -> None:
+        self.kept = kept
+        self.closed = False
+        self.ended: list[int] = []
+
+    async def list(self) -> tuple[SnapshotInfo, ...]:
+        return tuple(SnapshotInfo(at, 0, "") for at in sorted(self.kept))
+
+    async def read(self, at: int) -> AsyncGenerator[bytes, None]:
+        for chunk in self.kept[at]:
+            if isinstance(chunk, Exception):
+                raise chunk
+            yield chunk
+        self.ended.append(at)
+
+    async def offer(self, at: int, chunks: Chunks) -> SnapshotInfo:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+DAMAGED = JournalCorruptionError("damaged")
 
 
 async def test_a_store_is_closed_by_its_context() -> None:
-    closed: list[bool] = []
-
-    class Closing(SnapshotStore):
-        async def close(self) -> None:
-            closed.append(True)
-
-    async with Closing():  # type: ignore[abstract]
-        assert not closed
-    assert closed == [True]
+    async with Shelf({}) as shelf:
+        assert not shelf.closed
+    assert shelf.closed
 
 
-async def test_snapshots_are_listed_oldest_first() -> None:
-    backend, uri, options = MemoryBackend(), parse_uri("mem:x"), {"hub": MemoryHub()}
-    await backend.open_writer(uri, None, options, owner="")
-    store = await backend.open_snapshots(uri, options)
-    for at in (10, 9, 100):
-        await store.save(TxId(at), [b"x"] * at)
-    assert await store.list() == tuple(SnapshotInfo(TxId(at), at, f"snapshot {at}") for at in (9, 10, 100))
+async def restored(shelf: Shelf, fail_on: bytes | None = None) -> tuple[int | None, list[list[bytes]]]:
+    given: list[list[bytes]] = []
+
+    async def restore(info: SnapshotInfo, chunks: AsyncIterator[bytes]) -> None:
+        given.append([])
+        async for chunk in chunks:
+            given[-1].append(chunk)
+            if chunk == fail_on:
+                raise ValueError("the program cannot read this")
+
+    info = await restore_newest(shelf, restore)
+    return None if info is None else info.at, given
+
+
+async def test_the_newest_is_restored() -> None:
+    assert await restored(Shelf({})) == (None, [])
+    assert await restored(Shelf({5: [b"a"], 10: [b"b", b"c"]})) == (10, [[b"b", b"c"]])
+
+
+async def test_a_damaged_one_falls_back_to_the_one_before() -> None:
+    shelf = Shelf({1: [b"a"], 5: [b"b"], 9: [b"c", DAMAGED], 12: [DAMAGED]})
+    assert await restored(shelf) == (5, [[], [b"c"], [b"b"]])
+    with pytest.raises(JournalCorruptionError):
+        await restored(Shelf({5: [DAMAGED], 9: [b"c", DAMAGED]}))
+
+
+async def test_a_failure_of_the_program_is_raised_only_if_the_snapshot_is_intact() -> None:
+    assert await restored(Shelf({5: [b"b"], 9: [b"bad", b"c", DAMAGED]}), b"bad") == (5, [[b"bad"], [b"b"]])
+    with pytest.raises(ValueError, match="cannot read this"):
+        await restored(Shelf({5: [b"b"], 9: [b"bad", b"c"]}), b"bad")
+
+
+async def test_a_program_that_stops_early_still_learns_of_damage() -> None:
+    async def stop_early(info: SnapshotInfo, chunks: AsyncIterator[bytes]) -> None:
+        await anext(chunks)
+
+    shelf = Shelf({5: [b"b", b"c"], 9: [b"b", DAMAGED]})
+    found = await restore_newest(shelf, stop_early)
+    assert found is not None and found.at == 5
+    assert shelf.ended == [5]
+
+
+async def test_one_that_is_removed_meanwhile_is_passed_over_and_a_newer_one_is_taken() -> None:
+    class Moving(Shelf):
+        async def read(self, at: int) -> AsyncGenerator[bytes, None]:
+            if at == 5:
+                self.kept = {9: [b"new"]}
+                raise SnapshotNotFoundError("gone")
+            async for chunk in super().read(at):
+                yield chunk
+
+    assert await restored(Moving({5: [b"old"]})) == (9, [[], [b"new"]])
+
+
+async def test_content_is_cut_into_pieces_of_one_size() -> None:
+    async def asynchronous() -> AsyncIterator[bytes]:
+        for chunk in (b"ab", b"", b"cdefghijk", b"l"):
+            yield chunk
+
+    for chunks in ([b"ab", b"", b"cdefghijk", b"l"], asynchronous(), [b"abcdefghijkl"]):
+        assert [piece async for piece in pieces(chunks, 5)] == [b"abcde", b"fghij", b"kl"]
+    assert [piece async for piece in pieces([b"ab", b"cd"], 2)] == [b"ab", b"cd"]
+    assert [piece async for piece in pieces([])] == []
+
+
+@pytest.mark.rule("J9")
+def test_a_snapshot_is_kept_at_a_durable_id() -> None:
+    ensure_durable(1, 1)
+    ensure_durable(3, 5)
+    with pytest.raises(SnapshotAheadError, match="up to edit 5"):
+        ensure_durable(6, 5)
+    with pytest.raises(ValueError, match="ids begin at 1"):
+        ensure_durable(0, 5)
+
+
+def test_of_what_is_offered_the_newest_durable_one_is_of_use() -> None:
+    def infos(*ids: int) -> tuple[SnapshotInfo, ...]:
+        return tuple(SnapshotInfo(at, 0, "") for at in ids)
+
+    assert adoptable(infos(5, 3, 9), infos(), 8) == (infos(5), infos(3))
+    assert adoptable(infos(5, 3, 9), infos(5), 8) == ((), infos(3, 5))
+    assert adoptable(infos(5, 3, 9), infos(4), 9) == (infos(9), infos(3, 5))
+    assert adoptable((), infos(4), 9) == ((), ())

@@ -10,14 +10,14 @@ from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
 from journal_manager.backend import Backend, JournalReader, JournalWriter, NamespaceInfo, Options
 from journal_manager.backends.bookkeeper.error_translation import worded
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
+from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly
 from journal_manager.backends.bookkeeper.reader import LedgerJournalReader, SharedClient
-from journal_manager.backends.bookkeeper.snapshots import LedgerSnapshots
+from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex
+from journal_manager.backends.bookkeeper.snapshots import LedgerSnapshotKeeper, LedgerSnapshots
 from journal_manager.backends.bookkeeper.writer import (
     LedgerJournalWriter,
-    NewLedger,
     OwnedRecord,
     claim_nonce,
-    delete_quietly,
     recover,
 )
 from journal_manager.errors import JournalConfigError, JournalExistsError, JournalNotFormattedError
@@ -82,10 +82,7 @@ class BookKeeperBackend(Backend):
             record = _record(uri, connection)
             if not force and await self._has_data(record, connection, parsed):
                 raise JournalExistsError(f"there are edits in {uri}: formatting it would remove them")
-            await _format(record, connection.client, parsed.password, namespace)
-            snapshots = _snapshots(record, connection, parsed)
-            for each in await snapshots.list():
-                await snapshots.delete(each.at)
+            await _format(record, connection.client, parsed, namespace)
         finally:
             await connection.close()
 
@@ -156,16 +153,19 @@ class BookKeeperBackend(Backend):
             raise
 
 
-async def _format(record: JournalRecord, client: BookKeeper, password: bytes, namespace: NamespaceInfo) -> None:
+async def _format(
+    record: JournalRecord, client: BookKeeper, options: BookKeeperOptions, namespace: NamespaceInfo
+) -> None:
     """Fence the writer, then empty the record, then delete the ledgers."""
     with worded(f"formatting journal {record.name}"):
         await record.create_if_absent(namespace)
     claimed = await OwnedRecord.claim(record, "format", claim_nonce(client), None)
-    await recover(claimed, client, password)
+    await recover(claimed, client, options.password)
     gone = claimed.chain.segments
     await claimed.step(lambda chain: chain.cleared(claimed.token, namespace))
     for segment in gone:
         await delete_quietly(client, segment.location)
+    await LedgerSnapshotKeeper(client, claimed, options.ledger_maker(client)).clear()
 
 
 def _record(uri: JournalURI, connection: SharedClient) -> JournalRecord:
@@ -176,4 +176,4 @@ def _record(uri: JournalURI, connection: SharedClient) -> JournalRecord:
 
 def _snapshots(record: JournalRecord, connection: SharedClient, parsed: BookKeeperOptions) -> LedgerSnapshots:
     maker = parsed.ledger_maker(connection.client)
-    return LedgerSnapshots(connection, record.path, parsed.password, maker)
+    return LedgerSnapshots(connection, SnapshotIndex(record), parsed.password, maker)

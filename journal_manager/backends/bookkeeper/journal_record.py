@@ -21,7 +21,7 @@ class JournalRecord:
 
     def __init__(self, metadata: Metadata, name: str) -> None:
         self.name = name
-        self._store = metadata.store
+        self.store = metadata.store
         self.path = metadata.own("journals", quote(name, safe=""))
 
     async def read(self) -> tuple[Chain, Version]:
@@ -30,19 +30,19 @@ class JournalRecord:
         Raises:
             JournalNotFormattedError: there is none.
         """
-        await self._store.sync(self.path)
+        await self.store.sync(self.path)
         try:
-            found = await self._store.get(self.path)
+            found = await self.store.get(self.path)
         except NoSuchKeyError as error:
             raise JournalNotFormattedError(f"there is no journal named {self.name}") from error
         return Chain.decode(found.value), found.version
 
     async def create_if_absent(self, namespace: NamespaceInfo) -> None:
         """Make the record if there is none."""
-        if await self._store.exists(self.path) is not None:
+        if await self.store.exists(self.path) is not None:
             return
         try:
-            await settled_create(self._store, self.path, Chain(namespace).encode(), parents=True)
+            await settled_create(self.store, self.path, Chain(namespace).encode(), parents=True)
         except KeyExistsError:
             pass
 
@@ -52,8 +52,8 @@ class JournalRecord:
         Raises:
             MetadataConflictError: someone else did.
         """
-        return await settled_set(self._store, self.path, chain.encode(), expected)
+        return await settled_set(self.store, self.path, chain.encode(), expected)
 
     def watch(self, callback: Callable[[], None]) -> Watch:
         """Call back when the record may have changed."""
-        return self._store.watch(self.path, callback)
+        return self.store.watch(self.path, callback)

@@ -1,154 +1,177 @@
 """Snapshots on ledgers: one closed ledger each, listed in a record beside the journal's.
 
-A snapshot is there when the record names it: ledger first, closed, then the record; on removal the record first.
+A snapshot is there when the record names it: ledger first, closed, then the record; on removal the record first. Only
+the journal's owner changes the record, in a write that is done only if the journal's own record is as the owner read
+it. What a reader offers waits beside the record until the owner moves it there.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from bookkeeper.errors import BookKeeperError, KeyExistsError, MetadataConflictError, NoSuchKeyError
-from bookkeeper.meta.store import Version, settled_create, settled_set
+from bookkeeper.errors import BookKeeperError, MetadataConflictError
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
-from journal_manager.backends.bookkeeper.reader import SharedClient
-from journal_manager.backends.bookkeeper.writer import NewLedger, delete_quietly
-from journal_manager.errors import (
-    JournalCorruptionError,
-    SegmentNotFoundError,
-    SnapshotNotFoundError,
-    UnsupportedLayoutError,
+from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly, snapshot_tags
+from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex, SnapshotLine
+from journal_manager.errors import JournalCorruptionError, JournalFencedError, SegmentNotFoundError
+from journal_manager.snapshots import (
+    Chunks,
+    SnapshotInfo,
+    SnapshotStore,
+    adoptable,
+    ensure_durable,
+    no_snapshot,
+    pieces,
 )
-from journal_manager.snapshots import SnapshotInfo, SnapshotStore
 from journal_manager.txid import TxId
 
 if TYPE_CHECKING:
-    from bookkeeper.meta import MetadataStore
+    from bookkeeper import BookKeeper
+    from journal_manager.backends.bookkeeper.reader import SharedClient
+    from journal_manager.backends.bookkeeper.writer import OwnedRecord
 
-FORMAT: Final = 1
-_CHUNK: Final = 1 << 20
 _AT_ONCE: Final = 16
 """Entries appended by one call."""
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotLine:
-    """One snapshot in the record."""
-
-    at: int
-    ledger: int
-    size: int
-    sha256: str
-
-    def info(self) -> SnapshotInfo:
-        return SnapshotInfo(TxId(self.at), self.size, f"ledger {self.ledger}")
-
-
-def encode_index(kept: Sequence[SnapshotLine]) -> bytes:
-    return json.dumps({"format": FORMAT, "snapshots": [asdict(each) for each in kept]}).encode()
-
-
-def decode_index(data: bytes) -> tuple[SnapshotLine, ...]:
-    """Decode the record of snapshots. Raises JournalCorruptionError, UnsupportedLayoutError."""
-    try:
-        value = json.loads(data)
-        if value["format"] > FORMAT:
-            raise UnsupportedLayoutError(
-                f"the list of snapshots has format {value['format']}: a newer program wrote it"
-            )
-        return tuple(SnapshotLine(**each) for each in value["snapshots"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise JournalCorruptionError(f"this is no list of snapshots: {data[:80].decode(errors='replace')}") from error
 
 
 class LedgerSnapshots(SnapshotStore):
     """The snapshots of one journal."""
 
-    def __init__(self, connection: SharedClient, journal_path: str, password: bytes, new_ledger: NewLedger) -> None:
-        self._connection, self._client = connection, connection.client
-        self._store: MetadataStore = connection.client.metadata_store.store
-        self._path = f"{journal_path}/snapshots"
+    def __init__(self, connection: SharedClient, index: SnapshotIndex, password: bytes, new_ledger: NewLedger) -> None:
+        self._connection, self._client, self._index = connection, connection.client, index
         self._password, self._new_ledger = password, new_ledger
-
-    async def save(self, at: TxId, chunks: Iterable[bytes]) -> SnapshotInfo:
-        content = b"".join(chunks)
-        with worded(f"keeping the snapshot at edit {at}"):
-            ledger = await self._new_ledger({"application": b"journal_manager", "snapshot": b"%d" % at})
-            async with ledger:
-                pieces = [content[i : i + _CHUNK] for i in range(0, len(content), _CHUNK)]
-                for i in range(0, len(pieces), _AT_ONCE):
-                    await ledger.append_many(pieces[i : i + _AT_ONCE])
-            kept = SnapshotLine(at, ledger.id, len(content), hashlib.sha256(content).hexdigest())
-            await self._replace(at, kept)
-        return kept.info()
 
     async def list(self) -> tuple[SnapshotInfo, ...]:
         with worded("listing snapshots"):
-            return tuple(each.info() for each in (await self._read())[0])
+            return tuple(each.info() for each in (await self._index.read())[0])
 
-    async def load(self, at: TxId | None = None) -> tuple[SnapshotInfo, bytes] | None:
+    async def read(self, at: TxId) -> AsyncGenerator[bytes, None]:
         with worded("listing snapshots"):
-            kept = [each for each in (await self._read())[0] if at is None or each.at == at]
-        if at is not None and not kept:
-            raise SnapshotNotFoundError(f"there is no snapshot at edit {at}")
-        damage: JournalCorruptionError | None = None
-        for each in reversed(kept):
-            try:
-                return each.info(), await self._content(each)
-            except JournalCorruptionError as error:
-                damage = damage or error
-        if damage is not None:
-            raise damage
-        return None
+            kept = await self._index.find(at)
+        if kept is None:
+            raise no_snapshot(at)
+        digest, size = hashlib.sha256(), 0
+        try:
+            async with await self._client.open_ledger(kept.ledger, self._password, recovery=False) as handle:
+                async for _, payloads in handle.read_batches(0, handle.last_add_confirmed):
+                    for payload in payloads:
+                        digest.update(payload)
+                        size += len(payload)
+                        yield payload
+        except BookKeeperError as error:
+            failure = journal_error(error, f"reading the snapshot at edit {at} (ledger {kept.ledger})")
+            if isinstance(failure, SegmentNotFoundError):
+                with worded("listing snapshots"):
+                    if await self._index.find(at) != kept:
+                        raise no_snapshot(at) from error  # its owner has removed or replaced it
+                failure = JournalCorruptionError(str(failure), location=str(kept.ledger))
+            raise failure from error
+        if size != kept.size or digest.hexdigest() != kept.sha256:
+            raise JournalCorruptionError(f"the snapshot at edit {at} is damaged", location=str(kept.ledger))
 
-    async def delete(self, at: TxId) -> None:
-        with worded(f"removing the snapshot at edit {at}"):
-            await self._replace(at, None)
+    async def offer(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
+        with worded(f"offering a snapshot at edit {at}"):
+            line = await written(self._client, self._new_ledger, self._index.journal, at, chunks)
+            await self._index.offer(line)
+        return line.info()
 
     async def close(self) -> None:
         await self._connection.close()
 
-    async def _content(self, kept: SnapshotLine) -> bytes:
-        try:
-            async with await self._client.open_ledger(kept.ledger, self._password, recovery=False) as handle:
-                parts: list[bytes] = []
-                async for _, payloads in handle.read_batches(0, handle.last_add_confirmed):
-                    parts += payloads
-        except BookKeeperError as error:
-            failure = journal_error(error, f"reading the snapshot at edit {kept.at} (ledger {kept.ledger})")
-            if isinstance(failure, SegmentNotFoundError):
-                failure = JournalCorruptionError(str(failure), location=str(kept.ledger))
-            raise failure from error
-        content = b"".join(parts)
-        if hashlib.sha256(content).hexdigest() != kept.sha256:
-            raise JournalCorruptionError(f"the snapshot at edit {kept.at} is damaged", location=str(kept.ledger))
-        return content
 
-    async def _read(self) -> tuple[tuple[SnapshotLine, ...], Version | None]:
-        await self._store.sync(self._path)
-        try:
-            found = await self._store.get(self._path)
-        except NoSuchKeyError:
-            return (), None
-        return decode_index(found.value), found.version
+class LedgerSnapshotKeeper:
+    """What the owner does with the snapshots of its journal."""
 
-    async def _replace(self, at: int, new: SnapshotLine | None) -> None:
-        """Replace the line of ``at`` by ``new``; then delete the old snapshot's ledger."""
-        while True:
-            kept, version = await self._read()
-            lines = [each for each in kept if each.at != at] + ([new] if new is not None else [])
-            value = encode_index(sorted(lines, key=lambda each: each.at))
+    def __init__(self, client: BookKeeper, owner: OwnedRecord, new_ledger: NewLedger) -> None:
+        self._client, self._owner, self._new_ledger = client, owner, new_ledger
+        self._index = SnapshotIndex(owner.record)
+
+    async def save(self, at: TxId, chunks: Chunks, durable: TxId) -> SnapshotInfo:
+        """Keep the state after edit ``at``. Raises as ``JournalWriter.save_snapshot``."""
+        await self._owner.ensure_current()
+        ensure_durable(at, durable)
+        with worded(f"keeping the snapshot at edit {at}"):
+            line = await written(self._client, self._new_ledger, self._index.journal, at, chunks)
             try:
-                if version is None:
-                    await settled_create(self._store, self._path, value, parents=True)
-                else:
-                    await settled_set(self._store, self._path, value, version)
+                await self._replace({at: line})
+            except JournalFencedError:
+                await delete_quietly(self._client, str(line.ledger))
+                raise
+        return line.info()
+
+    async def delete(self, at: TxId) -> None:
+        with worded(f"removing the snapshot at edit {at}"):
+            await self._replace({at: None})
+
+    async def clear(self) -> None:
+        """Remove all snapshots and offers."""
+        with worded("removing snapshots"):
+            kept, _ = await self._index.read()
+            if kept:
+                await self._replace({line.at: None for line in kept})
+            for line in await self._index.offers():
+                await self._index.forget_offer(line)
+                await delete_quietly(self._client, str(line.ledger))
+
+    async def adopt(self, durable: TxId) -> tuple[SnapshotInfo, ...]:
+        """Keep what readers have offered. Raises as ``JournalWriter.adopt_snapshots``."""
+        await self._owner.ensure_current()
+        with worded("looking at the snapshots that readers offer"):
+            offered = {line.info(): line for line in await self._index.offers()}
+            kept = await self._index.read()
+            good, useless = adoptable(offered, (line.info() for line in kept[0]), durable)
+            if good:
+                await self._replace({info.at: offered[info] for info in good})
+            listed = {line.ledger for line in (await self._index.read())[0]}
+            for info in (*good, *useless):
+                line = offered[info]
+                await self._index.forget_offer(line)
+                if line.ledger not in listed:
+                    await delete_quietly(self._client, str(line.ledger))
+        return good
+
+    async def _replace(self, changes: Mapping[TxId, SnapshotLine | None]) -> None:
+        """Replace the lines of some ids; then delete the ledgers that are not listed any more.
+
+        Raises:
+            JournalFencedError: another writer has the journal; nothing was changed.
+        """
+        while True:
+            condition = await self._owner.condition()
+            kept, version = await self._index.read()
+            lines = [each for each in kept if each.at not in changes]
+            lines += [line for line in changes.values() if line is not None]
+            try:
+                await self._index.write(lines, version, condition)
                 break
-            except (MetadataConflictError, KeyExistsError):
+            except MetadataConflictError:
                 continue
+        listed = {each.ledger for each in lines}
         for each in kept:
-            if each.at == at and each != new:
+            if each.ledger not in listed:
+                await self._index.forget_offer(each)
                 await delete_quietly(self._client, str(each.ledger))
+
+
+async def written(client: BookKeeper, new_ledger: NewLedger, journal: str, at: TxId, chunks: Chunks) -> SnapshotLine:
+    """Write a snapshot's content to a new ledger and close it. What fails, or is cancelled, is deleted."""
+    ledger = await new_ledger(snapshot_tags(journal, at))
+    digest, size = hashlib.sha256(), 0
+    waiting: list[bytes] = []
+    try:
+        async with ledger:
+            async for piece in pieces(chunks):
+                digest.update(piece)
+                size += len(piece)
+                waiting.append(piece)
+                if len(waiting) == _AT_ONCE:
+                    await ledger.append_many(waiting)
+                    waiting = []
+            if waiting:
+                await ledger.append_many(waiting)
+    except BaseException:
+        await delete_quietly(client, str(ledger.id))
+        raise
+    return SnapshotLine(at, ledger.id, size, digest.hexdigest())

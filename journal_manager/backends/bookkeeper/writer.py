@@ -18,10 +18,13 @@ from bookkeeper.errors import (
     TooManyRequestsError,
     in_words,
 )
+from bookkeeper.meta.store import Check
 from journal_manager.backend import JournalWriter, NamespaceInfo, RecoveryReport, SegmentWriter
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
+from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly, segment_tags
 from journal_manager.backends.bookkeeper.reader import LedgerJournalReader, SharedClient, last_txid
+from journal_manager.backends.bookkeeper.snapshots import LedgerSnapshotKeeper
 from journal_manager.chain import Chain
 from journal_manager.errors import (
     JournalClosedError,
@@ -36,6 +39,7 @@ from journal_manager.errors import (
 from journal_manager.fencing_token import FencingToken, fenced
 from journal_manager.ops import Batch
 from journal_manager.segment import SegmentInfo
+from journal_manager.snapshots import Chunks, SnapshotInfo
 from journal_manager.txid import TxId
 
 if TYPE_CHECKING:
@@ -44,9 +48,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _claims = itertools.count(1)
-
-NewLedger = Callable[[dict[str, bytes]], Awaitable["WriteHandle"]]
-"""Makes a ledger with this custom metadata, by the journal's options."""
 
 
 class OwnedRecord:
@@ -99,6 +100,17 @@ class OwnedRecord:
         """Check that this writer still owns the record. Raises JournalFencedError, JournalUnavailableError."""
         with worded(f"reading the record of journal {self.record.name}"):
             self.token.ensure_current((await self.record.read())[0].token)
+
+    async def condition(self) -> Check:
+        """A condition for another write: that the record is still as this owner has just read it.
+
+        Raises:
+            JournalFencedError: another owner has it. JournalUnavailableError: the store does not answer.
+        """
+        with worded(f"reading the record of journal {self.record.name}"):
+            chain, version = await self.record.read()
+        self.token.ensure_current(chain.token)
+        return Check(self.record.path, version)
 
     async def why_refused(self, error: BookKeeperError) -> JournalError:
         """Find out why our ledger takes no more entries."""
@@ -154,20 +166,6 @@ async def _recovered_end(owner: OwnedRecord, client: BookKeeper, password: bytes
             return await last_txid(handle, segment)
         finally:
             await handle.close()
-
-
-async def delete_quietly(client: BookKeeper, ledger: str) -> None:
-    """Delete a ledger that nothing refers to. If that fails the ledger is an orphan, and a tool finds it by its tag."""
-    try:
-        await client.delete_ledger(int(ledger))
-    except NoSuchLedgerError:
-        pass
-    except BookKeeperError as error:
-        _log.warning(
-            "ledger %s is not needed any more and could not be deleted; remove it with bk ledger delete: %s",
-            ledger,
-            in_words(error),
-        )
 
 
 class LedgerSegmentWriter(SegmentWriter):
@@ -260,6 +258,7 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
         super().__init__(connection, owner.record, password)
         self._owner, self._recovery = owner, recovery
         self._new_ledger, self._max_batch_bytes = new_ledger, max_batch_bytes
+        self._snapshots = LedgerSnapshotKeeper(connection.client, owner, new_ledger)
         self._segment: LedgerSegmentWriter | None = None
 
     @property
@@ -279,7 +278,7 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
         info = SegmentInfo(first, None, layout_version, self.token.epoch, "")
         self._owner.chain.begin(self.token, info)  # refused before a ledger is made for nothing
         with worded(f"making a ledger for journal {self._record.name}"):
-            handle = await self._new_ledger(ledger_tags(self._record.name, first, self.token))
+            handle = await self._new_ledger(segment_tags(self._record.name, first, self.token))
         info = replace(info, location=str(handle.id))
         try:
             await self._owner.step(lambda chain: chain.begin(self.token, info))  # before its first entry
@@ -340,6 +339,22 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
             await delete_quietly(self._client, segment.location)  # the record first
         return gone
 
+    @property
+    def durable_txid(self) -> TxId:
+        return self._owner.chain.last_txid if self._segment is None else self._segment.last
+
+    async def save_snapshot(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
+        self._ensure_open()
+        return await self._snapshots.save(at, chunks, self.durable_txid)
+
+    async def delete_snapshot(self, at: TxId) -> None:
+        self._ensure_open()
+        await self._snapshots.delete(at)
+
+    async def adopt_snapshots(self) -> tuple[SnapshotInfo, ...]:
+        self._ensure_open()
+        return await self._snapshots.adopt(self.durable_txid)
+
     async def ensure_owner(self) -> None:
         self._ensure_open()
         await self._owner.ensure_current()
@@ -360,16 +375,6 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
         if not self._segment.closed:
             raise SegmentExistsError(f"segment {self._segment.info} is still being written: close its writer first")
         return self._segment
-
-
-def ledger_tags(name: str, first: TxId, token: FencingToken) -> dict[str, bytes]:
-    """The custom metadata of the journal's ledgers: it finds a ledger that no journal names."""
-    return {
-        "application": b"journal_manager",
-        "journal": name.encode(),
-        "first": b"%d" % first,
-        "epoch": b"%d" % token.epoch,
-    }
 
 
 def claim_nonce(client: BookKeeper) -> str:

@@ -21,6 +21,7 @@ from bookkeeper.seams import Clock
 from journal_manager import (
     FIRST_TXID,
     NOTHING,
+    Chunks,
     FencingToken,
     JournalError,
     JournalFencedError,
@@ -76,6 +77,8 @@ class NamespaceLog(Protocol):
     async def roll(self) -> SegmentInfo | None: ...
     def read(self, start: TxId, end: TxId | None = None) -> AsyncIterator[Op]: ...
     async def purge(self, below: TxId) -> tuple[SegmentInfo, ...]: ...
+    async def save_snapshot(self, at: TxId, chunks: Chunks) -> SnapshotInfo: ...
+    async def delete_snapshot(self, at: TxId) -> None: ...
     async def close(self) -> None: ...
     async def abort(self) -> None: ...
 
@@ -399,7 +402,7 @@ class NamespaceOwner:
             if at < FIRST_TXID:
                 return
             await self.settled(at)
-            await self._snapshots.save(at, chunks)
+            await self._log.save_snapshot(at, chunks)
             kept = await self._retire(await self._snapshots.list())
             await self._log.roll()
             await self._log.purge(TxId(kept + 1))
@@ -417,7 +420,7 @@ class NamespaceOwner:
     async def _retire(self, infos: tuple[SnapshotInfo, ...]) -> TxId:
         """Keep the newest two snapshots, in case one is damaged. Returns the txid below which edits may be purged."""
         for info in infos[:-2]:
-            await self._snapshots.delete(info.at)
+            await self._log.delete_snapshot(info.at)
         return infos[-2].at if len(infos) > 1 else NOTHING
 
     async def close(self, *, abort: bool = False) -> None:

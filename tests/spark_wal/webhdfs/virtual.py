@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from functools import wraps
 from typing import Any
 
 from bookkeeper.gateways.lease import Lease, LeaseEntry
 from bookkeeper.testing import SimLoop
-from journal_manager import FencingToken, JournalError, Op, RecoveryReport, SegmentInfo, SnapshotInfo, TxId
+from journal_manager import (
+    Chunks,
+    FencingToken,
+    JournalError,
+    Op,
+    RecoveryReport,
+    SegmentInfo,
+    SnapshotInfo,
+    SnapshotStore,
+    TxId,
+)
+from journal_manager.snapshots import pieces
 from spark_wal.webhdfs.config import OwnerConfig
 from spark_wal.webhdfs.contents.blob_store import MemoryBlobs
 from spark_wal.webhdfs.ownership.events import TreeEventFeed
@@ -53,6 +64,7 @@ class HeldLog:
         self.failure: BaseException | None = None
         self.held = True
         self.purged = TxId(0)
+        self.snapshots = Snapshots()
         self._waiting: list[tuple[TxId, asyncio.Future[TxId]]] = []
 
     @property
@@ -104,39 +116,38 @@ class HeldLog:
         self.purged = below
         return ()
 
+    async def save_snapshot(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
+        assert at <= self.durable_txid
+        self.snapshots.kept[at] = b"".join([piece async for piece in pieces(chunks)])
+        return self.snapshots.info(at)
+
+    async def delete_snapshot(self, at: TxId) -> None:
+        self.snapshots.kept.pop(at, None)
+
     async def close(self) -> None: ...
 
     async def abort(self) -> None: ...
 
 
-class Snapshots:
-    """A snapshot store in a dict."""
+class Snapshots(SnapshotStore):
+    """A snapshot store in a dict, which the log fills."""
 
     def __init__(self) -> None:
         self.kept: dict[TxId, bytes] = {}
 
-    async def save(self, at: TxId, chunks: Any) -> SnapshotInfo:
-        self.kept[at] = b"".join(chunks)
+    def info(self, at: TxId) -> SnapshotInfo:
         return SnapshotInfo(at, len(self.kept[at]), "here")
 
     async def list(self) -> tuple[SnapshotInfo, ...]:
-        return tuple(SnapshotInfo(at, len(data), "here") for at, data in sorted(self.kept.items()))
+        return tuple(self.info(at) for at in sorted(self.kept))
 
-    async def load(self, at: TxId | None = None) -> tuple[SnapshotInfo, bytes] | None:
-        if not self.kept:
-            return None
-        newest = max(self.kept)
-        return SnapshotInfo(newest, len(self.kept[newest]), "here"), self.kept[newest]
+    async def read(self, at: TxId) -> AsyncGenerator[bytes, None]:
+        yield self.kept[at]
 
-    async def delete(self, at: TxId) -> None:
-        self.kept.pop(at, None)
+    async def offer(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
+        raise AssertionError("a gateway offers no snapshots")
 
     async def close(self) -> None: ...
-
-    async def __aenter__(self) -> Snapshots:
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None: ...
 
 
 class Switch:
@@ -173,7 +184,8 @@ def owner_on(
 ) -> NamespaceOwner:
     """A session, not replayed yet."""
     blobs, clock = blobs or MemoryBlobs(), clock or LoopClock()
-    return NamespaceOwner(log, snapshots or Snapshots(), blobs, lease or Switch(), clock, TreeEventFeed(), config)
+    log.snapshots = snapshots or log.snapshots
+    return NamespaceOwner(log, log.snapshots, blobs, lease or Switch(), clock, TreeEventFeed(), config)
 
 
 async def turns(count: int = 20) -> None:

@@ -89,13 +89,13 @@ class Store:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._store, name)
-        if name not in ("get", "exists", "sync", "set", "create", "delete"):
+        if name not in ("get", "exists", "sync", "set", "create", "delete", "multi"):
             return found
 
         async def call(*args: Any, **options: Any) -> Any:
             self._cluster.step(name)
             result = await found(*args, **options)
-            if name in ("set", "create", "delete"):
+            if name in ("set", "create", "delete", "multi"):
                 self._cluster.step(f"{name} done")
             return result
 
@@ -230,7 +230,7 @@ class LostReplies:
         self.left = n
 
     def fate(self, session: int, kind: str, path: str) -> Fate:
-        if kind in ("set", "create", "delete"):
+        if kind in ("set", "create", "delete", "multi"):
             self.left -= 1
             return Fate(reply_lost=self.left == -1)
         return Fate()

@@ -24,7 +24,7 @@ class TestBookKeeperBackend(JournalBackendContract):
 async def test_an_address_says_how_ledgers_are_made() -> None:
     client = Cluster().client()
     writer = await open_writer("bk:edits?ensemble=5&write_quorum=4&ack_quorum=3&digest=crc32", client=client)
-    await writer.start_segment(writer.recovery.last_txid + 1, 1)  # type: ignore[arg-type]
+    await writer.start_segment(writer.recovery.last_txid + 1, 1)
     assert client.created_with == {
         "ensemble": 5,
         "write_quorum": 4,

@@ -39,8 +39,7 @@ def test_losing_one_of_three_stops_neither_appending_nor_rolling_nor_taking_over
             await log.log(b"2")
             await log.roll()
             await log.log(b"3")
-            snapshots = await open_snapshots("bk:edits", client=client)
-            await snapshots.save(TxId(3), [b"123"])
+            await log.save_snapshot(3, [b"123"])
             again = await open_log(other, "b")
             assert again.recovery.last_txid == 3
             await again.log(b"4")

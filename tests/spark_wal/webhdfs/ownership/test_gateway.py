@@ -29,6 +29,7 @@ class Hall:
         ops = tuple(self.logs[-1].ops) if self.logs else ()
         self.logs.append(HeldLog(len(self.logs) + 1, ops))
         self.logs[-1].held = False
+        self.logs[-1].snapshots = self.snapshots
         return ClaimedNamespace(self.logs[-1], self.snapshots, MemoryBlobs())
 
     def gateway(self, lease: Switch | None = None, config: GatewayConfig | None = None) -> Gateway:

@@ -1,0 +1,57 @@
+"""The record of snapshots: its bytes, and the condition of each write."""
+
+from __future__ import annotations
+
+import pytest
+
+from bookkeeper.errors import MetadataConflictError
+from bookkeeper.meta.store import Check, Version
+from journal_manager import JournalCorruptionError, NamespaceInfo, UnsupportedLayoutError
+from journal_manager.backends.bookkeeper.journal_record import JournalRecord
+from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex, SnapshotLine, decode_index, encode_index
+from tests.journal_manager.backends.bookkeeper.fake import Cluster
+
+ONE, TWO = SnapshotLine(5, 1, 10, "ab"), SnapshotLine(9, 2, 20, "cd")
+
+
+async def a_record() -> JournalRecord:
+    record = JournalRecord(Cluster().client().metadata_store, "edits")  # type: ignore[arg-type]
+    await record.create_if_absent(NamespaceInfo())
+    return record
+
+
+def test_the_list() -> None:
+    assert decode_index(encode_index((TWO, ONE))) == (ONE, TWO)
+    for data in (b"", b"{}", b'{"format":1,"snapshots":[1]}'):
+        with pytest.raises(JournalCorruptionError):
+            decode_index(data)
+    with pytest.raises(UnsupportedLayoutError):
+        decode_index(b'{"format":2,"snapshots":[]}')
+
+
+@pytest.mark.rule("J9")
+async def test_a_write_needs_its_condition_and_the_version_that_was_read() -> None:
+    record = await a_record()
+    index = SnapshotIndex(record)
+    good, bad = Check(record.path, Version(0)), Check(record.path, Version(7))
+    assert await index.read() == ((), None)
+    with pytest.raises(MetadataConflictError):
+        await index.write([ONE], None, bad)
+    _, version = await index.read()
+    await index.write([ONE], version, good)
+    assert (await index.read())[0] == (ONE,) and await index.find(5) == ONE and await index.find(6) is None
+    for expected in (None, version):
+        with pytest.raises(MetadataConflictError):
+            await index.write([TWO], expected, good)
+    assert (await index.read())[0] == (ONE,)
+
+
+async def test_offers_come_and_go() -> None:
+    index = SnapshotIndex(await a_record())
+    assert await index.offers() == ()
+    await index.offer(ONE)
+    await index.offer(TWO)
+    assert set(await index.offers()) == {ONE, TWO}
+    await index.forget_offer(ONE)
+    await index.forget_offer(ONE)
+    assert await index.offers() == (TWO,)
