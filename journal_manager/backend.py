@@ -18,7 +18,9 @@ backend to them):
 * **J6** (C8) A reader never fences, recovers, finalizes or removes anything, and never sees an edit that a later
   recovery drops.
 * **J7** (C6) Purge removes a prefix, whole segments only, and never the newest: it says which id comes next.
-* **J8** When a step fails half-way, ``open_writer`` succeeds once the fault is gone.
+* **J8** When a step fails half-way, ``open_writer`` succeeds once the fault is gone. A step of a writer besides
+  ``append`` that raised JournalUnavailableError may be repeated with the same arguments, whatever became of it; after
+  a JournalDiskError it may not.
 * **J9** A snapshot is kept and removed by the journal's owner only, and only at a durable id. What is not intact is
   never taken for a snapshot.
 

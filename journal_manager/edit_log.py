@@ -6,7 +6,11 @@
     await log.roll(); await log.purge(snapshot_txid + 1)
     await log.close()
 
-Group commit without a timer: edits that arrive while a batch is being made durable form the next batch.
+Group commit without a timer: edits that arrive while a batch is being made durable form the next batch. When they are
+more than ``transmit_bytes`` they are sent at once, behind the batch that is not durable yet.
+
+A segment ends by itself before it grows beyond a size, at a number of edits, and at an age. A step that only needs the
+store again (begin, end or remove a segment) is repeated for ``patience_s`` seconds while the store does not answer.
 
 A failure is final. After it the log takes nothing more, and every call raises an error with the reason. The outcome of
 edits that were not acknowledged is unknown, and the next ``open`` recovers. A failure never ends the process.
@@ -15,27 +19,38 @@ edits that were not acknowledged is unknown, and the next ``open`` recovers. A f
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from journal_manager.backend import JournalWriter, NamespaceInfo, RecoveryReport, SegmentWriter
 from journal_manager.double_buffer import DoubleBuffer
 from journal_manager.edit_reader import read_ops
 from journal_manager.errors import (
     JournalClosedError,
+    JournalDiskError,
     JournalError,
     JournalFailedError,
     JournalFencedError,
     JournalOverloadedError,
+    JournalUnavailableError,
     OpTooLargeError,
 )
 from journal_manager.fencing_token import FencingToken, fenced
 from journal_manager.open_journal import open_writer
 from journal_manager.ops import Batch, Op, encode_batch
+from journal_manager.requests import Answer, RequestId, RequestTable
 from journal_manager.segment import SegmentInfo
 from journal_manager.snapshots import Chunks, SnapshotInfo
 from journal_manager.txid import TxId
+
+_log = logging.getLogger(__name__)
+
+FIRST_PAUSE_S: Final = 0.05
+LAST_PAUSE_S: Final = 1.0
+"""Seconds between two attempts of a step whose store does not answer: they double from the first to the last."""
 
 T = TypeVar("T")
 Waiter = asyncio.Future[TxId]
@@ -53,6 +68,23 @@ class EditLogConfig:
     """The most bytes that may wait to become durable; above this, JournalOverloadedError."""
     segment_bytes: int = 64 << 20
     """The log rolls by itself before a segment grows beyond this."""
+    segment_edits: int = 2_000_000
+    """The log rolls by itself before a segment gets more edits than this, unless one group has more."""
+    segment_s: float | None = None
+    """The log rolls by itself when a segment is this many seconds old, also if no edit comes. None: at no age."""
+    transmit_bytes: int | None = None
+    """More bytes than this do not wait for the batch before them to be durable. None: they always wait."""
+    max_transmitted: int = 8
+    """The most batches that are being made durable at once, with ``transmit_bytes``."""
+    patience_s: float = 15.0
+    """Seconds for which a step is repeated that begins, ends or removes segments, while the store does not answer. A
+    step that failed on a disk is not repeated."""
+
+    def __post_init__(self) -> None:
+        if min(self.max_batch_bytes, self.max_pending_bytes, self.segment_bytes, self.segment_edits) < 1:
+            raise ValueError("the sizes of batches and segments are at least 1")
+        if self.max_transmitted < 1 or (self.segment_s is not None and self.segment_s <= 0):
+            raise ValueError("max_transmitted is at least 1, and segment_s is above 0")
 
 
 class EditLog:
@@ -67,26 +99,39 @@ class EditLog:
         owner: str = "",
         create: bool = True,
         config: EditLogConfig | None = None,
+        requests: RequestTable | None = None,
         **options: object,
     ) -> EditLog:
         """Become the writer of the journal at ``uri``: claim the next epoch, fence, recover.
 
-        Nothing is written yet: the first edit begins the first segment. Raises as ``Backend.open_writer``.
+        Nothing is written yet: the first edit begins the first segment. ``requests`` notices repeated requests: fill
+        it from the snapshot and the replay before the first ``log``. Raises as ``Backend.open_writer``.
         """
         writer = await open_writer(uri, namespace=namespace, owner=owner, create=create, **options)
-        return cls(writer, config)
+        return cls(writer, config, requests)
 
-    def __init__(self, writer: JournalWriter, config: EditLogConfig | None = None) -> None:
+    def __init__(
+        self, writer: JournalWriter, config: EditLogConfig | None = None, requests: RequestTable | None = None
+    ) -> None:
         self._writer = writer
+        self._requests = requests
         self._config = config or EditLogConfig()
         self._max_batch = min(self._config.max_batch_bytes, writer.max_batch_bytes)
-        self._buffer: DoubleBuffer[Waiter] = DoubleBuffer(TxId(writer.recovery.last_txid + 1))
+        pipelined = self._config.max_transmitted if self._config.transmit_bytes is not None else 1
+        self._buffer: DoubleBuffer[Waiter] = DoubleBuffer(TxId(writer.recovery.last_txid + 1), pipelined)
         self._segment: SegmentWriter | None = None
         self._segment_bytes = 0
+        self._segment_end: asyncio.TimerHandle | None = None
+        """Ends the open segment at its age."""
+        self._sent: deque[asyncio.Future[None]] = deque()
+        """The appends that are not durable yet, oldest first."""
+        self._transmitting = False
+        """Whether a batch is being made durable, so that others may be sent behind it."""
         self._step = asyncio.Lock()
         """Held by the task that changes the journal: the one that syncs, rolls, purges or closes."""
         self._syncing: asyncio.Task[None] | None = None
         self._steps: list[asyncio.Future[Any]] = []
+        """The steps besides syncing that wait or run."""
         self._progress = asyncio.Event()
         """Set, and then replaced, when more is durable or the log has failed."""
         self._room = asyncio.Event()
@@ -120,26 +165,53 @@ class EditLog:
         """Why this log takes nothing more; None while it does."""
         return self._failure
 
-    def log(self, body: bytes, opcode: int = 0) -> asyncio.Future[TxId]:
+    def log(self, body: bytes, opcode: int = 0, *, request: RequestId | None = None) -> asyncio.Future[TxId]:
         """Give ``body`` the next id and make it durable. The future returns the id; futures end in order of ids.
+
+        ``request`` is kept with the edit. If the log was opened with a table of requests, a request that it knows logs
+        nothing: the future returns the first id as soon as that edit is durable.
 
         Cancelling the future, or the task that awaits it, does not withdraw the edit.
 
         Raises (at once):
+            RequestForgottenError: the request is too old to tell whether it was logged.
             OpTooLargeError, JournalOverloadedError: nothing was logged; the log goes on.
             JournalClosedError; JournalFencedError, JournalFailedError: the log has failed before.
         Raises (the future):
             JournalFencedError: another writer has the journal; JournalFailedError. The outcome is unknown.
         """
-        return self.log_group([(opcode, body)])
+        return self.log_group([(opcode, body)], request=request)
 
-    def log_group(self, ops: Iterable[tuple[int, bytes]]) -> asyncio.Future[TxId]:
+    def log_group(self, ops: Iterable[tuple[int, bytes]], *, request: RequestId | None = None) -> asyncio.Future[TxId]:
         """Log ``(opcode, body)`` edits that become durable together or not at all. The future returns the last id.
 
-        Raises as ``log``; ValueError: no edits.
+        ``request`` is kept with the last edit. Raises as ``log``; ValueError: no edits.
         """
         self._ensure_open()
-        batch = encode_batch(self._buffer.next_txid, ops)
+        if request is not None and self._requests is not None:
+            known = self._requests.answer_to(request)
+            if known is not None:
+                return asyncio.ensure_future(self._durable(known.txid))
+        batch = self._encode(ops, request)
+        if request is not None and self._requests is not None:
+            self._requests.record(request, Answer(batch.last))
+        loop = asyncio.get_running_loop()
+        waiter: Waiter = loop.create_future()
+        self._buffer.add(batch, waiter)
+        self._note_room()
+        if self._syncing is None:
+            self._syncing = loop.create_task(self._sync_all())
+        elif self._transmitting:
+            self._transmit()
+        return waiter
+
+    def ensure_loggable(self, body: bytes, opcode: int = 0, *, request: RequestId | None = None) -> None:
+        """Find out whether ``log`` would take this edit now. Raises as ``log`` does at once, and changes nothing."""
+        self._ensure_open()
+        self._encode([(opcode, body)], request)
+
+    def _encode(self, ops: Iterable[tuple[int, bytes]], request: RequestId | None) -> Batch:
+        batch = encode_batch(self._buffer.next_txid, ops, request)
         if not batch.count:
             raise ValueError("a group needs at least one edit")
         if len(batch.frames) > self._max_batch:
@@ -152,13 +224,7 @@ class EditLog:
                 f"{self._buffer.pending_bytes} bytes wait to become durable already: wait with room() before "
                 "you log more"
             )
-        loop = asyncio.get_running_loop()
-        waiter: Waiter = loop.create_future()
-        self._buffer.add(batch, waiter)
-        self._note_room()
-        if self._syncing is None:
-            self._syncing = loop.create_task(self._sync_all())
-        return waiter
+        return batch
 
     async def room(self) -> None:
         """Wait until less than the allowed number of bytes waits to become durable. Raises as ``log``."""
@@ -210,7 +276,7 @@ class EditLog:
     async def purge(self, below: TxId) -> tuple[SegmentInfo, ...]:
         """Remove whole final segments that end below ``below`` (never the newest); return them."""
         self._ensure_usable()
-        return await self._step_of(lambda: self._writer.purge(below))
+        return await self._step_of(lambda: self._patiently(lambda: self._writer.purge(below)))
 
     async def save_snapshot(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
         """Keep the state after edit ``at``. It is durable when this returns, and the log goes on meanwhile.
@@ -261,6 +327,7 @@ class EditLog:
             await self._ended.wait()
             return
         self._closing = self._closed = True
+        self._stop_timer()
         if self._failure is None:
             self._failure = JournalClosedError("the edit log was closed")
         try:
@@ -305,10 +372,13 @@ class EditLog:
 
     async def _step_of(self, step: Callable[[], Awaitable[T]]) -> T:
         """Run a step to its end, even if the task that asked for it is cancelled."""
+        return await asyncio.shield(self._begin_step(step))
+
+    def _begin_step(self, step: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
         task = asyncio.ensure_future(self._perform(step))
         self._steps.append(task)
         task.add_done_callback(self._step_ended)
-        return await asyncio.shield(task)
+        return task
 
     def _step_ended(self, task: asyncio.Future[Any]) -> None:
         self._steps.remove(task)
@@ -326,33 +396,103 @@ class EditLog:
                 raise
 
     async def _sync_batch(self) -> None:
-        batch = self._buffer.take(self._max_batch)
+        """Make one batch durable, and those that are sent behind it meanwhile."""
+        batch = self._buffer.take(self._max_batch, self._config.segment_edits)
         if batch is None:
             return
         segment = await self._segment_for(batch)
-        await segment.append(batch)
+        self._send(segment, batch)
+        self._transmitting = True
+        try:
+            self._transmit()
+            while self._sent:
+                await self._sent[0]
+                self._sent.popleft()
+                for group in self._buffer.synced():
+                    if not group.waiter.done():
+                        group.waiter.set_result(group.batch.last)
+                self._note_progress()
+                self._transmit()
+        finally:
+            self._transmitting = False
+            for append in self._sent:
+                append.add_done_callback(_seen)
+                append.cancel()
+            self._sent.clear()
+
+    def _transmit(self) -> None:
+        """Send what waits if it is more than the threshold, does not need a new segment, and no step waits."""
+        limit = self._config.transmit_bytes
+        while limit is not None and self._buffer.filling_bytes > limit and self._buffer.may_take and not self._steps:
+            if self._segment is None or self._is_full(
+                min(self._buffer.filling_bytes, self._max_batch), TxId(self._buffer.next_txid - 1)
+            ):
+                return
+            batch = self._buffer.take(self._max_batch, self._config.segment_edits)
+            assert batch is not None
+            self._send(self._segment, batch)
+
+    def _send(self, segment: SegmentWriter, batch: Batch) -> None:
+        self._sent.append(asyncio.ensure_future(segment.append(batch)))
         self._segment_bytes += len(batch.frames)
-        for group in self._buffer.synced():
-            if not group.waiter.done():
-                group.waiter.set_result(group.batch.last)
-        self._note_progress()
+
+    def _is_full(self, size: int, last: TxId) -> bool:
+        """Whether the open segment takes no batch of this size that ends at ``last``."""
+        assert self._segment is not None
+        edits = last - self._segment.info.first + 1
+        return self._segment_bytes + size > self._config.segment_bytes or edits > self._config.segment_edits
 
     async def _segment_for(self, batch: Batch) -> SegmentWriter:
-        if self._segment is not None and self._segment_bytes + len(batch.frames) > self._config.segment_bytes:
+        if self._segment is not None and self._is_full(len(batch.frames), batch.last):
             await self._finalize()
         if self._segment is None:
-            self._segment = await self._writer.start_segment(batch.first, self._config.layout_version)
+            version = self._config.layout_version
+            self._segment = await self._patiently(lambda: self._writer.start_segment(batch.first, version))
             self._segment_bytes = 0
+            if self._config.segment_s is not None:
+                self._segment_end = asyncio.get_running_loop().call_later(self._config.segment_s, self._roll_at_age)
         return self._segment
+
+    def _roll_at_age(self) -> None:
+        """End the segment behind what is being synced. A failure is final, and the next call raises it."""
+        self._segment_end = None
+        if self._failure is None and not self._closing:
+            self._begin_step(self._finalize)
 
     async def _finalize(self) -> SegmentInfo | None:
         if self._segment is None:
             return None
-        segment = self._segment
-        await segment.close()
-        final = await self._writer.finalize_segment(segment.info.first, self._buffer.durable_txid)
+        segment, last = self._segment, self._buffer.durable_txid
+        await self._patiently(segment.close)
+        final = await self._patiently(lambda: self._writer.finalize_segment(segment.info.first, last))
         self._segment = None
+        self._stop_timer()
         return final
+
+    def _stop_timer(self) -> None:
+        if self._segment_end is not None:
+            self._segment_end.cancel()
+            self._segment_end = None
+
+    async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Repeat a step that may be repeated, while the store does not answer and there is patience left."""
+        loop = asyncio.get_running_loop()
+        deadline, pause = loop.time() + self._config.patience_s, FIRST_PAUSE_S
+        while True:
+            try:
+                return await step()
+            except JournalDiskError:
+                raise
+            except JournalUnavailableError as error:
+                if loop.time() + pause > deadline:
+                    raise
+                _log.warning("a step of the edit log is tried again in %g s: %s", pause, error)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LAST_PAUSE_S)
+
+    async def _durable(self, txid: TxId) -> TxId:
+        await self.sync(txid)
+        return txid
 
     # -- failure and room ------------------------------------------------------------------------------
 
@@ -393,3 +533,9 @@ class EditLog:
             self._room.set()
         else:
             self._room.clear()
+
+
+def _seen(append: asyncio.Future[None]) -> None:
+    """Look at the result of an append whose batch was given up: the failure of an earlier one is what is told."""
+    if not append.cancelled():
+        append.exception()

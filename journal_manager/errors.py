@@ -5,6 +5,7 @@
     * :exc:`JournalFailedError` -- an edit log failed and takes nothing more (outcome unknown)
     * :exc:`JournalUnavailableError` -- the journal's store cannot be reached now (retryable, outcome unknown)
         * :exc:`JournalLockedError` -- another process is in the middle of a step on the same journal
+        * :exc:`JournalDiskError` -- a disk failed; only a new writer, which recovers, may go on
     * :exc:`JournalCorruptionError` -- edits that must exist are missing or have changed
         * :exc:`JournalGapError` -- transaction ids are missing
         * :exc:`OpFormatError`, :exc:`OpChecksumError` -- bytes that are not an edit
@@ -12,6 +13,7 @@
     * :exc:`UnsupportedLayoutError` -- written by a newer program
     * :exc:`SegmentExistsError`, :exc:`SegmentNotFoundError`, :exc:`SegmentMismatchError`
     * :exc:`OpTooLargeError`, :exc:`JournalOverloadedError` (retryable)
+    * :exc:`RequestForgottenError` -- a repeated request is too old to tell whether it was carried out
     * :exc:`JournalClosedError`
     * :exc:`SnapshotNotFoundError`, :exc:`SnapshotAheadError`
     * :exc:`UnknownSchemeError`, :exc:`JournalConfigError`
@@ -70,6 +72,10 @@ class JournalLockedError(JournalUnavailableError):
     """Another process is in the middle of a step (claim, start, finalize, purge) on the same journal."""
 
     outcome_unknown = False
+
+
+class JournalDiskError(JournalUnavailableError):
+    """A file or its disk failed. What the failed step has written is unknown, so an edit log does not repeat it."""
 
 
 class JournalCorruptionError(JournalError):
@@ -134,6 +140,12 @@ class JournalOverloadedError(JournalError):
     """More bytes wait to become durable than the edit log allows; wait with ``EditLog.room()``."""
 
     retryable = True
+
+
+class RequestForgottenError(JournalError):
+    """A request with this id may have been carried out, so long ago that its answer is not remembered any more."""
+
+    outcome_unknown = True
 
 
 class JournalClosedError(JournalError):

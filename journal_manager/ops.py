@@ -6,9 +6,9 @@ One edit is one frame (big-endian), the framing HDFS uses for its edits::
               opcode   length    txid     body          crc32 over everything before it
               u8       u32       u64      n bytes       u32
 
-``length`` counts itself, the txid and the body: 12 + n. A batch is frames one after the other, with
-dense transaction ids; it is written, and becomes durable, at once. Frames can be scanned, copied and
-counted without knowing what an opcode means.
+``length`` counts itself, the txid and the body: 12 + n. An opcode above 127 means that a request id stands before the
+edit's own body, which has the opcode less 128. A batch is frames one after the other, with dense transaction ids; it is
+written, and becomes durable, at once. Frames can be scanned, copied and counted without knowing what an opcode means.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from journal_manager.errors import OpChecksumError, OpFormatError, OpTooLargeError
+from journal_manager.requests import RequestId
 from journal_manager.txid import TxId, is_txid
 
 _HEADER: Final = struct.Struct(">BIQ")
@@ -28,6 +29,8 @@ OVERHEAD: Final = _HEADER.size + _CRC.size
 """The bytes of a frame besides the body."""
 
 MAX_OPCODE: Final = 127
+_WITH_REQUEST: Final = 128
+"""Added to the opcode of an edit that carries a request id."""
 MAX_OP_BYTES: Final = 50 * 1024 * 1024
 """The longest frame; a longer one is refused before anything is allocated for it."""
 
@@ -39,6 +42,8 @@ class Op:
     opcode: int
     txid: TxId
     body: bytes
+    request: RequestId | None = None
+    """The client's request that this edit carries out, if the writer gave one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ class Batch:
         return cls(first, count, frames)
 
 
-def encode_op(opcode: int, txid: TxId, body: bytes) -> bytes:
+def encode_op(opcode: int, txid: TxId, body: bytes, request: RequestId | None = None) -> bytes:
     """One frame.
 
     Raises:
@@ -91,15 +96,25 @@ def encode_op(opcode: int, txid: TxId, body: bytes) -> bytes:
         raise ValueError(
             f"an edit's opcode is 0 to {MAX_OPCODE} and its txid at least 1; got opcode {opcode}, txid {txid}"
         )
+    if request is not None:
+        opcode, body = opcode + _WITH_REQUEST, request.encode() + body
     if OVERHEAD + len(body) > MAX_OP_BYTES:
         raise OpTooLargeError(f"the edit has {len(body)} bytes; an edit may have at most {MAX_OP_BYTES - OVERHEAD}")
     head = _HEADER.pack(opcode, 12 + len(body), txid) + body
     return head + _CRC.pack(zlib.crc32(head))
 
 
-def encode_batch(first: TxId, ops: Iterable[tuple[int, bytes]]) -> Batch:
-    """The edits ``(opcode, body)`` numbered from ``first``. Raises as :func:`encode_op` does."""
-    frames = [encode_op(opcode, TxId(first + i), body) for i, (opcode, body) in enumerate(ops)]
+def encode_batch(first: TxId, ops: Iterable[tuple[int, bytes]], request: RequestId | None = None) -> Batch:
+    """The edits ``(opcode, body)`` numbered from ``first``. The last one carries ``request``.
+
+    Raises as :func:`encode_op` does.
+    """
+    listed = list(ops)
+    last = len(listed) - 1
+    frames = [
+        encode_op(opcode, TxId(first + i), body, request if i == last else None)
+        for i, (opcode, body) in enumerate(listed)
+    ]
     return Batch(first, len(frames), b"".join(frames))
 
 
@@ -147,6 +162,13 @@ def _decode_at(frames: bytes, offset: int, end: int) -> tuple[Op, int]:
     opcode, _, txid = _HEADER.unpack_from(frames, offset)
     if zlib.crc32(memoryview(frames)[offset:body_end]) != _CRC.unpack_from(frames, body_end)[0]:
         raise OpChecksumError(f"the checksum of the edit at offset {offset} does not match; it may be edit {txid}")
-    if opcode > MAX_OPCODE or not is_txid(txid):
-        raise OpFormatError(f"the edit at offset {offset} has opcode {opcode} and txid {txid}, which is impossible")
-    return Op(opcode, TxId(txid), frames[offset + _HEADER.size : body_end]), frame_end
+    if not is_txid(txid):
+        raise OpFormatError(f"the edit at offset {offset} has the txid {txid}, which is impossible")
+    body = frames[offset + _HEADER.size : body_end]
+    if opcode <= MAX_OPCODE:
+        return Op(opcode, TxId(txid), body), frame_end
+    try:
+        request, size = RequestId.decode_prefix(body)
+    except ValueError as error:
+        raise OpFormatError(f"edit {txid} says that it carries a request id, and has none") from error
+    return Op(opcode - _WITH_REQUEST, TxId(txid), body[size:], request), frame_end

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from bookkeeper.errors import in_words
-from journal_manager.errors import JournalClosedError, JournalError, JournalUnavailableError
+from journal_manager.errors import JournalClosedError, JournalDiskError, JournalError
 
 T = TypeVar("T")
 
@@ -55,4 +55,4 @@ def _worded(step: Callable[[], T]) -> T:
     except JournalError:
         raise
     except OSError as error:
-        raise JournalUnavailableError(f"the journal's files cannot be used now: {in_words(error)}") from error
+        raise JournalDiskError(f"the journal's files cannot be used now: {in_words(error)}") from error

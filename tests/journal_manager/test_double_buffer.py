@@ -43,6 +43,35 @@ def test_a_batch_holds_as_many_groups_as_fit_and_at_least_one() -> None:
     assert taken == [2, 1, 1, 1]
 
 
+def test_a_batch_holds_no_more_edits_than_allowed_unless_one_group_has_more() -> None:
+    buffer: DoubleBuffer[int] = DoubleBuffer(TxId(1))
+    for count in (2, 2, 1, 5, 1):
+        buffer.add(encode_batch(buffer.next_txid, [(0, b"")] * count), 0)
+    taken = []
+    while (batch := buffer.take(1000, max_edits=3)) is not None:
+        taken.append(batch.count)
+        buffer.synced()
+    assert taken == [2, 3, 5, 1]
+
+
+@pytest.mark.rule("C4")
+def test_batches_that_are_synced_at_once_end_in_order() -> None:
+    buffer: DoubleBuffer[int] = DoubleBuffer(TxId(1), max_syncing=2)
+    for index in range(3):
+        buffer.add(encode_batch(buffer.next_txid, [(0, b"x")]), index)
+    size = OVERHEAD + 1
+    buffer.take(size)
+    assert (buffer.may_take, buffer.filling_bytes) == (True, 2 * size)
+    buffer.take(size)
+    assert (buffer.may_take, buffer.filling_bytes, buffer.pending_bytes) == (False, size, 3 * size)
+    with pytest.raises(JournalInvariantError, match="C4"):
+        buffer.take(size)
+    assert [group.waiter for group in buffer.synced()] == [0]
+    assert (buffer.durable_txid, buffer.may_take) == (1, True)
+    assert [group.waiter for group in buffer.drop()] == [1, 2]
+    assert buffer.filling_bytes == 0 and buffer.idle
+
+
 @pytest.mark.rule("C4")
 def test_nothing_is_taken_while_a_batch_is_being_synced() -> None:
     buffer = filled(40, 40)

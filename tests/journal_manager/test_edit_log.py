@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from typing import Any
 
 import pytest
 
@@ -15,19 +16,25 @@ from journal_manager import (
     EditLogConfig,
     FencingToken,
     JournalClosedError,
+    JournalError,
     JournalFailedError,
     JournalFencedError,
     JournalOverloadedError,
     JournalUnavailableError,
     JournalWriter,
+    OpTooLargeError,
     RecoveryReport,
+    RequestId,
+    RequestTable,
     SegmentInfo,
     SegmentWriter,
     SnapshotInfo,
     TxId,
 )
+from journal_manager.errors import JournalDiskError
 from journal_manager.fencing_token import fenced
 from journal_manager.ops import OVERHEAD
+from tests.spark_wal.webhdfs.virtual import in_virtual_time
 
 TOKEN = FencingToken(3, "me")
 
@@ -365,3 +372,294 @@ async def test_a_snapshot_that_fails_is_no_failure_of_the_log(log: EditLog, writ
     with pytest.raises(JournalUnavailableError):
         await log.delete_snapshot(7)
     assert log.failure is None
+
+
+# -- segments that end by themselves -------------------------------------------------------------------
+
+
+async def logged(log: EditLog, writer: SlowWriter, count: int = 1) -> None:
+    """So many edits, each durable before the next."""
+    for _ in range(count):
+        waiter = log.log(b"x")
+        await turns()
+        await writer.durable()
+        await waiter
+
+
+async def test_a_segment_ends_at_its_number_of_edits(writer: SlowWriter) -> None:
+    log = EditLog(writer, EditLogConfig(segment_edits=3))
+    await logged(log, writer, 7)
+    assert [call for call in writer.calls if call != "close segment"] == [
+        "start 1",
+        "finalize 1 3",
+        "start 4",
+        "finalize 4 6",
+        "start 7",
+    ]
+    await log.abort()
+
+
+async def test_edits_that_wait_are_divided_at_the_number_of_edits_and_a_group_is_not(writer: SlowWriter) -> None:
+    log = EditLog(writer, EditLogConfig(segment_edits=3))
+    waiters = [log.log(b"x") for _ in range(4)]
+    group = log.log_group([(0, b"x")] * 5)
+    await turns()
+    for _ in range(3):
+        await writer.durable()
+    assert counts(writer) == [3, 1, 5] and await group == 9
+    assert [call for call in writer.calls if call.startswith("start")] == ["start 1", "start 4", "start 5"]
+    assert all(waiter.done() for waiter in waiters)
+    await log.abort()
+
+
+@in_virtual_time
+async def test_a_segment_ends_at_its_age_without_another_edit_and_an_empty_log_starts_none() -> None:
+    writer = SlowWriter()
+    log = EditLog(writer, EditLogConfig(segment_s=60))
+    await asyncio.sleep(200)
+    assert writer.calls == []
+    await logged(log, writer)
+    await asyncio.sleep(59)
+    await logged(log, writer)
+    assert writer.calls == ["start 1"]
+    await asyncio.sleep(2)
+    assert writer.calls == ["start 1", "close segment", "finalize 1 2"]
+    await asyncio.sleep(200)
+    await logged(log, writer)
+    assert writer.calls[3:] == ["start 3"]
+    await asyncio.sleep(30)
+    await log.roll()
+    await asyncio.sleep(20)
+    await logged(log, writer)
+    await asyncio.sleep(50)
+    assert writer.calls[-1] == "start 4", "the age of a segment that was rolled does not end the next one"
+    await asyncio.sleep(20)
+    assert writer.calls[-1] == "finalize 4 4"
+    await log.close()
+
+
+@in_virtual_time
+async def test_a_segment_at_its_age_ends_behind_the_batch_that_is_being_synced() -> None:
+    writer = SlowWriter()
+    log = EditLog(writer, EditLogConfig(segment_s=60))
+    one, two = log.log(b"1"), None
+    await asyncio.sleep(61)
+    two = log.log(b"2")
+    assert writer.calls == ["start 1"]
+    await writer.durable()
+    await turns()
+    assert await one == 1 and writer.calls == ["start 1", "close segment", "finalize 1 1", "start 2"]
+    await writer.durable()
+    assert await two == 2
+    await log.abort()
+
+
+# -- transmitting before the batch in front is durable -------------------------------------------------
+
+SIZE = OVERHEAD + 1
+"""The bytes of an edit whose body is one byte."""
+
+
+def transmitting(writer: SlowWriter, **config: Any) -> EditLog:
+    return EditLog(writer, EditLogConfig(transmit_bytes=2 * SIZE, **config))
+
+
+async def test_more_than_the_threshold_does_not_wait_for_the_batch_before(writer: SlowWriter) -> None:
+    log = transmitting(writer)
+    waiters = [log.log(b"x")]
+    await turns()
+    waiters += [log.log(b"x") for _ in range(2)]
+    await turns()
+    assert counts(writer) == [1], "exactly the threshold waits"
+    waiters.append(log.log(b"x"))
+    assert counts(writer) == [1, 3]
+    await writer.durable()
+    assert [waiter.done() for waiter in waiters] == [True, False, False, False]
+    await writer.durable()
+    assert [await waiter for waiter in waiters] == [1, 2, 3, 4]
+    await log.abort()
+
+
+async def test_a_later_batch_that_is_durable_first_is_acknowledged_in_order(writer: SlowWriter) -> None:
+    log = transmitting(writer)
+    one = log.log(b"x")
+    await turns()
+    rest = [log.log(b"x") for _ in range(3)]
+    writer.waiting[1].set_result(None)
+    await turns()
+    assert not rest[0].done() and log.durable_txid == NOTHING
+    writer.waiting[0].set_result(None)
+    await turns()
+    assert one.done() and rest[-1].done() and log.durable_txid == 4
+    await log.abort()
+
+
+async def test_only_so_many_batches_are_sent_at_once(writer: SlowWriter) -> None:
+    log = transmitting(writer, max_transmitted=2)
+    for _ in range(2):
+        log.log_group([(0, b"x")] * 3)
+        await turns()
+    log.log_group([(0, b"x")] * 3)
+    await turns()
+    assert counts(writer) == [3, 3]
+    await writer.durable()
+    assert counts(writer) == [3, 3, 3]
+    await log.abort()
+
+
+async def test_a_failed_batch_fails_those_that_were_sent_behind_it(writer: SlowWriter) -> None:
+    log = transmitting(writer)
+    first = log.log(b"x")
+    await turns()
+    rest = [log.log(b"x") for _ in range(3)]
+    writer.waiting[1].set_exception(JournalUnavailableError("second"))
+    await writer.durable(JournalUnavailableError("first"))
+    for waiter in (first, *rest):
+        with pytest.raises(JournalFailedError, match="first"):
+            await waiter
+    await log.abort()
+
+
+async def test_a_roll_waits_for_what_was_sent_and_is_not_put_off_by_more(writer: SlowWriter) -> None:
+    log = transmitting(writer)
+    log.log(b"x")
+    await turns()
+    log.log_group([(0, b"x")] * 3)
+    rolling = asyncio.create_task(log.roll())
+    await turns()
+    log.log_group([(0, b"x")] * 3)
+    assert counts(writer) == [1, 3], "while a step waits nothing more is sent ahead of it"
+    await writer.durable()
+    await writer.durable()
+    final = await rolling
+    assert final is not None and (final.first, final.last) == (1, 4)
+    assert counts(writer) == [1, 3, 3]
+    await log.abort()
+
+
+async def test_a_full_segment_takes_nothing_ahead(writer: SlowWriter) -> None:
+    log = transmitting(writer, segment_bytes=4 * SIZE)
+    log.log_group([(0, b"x")] * 3)
+    await turns()
+    log.log_group([(0, b"x")] * 3)
+    assert counts(writer) == [3]
+    await writer.durable()
+    assert counts(writer) == [3, 3] and writer.calls[-2:] == ["finalize 1 3", "start 4"]
+    await log.abort()
+
+
+# -- repeated requests ---------------------------------------------------------------------------------
+
+ASK = RequestId(b"client", 1)
+
+
+async def test_a_repeated_request_logs_nothing_and_returns_the_first_id_once_it_is_durable(writer: SlowWriter) -> None:
+    log = EditLog(writer, requests=RequestTable())
+    first, again = log.log(b"x", request=ASK), log.log(b"x", request=ASK)
+    await turns()
+    assert not again.done() and log.next_txid == 2
+    await writer.durable()
+    assert (await first, await again, await log.log(b"other", request=ASK)) == (1, 1, 1)
+    assert [op.request for batch in writer.batches for op in batch.ops()] == [ASK]
+    other = log.log(b"x", request=RequestId(b"client", 2))
+    await turns()
+    await writer.durable()
+    assert await other == 2
+    await log.abort()
+
+
+async def test_a_refused_edit_leaves_its_request_new(writer: SlowWriter) -> None:
+    requests = RequestTable()
+    log = EditLog(writer, requests=requests)
+    with pytest.raises(OpTooLargeError):
+        log.log(bytes(20_000), request=ASK)
+    assert requests.answer_to(ASK) is None
+    with pytest.raises(OpTooLargeError):
+        log.ensure_loggable(bytes(20_000), request=ASK)
+    log.ensure_loggable(b"x", request=ASK)
+    assert log.next_txid == 1 and requests.answer_to(ASK) is None
+    await log.abort()
+
+
+async def test_without_a_table_requests_are_only_kept_with_their_edits(writer: SlowWriter) -> None:
+    log = EditLog(writer)
+    log.log(b"x", request=ASK)
+    log.log_group([(0, b"x"), (0, b"y")], request=ASK)
+    await turns()
+    assert [op.request for batch in writer.batches for op in batch.ops()] == [ASK, None, ASK]
+    await log.abort()
+
+
+# -- a store that is away for a while ------------------------------------------------------------------
+
+
+class AwayWriter(SlowWriter):
+    """Its steps fail until the store is back; appends are durable at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.back_at = 0.0
+
+    async def note(self, call: str) -> None:
+        if asyncio.get_running_loop().time() < self.back_at:
+            raise JournalUnavailableError("the store is away")
+        await super().note(call)
+
+    def away(self, seconds: float) -> None:
+        self.back_at = asyncio.get_running_loop().time() + seconds
+
+
+@in_virtual_time
+async def test_a_store_that_is_away_for_five_seconds_ends_no_writer() -> None:
+    writer = AwayWriter()
+    log = EditLog(writer, EditLogConfig(segment_edits=2))
+    writer.away(5)
+    one = log.log(b"1")
+    await asyncio.sleep(4)
+    assert not one.done()
+    await asyncio.sleep(2)
+    await writer.durable()
+    assert await one == 1
+    writer.away(5)
+    rolling = asyncio.create_task(log.roll())
+    await asyncio.sleep(6)
+    assert (await rolling) is not None
+    writer.away(5)
+    await log.purge(TxId(1))
+    assert log.failure is None
+    assert writer.calls == ["start 1", "close segment", "finalize 1 1", "purge 1"]
+    await log.close()
+
+
+@in_virtual_time
+async def test_a_store_that_stays_away_ends_the_log_after_its_patience() -> None:
+    writer = AwayWriter()
+    log = EditLog(writer, EditLogConfig(patience_s=10))
+    began = asyncio.get_running_loop().time()
+    writer.away(3600)
+    with pytest.raises(JournalFailedError, match="the store is away"):
+        await log.log(b"1")
+    assert 9 < asyncio.get_running_loop().time() - began <= 10
+    await log.abort()
+
+
+@pytest.mark.parametrize("error", [fenced(TOKEN, None), JournalDiskError("sync")], ids=["fenced", "disk"])
+@in_virtual_time
+async def test_what_is_final_is_never_tried_again(error: JournalError) -> None:
+    class Failing(SlowWriter):
+        async def start_segment(self, first: TxId, layout_version: int) -> SegmentWriter:
+            self.calls.append("start")
+            raise error
+
+    writer = Failing()
+    log = EditLog(writer)
+    with pytest.raises((JournalFencedError, JournalFailedError)):
+        await log.log(b"1")
+    assert writer.calls == ["start"]
+    await log.abort()
+
+
+def test_settings_that_cannot_work_are_refused() -> None:
+    for wrong in ({"segment_edits": 0}, {"segment_s": 0.0}, {"max_transmitted": 0}, {"segment_bytes": 0}):
+        with pytest.raises(ValueError, match="at least 1"):
+            EditLogConfig(**wrong)

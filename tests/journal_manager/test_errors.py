@@ -19,9 +19,20 @@ def test_every_error_is_in_the_tree_is_documented_and_ends_in_error() -> None:
 
 def test_what_may_be_tried_again_and_what_may_have_happened() -> None:
     retryable = {error.__name__ for error in ALL if error.retryable}
-    assert retryable == {"JournalUnavailableError", "JournalLockedError", "JournalOverloadedError"}
+    assert retryable == {
+        "JournalUnavailableError",
+        "JournalLockedError",
+        "JournalDiskError",
+        "JournalOverloadedError",
+    }
     unknown = {error.__name__ for error in ALL if error.outcome_unknown}
-    assert unknown == {"JournalFencedError", "JournalFailedError", "JournalUnavailableError"}
+    assert unknown == {
+        "JournalFencedError",
+        "JournalFailedError",
+        "JournalUnavailableError",
+        "JournalDiskError",
+        "RequestForgottenError",
+    }
 
 
 def test_a_broken_rule_is_named() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from journal_manager import JournalError, Op, OpTooLargeError, TxId
 from journal_manager.errors import OpChecksumError, OpFormatError
 from journal_manager.ops import MAX_OP_BYTES, OVERHEAD, Batch, decode_ops, encode_batch, encode_op, join
+from journal_manager.requests import RequestId
 
 VECTORS = [
     (24, 1, b"", "18 0000000c 0000000000000001 7043f0b7"),
@@ -76,6 +79,22 @@ def test_lengths_are_refused_before_anything_is_made_of_them() -> None:
         encode_op(128, TxId(1), b"")
     with pytest.raises(ValueError, match="at least 1; got opcode 1, txid 0"):
         encode_op(1, TxId(0), b"")
+
+
+@given(BODIES, st.binary(min_size=1, max_size=255), st.integers(0, 2**64 - 1))
+def test_the_last_edit_of_a_batch_carries_the_request(ops: list[tuple[int, bytes]], client: bytes, call: int) -> None:
+    request = RequestId(client, call)
+    found = encode_batch(TxId(1), ops, request).ops()
+    assert [(op.opcode, op.body) for op in found] == ops
+    assert [op.request for op in found] == [None] * (len(ops) - 1) + [request]
+
+
+def test_an_edit_that_should_carry_a_request_and_does_not_is_no_edit() -> None:
+    frame = bytearray(encode_op(1, TxId(9), b"\x05abc"))
+    frame[0] |= 128
+    frame[-4:] = zlib.crc32(frame[:-4]).to_bytes(4, "big")
+    with pytest.raises(OpFormatError, match="edit 9 says that it carries a request id"):
+        decode_ops(bytes(frame))
 
 
 def test_what_is_wrong_is_told() -> None:

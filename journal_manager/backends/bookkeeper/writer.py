@@ -179,13 +179,16 @@ class LedgerSegmentWriter(SegmentWriter):
         self._held = 0
         """Batches that wait until the ledger's writer has room, in a task each."""
         self.closed = False
+        """Whether the ledger is closed, or was given up."""
+        self._ends = False
+        """Whether ``close`` was called, so that nothing more is taken."""
 
     @property
     def info(self) -> SegmentInfo:
         return self._info
 
     def append(self, batch: Batch) -> Awaitable[None]:
-        if self.closed:
+        if self.closed or self._ends:
             raise JournalClosedError(f"segment {self._info} was closed, and takes no more edits")
         if batch.first != self._next:
             raise SegmentMismatchError(f"edit {batch.first} does not follow edit {self._next - 1}")
@@ -218,9 +221,10 @@ class LedgerSegmentWriter(SegmentWriter):
     async def close(self) -> None:
         if self.closed:
             return
-        self.closed = True
+        self._ends = True
         try:
             await self.handle.close()
+            self.closed = True
         except (LedgerFencedError, LedgerClosedError, NoSuchLedgerError) as error:
             raise await self._owner.why_refused(error) from error
         except BookKeeperError as error:
@@ -236,6 +240,12 @@ class LedgerSegmentWriter(SegmentWriter):
             _log.warning(
                 "ledger %s could not be released; a recovery closes it: %s", self._info.location, in_words(error)
             )
+
+
+def _begun(chain: Chain, token: FencingToken, info: SegmentInfo) -> Chain:
+    """The record with the segment begun. If an earlier attempt has done it, that is no change."""
+    token.ensure_current(chain.token)
+    return chain if chain.open_segment == info else chain.begin(token, info)
 
 
 async def _failed(error: BookKeeperError) -> int:
@@ -260,6 +270,8 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
         self._new_ledger, self._max_batch_bytes = new_ledger, max_batch_bytes
         self._snapshots = LedgerSnapshotKeeper(connection.client, owner, new_ledger)
         self._segment: LedgerSegmentWriter | None = None
+        self._prepared: LedgerSegmentWriter | None = None
+        """A segment that could not be begun because the store did not answer; the outcome may be unknown."""
 
     @property
     def token(self) -> FencingToken:
@@ -275,22 +287,40 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
 
     async def start_segment(self, first: TxId, layout_version: int) -> SegmentWriter:
         self._ensure_open()
-        info = SegmentInfo(first, None, layout_version, self.token.epoch, "")
-        self._owner.chain.begin(self.token, info)  # refused before a ledger is made for nothing
-        with worded(f"making a ledger for journal {self._record.name}"):
-            handle = await self._new_ledger(segment_tags(self._record.name, first, self.token))
-        info = replace(info, location=str(handle.id))
+        segment = await self._prepared_segment(first, layout_version)
+        info, handle = segment.info, segment.handle
         try:
-            await self._owner.step(lambda chain: chain.begin(self.token, info))  # before its first entry
+            await self._owner.step(lambda chain: _begun(chain, self.token, info))  # before its first entry
+        except JournalUnavailableError:
+            raise  # when the caller tries again it gets the same ledger; otherwise the next writer finds it, empty
         except JournalFencedError:
+            self._prepared = None
             await handle.abandon()
             await self._delete_unless_in_the_chain(info.location)
             raise
         except JournalError:
-            await handle.abandon()  # the next writer finds it in the record, empty, or it is an orphan
+            self._prepared = None
+            await handle.abandon()  # an orphan
             raise
-        self._segment = LedgerSegmentWriter(handle, self._owner, info)
-        return self._segment
+        self._segment, self._prepared = segment, None
+        return segment
+
+    async def _prepared_segment(self, first: TxId, layout_version: int) -> LedgerSegmentWriter:
+        """A segment with a ledger that has no entry: the one of an attempt that failed, or a new one."""
+        info = SegmentInfo(first, None, layout_version, self.token.epoch, "")
+        if self._prepared is not None and replace(self._prepared.info, location="") == info:
+            return self._prepared
+        await self._give_up_prepared()
+        self._owner.chain.begin(self.token, info)  # refused before a ledger is made for nothing
+        with worded(f"making a ledger for journal {self._record.name}"):
+            handle = await self._new_ledger(segment_tags(self._record.name, first, self.token))
+        self._prepared = LedgerSegmentWriter(handle, self._owner, replace(info, location=str(handle.id)))
+        return self._prepared
+
+    async def _give_up_prepared(self) -> None:
+        prepared, self._prepared = self._prepared, None
+        if prepared is not None:
+            await prepared.abort()
 
     async def _delete_unless_in_the_chain(self, ledger: str) -> None:
         """Delete a ledger that lost the race.
@@ -360,6 +390,7 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
         await self._owner.ensure_current()
 
     async def close(self) -> None:
+        await self._give_up_prepared()
         if self._segment is not None and not self._closed:
             await self._segment.abort()
         await super().close()

@@ -10,6 +10,7 @@ import pytest
 from bookkeeper.errors import BookieUnavailableError, MetadataUnavailableError
 from journal_manager import (
     EditLog,
+    EditLogConfig,
     JournalCorruptionError,
     JournalError,
     JournalFencedError,
@@ -21,9 +22,10 @@ from journal_manager import (
 )
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
 from journal_manager.chain import Chain
-from tests.contracts.journal_backend import batch, ends, txids, write_segment
+from tests.contracts.journal_backend import batch, body, ends, txids, write_segment
 from tests.contracts.journal_story import Story
 from tests.journal_manager.backends.bookkeeper.fake import Client, Cluster, Died, LostReplies
+from tests.spark_wal.webhdfs.virtual import in_virtual_time
 
 
 async def writer_on(cluster: Cluster, owner: str = "a") -> JournalWriter:
@@ -111,6 +113,59 @@ async def test_any_failing_step_leaves_a_journal_that_opens_once_the_fault_is_go
             break
     else:
         pytest.fail("the fault never came to an end")
+
+
+@pytest.mark.rule("C1", "C3", "C4", "C7")
+@pytest.mark.parametrize(
+    "step",
+    [
+        "create_ledger",
+        "create_ledger done",
+        "close",
+        "get",
+        "set",
+        "set done",
+        "sync",
+        "delete_ledger",
+        "set done, then all",
+    ],
+)
+@in_virtual_time
+async def test_a_store_that_is_away_for_five_seconds_at_any_step_ends_no_writer(step: str) -> None:
+    reached, (step, *rest) = 0, step.split(", ")
+    for after in range(60):
+        cluster = Cluster()
+        log = await EditLog.open("bk:edits", client=cluster.client(), config=EditLogConfig(segment_edits=2))
+        seen, back_at = 0, float("inf")
+
+        def away(name: str, cluster: Cluster = cluster, after: int = after) -> None:
+            nonlocal seen, back_at
+            now = asyncio.get_running_loop().time()
+            if name == step:
+                seen += 1
+                if seen == after + 1:
+                    back_at = now + 5
+            if seen > after and now < back_at and (name == step or rest):
+                raise MetadataUnavailableError("away")
+
+        cluster.step = away  # type: ignore[method-assign]
+        for txid in range(1, 6):
+            assert await log.log(body(txid), opcode=txid) == txid
+        await log.roll()
+        await log.purge(TxId(3))
+        await log.close()
+        cluster.step = lambda name: None  # type: ignore[method-assign]
+        async with await open_reader("bk:edits", client=cluster.client()) as reader:
+            assert await txids(reader, 3) == [3, 4, 5]
+        await check_ledgers(cluster)
+        if step in ("set", "set done") and not rest:
+            assert await orphans(cluster) == set()
+        reached += seen > after
+        if seen <= after:
+            break
+    else:
+        pytest.fail("the fault never came to an end")
+    assert reached > 0
 
 
 @pytest.mark.rule("C5", "C7", "M8")
