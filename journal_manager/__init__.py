@@ -51,7 +51,7 @@ from journal_manager.fencing_token import FencingToken
 from journal_manager.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
 from journal_manager.ops import Batch, Op
 from journal_manager.registry import JournalURI, backend_for, installed_backends, parse_uri
-from journal_manager.requests import Answer, RequestId, RequestTable
+from journal_manager.requests import RequestAnswer, RequestId, RequestTable
 from journal_manager.retention import RetentionPlan, RetentionPolicy, plan_retention
 from journal_manager.segment import SegmentInfo, SegmentState
 from journal_manager.snapshots import Chunks, SnapshotInfo, SnapshotStore, restore_newest
@@ -61,7 +61,6 @@ from journal_manager.txid import FIRST_TXID, NOTHING, TxId
 __all__ = [
     "FIRST_TXID",
     "NOTHING",
-    "Answer",
     "Backend",
     "Batch",
     "Chunks",
@@ -88,6 +87,7 @@ __all__ = [
     "Op",
     "OpTooLargeError",
     "RecoveryReport",
+    "RequestAnswer",
     "RequestForgottenError",
     "RequestId",
     "RequestTable",

@@ -41,7 +41,7 @@ from journal_manager.errors import (
 from journal_manager.fencing_token import FencingToken, fenced
 from journal_manager.open_journal import open_writer
 from journal_manager.ops import Batch, Op, encode_batch
-from journal_manager.requests import Answer, RequestId, RequestTable
+from journal_manager.requests import RequestAnswer, RequestId, RequestTable
 from journal_manager.segment import SegmentInfo
 from journal_manager.snapshots import Chunks, SnapshotInfo
 from journal_manager.txid import TxId
@@ -137,6 +137,8 @@ class EditLog:
         self._room = asyncio.Event()
         self._room.set()
         self._failure: BaseException | None = None
+        self._over = asyncio.Event()
+        """Set when the log has failed."""
         self._closing = self._closed = False
         self._ended = asyncio.Event()
 
@@ -163,6 +165,12 @@ class EditLog:
     @property
     def failure(self) -> BaseException | None:
         """Why this log takes nothing more; None while it does."""
+        return self._failure
+
+    async def wait_failed(self) -> BaseException:
+        """Wait until this log takes nothing more, also because it was closed. Returns why."""
+        await self._over.wait()
+        assert self._failure is not None
         return self._failure
 
     def log(self, body: bytes, opcode: int = 0, *, request: RequestId | None = None) -> asyncio.Future[TxId]:
@@ -194,7 +202,7 @@ class EditLog:
                 return asyncio.ensure_future(self._durable(known.txid))
         batch = self._encode(ops, request)
         if request is not None and self._requests is not None:
-            self._requests.record(request, Answer(batch.last))
+            self._requests.record(request, RequestAnswer(batch.last))
         loop = asyncio.get_running_loop()
         waiter: Waiter = loop.create_future()
         self._buffer.add(batch, waiter)
@@ -518,6 +526,7 @@ class EditLog:
     def _fail(self, failure: BaseException) -> None:
         if self._failure is None:
             self._failure = failure
+        self._over.set()
         for group in self._buffer.drop():
             if not group.waiter.done():
                 group.waiter.set_exception(self._failed())

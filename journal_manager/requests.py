@@ -69,7 +69,7 @@ class RequestId:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RequestAnswer:
     """What a request was answered."""
 
     txid: TxId
@@ -85,7 +85,7 @@ class RequestTable:
         if max_answers < 1 or max_clients < 1:
             raise ValueError("a request table keeps at least one answer and one client")
         self._max_answers, self._max_clients = max_answers, max_clients
-        self._answers: OrderedDict[RequestId, Answer] = OrderedDict()
+        self._answers: OrderedDict[RequestId, RequestAnswer] = OrderedDict()
         """Oldest first."""
         self._forgotten: OrderedDict[bytes, int] = OrderedDict()
         """Client -> the highest call whose answer was dropped. The client whose last drop is oldest comes first."""
@@ -93,7 +93,7 @@ class RequestTable:
     def __len__(self) -> int:
         return len(self._answers)
 
-    def answer_to(self, request: RequestId) -> Answer | None:
+    def answer_to(self, request: RequestId) -> RequestAnswer | None:
         """Return the answer to a request that was carried out before; None for a new one.
 
         Raises:
@@ -108,7 +108,7 @@ class RequestTable:
             )
         return None
 
-    def record(self, request: RequestId, answer: Answer) -> None:
+    def record(self, request: RequestId, answer: RequestAnswer) -> None:
         """Note that ``request`` was carried out. The first answer stays."""
         if request in self._answers:
             return
@@ -139,7 +139,7 @@ class RequestTable:
             JournalCorruptionError: the bytes are not a table; the content is then undefined.
         """
         self.clear()
-        answers: list[tuple[RequestId, Answer]] = []
+        answers: list[tuple[RequestId, RequestAnswer]] = []
         try:
             many, dropped = _COUNTS.unpack_from(data)
             at = _COUNTS.size
@@ -147,7 +147,7 @@ class RequestTable:
                 client_size, call, txid, size = _ANSWER.unpack_from(data, at)
                 client, at = _slice(data, at + _ANSWER.size, client_size)
                 result, at = _slice(data, at, size)
-                answers.append((RequestId(client, call), Answer(TxId(txid), result)))
+                answers.append((RequestId(client, call), RequestAnswer(TxId(txid), result)))
             for _ in range(dropped):
                 client_size, call = _FORGOTTEN.unpack_from(data, at)
                 client, at = _slice(data, at + _FORGOTTEN.size, client_size)

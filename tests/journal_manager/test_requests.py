@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from journal_manager import JournalCorruptionError, TxId
 from journal_manager.errors import RequestForgottenError
-from journal_manager.requests import Answer, RequestId, RequestTable
+from journal_manager.requests import RequestAnswer, RequestId, RequestTable
 
 CALLS = st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.integers(0, 9)), max_size=40)
 
@@ -16,13 +16,13 @@ CALLS = st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.integers(0, 9
 def table_of(calls: list[tuple[bytes, int]], **bounds: int) -> RequestTable:
     table = RequestTable(**bounds)
     for txid, (client, call) in enumerate(calls, 1):
-        table.record(RequestId(client, call), Answer(TxId(txid), b"%d" % txid))
+        table.record(RequestId(client, call), RequestAnswer(TxId(txid), b"%d" % txid))
     return table
 
 
 def test_a_repeated_request_gets_the_first_answer() -> None:
     table = table_of([(b"a", 1), (b"a", 2), (b"a", 1)])
-    assert table.answer_to(RequestId(b"a", 1)) == Answer(TxId(1), b"1")
+    assert table.answer_to(RequestId(b"a", 1)) == RequestAnswer(TxId(1), b"1")
     assert table.answer_to(RequestId(b"a", 3)) is None
     assert table.answer_to(RequestId(b"b", 1)) is None, "another client counts by itself"
 
@@ -33,13 +33,13 @@ def test_what_was_dropped_is_refused_and_not_taken_for_new() -> None:
     for client, call in ((b"a", 0), (b"a", 1), (b"b", 7)):
         with pytest.raises(RequestForgottenError, match=f"call {call} of client"):
             table.answer_to(RequestId(client, call))
-    assert table.answer_to(RequestId(b"a", 2)) == Answer(TxId(3), b"3")
+    assert table.answer_to(RequestId(b"a", 2)) == RequestAnswer(TxId(3), b"3")
     assert table.answer_to(RequestId(b"b", 8)) is None
 
 
 def test_an_answer_that_is_still_there_is_given_although_a_later_call_was_dropped() -> None:
     table = table_of([(b"a", 5), (b"a", 4), (b"b", 1)], max_answers=2)
-    assert table.answer_to(RequestId(b"a", 4)) == Answer(TxId(2), b"2")
+    assert table.answer_to(RequestId(b"a", 4)) == RequestAnswer(TxId(2), b"2")
     with pytest.raises(RequestForgottenError):
         table.answer_to(RequestId(b"a", 3))
 
@@ -63,10 +63,10 @@ def test_a_restored_table_is_the_same_also_in_what_it_forgets_next(
     calls: list[tuple[bytes, int]], answers: int, clients: int
 ) -> None:
     table, restored = table_of(calls, max_answers=answers, max_clients=clients), RequestTable(answers, clients)
-    restored.record(RequestId(b"z", 1), Answer(TxId(1)))
+    restored.record(RequestId(b"z", 1), RequestAnswer(TxId(1)))
     restored.restore(table.encode())
     for each in (table, restored):
-        each.record(RequestId(b"new", 1), Answer(TxId(99)))
+        each.record(RequestId(b"new", 1), RequestAnswer(TxId(99)))
     assert restored.encode() == table.encode()
 
 
