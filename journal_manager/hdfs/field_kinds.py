@@ -57,6 +57,7 @@ RENAME_OPTIONS: Final = ("NONE", "OVERWRITE", "TO_TRASH")
 TOKEN_KIND: Final = "HDFS_DELEGATION_TOKEN"
 _BLOCK_BYTES: Final = 24
 _CLIENT_ID_BYTES: Final = 16
+_KNOWN_MAX: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ class FieldKind:
     read: Callable[[bytes, int], tuple[Any, int]]
     write: Callable[[Any], bytes]
     show: Callable[[str, Any], list[Element]]
+    packed: str = ""
+    """The letter of :mod:`struct` for an integer, so that several in a row are read at once; "" for all else."""
 
 
 def _text(tag: str, value: object) -> list[Element]:
@@ -78,10 +81,10 @@ def _one_of(names: Sequence[str], number: int, what: str) -> str:
     return names[number]
 
 
-I8: Final = FieldKind(read_i8, write_i8, _text)
-I16: Final = FieldKind(read_i16, write_i16, _text)
-I32: Final = FieldKind(read_i32, write_i32, _text)
-I64: Final = FieldKind(read_i64, write_i64, _text)
+I8: Final = FieldKind(read_i8, write_i8, _text, "b")
+I16: Final = FieldKind(read_i16, write_i16, _text, "h")
+I32: Final = FieldKind(read_i32, write_i32, _text, "i")
+I64: Final = FieldKind(read_i64, write_i64, _text, "q")
 STRING: Final = FieldKind(read_string, write_string, _text)
 NAME: Final = FieldKind(read_string, write_string, lambda tag, value: _text(tag, value) if value else [])
 """A string that is not shown when it is empty."""
@@ -123,11 +126,23 @@ CLIENT_ID: Final = FieldKind(
 # -- permissions, blocks, names ------------------------------------------------------------------------
 
 
+_known: Final[dict[bytes, Permissions]] = {}
+"""Few owners, groups and modes make up most permissions: bytes -> what they mean."""
+
+
 def _read_permissions(data: bytes, at: int) -> tuple[Permissions, int]:
-    owner, at = read_text(data, at)
-    group, at = read_text(data, at)
-    mode, at = read_i16(data, at)
-    return Permissions(owner, group, mode), at
+    between = at + 1 + data[at]
+    end = between + 3 + data[between]
+    known = _known.get(data[at:end])
+    if known is not None:
+        return known, end
+    owner, end = read_text(data, at)
+    group, end = read_text(data, end)
+    mode, end = read_i16(data, end)
+    found = Permissions(owner, group, mode)
+    if len(_known) < _KNOWN_MAX:
+        _known[data[at:end]] = found
+    return found, end
 
 
 def _write_permissions(value: Permissions) -> bytes:
@@ -405,6 +420,8 @@ def _read_path_xattrs(data: bytes, at: int) -> tuple[PathXAttrs, int]:
 
 
 def _read_xattrs(data: bytes, at: int) -> tuple[tuple[XAttr, ...], int]:
+    if data[at] == 0:
+        return (), at + 1
     found, at = _read_path_xattrs(data, at)
     if found.path:
         raise OpFormatError(f"the extended attributes of a new inode name a path: {found.path!r}")

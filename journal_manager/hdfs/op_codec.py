@@ -289,21 +289,38 @@ _BY_CODE: Final = {op.code: op for op in _OPS}
 _BY_KIND: Final = {op.kind: op for op in _OPS}
 
 
-def _zero(data: bytes, at: int) -> tuple[int, int]:
+def _absent(data: bytes, at: int) -> tuple[int, int]:
     """A field that this layout does not have yet."""
     return 0, at
 
 
-_Readers = tuple[Callable[[bytes, int], tuple[Any, int]], ...]
+class _Step(NamedTuple):
+    """Read one field, or several integers that stand in a row."""
+
+    integers: struct.Struct | None
+    read: Callable[[bytes, int], tuple[Any, int]]
 
 
-def _plan(layout_version: int) -> dict[int, tuple[type, _Readers]]:
-    return {
-        op.code: (op.kind, tuple(f.kind.read if layout_version <= f.since else _zero for f in op.fields)) for op in _OPS
-    }
+def _steps(fields: tuple[_Field, ...], layout_version: int) -> tuple[_Step, ...]:
+    steps: list[_Step] = []
+    letters = ""
+    for field in fields:
+        if field.kind.packed and layout_version <= field.since:
+            letters += field.kind.packed
+            continue
+        if letters:
+            steps.append(_Step(struct.Struct(">" + letters), _absent))
+        letters = ""
+        steps.append(_Step(None, field.kind.read if layout_version <= field.since else _absent))
+    if letters:
+        steps.append(_Step(struct.Struct(">" + letters), _absent))
+    return tuple(steps)
 
 
-_PLANS: Final = {version: _plan(version) for version in range(NEWEST_LAYOUT, OLDEST_LAYOUT + 1)}
+_PLANS: Final = {
+    version: {op.code: (op.kind, _steps(op.fields, version)) for op in _OPS}
+    for version in range(NEWEST_LAYOUT, OLDEST_LAYOUT + 1)
+}
 
 
 def ensure_layout(layout_version: int) -> None:
@@ -332,12 +349,17 @@ def decode_hdfs_op(opcode: int, body: bytes, layout_version: int = NEWEST_LAYOUT
     plan = plans.get(opcode)
     if plan is None:
         raise OpFormatError(f"op code {opcode} is none that HDFS writes in layouts {OLDEST_LAYOUT} to {NEWEST_LAYOUT}")
-    kind, readers = plan
-    values, at = [], 0
+    kind, steps = plan
+    values: list[Any] = []
+    at = 0
     try:
-        for read in readers:
-            value, at = read(body, at)
-            values.append(value)
+        for integers, read in steps:
+            if integers is not None:
+                values += integers.unpack_from(body, at)
+                at += integers.size
+            else:
+                value, at = read(body, at)
+                values.append(value)
     except (OpFormatError, struct.error, IndexError, UnicodeDecodeError) as error:
         raise OpFormatError(f"the body of this {name_of(opcode)} is damaged: {error}") from error
     if at != len(body):
