@@ -21,6 +21,7 @@ from journal_manager.backend import (
     RecoveryReport,
     SegmentWriter,
 )
+from journal_manager.capabilities import Orphan, OrphanSweep, capability
 from journal_manager.edit_log import EditLog, EditLogConfig
 from journal_manager.edit_reader import read_ops
 from journal_manager.errors import (
@@ -45,6 +46,7 @@ from journal_manager.errors import (
     SnapshotAheadError,
     SnapshotNotFoundError,
     UnknownSchemeError,
+    UnsupportedCapabilityError,
     UnsupportedLayoutError,
 )
 from journal_manager.fencing_token import FencingToken
@@ -86,6 +88,8 @@ __all__ = [
     "NamespaceMismatchError",
     "Op",
     "OpTooLargeError",
+    "Orphan",
+    "OrphanSweep",
     "RecoveryReport",
     "RequestAnswer",
     "RequestForgottenError",
@@ -105,8 +109,10 @@ __all__ = [
     "SnapshotStore",
     "TxId",
     "UnknownSchemeError",
+    "UnsupportedCapabilityError",
     "UnsupportedLayoutError",
     "backend_for",
+    "capability",
     "format_journal",
     "has_data",
     "installed_backends",

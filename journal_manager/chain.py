@@ -43,6 +43,11 @@ class Chain:
     """A number that tells apart two claims of one epoch, also by owners of the same name."""
 
     @property
+    def epoch(self) -> int:
+        """The epoch of the owner."""
+        return self.token.epoch
+
+    @property
     def last_txid(self) -> TxId:
         """The last edit of the last final segment."""
         ends = [segment.last for segment in self.segments if segment.last is not None]

@@ -16,7 +16,7 @@
     * :exc:`RequestForgottenError` -- a repeated request is too old to tell whether it was carried out
     * :exc:`JournalClosedError`
     * :exc:`SnapshotNotFoundError`, :exc:`SnapshotAheadError`
-    * :exc:`UnknownSchemeError`, :exc:`JournalConfigError`
+    * :exc:`UnknownSchemeError`, :exc:`JournalConfigError`, :exc:`UnsupportedCapabilityError`
     * :exc:`JournalInvariantError` -- a numbered rule does not hold
 """
 
@@ -166,6 +166,10 @@ class UnknownSchemeError(JournalError):
 
 class JournalConfigError(JournalError):
     """An address, option or value cannot be used."""
+
+
+class UnsupportedCapabilityError(JournalError):
+    """This backend cannot do what was asked. Nothing was changed."""
 
 
 class JournalInvariantError(JournalError):

@@ -10,7 +10,10 @@ The journal's record (:class:`journal_manager.chain.Chain`) lies beside the clus
 * What leaves the record, or never got into it, is deleted afterwards; a crash leaves at most ledgers that
   carry the journal's name in their custom metadata.
 
-Read in this order: ``error_translation``, ``journal_record``, ``reader``, ``writer``, ``snapshots``, ``backend``.
+Who may change the record, and what was left behind, is shared with other chains of ledgers: ``bookkeeper.chains``.
+
+Read in this order: ``error_translation``, ``journal_record``, ``journal_owner``, ``ledgers``, ``reader``,
+``snapshot_index``, ``snapshots``, ``writer``, ``orphans``, ``backend``.
 """
 
 from __future__ import annotations

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from bookkeeper import BookKeeper
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
+from bookkeeper.real import SystemClock
+from bookkeeper.seams import Clock
 from journal_manager.backend import Backend, JournalReader, JournalWriter, NamespaceInfo, Options
 from journal_manager.backends.bookkeeper.error_translation import worded
+from journal_manager.backends.bookkeeper.journal_owner import JournalOwner, claim_nonce
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
 from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly
 from journal_manager.backends.bookkeeper.reader import LedgerJournalReader, SharedClient
@@ -16,10 +19,9 @@ from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex
 from journal_manager.backends.bookkeeper.snapshots import LedgerSnapshotKeeper, LedgerSnapshots
 from journal_manager.backends.bookkeeper.writer import (
     LedgerJournalWriter,
-    OwnedRecord,
-    claim_nonce,
     recover,
 )
+from journal_manager.chain import Chain
 from journal_manager.errors import JournalConfigError, JournalExistsError, JournalNotFormattedError
 from journal_manager.registry import JournalURI, parse_options
 from journal_manager.snapshots import SnapshotStore
@@ -46,6 +48,9 @@ class BookKeeperOptions:
     three bookies is lost."""
     max_batch_bytes: int = 4 << 20
     """The largest entry; the client's ``entry_size_max`` must be as large."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    """Says how old ledgers are that were left behind; another one for tests."""
 
     async def connect(self) -> SharedClient:
         """Return the client. Raises JournalConfigError, JournalUnavailableError."""
@@ -125,8 +130,8 @@ class BookKeeperBackend(Backend):
             record, client = _record(uri, connection), connection.client
             if create:
                 with worded(f"making journal {uri}"):
-                    await record.create_if_absent(namespace or NamespaceInfo())
-            claimed = await OwnedRecord.claim(record, owner, claim_nonce(client), namespace)
+                    await record.create_if_absent(Chain(namespace or NamespaceInfo()))
+            claimed = await JournalOwner.claim(record, owner, claim_nonce(client), namespace)
             report = await recover(claimed, client, parsed.password)
             return LedgerJournalWriter(
                 connection,
@@ -135,6 +140,7 @@ class BookKeeperBackend(Backend):
                 password=parsed.password,
                 new_ledger=parsed.ledger_maker(client),
                 max_batch_bytes=parsed.max_batch_bytes,
+                wall_ms=parsed.clock.wall_ms,
             )
         except BaseException:
             await connection.close()
@@ -158,8 +164,8 @@ async def _format(
 ) -> None:
     """Fence the writer, then empty the record, then delete the ledgers."""
     with worded(f"formatting journal {record.name}"):
-        await record.create_if_absent(namespace)
-    claimed = await OwnedRecord.claim(record, "format", claim_nonce(client), None)
+        await record.create_if_absent(Chain(namespace))
+    claimed = await JournalOwner.claim(record, "format", claim_nonce(client), None)
     await recover(claimed, client, options.password)
     gone = claimed.chain.segments
     await claimed.step(lambda chain: chain.cleared(claimed.token, namespace))

@@ -19,19 +19,19 @@ NewLedger = Callable[[dict[str, bytes]], Awaitable["WriteHandle"]]
 """Makes a ledger with this custom metadata, by the journal's options."""
 
 
+def journal_tags(name: str) -> dict[str, bytes]:
+    """The custom metadata that all ledgers of a journal have: they find a ledger that no record names."""
+    return {"application": b"journal_manager", "journal": name.encode()}
+
+
 def segment_tags(name: str, first: TxId, token: FencingToken) -> dict[str, bytes]:
-    """The custom metadata of a segment's ledger: it finds a ledger that no journal names."""
-    return {
-        "application": b"journal_manager",
-        "journal": name.encode(),
-        "first": b"%d" % first,
-        "epoch": b"%d" % token.epoch,
-    }
+    """The custom metadata of a segment's ledger."""
+    return journal_tags(name) | {"first": b"%d" % first, "epoch": b"%d" % token.epoch}
 
 
-def snapshot_tags(name: str, at: TxId) -> dict[str, bytes]:
-    """The custom metadata of a snapshot's ledger."""
-    return {"application": b"journal_manager", "journal": name.encode(), "snapshot": b"%d" % at}
+def snapshot_tags(name: str, at: TxId, epoch: int | None) -> dict[str, bytes]:
+    """The custom metadata of a snapshot's ledger. ``epoch`` is the owner's; None if a reader offers it."""
+    return journal_tags(name) | {"snapshot": b"%d" % at} | ({} if epoch is None else {"epoch": b"%d" % epoch})
 
 
 async def delete_quietly(client: BookKeeper, ledger: str) -> None:

@@ -29,8 +29,8 @@ from journal_manager.txid import TxId
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
+    from journal_manager.backends.bookkeeper.journal_owner import JournalOwner
     from journal_manager.backends.bookkeeper.reader import SharedClient
-    from journal_manager.backends.bookkeeper.writer import OwnedRecord
 
 _AT_ONCE: Final = 16
 """Entries appended by one call."""
@@ -73,7 +73,9 @@ class LedgerSnapshots(SnapshotStore):
 
     async def offer(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
         with worded(f"offering a snapshot at edit {at}"):
-            line = await written(self._client, self._new_ledger, self._index.journal, at, chunks)
+            line = await written(
+                self._client, self._new_ledger, snapshot_tags(self._index.journal, at, None), at, chunks
+            )
             await self._index.offer(line)
         return line.info()
 
@@ -84,7 +86,7 @@ class LedgerSnapshots(SnapshotStore):
 class LedgerSnapshotKeeper:
     """What the owner does with the snapshots of its journal."""
 
-    def __init__(self, client: BookKeeper, owner: OwnedRecord, new_ledger: NewLedger) -> None:
+    def __init__(self, client: BookKeeper, owner: JournalOwner, new_ledger: NewLedger) -> None:
         self._client, self._owner, self._new_ledger = client, owner, new_ledger
         self._index = SnapshotIndex(owner.record)
 
@@ -93,7 +95,8 @@ class LedgerSnapshotKeeper:
         await self._owner.ensure_current()
         ensure_durable(at, durable)
         with worded(f"keeping the snapshot at edit {at}"):
-            line = await written(self._client, self._new_ledger, self._index.journal, at, chunks)
+            tags = snapshot_tags(self._index.journal, at, self._owner.token.epoch)
+            line = await written(self._client, self._new_ledger, tags, at, chunks)
             try:
                 await self._replace({at: line})
             except JournalFencedError:
@@ -155,9 +158,11 @@ class LedgerSnapshotKeeper:
                 await delete_quietly(self._client, str(each.ledger))
 
 
-async def written(client: BookKeeper, new_ledger: NewLedger, journal: str, at: TxId, chunks: Chunks) -> SnapshotLine:
+async def written(
+    client: BookKeeper, new_ledger: NewLedger, tags: dict[str, bytes], at: TxId, chunks: Chunks
+) -> SnapshotLine:
     """Write a snapshot's content to a new ledger and close it. What fails, or is cancelled, is deleted."""
-    ledger = await new_ledger(snapshot_tags(journal, at))
+    ledger = await new_ledger(tags)
     digest, size = hashlib.sha256(), 0
     waiting: list[bytes] = []
     try:

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bookkeeper.chains.orphans import ORPHAN_AGE_S
 from bookkeeper.errors import (
     BookKeeperError,
     LedgerClosedError,
     LedgerFencedError,
-    MetadataConflictError,
     NoSuchLedgerError,
     TooManyRequestsError,
     in_words,
 )
-from bookkeeper.meta.store import Check
-from journal_manager.backend import JournalWriter, NamespaceInfo, RecoveryReport, SegmentWriter
+from journal_manager.backend import JournalWriter, RecoveryReport, SegmentWriter
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
-from journal_manager.backends.bookkeeper.journal_record import JournalRecord
+from journal_manager.backends.bookkeeper.journal_owner import JournalOwner
 from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly, segment_tags
+from journal_manager.backends.bookkeeper.orphans import JournalOrphans, in_journal_words
 from journal_manager.backends.bookkeeper.reader import LedgerJournalReader, SharedClient, last_txid
 from journal_manager.backends.bookkeeper.snapshots import LedgerSnapshotKeeper
+from journal_manager.capabilities import Orphan, OrphanSweep
 from journal_manager.chain import Chain
 from journal_manager.errors import (
     JournalClosedError,
     JournalCorruptionError,
     JournalError,
     JournalFencedError,
-    JournalUnavailableError,
     SegmentExistsError,
     SegmentMismatchError,
     SegmentNotFoundError,
 )
-from journal_manager.fencing_token import FencingToken, fenced
+from journal_manager.fencing_token import FencingToken
 from journal_manager.ops import Batch
 from journal_manager.segment import SegmentInfo
 from journal_manager.snapshots import Chunks, SnapshotInfo
@@ -44,90 +43,11 @@ from journal_manager.txid import TxId
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, ReadHandle, WriteHandle
-    from bookkeeper.meta.store import Version
 
 _log = logging.getLogger(__name__)
-_claims = itertools.count(1)
 
 
-class OwnedRecord:
-    """The journal's record, held by the owner who claimed it: it remembers the record and changes it step by step."""
-
-    def __init__(self, record: JournalRecord, token: FencingToken, chain: Chain, version: Version) -> None:
-        self.record, self.token, self.chain = record, token, chain
-        self._version: Version | None = version
-        """None after a step whose outcome is unknown."""
-
-    @classmethod
-    async def claim(cls, record: JournalRecord, owner: str, nonce: str, namespace: NamespaceInfo | None) -> OwnedRecord:
-        """Take the next epoch. Each lost race means that someone else got one; then the next.
-
-        Raises:
-            JournalNotFormattedError, NamespaceMismatchError, JournalUnavailableError.
-        """
-        with worded(f"claiming journal {record.name}"):
-            while True:
-                chain, version = await record.read()
-                if namespace is not None:
-                    namespace.ensure_same(chain.namespace)
-                chain = chain.claim(owner, nonce)
-                try:
-                    return cls(record, chain.token, chain, await record.write(chain, version))
-                except MetadataConflictError:
-                    continue
-
-    async def step(self, change: Callable[[Chain], Chain]) -> None:
-        """Replace the record by ``change`` of it.
-
-        Raises:
-            JournalFencedError: another owner has it. JournalUnavailableError: the outcome is unknown.
-            And what ``change`` raises.
-        """
-        with worded(f"changing the record of journal {self.record.name}"):
-            if self._version is None:
-                self.chain, self._version = await self.record.read()
-            chain, version, self._version = change(self.chain), self._version, None
-            try:
-                self._version = await self.record.write(chain, version)
-                self.chain = chain
-            except MetadataConflictError as error:
-                await self.ensure_current()
-                raise JournalUnavailableError(
-                    f"the record of journal {self.record.name} changed, although this writer owns it"
-                ) from error
-
-    async def ensure_current(self) -> None:
-        """Check that this writer still owns the record. Raises JournalFencedError, JournalUnavailableError."""
-        with worded(f"reading the record of journal {self.record.name}"):
-            self.token.ensure_current((await self.record.read())[0].token)
-
-    async def condition(self) -> Check:
-        """A condition for another write: that the record is still as this owner has just read it.
-
-        Raises:
-            JournalFencedError: another owner has it. JournalUnavailableError: the store does not answer.
-        """
-        with worded(f"reading the record of journal {self.record.name}"):
-            chain, version = await self.record.read()
-        self.token.ensure_current(chain.token)
-        return Check(self.record.path, version)
-
-    async def why_refused(self, error: BookKeeperError) -> JournalError:
-        """Find out why our ledger takes no more entries."""
-        try:
-            await self.ensure_current()
-        except JournalUnavailableError:
-            return (
-                fenced(self.token, None) if isinstance(error, LedgerFencedError) else journal_error(error, "appending")
-            )
-        except JournalError as overtaken:
-            return overtaken
-        return JournalUnavailableError(
-            f"another client closed or deleted the open ledger of journal {self.record.name}: {in_words(error)}"
-        )
-
-
-async def recover(owner: OwnedRecord, client: BookKeeper, password: bytes) -> RecoveryReport:
+async def recover(owner: JournalOwner, client: BookKeeper, password: bytes) -> RecoveryReport:
     """Close what an earlier writer left open: fence its ledger, read its end, fix it in the record.
 
     Raises:
@@ -149,7 +69,7 @@ async def recover(owner: OwnedRecord, client: BookKeeper, password: bytes) -> Re
     return RecoveryReport(owner.token, finalized, removed, owner.chain.last_txid)
 
 
-async def _recovered_end(owner: OwnedRecord, client: BookKeeper, password: bytes, segment: SegmentInfo) -> TxId | None:
+async def _recovered_end(owner: JournalOwner, client: BookKeeper, password: bytes, segment: SegmentInfo) -> TxId | None:
     try:
         handle: ReadHandle = await client.open_ledger(int(segment.location), password, recovery=True)
     except NoSuchLedgerError as error:
@@ -171,7 +91,7 @@ async def _recovered_end(owner: OwnedRecord, client: BookKeeper, password: bytes
 class LedgerSegmentWriter(SegmentWriter):
     """Writes a segment to one ledger; one entry per batch."""
 
-    def __init__(self, handle: WriteHandle, owner: OwnedRecord, info: SegmentInfo) -> None:
+    def __init__(self, handle: WriteHandle, owner: JournalOwner, info: SegmentInfo) -> None:
         self.handle, self._owner, self._info = handle, owner, info
         self.last = TxId(info.first - 1)
         """The last durable edit."""
@@ -252,23 +172,25 @@ async def _failed(error: BookKeeperError) -> int:
     raise error
 
 
-class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
+class LedgerJournalWriter(LedgerJournalReader, JournalWriter, OrphanSweep):
     """The one writer of a journal on ledgers."""
 
     def __init__(
         self,
         connection: SharedClient,
-        owner: OwnedRecord,
+        owner: JournalOwner,
         recovery: RecoveryReport,
         *,
         password: bytes,
         new_ledger: NewLedger,
         max_batch_bytes: int,
+        wall_ms: Callable[[], int],
     ) -> None:
         super().__init__(connection, owner.record, password)
         self._owner, self._recovery = owner, recovery
         self._new_ledger, self._max_batch_bytes = new_ledger, max_batch_bytes
         self._snapshots = LedgerSnapshotKeeper(connection.client, owner, new_ledger)
+        self._orphans = JournalOrphans(connection.client, owner, wall_ms)
         self._segment: LedgerSegmentWriter | None = None
         self._prepared: LedgerSegmentWriter | None = None
         """A segment that could not be begun because the store did not answer; the outcome may be unknown."""
@@ -385,6 +307,14 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
         self._ensure_open()
         return await self._snapshots.adopt(self.durable_txid)
 
+    async def find_orphans(self, *, older_than_s: float = ORPHAN_AGE_S) -> tuple[Orphan, ...]:
+        self._ensure_open()
+        return in_journal_words(await self._orphans.find(older_than_s))
+
+    async def sweep_orphans(self, *, older_than_s: float = ORPHAN_AGE_S) -> tuple[Orphan, ...]:
+        self._ensure_open()
+        return in_journal_words(await self._orphans.sweep(older_than_s))
+
     async def ensure_owner(self) -> None:
         self._ensure_open()
         await self._owner.ensure_current()
@@ -406,8 +336,3 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter):
         if not self._segment.closed:
             raise SegmentExistsError(f"segment {self._segment.info} is still being written: close its writer first")
         return self._segment
-
-
-def claim_nonce(client: BookKeeper) -> str:
-    """A number that tells apart two claims of one epoch under one owner's name, also when a reply was lost."""
-    return f"{client.metadata_store.store.session_id:x}-{next(_claims)}"

@@ -10,6 +10,7 @@ import pytest
 from bookkeeper.errors import MetadataConflictError
 from journal_manager import JournalNotFormattedError, NamespaceInfo
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
+from journal_manager.chain import Chain
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 
 
@@ -23,8 +24,8 @@ async def test_a_record_lies_beside_the_clusters_own_state_one_node_a_name() -> 
     assert record.path == "/ledgers-py/journals/a%2Fb"
     with pytest.raises(JournalNotFormattedError, match="a/b"):
         await record.read()
-    await record.create_if_absent(NamespaceInfo(1))
-    await record.create_if_absent(NamespaceInfo(2))
+    await record.create_if_absent(Chain(NamespaceInfo(1)))
+    await record.create_if_absent(Chain(NamespaceInfo(2)))
     assert (await record.read())[0].namespace == NamespaceInfo(1)
 
 
@@ -32,7 +33,7 @@ async def test_a_record_lies_beside_the_clusters_own_state_one_node_a_name() -> 
 async def test_of_two_writes_over_one_version_one_wins() -> None:
     cluster = Cluster()
     one, two = record_on(cluster), record_on(cluster)
-    await one.create_if_absent(NamespaceInfo())
+    await one.create_if_absent(Chain(NamespaceInfo()))
     chain, version = await one.read()
     await one.write(chain.claim("one"), version)
     with pytest.raises(MetadataConflictError):
@@ -43,7 +44,7 @@ async def test_of_two_writes_over_one_version_one_wins() -> None:
 async def test_changes_are_told() -> None:
     cluster = Cluster()
     record, told = record_on(cluster), asyncio.Event()
-    await record.create_if_absent(NamespaceInfo())
+    await record.create_if_absent(Chain(NamespaceInfo()))
     watch = record.watch(told.set)
     chain, version = await record.read()
     await record_on(cluster).write(chain.claim("x"), version)

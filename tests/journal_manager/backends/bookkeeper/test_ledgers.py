@@ -18,7 +18,9 @@ def test_the_tags_name_the_journal_and_what_the_ledger_is_for() -> None:
         "first": b"7",
         "epoch": b"3",
     }
-    assert snapshot_tags("a/b", 7) == {"application": b"journal_manager", "journal": b"a/b", "snapshot": b"7"}
+    offered = {"application": b"journal_manager", "journal": b"a/b", "snapshot": b"7"}
+    assert snapshot_tags("a/b", 7, None) == offered
+    assert snapshot_tags("a/b", 7, 3) == offered | {"epoch": b"3"}
 
 
 async def test_a_ledger_that_cannot_be_deleted_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,6 +9,7 @@ from bookkeeper.meta.store import Check, Version
 from journal_manager import JournalCorruptionError, NamespaceInfo, UnsupportedLayoutError
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
 from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex, SnapshotLine, decode_index, encode_index
+from journal_manager.chain import Chain
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 
 ONE, TWO = SnapshotLine(5, 1, 10, "ab"), SnapshotLine(9, 2, 20, "cd")
@@ -16,7 +17,7 @@ ONE, TWO = SnapshotLine(5, 1, 10, "ab"), SnapshotLine(9, 2, 20, "cd")
 
 async def a_record() -> JournalRecord:
     record = JournalRecord(Cluster().client().metadata_store, "edits")  # type: ignore[arg-type]
-    await record.create_if_absent(NamespaceInfo())
+    await record.create_if_absent(Chain(NamespaceInfo()))
     return record
 
 

@@ -1,0 +1,27 @@
+"""What every chain of ledgers behind a compare-and-set record needs, whatever the chain holds.
+
+A chain's record names its ledgers, and one process at a time owns it, by an epoch.
+
+chain_record    the record at its path: read, create, replace a version
+owned_record    claim the next epoch; then each step is one compare-and-set, until another owner claims
+orphans         ledgers that carry a chain's tags and that no record names
+
+What a record holds, and which steps are legal, is the chain's own business: a journal's segments with transaction ids
+are ``journal_manager.chain``.
+"""
+
+from __future__ import annotations
+
+from bookkeeper.chains.chain_record import ChainRecord, ChainValue
+from bookkeeper.chains.orphans import OrphanLedger, delete_orphans, find_orphans
+from bookkeeper.chains.owned_record import OvertakenError, OwnedRecord
+
+__all__ = [
+    "ChainRecord",
+    "ChainValue",
+    "OrphanLedger",
+    "OvertakenError",
+    "OwnedRecord",
+    "delete_orphans",
+    "find_orphans",
+]

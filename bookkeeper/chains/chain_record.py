@@ -1,0 +1,69 @@
+"""The record of a chain at its path in the metadata store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, Protocol, Self, TypeVar
+
+from bookkeeper.errors import KeyExistsError
+from bookkeeper.meta.store import MetadataStore, Version, Watch, settled_create, settled_set
+
+
+class ChainValue(Protocol):
+    """What a record holds. Values are immutable."""
+
+    @property
+    def epoch(self) -> int:
+        """Counts the owners; 0 before the first."""
+
+    @property
+    def nonce(self) -> str:
+        """What tells apart two claims of one epoch, of which one was in vain."""
+
+    def claim(self, owner: str, nonce: str) -> Self:
+        """The same value in the next epoch, owned by ``owner``."""
+
+    def encode(self) -> bytes: ...
+
+
+V = TypeVar("V", bound=ChainValue)
+
+
+class ChainRecord(Generic[V]):
+    """One record. The methods raise BookKeeper's metadata errors, and what ``decode`` raises."""
+
+    def __init__(self, store: MetadataStore, path: str, decode: Callable[[bytes], V]) -> None:
+        self.store = store
+        self.path = path
+        self._decode = decode
+
+    async def read(self) -> tuple[V, Version]:
+        """Read the record as it is now.
+
+        Raises:
+            NoSuchKeyError: there is none.
+        """
+        await self.store.sync(self.path)
+        found = await self.store.get(self.path)
+        return self._decode(found.value), found.version
+
+    async def create_if_absent(self, value: V) -> None:
+        """Make the record if there is none."""
+        if await self.store.exists(self.path) is not None:
+            return
+        try:
+            await settled_create(self.store, self.path, value.encode(), parents=True)
+        except KeyExistsError:
+            pass
+
+    async def write(self, value: V, expected: Version) -> Version:
+        """Replace version ``expected``. A lost reply is settled by reading again.
+
+        Raises:
+            MetadataConflictError: someone else replaced it.
+        """
+        return await settled_set(self.store, self.path, value.encode(), expected)
+
+    def watch(self, callback: Callable[[], None]) -> Watch:
+        """Call back when the record may have changed."""
+        return self.store.watch(self.path, callback)

@@ -1,0 +1,94 @@
+"""A chain's record, held by the owner who claimed it.
+
+    claim          epoch + 1, by compare-and-set; whoever loses the race takes the epoch after that
+    step           one legal change, by compare-and-set of the version written last
+    overtaken      another owner has claimed: no step succeeds any more
+
+A claim stops former owners from extending the chain. Their appends to the last ledger are stopped by recovering that
+ledger, which is the next thing that a new owner does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from bookkeeper.chains.chain_record import ChainRecord, ChainValue
+from bookkeeper.errors import MetadataConflictError, MetadataError
+from bookkeeper.meta.store import Check, Version
+
+V = TypeVar("V", bound=ChainValue)
+
+
+class OvertakenError(MetadataError):
+    """Another owner has claimed the record. ``found`` is its value."""
+
+    def __init__(self, message: str, found: Any = None) -> None:
+        super().__init__(message)
+        self.found = found
+
+
+class OwnedRecord(Generic[V]):
+    """The record of one owner: it remembers the value, and changes it step by step. One step at a time."""
+
+    def __init__(self, record: ChainRecord[V], value: V, version: Version) -> None:
+        self.record, self.value = record, value
+        self._epoch, self._nonce = value.epoch, value.nonce
+        self._version: Version | None = version
+        """None after a step whose outcome is unknown."""
+
+    @classmethod
+    async def claim(
+        cls, record: ChainRecord[V], owner: str, nonce: str, check: Callable[[V], None] | None = None
+    ) -> OwnedRecord[V]:
+        """Take the next epoch. Each lost race means that someone else got one; then the next.
+
+        ``nonce`` is unique to this call. ``check`` raises to refuse the record as it was found.
+
+        Raises:
+            NoSuchKeyError: there is no record. MetadataUnavailableError: the outcome is unknown.
+        """
+        while True:
+            value, version = await record.read()
+            if check is not None:
+                check(value)
+            value = value.claim(owner, nonce)
+            try:
+                return cls(record, value, await record.write(value, version))
+            except MetadataConflictError:
+                continue
+
+    async def step(self, change: Callable[[V], V]) -> None:
+        """Replace the value by ``change`` of it.
+
+        Raises:
+            OvertakenError: another owner has the record. MetadataUnavailableError: the outcome is unknown; the next
+            step reads the record again. And what ``change`` raises.
+        """
+        if self._version is None:
+            self.value, self._version = await self._read()
+        value, version, self._version = change(self.value), self._version, None
+        try:
+            self._version = await self.record.write(value, version)
+            self.value = value
+        except MetadataConflictError as error:
+            await self.ensure_current()
+            raise MetadataConflictError(f"{self.record.path} changed, although its owner did not change it") from error
+
+    async def ensure_current(self) -> None:
+        """Check that the record is still this owner's. Raises OvertakenError."""
+        await self._read()
+
+    async def condition(self) -> Check:
+        """A condition for a write of something else: that the record is as this owner has just read it.
+
+        Raises:
+            OvertakenError: another owner has the record.
+        """
+        return Check(self.record.path, (await self._read())[1])
+
+    async def _read(self) -> tuple[V, Version]:
+        value, version = await self.record.read()
+        if (value.epoch, value.nonce) != (self._epoch, self._nonce):
+            raise OvertakenError(f"epoch {value.epoch} has taken {self.record.path} over from {self._epoch}", value)
+        return value, version

@@ -1,0 +1,106 @@
+"""A journal's record, held by the writer who claimed it. Its errors are those of journals."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from bookkeeper.chains import OvertakenError, OwnedRecord
+from bookkeeper.errors import BookKeeperError, LedgerFencedError, in_words
+from journal_manager.backend import NamespaceInfo
+from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
+from journal_manager.backends.bookkeeper.journal_record import JournalRecord
+from journal_manager.chain import Chain
+from journal_manager.errors import JournalError, JournalUnavailableError
+from journal_manager.fencing_token import FencingToken, fenced
+
+if TYPE_CHECKING:
+    from bookkeeper import BookKeeper
+    from bookkeeper.meta.store import Check
+
+_claims = itertools.count(1)
+
+
+class JournalOwner:
+    """The right to change one journal's record, until another writer claims it."""
+
+    def __init__(self, record: JournalRecord, owned: OwnedRecord[Chain]) -> None:
+        self.record, self._owned = record, owned
+        self.token: FencingToken = owned.value.token
+
+    @classmethod
+    async def claim(
+        cls, record: JournalRecord, owner: str, nonce: str, namespace: NamespaceInfo | None
+    ) -> JournalOwner:
+        """Take the next epoch.
+
+        Raises:
+            JournalNotFormattedError, NamespaceMismatchError, JournalUnavailableError.
+        """
+
+        def check(chain: Chain) -> None:
+            if namespace is not None:
+                namespace.ensure_same(chain.namespace)
+
+        with worded(f"claiming journal {record.name}"):
+            return cls(record, await OwnedRecord.claim(record, owner, nonce, check))
+
+    @property
+    def chain(self) -> Chain:
+        """The record as this writer last read or wrote it."""
+        return self._owned.value
+
+    async def step(self, change: Callable[[Chain], Chain]) -> None:
+        """Replace the record by ``change`` of it.
+
+        Raises:
+            JournalFencedError: another owner has it. JournalUnavailableError: the outcome is unknown.
+            And what ``change`` raises.
+        """
+        with self._worded("changing"):
+            await self._owned.step(change)
+
+    async def ensure_current(self) -> None:
+        """Check that this writer still owns the record. Raises JournalFencedError, JournalUnavailableError."""
+        with self._worded("reading"):
+            await self._owned.ensure_current()
+
+    async def condition(self) -> Check:
+        """A condition for another write: that the record is still as this owner has just read it.
+
+        Raises:
+            JournalFencedError: another owner has it. JournalUnavailableError: the store does not answer.
+        """
+        with self._worded("reading"):
+            return await self._owned.condition()
+
+    async def why_refused(self, error: BookKeeperError) -> JournalError:
+        """Find out why our ledger takes no more entries."""
+        try:
+            await self.ensure_current()
+        except JournalUnavailableError:
+            return (
+                fenced(self.token, None) if isinstance(error, LedgerFencedError) else journal_error(error, "appending")
+            )
+        except JournalError as overtaken:
+            return overtaken
+        return JournalUnavailableError(
+            f"another client closed or deleted the open ledger of journal {self.record.name}: {in_words(error)}"
+        )
+
+    @contextmanager
+    def _worded(self, doing: str) -> Iterator[None]:
+        try:
+            with worded(f"{doing} the record of journal {self.record.name}"):
+                yield
+        except JournalUnavailableError as error:
+            if isinstance(error.__cause__, OvertakenError):
+                raise fenced(self.token, error.__cause__.found.token) from error.__cause__
+            raise
+
+
+def claim_nonce(client: BookKeeper) -> str:
+    """A number that tells apart two claims of one epoch under one owner's name, also when a reply was lost."""
+    return f"{client.metadata_store.store.session_id:x}-{next(_claims)}"
