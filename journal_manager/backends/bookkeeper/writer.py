@@ -31,6 +31,7 @@ from journal_manager.errors import (
     JournalCorruptionError,
     JournalError,
     JournalFencedError,
+    JournalUnavailableError,
     SegmentExistsError,
     SegmentMismatchError,
     SegmentNotFoundError,
