@@ -1,6 +1,7 @@
 """``make bench``: print the table. ``python -m benchmarks ledgers|gateway|spark|hostile`` for some of it.
 
 ``python -m benchmarks apache`` is another program, with options of its own: see :mod:`benchmarks.apache`.
+``python -m benchmarks healing [ROW...]`` measures repair, compaction and audits: see :mod:`benchmarks.healing`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ def main() -> None:
 
         command.main(sys.argv[2:])
         return
+    if sys.argv[1:2] == ["healing"]:
+        _heal(sys.argv[2:])
+        return
     parser = argparse.ArgumentParser(prog="make bench", description="Measure; nothing is asserted.")
     parser.add_argument("rows", nargs="*", choices=["ledgers", "gateway", "spark", "hostile", []], help="default: all")
     parser.add_argument("--dir", type=Path, help="where the bookies' files go: put it on the disk that matters")
@@ -40,6 +44,16 @@ def main() -> None:
         if "hostile" in wanted:
             hostile.measure(report, directory)
         report.heading(f"at the end: {calibrate(directory).text()}")
+    report.table()
+
+
+def _heal(wanted: list[str]) -> None:
+    """The rows of healing, which take a quarter of an hour, and are not in ``make bench``."""
+    from benchmarks.healing import rows
+
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="bk-healing-") as name:
+        rows.measure(report, Path(name), wanted)
     report.table()
 
 

@@ -44,18 +44,34 @@ ledger. The second saves space only: journals that are not needed any more go at
 
 
 class BenchmarkCluster(ABC):
-    """Bookies of one kind. Everything it started ends with :meth:`close`, or with this process."""
+    """Bookies of one kind. Everything it started ends with :meth:`close`, or with this process.
 
-    def __init__(self, name: str, directory: Path, zookeeper: Address, surroundings: Surroundings, cache: Path) -> None:
+    ``spares`` more than ``BOOKIES`` may be launched after :meth:`open`. ``settings`` are the bookies' own, by the names
+    of their kind.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        directory: Path,
+        zookeeper: Address,
+        surroundings: Surroundings,
+        cache: Path,
+        *,
+        spares: int = 0,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
         self.name = name
+        self._all = BOOKIES + spares
+        self._settings = dict(settings or {})
         self.directory = directory
         self.root = f"/{directory.parent.name}-{name}"
         self.uri = f"zk://{zookeeper}{self.root}"
         self._surroundings = surroundings
-        self._ports = [free_port() for _ in range(BOOKIES)]
+        self._ports = [free_port() for _ in range(self._all)]
         self._zookeeper = KazooClient(str(zookeeper), timeout=30.0)
         self._forwarder: Forwarder | None = None
-        self._far_ports = [free_port() for _ in range(BOOKIES)] if surroundings.delay_us else self._ports
+        self._far_ports = [free_port() for _ in range(self._all)] if surroundings.delay_us else self._ports
         self._cache = cache
         authority = Authority(directory / "certificates") if surroundings.encrypted else None
         self._certificate = authority.server(name) if authority else None
@@ -65,7 +81,7 @@ class BenchmarkCluster(ABC):
     @property
     def pids(self) -> list[int]:
         """Of the bookies that run."""
-        return [pid for number in range(BOOKIES) if (pid := self.pid(number)) is not None]
+        return [pid for number in range(self._all) if (pid := self.pid(number)) is not None]
 
     @abstractmethod
     def launch(self, number: int) -> None:
@@ -97,8 +113,12 @@ class BenchmarkCluster(ABC):
 
     def registered(self) -> list[str]:
         """The bookies that ZooKeeper knows to be writable."""
+        return sorted(set(self.children("available")) - {"readonly"})
+
+    def children(self, name: str) -> list[str]:
+        """The names below a node of the cluster; none where there is no such node."""
         try:
-            return sorted(set(self._zookeeper.get_children(f"{self.root}/available")) - {"readonly"})
+            return list(self._zookeeper.get_children(f"{self.root}/{name}"))
         except NoNodeError:
             return []
 
@@ -114,7 +134,7 @@ class BenchmarkCluster(ABC):
 
     def close(self) -> None:
         """End everything, at once: nobody needs the data any more. Idempotent."""
-        for number in range(BOOKIES):
+        for number in range(self._all):
             self.end(number, kill=True)
         if self._forwarder is not None:
             self._forwarder.stop()
@@ -130,8 +150,18 @@ class BenchmarkCluster(ABC):
 class OurCluster(BenchmarkCluster):
     """Bookies of ours, each a process of its own, as ``bk bookie`` starts them."""
 
-    def __init__(self, name: str, directory: Path, zookeeper: Address, surroundings: Surroundings, cache: Path) -> None:
-        super().__init__(name, directory, zookeeper, surroundings, cache)
+    def __init__(
+        self,
+        name: str,
+        directory: Path,
+        zookeeper: Address,
+        surroundings: Surroundings,
+        cache: Path,
+        *,
+        spares: int = 0,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(name, directory, zookeeper, surroundings, cache, spares=spares, settings=settings)
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def launch(self, number: int) -> None:
@@ -143,6 +173,8 @@ class OurCluster(BenchmarkCluster):
         if self._certificate is not None:
             command += ["--tls-cert", self._certificate.cert, "--tls-key", self._certificate.key]
         self.directory.mkdir(parents=True, exist_ok=True)
+        if self._settings:
+            command += ["--config", str(self._config())]
         with (self.directory / f"{name}.log").open("ab") as log:
             self._processes[number] = subprocess.Popen(
                 tied_to_parent(command),
@@ -152,6 +184,15 @@ class OurCluster(BenchmarkCluster):
                 stdout=log,
                 stderr=log,
             )
+
+    def _config(self) -> Path:
+        path = self.directory / "bookie.toml"
+        storage = self._settings.get("storage", {})
+        assert isinstance(storage, Mapping)
+        lines = [f"{name} = {value}" for name, value in self._settings.items() if name != "storage"]
+        lines += ["[storage]", *(f"{name} = {value}" for name, value in storage.items())]
+        path.write_text("\n".join(lines) + "\n")
+        return path
 
     def advertise(self) -> None:
         pass  # they said so when they registered: --advertise
@@ -185,14 +226,16 @@ class ApacheCluster(BenchmarkCluster):
         *,
         tuned: bool,
         heap_mb: int,
+        spares: int = 0,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
-        super().__init__(name, directory, zookeeper, surroundings, cache)
+        super().__init__(name, directory, zookeeper, surroundings, cache, spares=spares, settings=settings)
         self._tuned = tuned
         self._heap_mb = heap_mb
         self._bookies: list[ApacheBookie] = []
 
     def open(self) -> None:
-        self._bookies = [self._bookie(number) for number in range(BOOKIES)]
+        self._bookies = [self._bookie(number) for number in range(self._all)]
         super().open()
 
     def launch(self, number: int) -> None:
@@ -221,6 +264,7 @@ class ApacheCluster(BenchmarkCluster):
             settings |= QUICK_ADDS
         if self._certificate is not None:
             settings |= self._tls(self._certificate)
+        settings |= self._settings
         return ApacheBookie(
             self.directory / f"b{number + 1}",
             self.uri,

@@ -88,11 +88,12 @@ class Bookie:
 
         With OK the caller answers the run when :meth:`Engine.when_durable` says so; a deferred run it answers now, and
         it calls :meth:`Engine.start_writing` after the last run of a chunk. With any other status the caller answers
-        that status now. If there is a :attr:`stale_adds`, the caller has asked it about the ledger before."""
-        if self.read_only:
+        that status now. If there is a :attr:`stale_adds`, the caller has asked it about the ledger before, unless it is
+        a run of recovery adds."""
+        if self.read_only and not run.recovery:
             return Status.READ_ONLY
         try:
-            self.engine.append(run, adds)
+            self.engine.append(run, adds, recovery=run.recovery)
         except Exception as error:  # every failure has a status; none may end the connection
             return self._status_of(error)
         return Status.OK

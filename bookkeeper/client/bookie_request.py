@@ -37,6 +37,20 @@ def ask(
         task.add_done_callback(lambda done: _answer_if_cancelled(done, bookie, answered))
 
 
+def asked(
+    services: ClientServices, tasks: Tasks, bookie: BookieId, request: Request, *, use: Use = Use.MAIN
+) -> asyncio.Future[Reply | BookKeeperError]:
+    """Send ``request``. The future returns the reply, or the error in place of it, and never raises."""
+    answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
+
+    def answered(reply: Reply | BookKeeperError) -> None:
+        if not answer.done():
+            answer.set_result(reply)
+
+    ask(services, tasks, bookie, request, answered, use=use)
+    return answer
+
+
 def _answer_if_cancelled(task: asyncio.Task[None], bookie: BookieId, answered: Answered) -> None:
     """Answer also if the task was cancelled before its first step, because somebody waits for the answer."""
     if task.cancelled():

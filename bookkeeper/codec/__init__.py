@@ -54,6 +54,7 @@ else:
 crc32c = _codec.crc32c
 split_adds = _codec.split_adds
 encode_adds = _codec.encode_adds
+encode_recovery_adds = _codec.encode_recovery_adds
 split_add_replies = _codec.split_add_replies
 gather = _codec.gather
 record = _codec.record
@@ -99,6 +100,7 @@ __all__ = [
     "crc32c",
     "encode_adds",
     "encode_reads",
+    "encode_recovery_adds",
     "fail_acks",
     "find_record",
     "gather",

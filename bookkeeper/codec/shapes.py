@@ -1,8 +1,8 @@
 """What the run codec hands out: flat arrays and a short list of runs, so that no caller does anything per entry.
 
-A *run* is a stretch of adds of one ledger under one key with strictly ascending entry ids, all or none of them flagged
-DEFERRED_SYNC. Rules (key, fence, read-only) are applied once per run; its records and its replies are slices that can
-be cut out if a rule fails.
+A *run* is a stretch of adds of one ledger under one key with strictly ascending entry ids and the same flag: none,
+DEFERRED_SYNC or RECOVERY_ADD. Rules (key, fence, read-only) are applied once per run; its records and its replies are
+slices that can be cut out if a rule fails.
 
     records  record 0 | record 1 | record 2 | ...        record i = records[begin : record_ends[i]]
     acks     reply  0 | reply  1 | reply  2 | ...        reply  i = acks[begin : ack_ends[i]]
@@ -90,6 +90,8 @@ class Run(NamedTuple):
     """The greatest LAC in the run's entries."""
     deferred: bool = False
     """Flagged DEFERRED_SYNC: to be answered when they are stored, durable or not (W11)."""
+    recovery: bool = False
+    """Flagged RECOVERY_ADD: they pass a fence, and a full disk."""
 
 
 class Adds(NamedTuple):

@@ -15,13 +15,14 @@ from functools import partial
 from typing import Any, Final, assert_never
 
 from bookkeeper import codec
-from bookkeeper.client.bookie_request import ask, entry_of, failure_of
+from bookkeeper.client.bookie_request import asked, entry_of, failure_of
 from bookkeeper.client.bookies.bookie_pool import Use
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.read.entry_source import EntrySource
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.ensemble_change import RETRY_S, STORE_AWAY
+from bookkeeper.client.write.recovery_adds import RecoveryAdds
 from bookkeeper.errors import (
     BookKeeperError,
     DigestMismatchError,
@@ -41,7 +42,7 @@ from bookkeeper.replication.copies import Copy
 from bookkeeper.replication.fragment import CopyFinished, CopyOutcome, FragmentCopy
 from bookkeeper.replication.repair_lock import holds_lock
 from bookkeeper.replication.throttle import Throttle
-from bookkeeper.wire import AddEntry, BatchRead, BatchReply, ListEntries, ListReply, ReadEntry, Reply, Request
+from bookkeeper.wire import BatchRead, BatchReply, ListEntries, ListReply, ReadEntry
 from bookkeeper.wire.availability import HeldEntries, decode_availability
 
 _log = logging.getLogger(__name__)
@@ -64,6 +65,13 @@ class RepairContext:
     bookie that is the target may have dropped as surplus what was verified."""
     tells_nothing: set[BookieId] = field(default_factory=set)
     """Bookies that did not answer which entries they hold; they are not asked again."""
+    adds: dict[BookieId, RecoveryAdds] = field(default_factory=dict)
+
+    def adds_to(self, target: BookieId) -> RecoveryAdds:
+        """What sends entries to ``target``, for all ledgers that are repaired at a time."""
+        if target not in self.adds:
+            self.adds[target] = RecoveryAdds(self.services, target)
+        return self.adds[target]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +104,7 @@ async def held_by(services: ClientServices, tasks: Tasks, bookie: BookieId, reco
     Raises: BookKeeperError: it does not say, which proves nothing.
     """
     request, what = ListEntries(record.ledger_id), f"entries of ledger {record.ledger_id} on {bookie}"
-    reply = await _asked(services, tasks, bookie, request, Use.LAC)
+    reply = await asked(services, tasks, bookie, request, use=Use.LAC)
     error = failure_of(reply, what)
     if error is not None:
         if classify(error) is Answer.NEGATIVE:
@@ -114,20 +122,6 @@ async def copy_fragment(context: RepairContext, record: LedgerRecord, copy: Copy
     closed FAILED with LedgerFencedError.
     """
     return await _RepairShell(context, record, copy, target).run()
-
-
-def _asked(
-    services: ClientServices, tasks: Tasks, bookie: BookieId, request: Request, use: Use
-) -> asyncio.Future[Reply | BookKeeperError]:
-    """The reply, or the error in place of it. Never raises."""
-    answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
-
-    def answered(reply: Reply | BookKeeperError) -> None:
-        if not answer.done():
-            answer.set_result(reply)
-
-    ask(services, tasks, bookie, request, answered, use=use)
-    return answer
 
 
 class _RepairShell:
@@ -283,17 +277,10 @@ class _RepairShell:
     async def _write(self, target: BookieId, entries: Sequence[int]) -> list[fragment_machine.Effect]:
         """Send the entries as recovery adds without priority: repair is not more urgent than present writes."""
         first, ledger_id = entries[0], self._record.ledger_id
-        key = self._digest.master_key
         packets = self._entries[first]
-        adds = [
-            AddEntry(ledger_id, EntryId(entry), key, packet, recovery=True)
-            for entry, packet in zip(entries, packets, strict=True)
-        ]
-        waiting = [_asked(self._services, self._tasks, target, add, Use.RECOVERY) for add in adds]
-        for add, reply in zip(adds, await _all(waiting), strict=True):
-            if (error := failure_of(reply, f"entry {add.entry_id} of ledger {ledger_id} to {target}")) is not None:
-                raise error
-        self._context.on_copied(len(adds), sum(map(len, packets)))
+        adds = self._context.adds_to(target)
+        await adds.send(self._tasks, ledger_id, entries, packets, self._digest.master_key)
+        self._context.on_copied(len(packets), sum(map(len, packets)))
         return self._machine.on_written(first, self._loop.time())
 
     async def _verify(self, target: BookieId, entries: Sequence[int]) -> list[fragment_machine.Effect]:
@@ -310,7 +297,7 @@ class _RepairShell:
         ledger_id, first = self._record.ledger_id, EntryId(entries[0])
         what = f"reading back entries from {first} of ledger {ledger_id} on {target}"
         request = BatchRead(ledger_id, first, 0, len(entries), self._services.config.batch_read_bytes)
-        reply = await _asked(self._services, self._tasks, target, request, Use.BATCH)
+        reply = await asked(self._services, self._tasks, target, request, use=Use.BATCH)
         if (error := failure_of(reply, what)) is not None:
             if self._source.batches.on_failed(target, error):
                 return await self._verify_singles(target, entries[:1])
@@ -326,11 +313,8 @@ class _RepairShell:
 
     async def _verify_singles(self, target: BookieId, entries: Sequence[int]) -> int:
         ledger_id, some = self._record.ledger_id, entries[:_SINGLES]
-        asked = [
-            _asked(self._services, self._tasks, target, ReadEntry(ledger_id, EntryId(entry)), Use.MAIN)
-            for entry in some
-        ]
-        for entry, reply in zip(some, await _all(asked), strict=True):
+        reads = [asked(self._services, self._tasks, target, ReadEntry(ledger_id, EntryId(entry))) for entry in some]
+        for entry, reply in zip(some, await _all(reads), strict=True):
             what = f"reading back entry {entry} of ledger {ledger_id} on {target}"
             entry_of(reply, self._digest, ledger_id, entry, what)
         return len(some)

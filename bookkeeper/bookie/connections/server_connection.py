@@ -156,16 +156,23 @@ class ServerConnection(FrameProtocol):
     def _take(self, adds: Adds, first_run: int, end_run: int) -> None:
         """Hand runs to the bookie. Their replies leave when they are durable; deferred and refused ones at once."""
         chosen = adds.runs[first_run:end_run]
+        reserved = chosen[0].recovery
+        for at in range(1, len(chosen)):
+            if chosen[at].recovery is not reserved:  # each kind by itself: they are admitted by different limits
+                self._take(adds, first_run, first_run + at)
+                self._take(adds, first_run + at, end_run)
+                return
         i0, i1 = chosen[0].i0, chosen[-1].i1
         charge = adds.record_ends[i1 - 1] - (adds.record_ends[i0 - 1] if i0 else adds.record_start)
         counts = self.counts
-        self.flow.on_charged()
-        if not self.admission.admit(charge):
+        if not reserved:
+            self.flow.on_charged()
+        if not self.admission.admit(charge, reserved=reserved):
             counts.adds_refused.add(i1 - i0)
             self.write(codec.fail_acks(adds.acks, adds.ack_ends, i0, i1, Status.TOO_MANY_REQUESTS))
             return
         stale_adds = self.bookie.stale_adds
-        if stale_adds is not None:
+        if stale_adds is not None and not reserved:
             chosen, charge = self._ask_first(stale_adds, adds, chosen, charge)
         if chosen:
             self._store(adds, chosen, charge)

@@ -11,7 +11,7 @@ Each is an extension of its own; without all three this package cannot be import
 
 from __future__ import annotations
 
-from bookkeeper.codec.native.adds import encode_adds, gather, split_add_replies, split_adds
+from bookkeeper.codec.native.adds import encode_adds, encode_recovery_adds, gather, split_add_replies, split_adds
 from bookkeeper.codec.native.reads import answer_reads, encode_reads, split_read_replies, split_reads, unseal_replies
 from bookkeeper.codec.native.records import (
     chain_crcs,
@@ -34,6 +34,7 @@ __all__ = [
     "crc32c_portable",
     "encode_adds",
     "encode_reads",
+    "encode_recovery_adds",
     "find_record",
     "gather",
     "pack_entries",

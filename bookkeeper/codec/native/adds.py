@@ -42,7 +42,7 @@ from cython.cimports.libc.stdlib import free, realloc
 from cython.cimports.libc.string import memcmp, memcpy
 
 from bookkeeper.codec import pure
-from bookkeeper.codec.pure.adds import PAYLOAD_MAX, check_encoding
+from bookkeeper.codec.pure.adds import PAYLOAD_MAX, check_encoding, check_recovery_encoding
 from bookkeeper.codec.pure.frames import impossible
 from bookkeeper.codec.shapes import FRAME_MAX, V3_STATUS, Adds, Replies, ReplyRun, Run
 
@@ -65,6 +65,7 @@ Add = cython.struct(
     size=cython.Py_ssize_t,
     v3=cython.int,
     deferred=cython.int,
+    recovery=cython.int,
 )
 
 Reply = cython.struct(
@@ -103,13 +104,22 @@ def _plain_v3_add(
         return False
     add.size = stop - at
     add.deferred = 0
+    add.recovery = 0
     if value != cython.cast(cython.ulonglong, stop - at):
-        if stop - at < 34 or value != cython.cast(cython.ulonglong, stop - at - 2):
+        if stop - at < 34:
             return False
-        if p[stop - 2] != 0x28 or p[stop - 1] != 1:
+        if value == cython.cast(cython.ulonglong, stop - at - 2):
+            if p[stop - 2] != 0x28 or p[stop - 1] != 1:
+                return False
+            add.size -= 2
+            add.deferred = 1
+        elif stop - at > 34 and value == cython.cast(cython.ulonglong, stop - at - 3):
+            if p[stop - 3] != 0xA0 or p[stop - 2] != 6 or p[stop - 1] != 1:
+                return False
+            add.size -= 3
+            add.recovery = 1
+        else:
             return False
-        add.size -= 2
-        add.deferred = 1
     if get64(p + at) != add.ledger or get64(p + at + 8) != add.entry:
         return False
     add.body = at
@@ -128,7 +138,7 @@ def _plain_add(
     add: cython.pointer(Add),
 ) -> cython.bint:
     if p[body] == 2:
-        if stop - body < 56 or p[body + 1] != 1 or p[body + 2] != 0 or p[body + 3] != 0:
+        if stop - body < 56 or p[body + 1] != 1 or p[body + 2] != 0 or (p[body + 3] != 0 and p[body + 3] != 2):
             return False
         add.ledger = get64(p + body + 24)
         add.entry = get64(p + body + 32)
@@ -138,6 +148,7 @@ def _plain_add(
         add.size = stop - body - 24
         add.v3 = 0
         add.deferred = 0
+        add.recovery = p[body + 3] >> 1
         return add.ledger >= 0 and add.entry >= 0
     if p[body] == 0x0A and not v2:
         return _plain_v3_add(p, body, stop, add)
@@ -271,7 +282,8 @@ class _Walk:
             if other > lac:
                 lac = other
         key = PyBytes_FromStringAndSize(cython.cast(cython.p_char, p + first.key), 20)
-        self.runs.append(_new(Run, (first.ledger, key, i0, self.n, bool(contiguous), lac, bool(first.deferred))))
+        flags = bool(first.deferred), bool(first.recovery)
+        self.runs.append(_new(Run, (first.ledger, key, i0, self.n, bool(contiguous), lac, *flags)))
         return 0
 
     @cython.cfunc
@@ -320,6 +332,7 @@ class _Walk:
                     add.ledger != last.ledger
                     or add.entry <= last.entry
                     or add.deferred != last.deferred
+                    or add.recovery != last.recovery
                     or memcmp(p + add.key, p + last.key, 20) != 0
                 ):
                     self.close_run(p, i0, contiguous)
@@ -645,19 +658,7 @@ def _put_add(
         if room != 4 + 7 + varint_size(txn) + 2 + varint_size(request) + request:
             return False
         put32(p, cython.cast(cython.uint, room - 4))
-        p = put_header(p + 4, _ADD, txn)
-        p[0] = 0xAA
-        p[1] = 6
-        p = put_varint(p + 2, request)
-        p[0] = 8
-        p = put_varint(p + 1, ledger)
-        p[0] = 0x10
-        p = put_varint(p + 1, entry)
-        p[0] = 0x1A
-        p[1] = 20
-        memcpy(p + 2, key, 20)
-        p[22] = 0x22
-        p = put_varint(p + 23, body)
+        p = _put_request(p + 4, ledger, entry, key, txn, body, tail)
     else:
         if room != 28 + body:
             return False
@@ -675,6 +676,110 @@ def _put_add(
         p[body] = 0x28
         p[body + 1] = 1
     return True
+
+
+def encode_recovery_adds(dialect, ledger_id, entry_ids, entries, master_key, txn_base=0):
+    ids: tuple = tuple(entry_ids)
+    items: tuple = tuple(entries)
+    check_recovery_encoding(dialect, ledger_id, ids, items, master_key, txn_base)
+    v3: cython.bint = dialect == 3
+    ledger: cython.longlong = ledger_id
+    base: cython.ulonglong = txn_base
+    key: cython.p_uchar = bytes_at(master_key)
+    most: cython.Py_ssize_t = PAYLOAD_MAX
+    total: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    n: cython.Py_ssize_t
+    entry: cython.longlong
+    for i in range(len(items)):
+        n = _payload_size(items[i])
+        entry = ids[i]
+        if n < 32 or n > most or entry < 0:
+            raise ValueError(f"entry {entry} of {n} bytes")
+        total += _recovery_size(v3, ledger, entry, n, base)
+    out = new_bytes(total)
+    p: cython.p_uchar = bytes_at(out)
+    end: cython.p_uchar = p + total
+    buffer: Py_buffer
+    for i in range(len(items)):
+        PyObject_GetBuffer(items[i], cython.address(buffer), PyBUF_SIMPLE)
+        try:
+            entry = ids[i]
+            if buffer.len < 32 or _recovery_size(v3, ledger, entry, buffer.len, base) > end - p:
+                raise ValueError("an entry changed its size while it was encoded")
+            p = _put_recovery(p, v3, ledger, entry, key, base, cython.cast(cython.p_uchar, buffer.buf), buffer.len)
+        finally:
+            PyBuffer_Release(cython.address(buffer))
+    if p != end:
+        raise ValueError("an entry changed its size while it was encoded")
+    return out
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _recovery_size(
+    v3: cython.bint, ledger: cython.longlong, entry: cython.longlong, n: cython.Py_ssize_t, base: cython.ulonglong
+) -> cython.Py_ssize_t:
+    """Bytes of a recovery add's frame."""
+    request: cython.Py_ssize_t
+    if not v3:
+        return 28 + n
+    request = _request_size(ledger, entry, n) + 3
+    return 4 + 7 + varint_size(_txn(base, entry)) + 2 + varint_size(request) + request
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _put_recovery(
+    p: cython.p_uchar,
+    v3: cython.bint,
+    ledger: cython.longlong,
+    entry: cython.longlong,
+    key: cython.p_uchar,
+    base: cython.ulonglong,
+    body: cython.p_uchar,
+    n: cython.Py_ssize_t,
+) -> cython.p_uchar:
+    put32(p, cython.cast(cython.uint, _recovery_size(v3, ledger, entry, n, base) - 4))
+    if not v3:
+        put32(p + 4, 0x02010002)
+        memcpy(p + 8, key, 20)
+        memcpy(p + 28, body, n)
+        return p + 28 + n
+    p = _put_request(p + 4, ledger, entry, key, _txn(base, entry), n, 3)
+    memcpy(p, body, n)
+    p[n] = 0xA0  # flag: RECOVERY_ADD
+    p[n + 1] = 6
+    p[n + 2] = 1
+    return p + n + 3
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _put_request(
+    p: cython.p_uchar,
+    ledger: cython.longlong,
+    entry: cython.longlong,
+    key: cython.p_uchar,
+    txn: cython.ulonglong,
+    body: cython.Py_ssize_t,
+    tail: cython.Py_ssize_t,
+) -> cython.p_uchar:
+    """A v3 add up to its entry of ``body`` bytes, behind which come ``tail`` more."""
+    p = put_header(p, _ADD, txn)
+    p[0] = 0xAA
+    p[1] = 6
+    p = put_varint(p + 2, _request_size(ledger, entry, body) + tail)
+    p[0] = 8
+    p = put_varint(p + 1, ledger)
+    p[0] = 0x10
+    p = put_varint(p + 1, entry)
+    p[0] = 0x1A
+    p[1] = 20
+    memcpy(p + 2, key, 20)
+    p[22] = 0x22
+    return put_varint(p + 23, body)
 
 
 def split_add_replies(

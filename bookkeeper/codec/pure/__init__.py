@@ -12,7 +12,14 @@ checksums  CRC32C, and the digests of entries
 
 from __future__ import annotations
 
-from bookkeeper.codec.pure.adds import encode_adds, fail_acks, gather, split_add_replies, split_adds
+from bookkeeper.codec.pure.adds import (
+    encode_adds,
+    encode_recovery_adds,
+    fail_acks,
+    gather,
+    split_add_replies,
+    split_adds,
+)
 from bookkeeper.codec.pure.reads import answer_reads, encode_reads, split_read_replies, split_reads, unseal_replies
 from bookkeeper.codec.pure.records import (
     chain_crcs,
@@ -33,6 +40,7 @@ __all__ = [
     "crc32c",
     "encode_adds",
     "encode_reads",
+    "encode_recovery_adds",
     "fail_acks",
     "find_record",
     "gather",

@@ -11,8 +11,10 @@ from bookkeeper.codec.pure.frames import (
     DEFERRED,
     HEADER,
     INT64_MAX,
+    RECOVERY,
     U32,
     V2_ADD,
+    V2_RECOVERY_ADD,
     V3_ADD,
     Plain,
     add_reply,
@@ -67,6 +69,7 @@ class _Found:
         "_last",
         "_ledger_id",
         "_records",
+        "_recovery",
         "_room",
         "ack_ends",
         "entry_ids",
@@ -87,7 +90,7 @@ class _Found:
         self._key = b""
         self._ledger_id = self._last = self._lac = self._i0 = 0
         self._contiguous = True
-        self._deferred = False
+        self._deferred = self._recovery = False
 
     def add(self, plain: Plain) -> bool:
         """Take one add. False: there is no room for its record."""
@@ -114,6 +117,7 @@ class _Found:
             and entry_id > self._last
             and plain.key == self._key
             and plain.deferred == self._deferred
+            and plain.recovery == self._recovery
         ):
             if entry_id != self._last + 1:
                 self._contiguous = False
@@ -122,14 +126,15 @@ class _Found:
         else:
             self.close_run()
             self._key, self._ledger_id, self._lac = plain.key, plain.ledger_id, plain.lac
-            self._i0, self._contiguous, self._deferred = len(self.entry_ids), True, plain.deferred
+            self._i0, self._contiguous = len(self.entry_ids), True
+            self._deferred, self._recovery = plain.deferred, plain.recovery
         self._last = entry_id
 
     def close_run(self) -> None:
         if self._key:
             end = len(self.entry_ids)
-            run = Run(self._ledger_id, self._key, self._i0, end, self._contiguous, self._lac, self._deferred)
-            self.runs.append(run)
+            flags = self._deferred, self._recovery
+            self.runs.append(Run(self._ledger_id, self._key, self._i0, end, self._contiguous, self._lac, *flags))
             self._key = b""
 
     def records(self) -> bytes:
@@ -150,9 +155,10 @@ def split_adds(
 ) -> Adds:
     """Cut whole frames from ``chunk[start:end]``; plain adds become disk records, replies and runs.
 
-    A plain add is v2 version 2 with flags 0, or v3 of the one shape header{3, ADD_ENTRY, txn} + addRequest{ledger,
-    entry, 20-byte key, body}, with or without writeFlags{DEFERRED_SYNC} behind the body; ids not negative and equal
-    to the body's, body of at least 32 bytes. Everything else is reported in ``slow``.
+    A plain add is v2 version 2 with flags 0 or RECOVERY_ADD, or v3 of the one shape header{3, ADD_ENTRY, txn} +
+    addRequest{ledger, entry, 20-byte key, body}, with or without one of writeFlags{DEFERRED_SYNC} and
+    flag{RECOVERY_ADD} behind the body; ids not negative and equal to the body's, body of at least 32 bytes. Everything
+    else is reported in ``slow``.
 
     Args:
         frame_max: limit of a frame with its length field.
@@ -286,6 +292,58 @@ def encode_adds(
         out += tail
         ends.append(len(out))
     return bytes(out), ends
+
+
+def encode_recovery_adds(
+    dialect: int,
+    ledger_id: int,
+    entry_ids: Sequence[int],
+    entries: Sequence[Buffer],
+    master_key: bytes,
+    txn_base: int = 0,
+) -> bytes:
+    """Frames of recovery adds, one for each entry: as it is stored, from its header on, so nothing is computed anew.
+
+    Raises:
+        ValueError: a key that is not 20 bytes, negative ids, no such dialect, as many ids as entries are not there, or
+            an entry is shorter than its header.
+    """
+    check_recovery_encoding(dialect, ledger_id, entry_ids, entries, master_key, txn_base)
+    out = bytearray()
+    ledger_field = b"\x08" + put_varint(ledger_id) + b"\x10"
+    key_field = b"\x1a\x14" + master_key + b"\x22"
+    for entry_id, entry in zip(entry_ids, entries, strict=True):
+        n = len(entry)
+        if n < ENTRY_HEADER or n > PAYLOAD_MAX or not 0 <= entry_id <= INT64_MAX:
+            raise ValueError(f"entry {entry_id} of {n} bytes")
+        if dialect == Dialect.V2:
+            out += U32.pack(24 + n) + V2_RECOVERY_ADD + master_key
+            out += entry
+            continue
+        txn = V3_ADD + put_varint(txn_base | entry_id & _ENTRY_MASK)
+        request = ledger_field + put_varint(entry_id) + key_field + put_varint(n)
+        size = len(request) + n + len(RECOVERY)
+        inner = bytes((0x0A, len(txn))) + txn + b"\xaa\x06" + put_varint(size) + request
+        out += U32.pack(len(inner) + n + len(RECOVERY)) + inner
+        out += entry
+        out += RECOVERY
+    return bytes(out)
+
+
+def check_recovery_encoding(
+    dialect: int, ledger_id: int, entry_ids: Sequence[int], entries: Sequence[Buffer], master_key: bytes, txn_base: int
+) -> None:
+    """The arguments of ``encode_recovery_adds``, once per call.
+
+    Raises:
+        ValueError: one that cannot be encoded.
+    """
+    if dialect not in (Dialect.V2, Dialect.V3) or not 0 <= txn_base < 1 << 64:
+        raise ValueError(f"no dialect {dialect}, or no transaction id {txn_base}")
+    if not 0 <= ledger_id <= INT64_MAX or len(entry_ids) != len(entries):
+        raise ValueError(f"ledger {ledger_id}, {len(entry_ids)} ids for {len(entries)} entries")
+    if type(master_key) is not bytes or len(master_key) != KEY_SIZE:
+        raise ValueError(f"a master key is {KEY_SIZE} bytes")
 
 
 def check_encoding(

@@ -4,6 +4,7 @@
     v2 reply  | 02 01 00 00 | status: i32 | ledger id: i64 | entry id: i64 |
     v3 add    | 0a n | 08 03 10 02 18 txn | aa 06 n | 08 ledger 10 entry 1a 14 master key: 20 22 n entry: >= 32 |
               and behind the entry, if it may be answered before it is durable (writeFlags: DEFERRED_SYNC), | 28 01 |
+              or, if it is a recovery add (flag: RECOVERY_ADD), | a0 06 01 |; in v2 its fourth byte is 02
     v3 reply  | 0a n | 08 03 10 02 18 txn | 10 status | aa 06 n | 08 status 10 ledger 18 entry |
 
 Every frame has its length (u32) in front; v3's numbers are varints in their shortest form.
@@ -22,9 +23,12 @@ from bookkeeper.seams import Buffer
 U32: Final = Struct(">I")
 HEADER: Final = Struct(">qqqq")
 V2_ADD: Final = b"\x02\x01\x00\x00"
+V2_RECOVERY_ADD: Final = b"\x02\x01\x00\x02"
 V3_ADD: Final = b"\x08\x03\x10\x02\x18"
 DEFERRED: Final = b"\x28\x01"
 """Field 5 of an add request, ``writeFlags``: DEFERRED_SYNC."""
+RECOVERY: Final = b"\xa0\x06\x01"
+"""Field 100 of an add request, ``flag``: RECOVERY_ADD."""
 INT64_MAX: Final = (1 << 63) - 1
 _V2_REPLY: Final = Struct(">I4siqq")
 _V2_OK: Final = b"\x00\x00\x00\x18" + V2_ADD + bytes(4)
@@ -53,6 +57,7 @@ class Plain(NamedTuple):
     key: bytes
     entry: bytes
     ack: bytes
+    recovery: bool = False
 
 
 def plain_add(data: bytes, body: int, stop: int, v2: bool) -> Plain | None:
@@ -60,12 +65,14 @@ def plain_add(data: bytes, body: int, stop: int, v2: bool) -> Plain | None:
     first = data[body]
     if first == 2:
         entry = data[body + 24 : stop]
-        if len(entry) < ENTRY_HEADER or not data.startswith(V2_ADD, body):
+        recovery = data.startswith(V2_RECOVERY_ADD, body)
+        if len(entry) < ENTRY_HEADER or not (recovery or data.startswith(V2_ADD, body)):
             return None
         ledger_id, entry_id, lac, _ = HEADER.unpack_from(entry)
         if ledger_id < 0 or entry_id < 0:
             return None
-        return Plain(True, False, ledger_id, entry_id, lac, data[body + 4 : body + 24], entry, _V2_OK + entry[:16])
+        key = data[body + 4 : body + 24]
+        return Plain(True, False, ledger_id, entry_id, lac, key, entry, _V2_OK + entry[:16], recovery)
     if first != 0x0A or v2:
         return None
     match = _V3_REQUEST.match(data, body, stop)
@@ -74,11 +81,12 @@ def plain_add(data: bytes, body: int, stop: int, v2: bool) -> Plain | None:
     header_size, header, _, size, ledger, entry_number, key, body_size = match.groups()
     end = match.end() + value_of(body_size)
     deferred = end == stop - len(DEFERRED) and data.startswith(DEFERRED, end)
+    recovery = end == stop - len(RECOVERY) and data.startswith(RECOVERY, end)
     entry = data[match.end() : end]
     if (
         len(entry) < ENTRY_HEADER
         or header_size[0] != len(header)
-        or (end != stop and not deferred)
+        or not (end == stop or deferred or recovery)
         or value_of(size) != stop - match.end(4)
     ):
         return None
@@ -87,7 +95,7 @@ def plain_add(data: bytes, body: int, stop: int, v2: bool) -> Plain | None:
         return None
     reply = b"\x08\x00\x10" + ledger + b"\x18" + entry_number
     ack = _framed(b"\x0a" + header_size + header + b"\x10\x00\xaa\x06" + bytes((len(reply),)) + reply)
-    return Plain(False, deferred, ledger_id, entry_id, lac, key, entry, ack)
+    return Plain(False, deferred, ledger_id, entry_id, lac, key, entry, ack, recovery)
 
 
 def value_of(varint: bytes) -> int:

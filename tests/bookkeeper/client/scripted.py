@@ -7,6 +7,7 @@ are in test_stories.py.
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -56,6 +57,9 @@ class _Connection(FrameProtocol):
     def _adds(self, adds: codec.Adds) -> None:
         for run in adds.runs:
             for i in range(run.i0, run.i1):
+                if run.recovery:
+                    self._recovery_add(adds, run, i)
+                    continue
                 status = self.bookie.add_status(run.ledger_id, run.master_key, adds.entry_ids[i])
                 if status is Status.OK:
                     begin = adds.record_ends[i - 1] if i else adds.record_start
@@ -65,6 +69,15 @@ class _Connection(FrameProtocol):
                 else:
                     refusal = codec.fail_acks(adds.acks, adds.ack_ends, i, i + 1, status)
                     asyncio.get_running_loop().call_later(self.bookie.refusal_delay_s, self.write, refusal)
+
+    def _recovery_add(self, adds: codec.Adds, run: codec.Run, i: int) -> None:
+        begin = adds.record_ends[i - 1] if i else adds.record_start
+        entry = bytes(adds.records[begin + codec.RECORD_HEADER : adds.record_ends[i]])
+        ledger_id, entry_id = LedgerId(run.ledger_id), EntryId(adds.entry_ids[i])
+        request = wire.AddEntry(ledger_id, entry_id, run.master_key, entry, recovery=True)
+        self.bookie.requests.append(request)
+        ack = codec.fail_acks(adds.acks, adds.ack_ends, i, i + 1, Status.OK)
+        self.bookie.handle(request, lambda reply: self.write(codec.fail_acks(ack, _whole(ack), 0, 1, reply.status)))
 
     def _slow(self, body: bytes) -> None:
         decoded = self.detector.decode(body)
@@ -81,6 +94,10 @@ class _Connection(FrameProtocol):
         self.bookie.handle(request, reply)
 
 
+def _whole(data: bytes) -> array[int]:
+    return array("q", [len(data)])
+
+
 class ScriptedBookie:
     """Keeps entries in a dict."""
 
@@ -91,7 +108,7 @@ class ScriptedBookie:
         self.fenced: set[int] = set()
         self.explicit: dict[int, tuple[int, bytes]] = {}
         self.requests: list[wire.Request] = []
-        """What was not a plain add."""
+        """What was not a plain add; and recovery adds."""
         self.received = bytearray()
         """Every frame."""
         self.connections: list[_Connection] = []

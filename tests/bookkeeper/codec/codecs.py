@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -60,9 +61,27 @@ def adds(
 deferred_adds = st.builds(
     adds, st.just(3), ledger_ids, entry_ids, payloads, key=keys, digest=digests, deferred=st.booleans()
 )
+
+
+def recovery_adds(
+    dialect: int = 2,
+    ledger_id: int = 5,
+    first: int = 0,
+    many: list[bytes] | int = 1,
+    *,
+    key: bytes = KEY,
+    digest: int = Digest.CRC32C,
+) -> bytes:
+    """The entries of ``adds`` as a recovery sends them."""
+    found = pure.split_adds(plain := adds(2, ledger_id, first, many, key=key, digest=digest), 0, len(plain))
+    entries = [bytes(found.records[at + 8 : end]) for at, end in pairwise([0, *found.record_ends])]
+    return pure.encode_recovery_adds(dialect, ledger_id, list(found.entry_ids), entries, key, STREAM << 40)
+
+
 good_adds = (
     st.builds(adds, dialects, ledger_ids, entry_ids, payloads, lac=st.integers(-1, 9), key=keys, digest=digests)
     | deferred_adds
+    | st.builds(recovery_adds, dialects, ledger_ids, entry_ids, payloads, key=keys, digest=digests)
 )
 
 
@@ -90,6 +109,9 @@ LONG_VARINT = framed(_SHORT.replace(b"\x06\x49\x08\x05\x10", b"\x06\x4a\x08\x85\
 FLAGS = (b"\x28\x00", b"\x28\x02", b"\x28\x03", b"\x28\x81", b"\x20\x01", b"\x30\x01", b"\x01\x28", b"\x28\x28")
 """In the place of ``28 01``: other flags, other fields, no field at all."""
 
+RECOVERY_FLAGS = (b"\xa0\x06\x00", b"\xa0\x06\x02", b"\xa0\x07\x01", b"\xa1\x06\x01", b"\x28\x01\x01")
+"""In the place of ``a0 06 01``."""
+
 SHORT_DEFERRED = encode_request(
     AddEntry(LedgerId(5), EntryId(0), KEY, adds(2, 5, 0, [b""], digest=Digest.DUMMY)[28:58], deferred_sync=True),
     Dialect.V3,
@@ -101,6 +123,7 @@ SHORT_DEFERRED = encode_request(
 def oddities() -> list[bytes]:
     """Frames that are nearly plain adds, or impossible."""
     v2, v3, deferred = adds(2)[4:], adds(3)[4:], adds(3, deferred=True)[4:]
+    recovery = recovery_adds(3)[4:]
     return [
         b"\0\0\0\0",
         b"\xff\xff\xff\xff",
@@ -108,7 +131,12 @@ def oddities() -> list[bytes]:
         framed(v2[:55]),
         framed(v2[:24] + b"\x80" + v2[25:]),
         framed(v2[:32] + b"\x80" + v2[33:]),
-        framed(b"\x02\x01\x00\x02" + v2[4:]),
+        framed(b"\x02\x01\x00\x01" + v2[4:]),
+        framed(b"\x02\x01\x00\x03" + v2[4:]),
+        *(framed(recovery[:-3] + flags) for flags in RECOVERY_FLAGS),
+        framed(recovery[:-1]),
+        framed(recovery[:-2]),
+        framed(recovery[:-3]),
         framed(b"\x01" + v2[1:]),
         framed(v3 + b"\x28\x01"),
         *(framed(deferred[:-2] + flags) for flags in FLAGS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,10 +34,12 @@ from tests.bookkeeper.codec.codecs import (
     KEY,
     LONG_VARINT,
     OTHER_KEY,
+    RECOVERY_FLAGS,
     SHORT_DEFERRED,
     STREAM,
     adds,
     framed,
+    recovery_adds,
 )
 
 LEDGER, ENTRY = LedgerId(5), EntryId(0)
@@ -150,6 +153,74 @@ def test_no_run_is_deferred_in_part(codec: ModuleType) -> None:
 
 @both
 @dialects
+@pytest.mark.rule("B3")
+@pytest.mark.parametrize("digest", list(Digest))
+@pytest.mark.parametrize("ledger_id", [0, 300, (1 << 63) - 1])
+@pytest.mark.parametrize("first", [0, 126, 1 << 40])
+def test_a_recovery_add_is_the_stored_entry_with_the_flag_of_the_protocol(
+    codec: ModuleType, dialect: int, digest: Digest, ledger_id: int, first: int
+) -> None:
+    payloads = [b"x" * size for size in (0, 1, 34, 35, 36, 37, 38, 70, 120, 16_250, 16_320, 70_000)]
+    plain = split(codec, codec.encode_adds(dialect, ledger_id, first, payloads, -1, 0, KEY, digest, b"mac", 7 << 40)[0])
+    entries = [plain.records[begin + 8 : end] for begin, end in pairwise([0, *plain.record_ends])]
+    frames = codec.encode_recovery_adds(dialect, ledger_id, list(plain.entry_ids), entries, KEY, 7 << 40)
+    assert frames == b"".join(
+        encode_request(
+            AddEntry(LedgerId(ledger_id), EntryId(entry_id), KEY, entry, recovery=True),
+            Dialect(dialect),
+            7 << 40 | entry_id % (1 << 40),
+        )
+        for entry_id, entry in zip(plain.entry_ids, entries, strict=True)
+    )
+    again = split(codec, frames)
+    assert again.runs == [plain.runs[0]._replace(recovery=True)] and not plain.runs[0].recovery
+    assert again._replace(used=0, runs=[]) == plain._replace(used=0, runs=[]), "but for that the same"
+
+
+@both
+@pytest.mark.rule("B3")
+def test_no_run_passes_a_fence_in_part(codec: ModuleType) -> None:
+    """Whose last bytes look like the flag is not flagged."""
+    looks = [b"no flag: \xa0\x06\x01"]
+    chunk = (
+        adds(3, 5, 0, 2)
+        + recovery_adds(3, 5, 2, 2)
+        + adds(3, 5, 4, looks)
+        + recovery_adds(3, 5, 5, looks)
+        + recovery_adds(2, 5, 6, 2)
+        + adds(2, 5, 8, looks)
+    )
+    assert [(run.i0, run.i1, run.recovery) for run in split(codec, chunk).runs] == [
+        (0, 2, False),
+        (2, 4, True),
+        (4, 5, False),
+        (5, 8, True),
+        (8, 9, False),
+    ]
+
+
+@both
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (1, 5, [0], [bytes(32)], KEY, 0),
+        (3, -1, [0], [bytes(32)], KEY, 0),
+        (3, 5, [-1], [bytes(32)], KEY, 0),
+        (3, 5, [0, 1], [bytes(32)], KEY, 0),
+        (3, 5, [0], [bytes(31)], KEY, 0),
+        (3, 5, [0], [bytes(32)], KEY[1:], 0),
+        (3, 5, [0], [bytes(32)], bytearray(KEY), 0),
+        (3, 5, [0], [bytes(32)], KEY, 1 << 64),
+        (2, 5, [0], [bytes(32)], KEY, -1),
+    ],
+)
+def test_a_recovery_add_that_cannot_be_encoded(codec: ModuleType, arguments: tuple[object, ...]) -> None:
+    with pytest.raises(ValueError):
+        codec.encode_recovery_adds(*arguments)
+
+
+@both
+@dialects
 def test_striped_ids_are_one_run_with_holes(codec: ModuleType, dialect: int) -> None:
     """E=5, Qw=3: one bookie sees 0 1 3 (2 and 4 went elsewhere), still one run; LAC is the greatest."""
     ids = [0, 1, 3, 5, 6, 8]
@@ -183,8 +254,8 @@ def test_a_connection_that_spoke_v2_has_no_v3_adds(codec: ModuleType) -> None:
 
 
 NOT_PLAIN = {
-    "v2 recovery": encode_request(AddEntry(LEDGER, ENTRY, KEY, adds(2)[28:], recovery=True), Dialect.V2),
-    "v3 recovery": encode_request(AddEntry(LEDGER, ENTRY, KEY, adds(2)[28:], recovery=True), Dialect.V3, 1),
+    "v2 recovery, priority": framed(b"\x02\x01\x00\x03" + adds(2)[8:]),
+    **{f"v3 flag {flags.hex()}": recovery_adds(3)[:-3] + flags for flags in RECOVERY_FLAGS},
     "v3 priority": encode_request(AddEntry(LEDGER, ENTRY, KEY, adds(2)[28:], priority=9), Dialect.V3, 1),
     "v3 deferred recovery": encode_request(
         AddEntry(LEDGER, ENTRY, KEY, adds(2)[28:], deferred_sync=True, recovery=True), Dialect.V3, 1
@@ -326,33 +397,37 @@ def test_entries_carry_lac_and_running_length(codec: ModuleType) -> None:
     assert headers == [(5, 3, 2, 103), (5, 4, 2, 103), (5, 5, 2, 105)]
 
 
-def captured() -> list[tuple[str, bytes, bool]]:
-    """Every plain add that the official clients sent: (protocol, frame, deferred)."""
+def captured() -> list[tuple[str, bytes, str]]:
+    """Every plain add that the official clients sent: (protocol, frame, its flag)."""
     found = []
     for name in ("wire_v2", "wire_v3"):
         data = json.loads((VECTORS / f"{name}.json").read_text())
         for item in data["exchanges"] + data["sessions"]:
             for frame in item["frames"]:
                 fields = frame.get("fields") or {}
-                plain_v2 = fields.get("opcode") == "ADDENTRY" and fields["flags"] == 0
+                plain_v2 = fields.get("opcode") == "ADDENTRY" and fields["flags"] in (0, 2)
                 add = dict(fields.get("addRequest", {}))
-                flags = add.pop("writeFlags", 0)
+                flags, flag = add.pop("writeFlags", 0), add.pop("flag", None)
                 plain_v3 = set(add) == {"ledgerId", "entryId", "masterKey", "body"} and flags in (0, 1)
+                recovery = flag == "RECOVERY_ADD" or fields.get("flags") == 2
+                kind = "recovery" if recovery else "deferred" if flags else ""
                 odd = item["name"].startswith("raw/") or fields.get("header", {}).get("priority")
                 if frame["dir"] == "request" and (plain_v2 or plain_v3) and not odd:
-                    found.append((frame["protocol"], bytes.fromhex(frame["hex"]), flags == 1))
+                    found.append((frame["protocol"], bytes.fromhex(frame["hex"]), kind))
     return found
 
 
 @both
 def test_the_official_clients_adds_are_plain(codec: ModuleType) -> None:
     frames = captured()
-    kinds = {(protocol, deferred) for protocol, _, deferred in frames}
-    assert len(frames) > 100 and kinds == {("v2", False), ("v3", False), ("v3", True)}
-    for _, frame, deferred in frames:
+    kinds = {(protocol, kind) for protocol, _, kind in frames}
+    assert len(frames) > 100
+    assert kinds == {("v2", ""), ("v2", "recovery"), ("v3", ""), ("v3", "deferred"), ("v3", "recovery")}
+    for _, frame, kind in frames:
         result = split(codec, frame)
         assert result.records == codec.record(framed_body(frame[4:]))
-        assert [run.deferred for run in result.runs] == [deferred] and not result.slow
+        flags = [(run.deferred, run.recovery) for run in result.runs]
+        assert flags == [(kind == "deferred", kind == "recovery")] and not result.slow
 
 
 @both

@@ -85,6 +85,15 @@ def test_encode_adds(
     same("encode_adds", dialect, ledger_id, first, views, lac, length, key, digest, b"m" * 20, 0, dialect == 3)
 
 
+@often
+@given(dialects, ledger_ids, st.lists(st.tuples(entry_ids, st.binary(min_size=32, max_size=300)), max_size=6), keys)
+def test_encode_recovery_adds(dialect: int, ledger_id: int, some: list[tuple[int, bytes]], key: bytes) -> None:
+    ids, entries = [entry_id for entry_id, _ in some], [entry for _, entry in some]
+    for txn_base in (0, 7 << 40, 0xFFFFFF << 40):
+        same("encode_recovery_adds", dialect, ledger_id, ids, entries, key, txn_base)
+    same("encode_recovery_adds", dialect, ledger_id, ids, [memoryview(bytearray(entry)) for entry in entries], key, 0)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -207,6 +207,36 @@ def test_overload_is_refused_while_fences_forces_and_recovery_get_through() -> N
     run(main, in_progress=300_000, reserve=200_000)
 
 
+@pytest.mark.rule("B3", "B10")
+@pytest.mark.parametrize("dialect", [Dialect.V3, Dialect.V2])
+def test_recovery_adds_pass_a_fence_and_read_only_also_between_plain_adds(dialect: Dialect) -> None:
+    async def main(house: House) -> None:
+        stored = codec.split_adds(plain := adds(0, 6), 0, len(plain))
+        ends = [0, *stored.record_ends]
+        entries = [bytes(stored.records[ends[at] + codec.RECORD_HEADER : ends[at + 1]]) for at in range(6)]
+        recovery = codec.encode_recovery_adds(dialect, L, range(2, 4), entries[2:4], KEY, 2 << 40)
+        peer = await house.client(dialect)
+        assert (await peer.request(read(-1, fence=True), 5)).status is Status.NO_ENTRY
+        for refused in (Status.FENCED, Status.READ_ONLY):
+            got: dict[int, list[AddRun]] = {1: [], 2: []}
+            if refused is Status.READ_ONLY:
+                house.bookie.read_only = True
+            for number, replies in got.items():
+                if dialect is Dialect.V3 or number == 1:
+                    peer.open_stream(number, L, replies.extend, lambda error: None)
+            chunk = adds(0, 2, dialect=dialect) + recovery + adds(4, 2, dialect=dialect)
+            peer.write(chunk)
+            await asyncio.sleep(1)
+            answers = sorted(got[1] + got[2])
+            assert answers == [(0, 2, refused), (2, 2, Status.OK), (4, 2, refused)]
+            peer.close()
+            peer = await house.client(dialect)
+        assert house.admission.in_progress == 0
+        assert isinstance(await peer.request(read(2), 5), wire.ReadReply)
+
+    run(main)
+
+
 def test_v2_and_v3_on_one_connection_as_apaches_server_has_it() -> None:
     async def main(house: House) -> None:
         peer = await house.raw()
