@@ -17,7 +17,7 @@ BEGAN := $(shell date +%s.%N)
 INSTALL := $(if $(shell command -v uv 2>/dev/null),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --progress-bar off --no-color)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test demo demo-heal bench bench-apache interop clients kills sim model mutants rules clean
+.PHONY: help install check test demo demo-heal bench bench-apache interop clients kills sim model corruption mutants rules clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -71,7 +71,10 @@ sim: $(STAMP) ## simulate whole clusters, one seed one world [SEEDS=100]
 	$(BIN)/python -m bookkeeper.testing.sim --seeds $(SEEDS)
 
 model: $(STAMP) ## a bookie and its disk against a dict, with crashes, compaction and undeletion; one seed, one life [LIVES=1000]
-	LIVES=$(LIVES) $(BIN)/pytest -q -k against_a_dict tests/bookkeeper/storage/test_model.py tests/bookkeeper/bookie/garbage/test_model.py
+	LIVES=$(LIVES) $(BIN)/pytest -q --timeout 0 -k against_a_dict tests/bookkeeper/storage/test_model.py tests/bookkeeper/bookie/garbage/test_model.py
+
+corruption: $(STAMP) ## files of a bookie damaged, N times, and what came of it, into docs/faultlog.md (90 ms each) [N=2000]
+	$(BIN)/python -m tests.corruption $(if $(filter command% environment%,$(origin N)),$(N),2000) --write docs/faultlog.md
 
 mutants: $(STAMP) ## plant bugs, one at a time: each must be noticed; writes docs/mutants.md [ARGS="--only bookkeeper.ledger"]
 	$(BIN)/python -m tests.mutants $(if $(ARGS),$(ARGS),--write)

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from bookkeeper.bookie.config import BookieConfig
+from bookkeeper.bookie.identity import checked_note
 from bookkeeper.bookie.identity.bookie_identity import (
     IDENTITY,
     PENDING,
@@ -193,7 +194,7 @@ class BookieStart:
     def _opened(self) -> int:
         """The number of the last start that had the disk open, as the directory says; 0 if it does not."""
         try:
-            return int(self._seams.disk.read_file(os.path.join(self.config.directory, OPENED)))
+            return int(checked_note.decode(self._seams.disk.read_file(os.path.join(self.config.directory, OPENED))))
         except (FileNotFoundError, ValueError):
             return 0
 
@@ -279,7 +280,7 @@ class BookieStart:
         self.engine, report = engine, engine.report  # from here on whoever fails closes it
         if report.rebuilt or report.last_boot > self._opened():
             await self._doubt_rebuilt(engine)
-        replace_file(self._seams.disk, os.path.join(self.config.directory, OPENED), b"%d\n" % self.boot)
+        replace_file(self._seams.disk, os.path.join(self.config.directory, OPENED), checked_note.encode(str(self.boot)))
         if report.limbo_reason:
             log.error(
                 "bookie %s may have lost acknowledged data: %s. For every ledger that names it, it refuses adds and "

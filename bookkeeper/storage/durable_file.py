@@ -59,9 +59,13 @@ def unstamp(data: Buffer, magic: bytes, version: int, what: str) -> bytes:
         raise CorruptionError(f"{what} is damaged: it has only {len(view)} bytes")
     found, has, _, length = _HEAD.unpack_from(view)
     (crc,) = _CRC.unpack_from(view, _HEAD.size)
-    if found != magic or STAMP_SIZE + length > len(view):
+    if found != magic:
         raise CorruptionError(
             f"{what} is damaged, or another file: it begins with {bytes(found)!r}, not with {magic!r}"
+        )
+    if STAMP_SIZE + length > len(view):
+        raise CorruptionError(
+            f"{what} is damaged: it should have {STAMP_SIZE + length} bytes, and {len(view)} are there"
         )
     body = bytes(view[STAMP_SIZE : STAMP_SIZE + length])
     if crc32c(body, crc32c(bytes(view[: _HEAD.size]))) != crc:

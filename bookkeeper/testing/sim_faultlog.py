@@ -21,7 +21,7 @@ SEEDS_WITHOUT_A_BUG = 150
 
 HEAD = """# Fault log
 
-Made by `python -m bookkeeper.testing.sim_faultlog docs/faultlog.md`.
+Made by `python -m bookkeeper.testing.sim_faultlog docs/faultlog.md`, up to the sections that name another command.
 How the simulator works: [bookkeeper/testing/sim.py](../bookkeeper/testing/sim.py).
 
 ## Planted bugs
@@ -78,6 +78,13 @@ def with_rows(page: str, rows: Sequence[str]) -> str:
     return HEAD + "\n".join(rows) + "\n\n## Without a planted bug" + rest
 
 
+def sections_of_others(page: str) -> str:
+    """What other commands have put behind this one's sections."""
+    _, _, rest = page.partition("\n## Without a planted bug\n")
+    begin = rest.find("\n## ")
+    return rest[begin:] if begin >= 0 else ""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m bookkeeper.testing.sim_faultlog")
@@ -88,8 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--healthy", type=int, default=SEEDS_WITHOUT_A_BUG)
     options = parser.parse_args(argv)
-    before = options.path.read_text() if options.only else ""
-    rows = rows_of(before)
+    before = options.path.read_text() if options.path.exists() else ""
+    rows = rows_of(before) if options.only else {}
     wanted = options.only or list(BUGS)
     with ProcessPoolExecutor(options.jobs) as pool:
         for name, result in zip(wanted, pool.map(find, wanted), strict=True):
@@ -100,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             options.path.write_text(with_rows(before, [rows[name] for name in BUGS if name in rows]))
             return 0
         healthy = list(pool.map(run_seed, range(options.healthy), chunksize=8))
-    options.path.write_text(document(rows.values(), healthy))
+    options.path.write_text(document(rows.values(), healthy) + sections_of_others(before))
     return 0
 
 

@@ -6,9 +6,11 @@ import asyncio
 import logging
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.garbage.garbage_proof import GarbageProof
+from bookkeeper.bookie.identity import checked_note
 from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.errors import MetadataFormatError, NoSuchKeyError, NoSuchLedgerError, in_words
 from bookkeeper.ids import LedgerId
@@ -181,14 +183,15 @@ class GarbageCollector:
         path, now = os.path.join(self._config.directory, KEPT), self._seams.clock.monotonic()
         name, passed = last[0].id, 0.0
         if self._seams.disk.exists(path):
-            noted = self._seams.disk.read_file(path).decode(errors="replace").split()
-            if len(noted) == 2 and noted[0] == name and noted[1].isdecimal():
-                passed = float(noted[1])
+            with suppress(ValueError):  # a damaged note: the time begins anew
+                noted = checked_note.decode(self._seams.disk.read_file(path)).split()
+                if len(noted) == 2 and noted[0] == name and noted[1].isdecimal():
+                    passed = float(noted[1])
         passed += now - (self._passed_at if self._passed_at is not None else now)
         self._passed_at = now
         if passed >= loss.keep_s:
             return absent
-        replace_file(self._seams.disk, path, f"{name} {int(passed)}\n".encode())
+        replace_file(self._seams.disk, path, checked_note.encode(f"{name} {int(passed)}"))
         going = []
         for ledger in absent:
             if ledger > loss.highest or await self._metadata.ledgers.deleted.has(ledger):

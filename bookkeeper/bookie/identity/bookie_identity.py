@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from bookkeeper.codec import crc32c
 from bookkeeper.errors import CookieError, KeyExistsError, MetadataFormatError, NoSuchKeyError
 from bookkeeper.ids import BookieId, bookie_id
 from bookkeeper.meta.records import cookies as cookie_format
@@ -49,7 +50,12 @@ def read_identity(disk: Disk, directory: str) -> BookieIdentity | None:
         return None
     try:
         found = json.loads(disk.read_file(path))
-        return BookieIdentity(bookie_id(found["bookie_id"]), int(found["port"]))
+        identity = BookieIdentity(bookie_id(found["bookie_id"]), int(found["port"]))
+        if found.get("crc", _crc(identity)) != _crc(identity):  # files of versions before 0.2 have none
+            raise ValueError("its checksum does not match")
+        if unknown := found.keys() - {"bookie_id", "port", "crc"}:
+            raise ValueError(f"it holds {sorted(unknown)[0]!r}, which is not known here")
+        return identity
     except (ValueError, KeyError, TypeError) as error:
         raise CookieError(
             f"{path} should name this bookie and cannot be read: {error}; put the file back from a copy"
@@ -58,8 +64,12 @@ def read_identity(disk: Disk, directory: str) -> BookieIdentity | None:
 
 def write_identity(disk: Disk, directory: str, identity: BookieIdentity) -> None:
     """Write the id and port into the directory. They are durable when this returns."""
-    text = json.dumps({"bookie_id": identity.bookie_id, "port": identity.port})
+    text = json.dumps({"bookie_id": identity.bookie_id, "port": identity.port, "crc": _crc(identity)})
     replace_file(disk, os.path.join(directory, IDENTITY), text.encode() + b"\n")
+
+
+def _crc(identity: BookieIdentity) -> int:
+    return crc32c(f"{identity.bookie_id} {identity.port}".encode())
 
 
 def refuse_java(disk: Disk, directories: Sequence[str]) -> None:

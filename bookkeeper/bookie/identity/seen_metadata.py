@@ -3,6 +3,8 @@
 metadata-transaction   the highest transaction of the store that the bookie has seen
 metadata-beacon        the number up to which the bookie has counted in the store, and the copy of the metadata to which
                        it belongs
+
+Both are notes with a checksum: a note that is damaged proves nothing about the metadata.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import logging
 import os
 from typing import Final
 
+from bookkeeper.bookie.identity import checked_note
 from bookkeeper.errors import CookieError, MetadataRolledBackError, in_words
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import Metadata
@@ -42,11 +45,11 @@ class SeenMetadata:
         path = os.path.join(directory, COUNTED)
         if disk.exists(path):
             try:
-                count, *lineage = disk.read_file(path).decode().split()
+                count, *lineage = checked_note.decode(disk.read_file(path)).split()
                 if lineage == metadata.lineage.id.split():
                     self.counter.count = int(count)
             except ValueError as error:
-                raise CookieError(f"{path} is damaged") from error
+                raise CookieError(_damaged(path)) from error
 
     async def check(self) -> None:
         """Check that the store shows no older state than this bookie saw before its last stop.
@@ -58,26 +61,36 @@ class SeenMetadata:
         path = os.path.join(self._directory, SEEN_TRANSACTION)
         if self._disk.exists(path):
             try:
-                await self._metadata.check_not_rolled_back(self._disk.read_file(path))
+                await self._metadata.check_not_rolled_back(checked_note.decode(self._disk.read_file(path)).encode())
             except MetadataRolledBackError as error:
                 raise MetadataRolledBackError(
                     f"the metadata are in an older state than this bookie has seen ({error}): put a newer copy back; "
                     "if there is none, bk metadata accept-rollback lets the cluster go on from this one"
                 ) from error
             except ValueError as error:
-                raise CookieError(f"{path} is damaged") from error
+                raise CookieError(_damaged(path)) from error
         await self.counter.check()
 
     def remember(self) -> None:
         """Write down what was seen and counted, for the next start. On a full disk the older note stays: the garbage
         pass that calls this may make room."""
-        counted = f"{self.counter.count} {self._metadata.lineage.id}".rstrip().encode() + b"\n"
+        notes = {
+            SEEN_TRANSACTION: self._metadata.seen().decode().rstrip(),
+            COUNTED: f"{self.counter.count} {self._metadata.lineage.id}".rstrip(),
+        }
         try:
-            replace_file(self._disk, os.path.join(self._directory, SEEN_TRANSACTION), self._metadata.seen())
-            replace_file(self._disk, os.path.join(self._directory, COUNTED), counted)
+            for name, text in notes.items():
+                replace_file(self._disk, os.path.join(self._directory, name), checked_note.encode(text))
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
             log.warning(
                 "the disk is full: the bookie keeps its older note of the metadata's state (%s)", in_words(error)
             )
+
+
+def _damaged(path: str) -> str:
+    return (
+        f"{path} is damaged: it says how far the metadata were when this bookie last saw them; if you are sure that "
+        "they were not put back to an older state since, remove the file"
+    )

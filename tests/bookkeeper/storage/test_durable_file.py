@@ -24,6 +24,14 @@ def test_a_stamp_round_trips_and_sees_every_flipped_bit() -> None:
         unstamp(data[:10], b"TEST", 1, "x")
 
 
+def test_a_file_that_was_cut_is_told_from_another_file() -> None:
+    data = stamp(b"TEST", 1, b"body", pad_to=64)
+    with pytest.raises(CorruptionError, match="it should have 20 bytes, and 18 are there"):
+        unstamp(data[:18], b"TEST", 1, "x")
+    with pytest.raises(CorruptionError, match="or another file: it begins with b'TEST', not with b'ELSE'"):
+        unstamp(data, b"ELSE", 1, "x")
+
+
 def test_another_version_is_a_sentence() -> None:
     with pytest.raises(UnsupportedFormatError, match="x is of version 3; this program reads version 1"):
         unstamp(stamp(b"TEST", 3, b""), b"TEST", 1, "x")

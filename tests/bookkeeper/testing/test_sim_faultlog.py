@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bookkeeper.testing.sim import run_seed
-from bookkeeper.testing.sim_faultlog import document, find, row, rows_of, with_rows
+from bookkeeper.testing.sim_faultlog import document, find, row, rows_of, sections_of_others, with_rows
 
 
 def test_a_found_bug_is_a_row_with_its_seed() -> None:
@@ -27,3 +27,9 @@ def test_some_rows_are_made_anew_and_the_rest_of_the_page_stays() -> None:
     page = document(["| `x` | old |", "| `y` | old |"], [run_seed(3)])
     rows = rows_of(page) | {"y": "| `y` | new |"}
     assert with_rows(page, list(rows.values())) == page.replace("| `y` | old |", "| `y` | new |")
+
+
+def test_sections_of_other_commands_stay() -> None:
+    page = document(["| `x` |"], [run_seed(3)])
+    assert sections_of_others(page) == ""
+    assert sections_of_others(page + "\n## Damaged files\n\nnone\n") == "\n## Damaged files\n\nnone\n"

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Coroutine
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from bookkeeper.meta.records.cookies import Cookie, encode
 from bookkeeper.meta.stores.memory import Fate, MemoryCluster
 from bookkeeper.storage.durable_file import replace_file
 from bookkeeper.testing import Node, NodeCrashed, World
+from bookkeeper.testing.disk import SimDisk
 from tests.bookkeeper.bookie.cluster import Cluster
 from tests.bookkeeper.bookie.cluster import run as run_cluster
 
@@ -266,3 +268,22 @@ def test_a_power_cut_right_after_the_cookie_was_made_leaves_a_bookie_that_knows_
         assert cluster.server is not None and cluster.server.bookie_id == bookie
 
     run_cluster(main, listen="b:0")
+
+
+def test_no_flipped_bit_of_an_identity_is_believed_and_one_of_earlier_versions_is() -> None:
+    disk = SimDisk(Random(1))
+    disk.make_directories("/data")
+    chosen = BookieIdentity(BookieId("b:3181"), 3181)
+    write_identity(disk, "/data", chosen)
+    whole = disk.read_file("/data/identity.json")
+    for bit in range(8 * (len(whole) - 1)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        disk.replace({"/data/identity.json": bytes(damaged)})
+        try:
+            found = read_identity(disk, "/data")
+        except CookieError:
+            continue
+        assert found == chosen, "white space"
+    disk.replace({"/data/identity.json": b'{"bookie_id": "b:3181", "port": 3181}\n'})
+    assert read_identity(disk, "/data") == chosen

@@ -78,3 +78,34 @@ async def test_on_a_full_disk_the_older_note_stays_and_it_is_said(caplog: pytest
         first.remember()
     assert disk.read_file(f"/bookie/{SEEN_TRANSACTION}") == before
     assert "the disk is full" in caplog.text
+
+
+@pytest.mark.rule("M10")
+@pytest.mark.parametrize("name", [SEEN_TRANSACTION, COUNTED])
+async def test_a_flipped_bit_of_a_note_is_no_proof_against_the_metadata(name: str) -> None:
+    """A greater number was believed: the bookie said that the metadata were older than they had been."""
+    found, disk = await cluster()
+    first = await start(found, disk)
+    await first.counter.count_up()
+    first.remember()
+    whole = disk.read_file(f"/bookie/{name}")
+    for bit in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        disk.replace({f"/bookie/{name}": bytes(damaged)})
+        with pytest.raises(CookieError, match=name):
+            await (await start(found, disk)).check()
+
+
+@pytest.mark.rule("M10")
+async def test_notes_of_earlier_versions_are_believed() -> None:
+    found, disk = await cluster()
+    first = await start(found, disk)
+    await first.counter.count_up()
+    first.remember()
+    for name in (SEEN_TRANSACTION, COUNTED):
+        line, *_ = disk.read_file(f"/bookie/{name}").splitlines(keepends=True)
+        disk.replace({f"/bookie/{name}": line})
+    again = await start(found, disk)
+    await again.check()
+    assert again.counter.count == first.counter.count
