@@ -2,13 +2,16 @@
 
     log = await EditLog.open("file:///data/edits")          # claim an epoch, fence, recover
     txid = await log.log(b"an edit")                        # durable, in groups
-    snapshots = await open_snapshots("file:///data/edits")  # state at a txid, so that a replay is bounded
+    await log.save_snapshot(txid, [b"the state"])           # so that a replay is bounded
+    snapshots = await open_snapshots("file:///data/edits")  # read by anybody
 
     reader = await open_reader("file:///data/edits")        # beside the writer, without disturbing it
-    async for op in tail(reader, TxId(1)): ...
+    async for op in tail(reader, 1): ...
 
-Addresses: ``mem:NAME`` (this process), ``file:///DIRECTORY``, ``bk:NAME`` (one ledger per segment; needs the
-option ``client=`` (a BookKeeper) or ``metadata=`` (its URI)). Others by entry points ``journal.backends``.
+Addresses: ``mem:NAME`` (this process), ``file:///DIRECTORY``, ``bk+embedded:///DIR?bookies=3``, ``bk+sqlite:///FILE``
+and ``bk+zk://HOST:PORT/ROOT`` (one ledger per segment, on the cluster at the address behind ``bk+``; ``name=NAME``
+names the journal), ``bk:NAME`` (the same, with the option ``client=`` or ``metadata=``). Others by entry points
+``journal.backends``.
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ from journal_manager.open_journal import open_writer
 from journal_manager.ops import Batch, Op, encode_batch
 from journal_manager.requests import RequestAnswer, RequestId, RequestTable
 from journal_manager.segment import SegmentInfo
+from journal_manager.selection import MissingEdits
 from journal_manager.snapshots import Chunks, SnapshotInfo
 from journal_manager.txid import TxId
 
@@ -272,9 +273,13 @@ class EditLog:
     def read(self, start: TxId, end: TxId | None = None) -> AsyncGenerator[Op, None]:
         """The durable edits from ``start`` up to ``end`` (default: ``durable_txid``), in order.
 
+        Raises (at once):
+            JournalGapError: ``start`` is beyond the id after ``durable_txid``, and no ``end`` is given.
         Raises (while iterating):
             JournalGapError: an edit is missing, for instance because it was purged.
         """
+        if end is None and start > self.durable_txid + 1:
+            raise MissingEdits(start, None, self.durable_txid).error()
         return read_ops(self._writer, start, self.durable_txid if end is None else end)
 
     async def segments(self) -> tuple[SegmentInfo, ...]:

@@ -21,12 +21,13 @@ async def read_ops(
     Segments may be finalized, or purged behind the reader, while it runs.
 
     Raises (while iterating):
-        JournalGapError: an edit up to ``end``, or before later edits, is missing.
+        JournalGapError: an edit up to ``end``, or before later edits, is missing; or ``start`` is beyond the id after
+        the journal's last edit (while a segment is in progress nobody but its writer knows that id).
         JournalCorruptionError: it is there and damaged.
     """
     if not is_txid(start):
         raise ValueError(f"{start} is no transaction id: ids begin at 1")
-    wanted, seen = start, None
+    wanted, seen, confirmed = start, None, None
     while end is None or wanted <= end:
         segments = await reader.segments()
         selection = select(segments, wanted, end, in_progress=in_progress)
@@ -44,6 +45,9 @@ async def read_ops(
             seen = (segments, wanted)
             continue
         if selection.gap is not None:
+            if confirmed != (segments, wanted):  # a listing may miss a segment that is just being finalized
+                confirmed = (segments, wanted)
+                continue
             raise selection.gap.error()
         if end is not None and wanted <= end:
             raise MissingEdits(wanted, None).error()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from journal_manager.errors import JournalGapError
 from journal_manager.segment import SegmentInfo
-from journal_manager.txid import TxId
+from journal_manager.txid import NOTHING, TxId
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +16,15 @@ class MissingEdits:
 
     wanted: TxId
     next_available: TxId | None
+    last: TxId | None = None
+    """The last edit of the journal, if ``wanted`` is beyond the one after it."""
 
     def error(self) -> JournalGapError:
         rest = (
             "nothing follows" if self.next_available is None else f"the next edit that exists is {self.next_available}"
         )
+        if self.last is not None:
+            rest = f"it is beyond the end of the journal, which has no edit after {self.last}"
         return JournalGapError(
             f"edit {self.wanted} is missing; {rest}", wanted=self.wanted, next_available=self.next_available
         )
@@ -48,12 +52,17 @@ def select(
 ) -> Selection:
     """Select the segments that together hold ``start`` up to ``end`` (None: as far as edits exist).
 
-    If there are no edits from ``start`` on and no ``end`` is given, there is nothing to read, and no gap. A segment in
-    progress counts as holding all wanted edits; reading shows how many it really holds.
+    If ``start`` is the id after the last edit and no ``end`` is given, there is nothing to read, and no gap. Beyond
+    that id it is one: whoever asks has seen edits that this journal does not have. A segment in progress counts as
+    holding all wanted edits; reading shows how many it really holds.
     """
+    segments = in_order(segments)
+    last = segments[-1].last if segments else NOTHING
+    if last is not None and start > last + 1 and (end is None or start <= end):
+        return Selection((), MissingEdits(start, None, last))
     chosen: list[SegmentInfo] = []
     wanted = start
-    for segment in in_order(segments):
+    for segment in segments:
         if (segment.in_progress and not in_progress) or (segment.last is not None and segment.last < wanted):
             continue
         if end is not None and wanted > end:

@@ -324,7 +324,25 @@ class JournalBackendContract:
             assert await txids(reader, start, 33) == list(range(start, 34))
             assert await txids(reader, start, in_progress=False) == list(range(start, 31))
         assert await txids(reader, 31, 30) == []
-        assert await txids(reader, 500) == []
+        assert await txids(reader, 500) == [], "nobody but its writer knows where an open segment ends"
+
+    @pytest.mark.rule("J4", "C4")
+    async def test_j4_reading_from_beyond_the_end_is_a_gap(self, journal: Journal) -> None:
+        writer = await journal.writer()
+        assert await txids(writer) == []
+        with pytest.raises(JournalGapError):
+            await txids(writer, 2)
+        await write_segment(writer, 1, 3)
+        reader = await journal.reader()
+        for each in (reader, writer):
+            assert await txids(each, 4) == [] and await txids(each, 4, 3) == []
+            with pytest.raises(JournalGapError, match="no edit after 3") as caught:
+                await txids(each, 5)
+            assert (caught.value.wanted, caught.value.next_available) == (5, None)
+        log = await journal.log()
+        await log.log(b"4")
+        with pytest.raises(JournalGapError, match="no edit after 4"):
+            await anext(log.read(6))
 
     @pytest.mark.rule("J4", "C4", "C7")
     async def test_j4_an_end_that_is_not_there_is_a_gap(self, journal: Journal) -> None:

@@ -97,6 +97,15 @@ async def test_what_a_segment_lacks_is_never_passed_over() -> None:
     assert end.value.wanted == 3
 
 
+@pytest.mark.rule("C4")
+async def test_a_gap_is_believed_only_if_the_next_listing_shows_it_too() -> None:
+    """A listing that misses a segment which is just being finalized is no gap."""
+    shelf = Shelf([(1, 2)], [(1, 2), (3, 6)], s1_2=[batch(1, 2)], s3_6=[batch(3, 4)])
+    assert await txids(shelf, 5) == [5, 6]
+    with pytest.raises(JournalGapError):
+        await txids(Shelf([(1, 2)]), 5)
+
+
 async def test_whoever_stops_early_leaves_nothing_open() -> None:
     shelf = Shelf([(1, 4)], s1_4=[batch(1, 4)])
     reading = read_ops(shelf, TxId(1))

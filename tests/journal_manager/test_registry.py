@@ -13,8 +13,9 @@ from journal_manager.registry import ENTRY_POINT_GROUP, parse_options
 
 
 def test_the_built_in_backends_are_entry_points() -> None:
-    assert {"mem", "file", "bk"} <= set(installed_backends())
-    for scheme in ("mem", "file", "bk"):
+    schemes = {"mem", "file", "bk", "bk+embedded", "bk+sqlite", "bk+zk"}
+    assert schemes <= set(installed_backends())
+    for scheme in sorted(schemes):
         assert backend_for(parse_uri(f"{scheme}:x")).format is not None
 
 

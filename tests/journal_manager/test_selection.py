@@ -33,6 +33,10 @@ HOLE = segments((1, 10), (21, 30), (31, None))
         (THREE, 11, 15, ([11], None)),
         (THREE, 25, 99, ([21], None)),
         (THREE[:2], 21, None, ([], None)),
+        (THREE[:2], 22, None, ([], (22, None))),
+        (THREE[:2], 22, 25, ([], (22, None))),
+        (THREE[:2], 25, 22, ([], None)),
+        ([], 2, None, ([], (2, None))),
         (THREE[:2], 21, 21, ([], (21, None))),
         (THREE[:2], 15, 25, ([11], (21, None))),
         (THREE[1:], 5, None, ([], (5, 11))),
@@ -63,6 +67,8 @@ def test_of_two_with_one_first_id_the_final_one_counts() -> None:
 def test_a_gap_is_named() -> None:
     error = MissingEdits(TxId(11), TxId(21)).error()
     assert isinstance(error, JournalGapError) and "edit 11" in str(error) and "21" in str(error)
+    beyond = select(THREE[:2], 25).gap
+    assert beyond is not None and "no edit after 20" in str(beyond.error())
 
 
 @pytest.mark.rule("C4", "C7")

@@ -1,4 +1,4 @@
-"""``bk:`` journals: their options, and how to open them."""
+"""Journals on ledgers: their options, and how to open them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
 from bookkeeper.real import SystemClock
 from bookkeeper.seams import Clock
 from journal_manager.backend import Backend, JournalReader, JournalWriter, NamespaceInfo, Options
+from journal_manager.backends.bookkeeper.address import plain
 from journal_manager.backends.bookkeeper.error_translation import worded
 from journal_manager.backends.bookkeeper.journal_owner import JournalOwner, claim_nonce
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
 from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly
-from journal_manager.backends.bookkeeper.reader import LedgerJournalReader, SharedClient
+from journal_manager.backends.bookkeeper.reader import LedgerJournalReader
+from journal_manager.backends.bookkeeper.shared_client import SharedClient, shared_client
 from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex
 from journal_manager.backends.bookkeeper.snapshots import LedgerSnapshotKeeper, LedgerSnapshots
 from journal_manager.backends.bookkeeper.writer import (
@@ -37,7 +39,7 @@ class BookKeeperOptions:
     client: BookKeeper | None = None
     """A client that stays open longer than the journal."""
     metadata: str | None = None
-    """The cluster's metadata URI; a client is made and closed with the journal."""
+    """The cluster's metadata URI. What this process opens at one URI shares a client, which is closed with the last."""
     ensemble: int = ENSEMBLE
     write_quorum: int = WRITE_QUORUM
     ack_quorum: int = ACK_QUORUM
@@ -55,12 +57,15 @@ class BookKeeperOptions:
     async def connect(self) -> SharedClient:
         """Return the client. Raises JournalConfigError, JournalUnavailableError."""
         if (self.client is None) == (self.metadata is None):
-            raise JournalConfigError("a bk: journal needs either client=BookKeeper or metadata=URI")
+            raise JournalConfigError(
+                "a bk: journal needs either client=BookKeeper or metadata=URI; an address such as "
+                "bk+zk://HOST:PORT/ROOT needs neither"
+            )
         if self.client is not None:
-            return SharedClient(self.client, ours=False)
+            return SharedClient(self.client)
         assert self.metadata is not None
         with worded(f"connecting to the cluster at {self.metadata}"):
-            return SharedClient(await BookKeeper.connect(self.metadata), ours=True)
+            return await shared_client(self.metadata)
 
     def ledger_maker(self, client: BookKeeper) -> NewLedger:
         async def new_ledger(tags: dict[str, bytes]) -> WriteHandle:
@@ -81,7 +86,7 @@ class BookKeeperBackend(Backend):
     """The backend of ``bk:`` journals."""
 
     async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:
-        parsed = parse_options(BookKeeperOptions, uri, options)
+        uri, parsed = _parsed(uri, options)
         connection = await parsed.connect()
         try:
             record = _record(uri, connection)
@@ -92,7 +97,7 @@ class BookKeeperBackend(Backend):
             await connection.close()
 
     async def has_data(self, uri: JournalURI, options: Options) -> bool:
-        parsed = parse_options(BookKeeperOptions, uri, options)
+        uri, parsed = _parsed(uri, options)
         connection = await parsed.connect()
         try:
             return await self._has_data(_record(uri, connection), connection, parsed)
@@ -108,7 +113,7 @@ class BookKeeperBackend(Backend):
         return bool(chain.segments or await _snapshots(record, connection, parsed).list())
 
     async def open_reader(self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options) -> JournalReader:
-        parsed = parse_options(BookKeeperOptions, uri, options)
+        uri, parsed = _parsed(uri, options)
         connection = await parsed.connect()
         try:
             record = _record(uri, connection)
@@ -124,7 +129,7 @@ class BookKeeperBackend(Backend):
     async def open_writer(
         self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options, *, owner: str, create: bool = True
     ) -> JournalWriter:
-        parsed = parse_options(BookKeeperOptions, uri, options)
+        uri, parsed = _parsed(uri, options)
         connection = await parsed.connect()
         try:
             record, client = _record(uri, connection), connection.client
@@ -147,7 +152,7 @@ class BookKeeperBackend(Backend):
             raise
 
     async def open_snapshots(self, uri: JournalURI, options: Options) -> SnapshotStore:
-        parsed = parse_options(BookKeeperOptions, uri, options)
+        uri, parsed = _parsed(uri, options)
         connection = await parsed.connect()
         try:
             record = _record(uri, connection)
@@ -172,6 +177,11 @@ async def _format(
     for segment in gone:
         await delete_quietly(client, segment.location)
     await LedgerSnapshotKeeper(client, claimed, options.ledger_maker(client)).clear()
+
+
+def _parsed(uri: JournalURI, options: Options) -> tuple[JournalURI, BookKeeperOptions]:
+    uri = plain(uri)
+    return uri, parse_options(BookKeeperOptions, uri, options)
 
 
 def _record(uri: JournalURI, connection: SharedClient) -> JournalRecord:

@@ -12,28 +12,17 @@ from bookkeeper.ids import NO_ENTRY
 from journal_manager.backend import JournalReader
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
+from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.errors import JournalClosedError, OpFormatError, check
 from journal_manager.ops import Batch
 from journal_manager.segment import SegmentInfo
 from journal_manager.txid import TxId
 
 if TYPE_CHECKING:
-    from bookkeeper import BookKeeper, ReadHandle
+    from bookkeeper import ReadHandle
 
 POLL_S: Final = 0.1
 """Seconds between two questions to an open ledger. (The record is watched.)"""
-
-
-class SharedClient:
-    """A client, closed with the journal if it was made for it."""
-
-    def __init__(self, client: BookKeeper, *, ours: bool) -> None:
-        self.client = client
-        self._ours = ours
-
-    async def close(self) -> None:
-        if self._ours:
-            await self.client.close()
 
 
 class LedgerJournalReader(JournalReader):

@@ -30,7 +30,7 @@ from journal_manager.txid import TxId
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
     from journal_manager.backends.bookkeeper.journal_owner import JournalOwner
-    from journal_manager.backends.bookkeeper.reader import SharedClient
+    from journal_manager.backends.bookkeeper.shared_client import SharedClient
 
 _AT_ONCE: Final = 16
 """Entries appended by one call."""

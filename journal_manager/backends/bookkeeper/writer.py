@@ -22,7 +22,8 @@ from journal_manager.backends.bookkeeper.error_translation import journal_error,
 from journal_manager.backends.bookkeeper.journal_owner import JournalOwner
 from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly, segment_tags
 from journal_manager.backends.bookkeeper.orphans import JournalOrphans, in_journal_words
-from journal_manager.backends.bookkeeper.reader import LedgerJournalReader, SharedClient, last_txid
+from journal_manager.backends.bookkeeper.reader import LedgerJournalReader, last_txid
+from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.backends.bookkeeper.snapshots import LedgerSnapshotKeeper
 from journal_manager.capabilities import Orphan, OrphanSweep
 from journal_manager.chain import Chain
