@@ -24,7 +24,7 @@ from journal_manager.backend import (
     RecoveryReport,
     SegmentWriter,
 )
-from journal_manager.capabilities import Orphan, OrphanSweep, capability
+from journal_manager.capabilities import Discard, Orphan, OrphanSweep, capability
 from journal_manager.edit_log import EditLog, EditLogConfig
 from journal_manager.edit_reader import read_ops
 from journal_manager.errors import (
@@ -69,6 +69,7 @@ __all__ = [
     "Backend",
     "Batch",
     "Chunks",
+    "Discard",
     "EditLog",
     "EditLogConfig",
     "FencingToken",

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
 from journal_manager.errors import UnsupportedCapabilityError
+from journal_manager.segment import SegmentInfo
+from journal_manager.txid import TxId
 
 C = TypeVar("C")
 
@@ -38,6 +40,23 @@ class OrphanSweep(Protocol):
 
     async def sweep_orphans(self, *, older_than_s: float = ...) -> tuple[Orphan, ...]:
         """Remove what ``find_orphans`` finds. Returns it. Raises the same."""
+
+
+@runtime_checkable
+class Discard(Protocol):
+    """Takes back the newest edits, for a return to an earlier version of a program."""
+
+    async def discard_from(self, first: TxId) -> tuple[SegmentInfo, ...]:
+        """Remove the edits from ``first`` on, whole segments and the snapshots that contain them. Returns the segments,
+        oldest first.
+
+        No segment may be open. Interrupted, it can be repeated. Open the edit log anew afterwards: it has ids to give
+        that were used before.
+
+        Raises:
+            SegmentMismatchError: ``first`` is inside a segment, or no edit would be left (``format`` does that).
+            SegmentExistsError: a segment is open. JournalFencedError, JournalUnavailableError.
+        """
 
 
 def capability(of: object, kind: type[C]) -> C:

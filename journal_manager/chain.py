@@ -8,6 +8,7 @@ transition and one compare-and-set, so no step is ever half done.
     finish(token, first, last) in progress --> final
     drop(token, first)         in progress and without an edit --> removed
     purge(token, min)          a prefix of final segments --> removed; the newest stays (C6)
+    discard(token, first)      the segments from first on --> removed; the oldest stays
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from journal_manager.backend import NamespaceInfo
 from journal_manager.errors import (
     JournalCorruptionError,
     SegmentExistsError,
+    SegmentMismatchError,
     SegmentNotFoundError,
     UnsupportedLayoutError,
     check,
@@ -107,6 +109,12 @@ class Chain:
         gone = purgeable(self.segments, min_txid)
         return replace(self, segments=self.segments[len(gone) :]), gone
 
+    def discard(self, token: FencingToken, first: TxId) -> tuple[Chain, tuple[SegmentInfo, ...]]:
+        """Take out the segments from ``first`` on. Raises as ``discardable``."""
+        token.ensure_current(self.token)
+        gone = discardable(self.segments, first)
+        return replace(self, segments=self.segments[: len(self.segments) - len(gone)]), gone
+
     def find(self, first: TxId) -> SegmentInfo:
         """The segment that begins at ``first``.
 
@@ -177,3 +185,20 @@ def purgeable(segments: tuple[SegmentInfo, ...], min_txid: TxId) -> tuple[Segmen
             break
         count += 1
     return segments[:count]
+
+
+def discardable(segments: tuple[SegmentInfo, ...], first: TxId) -> tuple[SegmentInfo, ...]:
+    """The segments from ``first`` on, if they may be discarded.
+
+    Raises:
+        SegmentExistsError: one is in progress. SegmentMismatchError: ``first`` is inside one, or none would be left.
+    """
+    if segments and segments[-1].in_progress:
+        raise SegmentExistsError(f"segment {segments[-1]} is in progress: finish it before edits are discarded")
+    for segment in segments:
+        if segment.last is not None and segment.first < first <= segment.last:
+            raise SegmentMismatchError(f"edit {first} is inside segment {segment}: only whole segments are discarded")
+    gone = tuple(segment for segment in segments if segment.first >= first)
+    if gone and len(gone) == len(segments):
+        raise SegmentMismatchError(f"no edit would be left before edit {first}: format the journal instead")
+    return gone

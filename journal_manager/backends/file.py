@@ -25,6 +25,7 @@ from journal_manager.backends.blocking_steps import BlockingSteps
 from journal_manager.backends.file_directory import STATE, JournalDirectory, SegmentFile
 from journal_manager.backends.file_snapshots import FileSnapshotKeeper, FileSnapshots
 from journal_manager.backends.files import Files, OpenFile, SystemFiles
+from journal_manager.capabilities import Discard
 from journal_manager.errors import (
     JournalClosedError,
     JournalConfigError,
@@ -184,7 +185,7 @@ class FileSegmentWriter(SegmentWriter):
             self._steps.finish(self.segment.close)
 
 
-class FileWriter(FileReader, JournalWriter):
+class FileWriter(FileReader, JournalWriter, Discard):
     """The one writer of a directory."""
 
     def __init__(
@@ -238,6 +239,12 @@ class FileWriter(FileReader, JournalWriter):
 
     async def purge(self, min_txid: TxId) -> tuple[SegmentInfo, ...]:
         return await self._steps.submit(lambda: self._place.purge(self.token, min_txid))
+
+    async def discard_from(self, first: TxId) -> tuple[SegmentInfo, ...]:
+        gone = await self._snapshots.discard_from(first)
+        if gone:
+            self._last_final = TxId(gone[0].first - 1)
+        return gone
 
     @property
     def durable_txid(self) -> TxId:

@@ -24,7 +24,7 @@ from typing import Final
 from journal_manager.backend import NamespaceInfo, RecoveryReport
 from journal_manager.backends import file_format as form
 from journal_manager.backends.files import Files, OpenFile
-from journal_manager.chain import Chain, ensure_joins, purgeable
+from journal_manager.chain import Chain, discardable, ensure_joins, purgeable
 from journal_manager.errors import (
     JournalCorruptionError,
     JournalExistsError,
@@ -206,6 +206,19 @@ class JournalDirectory:
             self.ensure_current(token)
             gone = purgeable(self.segments(), min_txid)
             for segment in gone:
+                self._unlink(segment.location)
+                self._headers.pop(segment.location, None)
+            return gone
+
+    def discard_from(self, token: FencingToken, first: TxId, snapshots: tuple[str, ...]) -> tuple[SegmentInfo, ...]:
+        """Remove these snapshots, and the segments from ``first`` on, newest first: after a crash the rest is still a
+        run without gaps."""
+        with self._locked():
+            self.ensure_current(token)
+            gone = discardable(self.segments(), first)
+            for name in snapshots:
+                self.remove_if_there(name)
+            for segment in reversed(gone):
                 self._unlink(segment.location)
                 self._headers.pop(segment.location, None)
             return gone

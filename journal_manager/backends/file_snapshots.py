@@ -20,6 +20,7 @@ from journal_manager.backends.file_directory import JournalDirectory
 from journal_manager.backends.files import OpenFile
 from journal_manager.errors import JournalCorruptionError, UnsupportedLayoutError
 from journal_manager.fencing_token import FencingToken
+from journal_manager.segment import SegmentInfo
 from journal_manager.snapshots import (
     PIECE_BYTES,
     Chunks,
@@ -161,6 +162,16 @@ class FileSnapshotKeeper:
         for info in useless:
             self._place.remove_as_owner(self._token, offered_name(info.at))
         return tuple(SnapshotInfo(info.at, info.size, self._place.path(snapshot_name(info.at))) for info in good)
+
+    async def discard_from(self, first: TxId) -> tuple[SegmentInfo, ...]:
+        """Remove edits and the snapshots that contain them. Raises as ``Discard.discard_from``."""
+
+        def discard() -> tuple[SegmentInfo, ...]:
+            names = [snapshot_name(info.at) for info in listed(self._place, "snapshot") if info.at >= first]
+            names += [offered_name(info.at) for info in listed(self._place, "offered") if info.at >= first]
+            return self._place.discard_from(self._token, first, tuple(names))
+
+        return await self._steps.submit(discard)
 
     def close(self) -> None:
         self._steps.close()

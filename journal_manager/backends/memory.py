@@ -19,6 +19,7 @@ from journal_manager.backend import (
     RecoveryReport,
     SegmentWriter,
 )
+from journal_manager.capabilities import Discard
 from journal_manager.chain import Chain
 from journal_manager.errors import (
     JournalClosedError,
@@ -162,7 +163,7 @@ class MemorySegmentWriter(SegmentWriter):
         self.closed = True
 
 
-class MemoryWriter(MemoryReader, JournalWriter):
+class MemoryWriter(MemoryReader, JournalWriter, Discard):
     """The one writer of a journal in memory."""
 
     def __init__(self, place: MemoryJournal, recovery: RecoveryReport) -> None:
@@ -218,6 +219,17 @@ class MemoryWriter(MemoryReader, JournalWriter):
     async def purge(self, min_txid: TxId) -> tuple[SegmentInfo, ...]:
         self._ensure_open()
         chain, gone = self._place.chain.purge(self.token, min_txid)
+        self._set(chain)
+        for segment in gone:
+            del self._place.batches[segment.location]
+        return gone
+
+    async def discard_from(self, first: TxId) -> tuple[SegmentInfo, ...]:
+        self._ensure_open()
+        chain, gone = self._place.chain.discard(self.token, first)
+        for kept in (self._place.snapshots, self._place.offers):
+            for at in [at for at in kept if at >= first]:
+                del kept[at]
         self._set(chain)
         for segment in gone:
             del self._place.batches[segment.location]

@@ -48,6 +48,7 @@ def test_an_overtaken_token_changes_nothing() -> None:
         lambda: chain.drop(MINE, TxId(1)),
         lambda: chain.purge(MINE, TxId(9)),
         lambda: chain.cleared(MINE, NamespaceInfo()),
+        lambda: chain.discard(MINE, 1),
     ):
         with pytest.raises(JournalFencedError):
             step()
@@ -126,3 +127,17 @@ def test_bytes_that_are_no_record_or_break_a_rule_are_refused() -> None:
     for segments in ((segment(1, 5), segment(7, 9)), (segment(1), segment(2, 3))):
         with pytest.raises(JournalInvariantError):
             Chain.decode(replace(EMPTY, segments=segments).encode())
+
+
+@pytest.mark.rule("C7")
+def test_discarding_takes_whole_segments_from_the_end_and_leaves_one() -> None:
+    chain = grown((1, 5), (6, 9), (10, 12))
+    assert chain.discard(MINE, 13) == (chain, ())
+    shorter, gone = chain.discard(MINE, 6)
+    assert [s.first for s in shorter.segments] == [1] and [s.first for s in gone] == [6, 10]
+    for first in (1, 2, 7):
+        with pytest.raises(SegmentMismatchError):
+            chain.discard(MINE, first)
+    with pytest.raises(SegmentExistsError):
+        chain.begin(MINE, segment(13)).discard(MINE, 13)
+    assert EMPTY.discard(MINE, 1) == (EMPTY, ())

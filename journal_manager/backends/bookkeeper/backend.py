@@ -27,6 +27,7 @@ from journal_manager.chain import Chain
 from journal_manager.errors import JournalConfigError, JournalExistsError, JournalNotFormattedError
 from journal_manager.registry import JournalURI, parse_options
 from journal_manager.snapshots import SnapshotStore
+from journal_manager.txid import FIRST_TXID
 
 if TYPE_CHECKING:
     from bookkeeper import WriteHandle
@@ -176,7 +177,7 @@ async def _format(
     await claimed.step(lambda chain: chain.cleared(claimed.token, namespace))
     for segment in gone:
         await delete_quietly(client, segment.location)
-    await LedgerSnapshotKeeper(client, claimed, options.ledger_maker(client)).clear()
+    await LedgerSnapshotKeeper(client, claimed, options.ledger_maker(client)).remove_from(FIRST_TXID)
 
 
 def _parsed(uri: JournalURI, options: Options) -> tuple[JournalURI, BookKeeperOptions]:

@@ -108,13 +108,13 @@ class LedgerSnapshotKeeper:
         with worded(f"removing the snapshot at edit {at}"):
             await self._replace({at: None})
 
-    async def clear(self) -> None:
-        """Remove all snapshots and offers."""
+    async def remove_from(self, first: TxId) -> None:
+        """Remove all snapshots and offers at ``first`` and above."""
         with worded("removing snapshots"):
             kept, _ = await self._index.read()
-            if kept:
-                await self._replace({line.at: None for line in kept})
-            for line in await self._index.offers():
+            if gone := [line.at for line in kept if line.at >= first]:
+                await self._replace(dict.fromkeys(gone))
+            for line in [line for line in await self._index.offers() if line.at >= first]:
                 await self._index.forget_offer(line)
                 await delete_quietly(self._client, str(line.ledger))
 

@@ -25,7 +25,7 @@ from journal_manager.backends.bookkeeper.orphans import JournalOrphans, in_journ
 from journal_manager.backends.bookkeeper.reader import LedgerJournalReader, last_txid
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.backends.bookkeeper.snapshots import LedgerSnapshotKeeper
-from journal_manager.capabilities import Orphan, OrphanSweep
+from journal_manager.capabilities import Discard, Orphan, OrphanSweep
 from journal_manager.chain import Chain
 from journal_manager.errors import (
     JournalClosedError,
@@ -174,7 +174,7 @@ async def _failed(error: BookKeeperError) -> int:
     raise error
 
 
-class LedgerJournalWriter(LedgerJournalReader, JournalWriter, OrphanSweep):
+class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, OrphanSweep):
     """The one writer of a journal on ledgers."""
 
     def __init__(
@@ -286,6 +286,23 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, OrphanSweep):
         def shorten(chain: Chain) -> Chain:
             nonlocal gone
             chain, gone = chain.purge(self.token, min_txid)
+            return chain
+
+        await self._owner.step(shorten)
+        for segment in gone:
+            await delete_quietly(self._client, segment.location)  # the record first
+        return gone
+
+    async def discard_from(self, first: TxId) -> tuple[SegmentInfo, ...]:
+        self._ensure_open()
+        await self._owner.ensure_current()
+        self._owner.chain.discard(self.token, first)  # refused before a snapshot is removed
+        await self._snapshots.remove_from(first)
+        gone: tuple[SegmentInfo, ...] = ()
+
+        def shorten(chain: Chain) -> Chain:
+            nonlocal gone
+            chain, gone = chain.discard(self.token, first)
             return chain
 
         await self._owner.step(shorten)
