@@ -53,6 +53,7 @@ from journal_manager.errors import (
     UnsupportedLayoutError,
 )
 from journal_manager.fencing_token import FencingToken
+from journal_manager.merged_reader import read_ops_over
 from journal_manager.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
 from journal_manager.ops import Batch, Op
 from journal_manager.registry import JournalURI, backend_for, installed_backends, parse_uri
@@ -126,6 +127,7 @@ __all__ = [
     "parse_uri",
     "plan_retention",
     "read_ops",
+    "read_ops_over",
     "restore_newest",
     "tail",
 ]

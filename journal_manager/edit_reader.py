@@ -32,7 +32,7 @@ async def read_ops(
         segments = await reader.segments()
         selection = select(segments, wanted, end, in_progress=in_progress)
         try:
-            async with aclosing(_ops_of(reader, selection.segments, wanted)) as ops:
+            async with aclosing(read_segments(reader, selection.segments, wanted)) as ops:
                 async for op in ops:
                     if end is not None and op.txid > end:
                         return
@@ -54,7 +54,14 @@ async def read_ops(
         return
 
 
-async def _ops_of(reader: JournalReader, segments: Sequence[SegmentInfo], start: TxId) -> AsyncGenerator[Op, None]:
+async def read_segments(
+    reader: JournalReader, segments: Sequence[SegmentInfo], start: TxId
+) -> AsyncGenerator[Op, None]:
+    """Read the edits from ``start`` on of segments that follow each other.
+
+    Raises (while iterating):
+        JournalCorruptionError: a final segment ends too early. And what ``JournalReader.read`` raises.
+    """
     wanted = start
     for segment in segments:
         async with aclosing(reader.read(segment, wanted)) as batches:

@@ -1,8 +1,8 @@
-"""Joins many segments to one run without gaps, or names the gap (pure)."""
+"""Joins many segments, of one journal or of several copies, to one run without gaps, or names the gap (pure)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from journal_manager.errors import JournalGapError
@@ -75,3 +75,49 @@ def select(
         wanted = TxId(segment.last + 1)
     missing = end is not None and wanted <= end
     return Selection(tuple(chosen), MissingEdits(wanted, None) if missing else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A segment of one of several journals."""
+
+    journal: int
+    """Which journal, by its place in the list."""
+    segment: SegmentInfo
+
+
+def best_piece(
+    listings: Sequence[Iterable[SegmentInfo]],
+    wanted: TxId,
+    *,
+    in_progress: bool = True,
+    without: Collection[Piece] = (),
+) -> Piece | MissingEdits | None:
+    """Of several copies of one log, the segment to read ``wanted`` from; what follows it may come from another journal.
+
+    A final segment goes before one in progress, and of the final ones the one that reaches furthest; among equals the
+    journal that is listed first. ``without`` are pieces that were tried. If no segment has ``wanted``, the gap is
+    returned; None if ``wanted`` is the id after the last edit, or may be.
+    """
+    pieces = [
+        Piece(journal, segment)
+        for journal, listing in enumerate(listings)
+        for segment in in_order(listing)
+        if in_progress or not segment.in_progress
+    ]
+    here = [
+        piece
+        for piece in pieces
+        if piece not in without
+        and piece.segment.first <= wanted
+        and (piece.segment.last is None or piece.segment.last >= wanted)
+    ]
+    if here:
+        return max(here, key=lambda piece: (piece.segment.last or NOTHING, -piece.journal))
+    if later := [piece.segment.first for piece in pieces if piece.segment.first > wanted]:
+        return MissingEdits(wanted, min(later))
+    segments = [segment for listing in listings for segment in listing]
+    last = max((segment.last or NOTHING for segment in segments), default=NOTHING)
+    if wanted > last + 1 and not any(segment.in_progress for segment in segments):
+        return MissingEdits(wanted, None, last)
+    return None

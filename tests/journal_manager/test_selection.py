@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journal_manager import JournalGapError, SegmentInfo, TxId
-from journal_manager.selection import MissingEdits, Selection, in_order, select
+from journal_manager.selection import MissingEdits, Piece, Selection, best_piece, in_order, select
 
 
 def segments(*ends: tuple[int, int | None]) -> list[SegmentInfo]:
@@ -86,3 +86,44 @@ def test_what_is_selected_is_the_longest_run_there_is(ends: list[tuple[int, int]
     assert (chosen.gap is None) == (reach > end)
     if chosen.gap is not None:
         assert chosen.gap.wanted == reach
+
+
+ONE = segments((1, 10), (11, 15), (16, None))
+TWO = segments((1, 12), (13, 30))
+
+
+@pytest.mark.parametrize(
+    ("listings", "wanted", "expected"),
+    [
+        ([ONE, TWO], 1, (1, 1)),
+        ([ONE, TWO], 13, (1, 13)),
+        ([ONE, ONE], 3, (0, 1)),
+        ([ONE, []], 16, (0, 16)),
+        ([ONE, TWO], 20, (1, 13)),
+        ([ONE, TWO], 31, (0, 16)),
+        ([TWO, TWO], 31, None),
+        ([[], []], 1, None),
+        ([TWO, TWO], 32, (32, None)),
+        ([[], []], 2, (2, None)),
+        ([TWO[1:], []], 5, (5, 13)),
+    ],
+)
+def test_of_several_journals_the_longest_final_segment_is_read(
+    listings: list[list[SegmentInfo]], wanted: int, expected: object
+) -> None:
+    piece = best_piece(listings, wanted)
+    if isinstance(piece, Piece):
+        assert (piece.journal, piece.segment.first) == expected
+    elif piece is None:
+        assert expected is None
+    else:
+        assert (piece.wanted, piece.next_available) == expected
+
+
+def test_what_was_tried_is_left_out_and_what_is_open_on_demand() -> None:
+    first = best_piece([ONE, TWO], 1)
+    assert isinstance(first, Piece) and first.journal == 1
+    second = best_piece([ONE, TWO], 1, without=[first])
+    assert isinstance(second, Piece) and second.journal == 0
+    assert best_piece([ONE, TWO], 1, without=[first, second]) == MissingEdits(1, 11)
+    assert best_piece([ONE, TWO], 31, in_progress=False) is None
