@@ -16,14 +16,14 @@ cancels a call on the loop, which does not withdraw an append.
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
-import os
-import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
+from bookkeeper.background_loop import each as _each
+from bookkeeper.background_loop import run as _run
+from bookkeeper.background_loop import submit as _submit
 from bookkeeper.client.bookkeeper import BookKeeper as AsyncBookKeeper
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.entry import LedgerEntry
@@ -33,7 +33,7 @@ from bookkeeper.client.operators import Operator as AsyncOperator
 from bookkeeper.client.read.read_handle import ReadHandle as AsyncReadHandle
 from bookkeeper.client.write.advanced_handle import AdvancedHandle as AsyncAdvancedHandle
 from bookkeeper.client.write.write_handle import WriteHandle as AsyncWriteHandle
-from bookkeeper.errors import BookKeeperError, IllegalOperationError
+from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import Fragment, LedgerMetadata
 from bookkeeper.meta.records.deleted_ledgers import DeletedLedger
@@ -45,100 +45,11 @@ __all__ = ["AdvancedHandle", "BookKeeper", "Operator", "ReadHandle", "WriteHandl
 T = TypeVar("T")
 
 
-class _Background:
-    """The loop that all blocking clients of this process share, started with the first of them."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._pid = 0
-        self._thread: threading.Thread | None = None
-
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The running loop. A forked child gets its own: threads do not survive a fork."""
-        with self._lock:
-            if self._loop is None or self._pid != os.getpid():
-                self._loop = _new_loop()
-                self._pid = os.getpid()
-                self._thread = threading.Thread(target=self._loop.run_forever, name="bookkeeper-sync", daemon=True)
-                self._thread.start()
-            return self._loop
-
-    def is_here(self) -> bool:
-        """Whether the caller runs on that loop itself."""
-        return self._thread is not None and threading.current_thread() is self._thread
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
-
-
-_background = _Background()
-
-
-def _run(work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-    """Run ``work`` in the background and wait for it.
-
-    Raises:
-        TimeoutError: it took longer than ``timeout_s``; it was cancelled.
-    """
-    future = _submit(work)
-    try:
-        return future.result(timeout_s)
-    except concurrent.futures.CancelledError:
-        raise
-    except BaseException:
-        if not future.done():
-            future.cancel()
-        raise
-
-
-def _submit(work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-    if _background.is_here():
-        work.close()
-        raise IllegalOperationError(
-            "a blocking call cannot run on the event loop that it waits for: use bookkeeper's async client there"
-        )
-    return asyncio.run_coroutine_threadsafe(work, _background.loop())
-
-
 def _iterate(start: Callable[[], AsyncIterator[tuple[EntryId, Sequence[bytes]]]]) -> Iterator[LedgerEntry]:
     """Yield the entries of an asynchronous iterator of runs, with one hop between the threads per run."""
     for first, payloads in _each(start):
         for index, payload in enumerate(payloads):
             yield LedgerEntry(EntryId(first + index), payload)
-
-
-def _each(start: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
-    """Yield what an asynchronous iterator yields, with one hop between the threads for each item."""
-    iterator = _run(_call(start))
-    try:
-        while (item := _run(_next(iterator))) is not None:
-            yield item
-    finally:
-        if _background.is_here():  # the garbage collector may run on the loop's own thread, which must not wait here
-            asyncio.run_coroutine_threadsafe(_aclose(iterator), _background.loop())
-        else:
-            _run(_aclose(iterator))
-
-
-async def _call(function: Callable[[], T]) -> T:
-    return function()
-
-
-async def _next(iterator: AsyncIterator[T]) -> T | None:
-    return await anext(iterator, None)
-
-
-async def _aclose(iterator: AsyncIterator[Any]) -> None:
-    close = getattr(iterator, "aclose", None)
-    if close is not None:
-        await close()
 
 
 class BookKeeper:

@@ -17,6 +17,7 @@ PACKAGES = (
     "bookkeeper.replication",
     "bookkeeper.sync",
     "journal_manager",
+    "journal_manager.sync",
     "spark_wal",
 )
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("bookkeeper", "journal_manager", "spark_wal", "benchmarks", "examples")
-BLOCKING_TWINS = "bookkeeper/sync.py"
-"""The same client for threads, by the same names."""
+BLOCKING_TWINS = ("bookkeeper/sync.py", "journal_manager/sync.py")
+"""The same client, and the same edit log, for threads, by the same names."""
 
 
 def public_classes() -> dict[str, list[str]]:
@@ -18,7 +18,7 @@ def public_classes() -> dict[str, list[str]]:
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             module = str(path.relative_to(ROOT))
-            if module == BLOCKING_TWINS or path.stem.endswith("_pb2"):
+            if module in BLOCKING_TWINS or path.stem.endswith("_pb2"):
                 continue
             for node in ast.parse(path.read_text()).body:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):

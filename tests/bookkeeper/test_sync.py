@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper import AdvancedHandle, BookKeeper, Operator, ReadHandle, WriteHandle, sync
+from bookkeeper import AdvancedHandle, BookKeeper, Operator, ReadHandle, WriteHandle, background_loop, sync
 from bookkeeper.errors import (
     DuplicateEntryError,
     IllegalOperationError,
@@ -167,8 +167,8 @@ def test_a_blocking_call_on_the_loop_itself_is_refused_instead_of_hanging(bk: sy
     async def on_the_loop() -> None:
         bk.list_ledgers()
 
-    with pytest.raises(IllegalOperationError, match="async client"):
-        sync._run(on_the_loop())
+    with pytest.raises(IllegalOperationError, match="async interface"):
+        background_loop.run(on_the_loop())
 
 
 def test_an_iterator_that_is_collected_on_the_loop_itself_is_let_go_of(bk: sync.BookKeeper) -> None:
@@ -181,7 +181,7 @@ def test_an_iterator_that_is_collected_on_the_loop_itself_is_let_go_of(bk: sync.
         async def collect() -> None:
             entries.clear()
 
-        sync._run(collect())
+        background_loop.run(collect())
         assert reader.read_entry(9) == b"x"
 
 
