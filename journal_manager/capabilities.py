@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
+from journal_manager.backend import NamespaceInfo
 from journal_manager.errors import UnsupportedCapabilityError
+from journal_manager.fencing_token import FencingToken
 from journal_manager.segment import SegmentInfo
 from journal_manager.txid import TxId
 
@@ -57,6 +59,23 @@ class Discard(Protocol):
             SegmentMismatchError: ``first`` is inside a segment, or no edit would be left (``format`` does that).
             SegmentExistsError: a segment is open. JournalFencedError, JournalUnavailableError.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class JournalDescription:
+    """Whose journal it is, and who may write to it."""
+
+    namespace: NamespaceInfo
+    token: FencingToken
+    """The newest claim; epoch 0 if nobody has claimed the journal yet."""
+
+
+@runtime_checkable
+class Described(Protocol):
+    """A reader that can say more than what it reads."""
+
+    async def describe(self) -> JournalDescription:
+        """Read who has the journal now. Raises JournalUnavailableError."""
 
 
 def capability(of: object, kind: type[C]) -> C:

@@ -58,7 +58,7 @@ from journal_manager import (
     open_snapshots,
     open_writer,
 )
-from journal_manager.capabilities import Discard
+from journal_manager.capabilities import Described, Discard
 from journal_manager.edit_reader import read_ops
 from journal_manager.ops import Batch, encode_batch
 from journal_manager.tailer import tail
@@ -495,6 +495,17 @@ class JournalBackendContract:
         with pytest.raises(JournalFencedError):
             await writer.discard_from(11)
         assert await txids(again) == list(range(1, 31))
+
+    async def test_a_reader_says_whose_journal_it_is_or_it_cannot(self, journal: Journal) -> None:
+        await format_journal(journal.uri, namespace=NAMESPACE, **journal.options)
+        writer = await journal.writer("its owner")
+        reader = await journal.reader()
+        if not isinstance(reader, Described):
+            with pytest.raises(UnsupportedCapabilityError):
+                capability(reader, Described)  # type: ignore[type-abstract]
+            return
+        found = await reader.describe()
+        assert (found.namespace, found.token) == (NAMESPACE, writer.token)
 
     # -- the edit log ----------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from journal_manager.backends.blocking_steps import BlockingSteps
 from journal_manager.backends.file_directory import STATE, JournalDirectory, SegmentFile
 from journal_manager.backends.file_snapshots import FileSnapshotKeeper, FileSnapshots
 from journal_manager.backends.files import Files, OpenFile, SystemFiles
-from journal_manager.capabilities import Discard
+from journal_manager.capabilities import Described, Discard, JournalDescription
 from journal_manager.errors import (
     JournalClosedError,
     JournalConfigError,
@@ -58,7 +58,7 @@ class FileOptions:
     """False runs blocking steps on the event loop, for tests."""
 
 
-class FileReader(JournalReader):
+class FileReader(JournalReader, Described):
     """Reads a directory. Writes nothing, takes no lock."""
 
     def __init__(self, place: JournalDirectory, steps: BlockingSteps) -> None:
@@ -124,6 +124,10 @@ class FileReader(JournalReader):
             if self._place.state().token.epoch != segment.epoch:
                 return []
         return [(batch, offset + end) for batch, end in zip(found.batches, found.ends, strict=True)]
+
+    async def describe(self) -> JournalDescription:
+        state = await self._steps.submit(self._place.state)
+        return JournalDescription(state.namespace, state.token)
 
     async def changed(self, timeout_s: float) -> None:
         loop = asyncio.get_running_loop()

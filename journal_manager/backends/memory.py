@@ -19,7 +19,7 @@ from journal_manager.backend import (
     RecoveryReport,
     SegmentWriter,
 )
-from journal_manager.capabilities import Discard
+from journal_manager.capabilities import Described, Discard, JournalDescription
 from journal_manager.chain import Chain
 from journal_manager.errors import (
     JournalClosedError,
@@ -90,7 +90,7 @@ class MemoryOptions:
     hub: MemoryHub = _PROCESS
 
 
-class MemoryReader(JournalReader):
+class MemoryReader(JournalReader, Described):
     """Reads a journal in memory."""
 
     def __init__(self, place: MemoryJournal) -> None:
@@ -108,6 +108,10 @@ class MemoryReader(JournalReader):
         for batch in tuple(self._place.batches[segment.location]):
             if batch.last >= start:
                 yield batch
+
+    async def describe(self) -> JournalDescription:
+        self._ensure_open()
+        return JournalDescription(self._place.chain.namespace, self._place.chain.token)
 
     async def changed(self, timeout_s: float) -> None:
         self._ensure_open()

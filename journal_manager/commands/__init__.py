@@ -1,1 +1,49 @@
-"""``bk journal``: commands for edit logs and their journals."""
+"""``bk journal``: commands for edit logs and their journals.
+
+shared         the argument JOURNAL, errors in words, the question before a journal is taken over
+look           list, show, select, dump, verify: change nothing and fence nobody
+change         format, recover, purge, discard, sweep, convert: become the journal's owner first
+snapshot       snapshot list, export, import, delete
+oev            HDFS's edits files
+"""
+
+from __future__ import annotations
+
+import click
+
+from journal_manager.commands.change import convert, discard, format_command, purge, recover, sweep
+from journal_manager.commands.look import dump, list_command, select_command, show, verify
+from journal_manager.commands.oev import oev
+from journal_manager.commands.snapshot import snapshot
+
+
+@click.group()
+def journal() -> None:
+    """Look at edit logs and manage them.
+
+    \b
+    A JOURNAL is an address:
+      file:///DIR                         a directory
+      bk+zk://HOST:PORT/ledgers?name=N    ledgers of a cluster; also bk+sqlite:///FILE, bk+embedded:///DIR
+      bk:N?metadata=URI                   the same
+    """
+
+
+for _command in (
+    list_command,
+    show,
+    select_command,
+    dump,
+    verify,
+    format_command,
+    recover,
+    purge,
+    discard,
+    sweep,
+    convert,
+    snapshot,
+    oev,
+):
+    journal.add_command(_command)
+
+__all__ = ["journal"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from bookkeeper.chains import ChainRecord
 from bookkeeper.errors import NoSuchKeyError
@@ -32,3 +32,11 @@ class JournalRecord(ChainRecord[Chain]):
             return await super().read()
         except NoSuchKeyError as error:
             raise JournalNotFormattedError(f"there is no journal named {self.name}") from error
+
+
+async def journal_names(metadata: Metadata) -> tuple[str, ...]:
+    """The names of all journals of a cluster, sorted. Raises MetadataError."""
+    try:
+        return tuple(sorted(unquote(each) for each in await metadata.store.children(metadata.own("journals"))))
+    except NoSuchKeyError:
+        return ()

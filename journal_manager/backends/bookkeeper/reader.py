@@ -13,6 +13,7 @@ from journal_manager.backend import JournalReader
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
+from journal_manager.capabilities import Described, JournalDescription
 from journal_manager.errors import JournalClosedError, OpFormatError, check
 from journal_manager.ops import Batch
 from journal_manager.segment import SegmentInfo
@@ -25,7 +26,7 @@ POLL_S: Final = 0.1
 """Seconds between two questions to an open ledger. (The record is watched.)"""
 
 
-class LedgerJournalReader(JournalReader):
+class LedgerJournalReader(JournalReader, Described):
     """Reads a journal. Opens ledgers without recovery only."""
 
     def __init__(self, connection: SharedClient, record: JournalRecord, password: bytes) -> None:
@@ -84,6 +85,12 @@ class LedgerJournalReader(JournalReader):
             else:
                 high = middle - 1
         return low
+
+    async def describe(self) -> JournalDescription:
+        self._ensure_open()
+        with worded(f"reading the record of journal {self._record.name}"):
+            chain, _ = await self._record.read()
+        return JournalDescription(chain.namespace, chain.token)
 
     async def changed(self, timeout_s: float) -> None:
         self._ensure_open()

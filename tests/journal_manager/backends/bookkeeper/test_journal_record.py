@@ -9,7 +9,7 @@ import pytest
 
 from bookkeeper.errors import MetadataConflictError
 from journal_manager import JournalNotFormattedError, NamespaceInfo
-from journal_manager.backends.bookkeeper.journal_record import JournalRecord
+from journal_manager.backends.bookkeeper.journal_record import JournalRecord, journal_names
 from journal_manager.chain import Chain
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 
@@ -50,3 +50,12 @@ async def test_changes_are_told() -> None:
     await record_on(cluster).write(chain.claim("x"), version)
     await asyncio.wait_for(told.wait(), 5)
     watch.close()
+
+
+async def test_all_journals_of_a_cluster_are_listed_by_name() -> None:
+    cluster = Cluster()
+    metadata = cast(Any, cluster.client().metadata_store)
+    assert await journal_names(metadata) == ()
+    for name in ("b", "a/b"):
+        await record_on(cluster, name).create_if_absent(Chain(NamespaceInfo()))
+    assert await journal_names(metadata) == ("a/b", "b")

@@ -1,0 +1,244 @@
+"""``bk journal format``, ``recover``, ``purge``, ``discard``, ``sweep``, ``convert``: they become a journal's owner."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import click
+
+from bookkeeper.admin.options import counted, json_option, print_json
+from journal_manager.backend import JournalReader, JournalWriter, NamespaceInfo, SegmentWriter
+from journal_manager.capabilities import Described, Discard, OrphanSweep, capability
+from journal_manager.chain import purgeable
+from journal_manager.commands.shared import (
+    OWNER,
+    Txid,
+    ask_to_take_over,
+    complete,
+    journal_argument,
+    segment_row,
+    take_over_option,
+)
+from journal_manager.errors import JournalExistsError
+from journal_manager.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
+from journal_manager.ops import Batch, encode_batch
+from journal_manager.retention import RetentionPolicy, plan_retention
+from journal_manager.segment import SegmentInfo
+from journal_manager.snapshots import SnapshotInfo, SnapshotStore, restore_newest
+
+
+@click.command("format")
+@click.option("--namespace-id", type=int, default=0, help="The namespace's number.")
+@click.option("--cluster-id", default="", metavar="TEXT", help="The namespace's cluster.")
+@click.option("--pool-id", default="", metavar="TEXT", help="The namespace's block pool.")
+@click.option("--force", is_flag=True, help="Remove the edits that are there, without asking.")
+@journal_argument
+def format_command(namespace_id: int, cluster_id: str, pool_id: str, force: bool, uri: str) -> None:
+    """Make an empty journal. Edits that are there are removed after a question."""
+
+    async def work(sure: bool) -> bool:
+        if not sure and await has_data(uri):
+            return False
+        namespace = NamespaceInfo(namespace_id, cluster_id, pool_id)
+        await format_journal(uri, namespace=namespace, force=sure)
+        return True
+
+    if not complete(work(force)):
+        click.confirm(f"There are edits in {uri}. Remove them, and fence whoever writes there now?", abort=True)
+        complete(work(True))
+    click.echo(f"{uri} is empty")
+
+
+@click.command()
+@json_option
+@take_over_option
+@journal_argument
+def recover(as_json: bool, yes: bool, uri: str) -> None:
+    """Fence the journal's writer, and end the segment that it left open at its last durable edit."""
+    ask_to_take_over(uri, yes)
+
+    async def work() -> dict[str, Any]:
+        async with await open_writer(uri, owner=OWNER, create=False) as writer:
+            report = writer.recovery
+            return {
+                "epoch": report.token.epoch,
+                "last": report.last_txid,
+                "finalized": [segment_row(segment) for segment in report.finalized],
+                "removed_empty": [segment_row(segment) for segment in report.removed_empty],
+            }
+
+    found = complete(work())
+    if as_json:
+        print_json(found)
+        return
+    for segment in found["finalized"]:
+        click.echo(f"the segment from edit {segment['first']} ends at edit {segment['last']}")
+    for segment in found["removed_empty"]:
+        click.echo(f"the segment from edit {segment['first']} had no edit and was removed")
+    click.echo(f"epoch {found['epoch']}; the last edit is {found['last']}")
+
+
+@click.command()
+@click.option("--below", type=Txid(), help="Remove what ends below this edit, whatever snapshots there are.")
+@click.option("--keep-snapshots", type=click.IntRange(1), help="The newest snapshots that stay.")
+@click.option("--extra-edits", type=click.IntRange(0), help="Edits before the oldest kept snapshot that stay.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed. This does not take the journal over.")
+@take_over_option
+@journal_argument
+def purge(
+    below: int | None, keep_snapshots: int | None, extra_edits: int | None, dry_run: bool, yes: bool, uri: str
+) -> None:
+    """Remove old snapshots, and the edits before the oldest that is kept.
+
+    Only whole segments go, and never the newest one. Without a snapshot nothing is removed, unless --below says so.
+    """
+    if below is not None and (keep_snapshots is not None or extra_edits is not None):
+        raise click.UsageError("--below takes neither --keep-snapshots nor --extra-edits")
+    policy = RetentionPolicy()
+    policy = RetentionPolicy(
+        policy.snapshots if keep_snapshots is None else keep_snapshots,
+        policy.extra_txns if extra_edits is None else extra_edits,
+    )
+    if not dry_run:
+        ask_to_take_over(uri, yes)
+
+    async def plan() -> tuple[tuple[int, ...], int, tuple[SegmentInfo, ...]]:
+        async with await open_reader(uri) as reader, await open_snapshots(uri) as store:
+            segments = await reader.segments()
+            if below is not None:
+                return (), below, segments
+            planned = plan_retention(policy, [info.at for info in await store.list()], segments)
+            return planned.snapshots, planned.purge_below, segments
+
+    async def work() -> tuple[tuple[int, ...], tuple[SegmentInfo, ...]]:
+        snapshots, purge_below, segments = await plan()
+        if dry_run:
+            return snapshots, purgeable(segments, purge_below)
+        async with await open_writer(uri, owner=OWNER, create=False) as writer:
+            for at in snapshots:
+                await writer.delete_snapshot(at)
+            return snapshots, await writer.purge(purge_below)
+
+    snapshots, gone = complete(work())
+    verb = "would be removed" if dry_run else "removed"
+    for at in snapshots:
+        click.echo(f"{verb}: the snapshot at edit {at}")
+    for segment in gone:
+        click.echo(f"{verb}: the edits from {segment.first} to {segment.last}")
+    if not snapshots and not gone:
+        click.echo("nothing to remove")
+
+
+@click.command()
+@click.option("--from", "first", type=Txid(), required=True, help="The first edit to remove: the first of a segment.")
+@take_over_option
+@journal_argument
+def discard(first: int, yes: bool, uri: str) -> None:
+    """Remove the newest edits, and the snapshots that contain them.
+
+    This takes back what was acknowledged. It is meant for a return to an earlier version of a program, whose state
+    before the edit --from was kept.
+    """
+    if not yes:
+        click.confirm(f"Remove the edits of {uri} from {first} on for ever, and fence its writer?", abort=True)
+
+    async def work() -> tuple[SegmentInfo, ...]:
+        async with await open_writer(uri, owner=OWNER, create=False) as writer:
+            return await capability(writer, Discard).discard_from(first)  # type: ignore[type-abstract]
+
+    gone = complete(work())
+    for segment in gone:
+        click.echo(f"removed: the edits from {segment.first} to {segment.last}")
+    if not gone:
+        click.echo("nothing to remove")
+
+
+@click.command()
+@json_option
+@click.option("--delete", is_flag=True, help="Delete what is found. Without it nothing is removed.")
+@click.option("--older-than", type=click.FloatRange(0), default=3600.0, show_default=True, metavar="SECONDS")
+@take_over_option
+@journal_argument
+def sweep(as_json: bool, delete: bool, older_than: float, yes: bool, uri: str) -> None:
+    """Find what crashes left behind: ledgers that were made for the journal, and that nothing refers to."""
+    ask_to_take_over(uri, yes)
+
+    async def work() -> list[dict[str, object]]:
+        async with await open_writer(uri, owner=OWNER, create=False) as writer:
+            sweeper = capability(writer, OrphanSweep)  # type: ignore[type-abstract]
+            act = sweeper.sweep_orphans if delete else sweeper.find_orphans
+            return [
+                {"location": each.location, "made_for": each.purpose, "age_s": round(each.age_s), "bytes": each.bytes}
+                for each in await act(older_than_s=older_than)
+            ]
+
+    found = complete(work())
+    if as_json:
+        print_json(found)
+        return
+    verb = "deleted" if delete else "found"
+    for each in found:
+        click.echo(f"{verb}: {each['location']}, made for {each['made_for']}, {each['bytes']} bytes")
+    click.echo(f"{counted(len(found), 'orphan')} {verb}")
+
+
+@click.command()
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+def convert(source: str, target: str) -> None:
+    """Copy a journal to another address: its edits with their ids, and its newest snapshot that is intact.
+
+    FROM is only read, as far as its edits are durable now. TO must hold no edits; it gets FROM's namespace. Stop FROM's
+    writer first: what it logs later is not copied.
+    """
+
+    async def work() -> tuple[int, int | None]:
+        if await has_data(target):
+            raise JournalExistsError(f"there are edits in {target}: a journal is copied to an empty one only")
+        async with await open_reader(source) as reader:
+            namespace = (await reader.describe()).namespace if isinstance(reader, Described) else None
+            await format_journal(target, namespace=namespace)
+            async with await open_writer(target, owner=OWNER, create=False) as writer:
+                count = 0
+                for segment in await reader.segments():
+                    count += await _copy(reader, segment, writer)
+                async with await open_snapshots(source) as store:
+                    at = await _copy_snapshot(store, writer)
+        return count, at
+
+    count, at = complete(work())
+    snapshot = "no snapshot" if at is None else f"the snapshot at edit {at}"
+    click.echo(f"copied {counted(count, 'edit')} and {snapshot} from {source} to {target}")
+
+
+async def _copy(reader: JournalReader, segment: SegmentInfo, writer: JournalWriter) -> int:
+    """Copy one segment; returns the number of its edits. An open one is copied as far as it is durable."""
+    copied: SegmentWriter | None = None
+    last = segment.first - 1
+    async for batch in reader.read(segment, segment.first):
+        if copied is None:
+            copied = await writer.start_segment(segment.first, segment.layout_version)
+        for part in _parts(batch, writer.max_batch_bytes):
+            await copied.append(part)
+            last = part.last
+    if copied is not None:
+        await copied.close()
+        await writer.finalize_segment(segment.first, last)
+    return last - segment.first + 1
+
+
+def _parts(batch: Batch, most: int) -> list[Batch]:
+    """The batch, or one for each edit if it is too long for the other journal."""
+    if len(batch.frames) <= most:
+        return [batch]
+    return [encode_batch(op.txid, [(op.opcode, op.body)]) for op in batch.ops()]
+
+
+async def _copy_snapshot(store: SnapshotStore, writer: JournalWriter) -> int | None:
+    async def keep(info: SnapshotInfo, chunks: AsyncGenerator[bytes, None]) -> None:
+        if info.at <= writer.durable_txid:
+            await writer.save_snapshot(info.at, chunks)
+
+    found = await restore_newest(store, keep)
+    return None if found is None or found.at > writer.durable_txid else found.at

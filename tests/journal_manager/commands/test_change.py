@@ -1,0 +1,101 @@
+"""``bk journal``'s verbs that take a journal over, after a question."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from journal_manager import JournalFencedError, sync
+from tests.journal_manager.commands.helpers import as_json, bk_journal, damage, filled, txids
+
+
+def test_format_asks_before_it_removes_edits(tmp_path: Path) -> None:
+    uri = f"file://{tmp_path}/edits"
+    assert bk_journal("format", uri, "--cluster-id", "c", "--namespace-id", "7") == f"{uri} is empty\n"
+    assert as_json("show", uri)["namespace"]["cluster_id"] == "c"
+    uri = filled(tmp_path, name="full")
+    assert "Remove them" in bk_journal("format", uri, data="n\n", status=1)
+    assert txids(uri) == list(range(1, 8))
+    bk_journal("format", uri, data="y\n")
+    assert txids(uri) == []
+    uri = filled(tmp_path, name="forced")
+    assert bk_journal("format", uri, "--force") == f"{uri} is empty\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["recover"], ["purge"], ["purge", "--below", "4"], ["discard", "--from", "4"], ["snapshot", "delete"], ["sweep"]],
+)
+def test_who_does_not_agree_changes_nothing(tmp_path: Path, words: list[str]) -> None:
+    uri = filled(tmp_path)
+    with sync.EditLog.open(uri) as log:
+        before = as_json("show", uri)
+        last = ["3"] if words[-1] == "delete" else []
+        assert "fence" in bk_journal(*words, uri, *last, data="n\n", status=1)
+        assert as_json("show", uri) == before
+        log.ensure_owner()
+
+
+def test_recover_ends_the_open_segment_and_fences(tmp_path: Path) -> None:
+    uri = filled(tmp_path)
+    found = as_json("recover", uri, "--yes")
+    assert (found["epoch"], found["last"]) == (2, 7)
+    assert [(s["first"], s["last"]) for s in found["finalized"]] == [(7, 7)]
+    with sync.EditLog.open(uri) as log:
+        assert "epoch 4; the last edit is 7" in bk_journal("recover", uri, data="y\n")
+        with pytest.raises(JournalFencedError):
+            log.log(b"late")
+        log.abort()
+    assert "there is no journal" in bk_journal("recover", f"file://{tmp_path}/nowhere", "--yes", status=1)
+
+
+def test_purge_by_retention_and_below_an_edit(tmp_path: Path) -> None:
+    uri = filled(tmp_path)
+    plan = bk_journal("purge", uri, "--dry-run", "--keep-snapshots", "1")
+    assert plan == "would be removed: the snapshot at edit 3\nwould be removed: the edits from 1 to 3\n"
+    assert txids(uri) == list(range(1, 8)) and as_json("show", uri)["epoch"] == 1
+    kept = ["--yes", "--keep-snapshots", "1"]
+    assert bk_journal("purge", uri, *kept, "--extra-edits", "5") == "removed: the snapshot at edit 3\n"
+    assert bk_journal("purge", uri, *kept) == "removed: the edits from 1 to 3\n"
+    assert txids(uri, 4) == [4, 5, 6, 7]
+    assert bk_journal("purge", uri, "--yes") == "nothing to remove\n"
+    assert bk_journal("purge", uri, "--yes", "--below", "100") == "removed: the edits from 4 to 6\n"
+    assert "takes neither" in bk_journal("purge", uri, "--below", "3", "--extra-edits", "1", status=2)
+
+
+def test_discard_takes_back_edits_and_their_snapshots(tmp_path: Path) -> None:
+    uri = filled(tmp_path)
+    assert "is inside segment" in bk_journal("discard", uri, "--from", "5", "--yes", status=1)
+    assert bk_journal("discard", uri, "--from", "4", data="y\n").endswith(
+        "removed: the edits from 4 to 6\nremoved: the edits from 7 to 7\n"
+    )
+    found = as_json("show", uri)
+    assert [s["last"] for s in found["segments"]] == [3] and [s["at"] for s in found["snapshots"]] == [3]
+    assert bk_journal("discard", uri, "--from", "4", "--yes") == "nothing to remove\n"
+
+
+def test_sweep_is_for_ledgers(tmp_path: Path) -> None:
+    assert "cannot do this" in bk_journal("sweep", filled(tmp_path), "--yes", status=1)
+    uri = f"bk+embedded://{tmp_path}/bk?bookies=3"
+    sync.EditLog.open(uri).close()
+    assert bk_journal("sweep", uri, "--yes") == "0 orphans found\n"
+    assert as_json("sweep", uri, "--yes", "--delete") == []
+
+
+def test_convert_copies_edits_with_their_ids_and_the_newest_intact_snapshot(tmp_path: Path) -> None:
+    source = filled(tmp_path)
+    target = f"bk+embedded://{tmp_path}/bk?bookies=3"
+    assert f"copied 7 edits and the snapshot at edit 5 from {source} to {target}" in bk_journal(
+        "convert", source, target
+    )
+    with sync.EditLog.open(target) as log:
+        assert [(op.txid, op.opcode) for op in log.read(1)] == [(txid, txid) for txid in range(1, 8)]
+        assert [s.last for s in log.segments()] == [3, 6, 7] and log.next_txid == 8
+    with sync.open_snapshots(target) as store:
+        found = store.load()
+        assert found is not None and found[1] == b"state at 5"
+    assert "copied to an empty one only" in bk_journal("convert", source, target, status=1)
+    damage(source, "snapshot_0000000000000000005")
+    assert "the snapshot at edit 3" in bk_journal("convert", source, f"file://{tmp_path}/back")
+    assert txids(f"file://{tmp_path}/back") == list(range(1, 8))
