@@ -33,6 +33,7 @@ from journal_manager import (
     FencingToken,
     JournalClosedError,
     JournalConfigError,
+    JournalError,
     JournalExistsError,
     JournalFailedError,
     JournalFencedError,
@@ -176,6 +177,19 @@ class JournalBackendContract:
             await segment.append(batch(2))
         with pytest.raises(JournalFencedError):
             await old.ensure_owner()
+
+    async def test_several_that_format_at_once_leave_an_empty_journal(self, journal: Journal) -> None:
+        writer = await journal.writer()
+        for first in range(1, 21):
+            await write_segment(writer, first, first)
+        results = await asyncio.gather(
+            *(format_journal(journal.uri, force=True, **journal.options) for _ in range(8)), return_exceptions=True
+        )
+        assert all(result is None or isinstance(result, JournalError) for result in results), results
+        assert None in results
+        again = await journal.writer()
+        assert await again.segments() == ()
+        await write_segment(again, 1, 1)
 
     @pytest.mark.parametrize("changed", [{"namespace_id": 8}, {"cluster_id": "x"}, {"pool_id": "x"}])
     async def test_another_namespace_is_refused(self, journal: Journal, changed: dict[str, Any]) -> None:
@@ -323,6 +337,19 @@ class JournalBackendContract:
         with pytest.raises(SegmentExistsError):
             await writer.start_segment(TxId(12), 1)
 
+    @pytest.mark.rule("C7")
+    async def test_a_batch_that_does_not_follow_the_last_one_is_refused(self, journal: Journal) -> None:
+        writer = await journal.writer()
+        segment = await writer.start_segment(1, 1)
+        await segment.append(batch(1, 2))
+        with pytest.raises(SegmentMismatchError):
+            await segment.append(batch(4))
+        with pytest.raises(SegmentExistsError):
+            await writer.finalize_segment(1, 2)
+        await segment.close()
+        await writer.finalize_segment(1, 2)
+        assert await txids(writer) == [1, 2]
+
     async def test_a_new_journal_may_begin_anywhere(self, journal: Journal) -> None:
         writer = await journal.writer()
         await write_segment(writer, 1000, 1001)
@@ -383,6 +410,16 @@ class JournalBackendContract:
         await writer.finalize_segment(TxId(1), TxId(12))
         sizes = [(op.txid, op.body == bytes([op.txid]) * 700_000) async for op in read_ops(writer, TxId(1))]
         assert sizes == [(txid, True) for txid in range(1, 13)]
+
+    async def test_many_edits_in_one_segment_and_many_segments_are_read_back(self, journal: Journal) -> None:
+        writer = await journal.writer()
+        await write_segment(writer, 1, 10_000, batches_of=500)
+        for first in range(10_001, 10_101):
+            await write_segment(writer, first, first)
+        reader = await journal.reader()
+        assert len(await reader.segments()) == 101
+        assert await txids(reader) == list(range(1, 10_101))
+        assert (await journal.writer()).recovery.last_txid == 10_100
 
     # -- J5: recovery ----------------------------------------------------------------------------------
 

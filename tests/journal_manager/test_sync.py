@@ -110,6 +110,14 @@ def test_a_blocking_call_on_the_loop_itself_is_refused(uri: str) -> None:
         run(on_the_loop())
 
 
+def test_the_example_of_the_page_runs_as_pasted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "journals.md").read_text()
+    example = page.partition("```python\n")[2].partition("```")[0].replace("/tmp/edits", f"{tmp_path}/edits")
+    for _ in range(4):
+        exec(compile(example, "docs/journals.md", "exec"), {})
+    assert capsys.readouterr().out.splitlines()[-1] == "4 b'an edit; an edit; an edit; an edit; '"
+
+
 def test_every_method_of_the_async_log_is_there() -> None:
     ours = {name for name in dir(sync.EditLog) if not name.startswith("_")}
     theirs = {name for name in dir(journal_manager.EditLog) if not name.startswith("_")}

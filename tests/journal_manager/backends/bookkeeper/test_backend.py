@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from journal_manager import JournalConfigError, open_writer
-from tests.contracts.journal_backend import Journal, JournalBackendContract, closing
+from journal_manager import JournalConfigError, open_reader, open_writer
+from tests.contracts.journal_backend import Journal, JournalBackendContract, closing, txids, write_segment
 from tests.contracts.journal_model import JournalMachine
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 
@@ -39,6 +39,15 @@ async def test_one_of_client_and_metadata_is_needed() -> None:
         await open_writer("bk:edits")
     with pytest.raises(JournalConfigError, match="names no journal"):
         await open_writer("bk:", client=Cluster().client())
+
+
+async def test_a_wrong_password_is_an_error_and_no_empty_journal() -> None:
+    cluster = Cluster()
+    writer = await open_writer("bk:edits", client=cluster.client(), password=b"right")
+    await write_segment(writer, 1, 2)
+    reader = await open_reader("bk:edits", client=cluster.client(), password=b"wrong")
+    with pytest.raises(JournalConfigError):
+        await txids(reader)
 
 
 class LedgerMachine(JournalMachine):
