@@ -53,6 +53,7 @@ from journal_manager.errors import (
     UnsupportedLayoutError,
 )
 from journal_manager.fencing_token import FencingToken
+from journal_manager.measured_writer import JournalFigures, JournalStats, MeasuredWriter
 from journal_manager.merged_reader import read_ops_over
 from journal_manager.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
 from journal_manager.ops import Batch, Op
@@ -81,14 +82,17 @@ __all__ = [
     "JournalExistsError",
     "JournalFailedError",
     "JournalFencedError",
+    "JournalFigures",
     "JournalGapError",
     "JournalLockedError",
     "JournalNotFormattedError",
     "JournalOverloadedError",
     "JournalReader",
+    "JournalStats",
     "JournalURI",
     "JournalUnavailableError",
     "JournalWriter",
+    "MeasuredWriter",
     "NamespaceInfo",
     "NamespaceMismatchError",
     "Op",
