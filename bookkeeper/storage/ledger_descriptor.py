@@ -173,7 +173,7 @@ def same_payload(stored: Buffer, offered: Buffer) -> bool:
     A bookie does not know how long the digest is (0 to 20 bytes). With one LAC the digests must agree, too; with two,
     lengths and what surely is payload are compared.
     """
-    one, other = memoryview(stored), memoryview(offered)
+    one, other = bytes(stored), bytes(offered)  # views are compared byte by byte
     if len(one) != len(other) or one[24:32] != other[24:32]:
         return False
     return one[_DIGEST_MAX:] == other[_DIGEST_MAX:] and (one[16:24] != other[16:24] or one == other)
