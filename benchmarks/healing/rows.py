@@ -29,6 +29,8 @@ _AT_ONCE: Final = 64
 _QUIET_S: Final = 6.0
 _MIB: Final = 1 << 20
 _SMALL_LOGS: Final = {"entry_log_bytes": 16 * _MIB}
+_EAGER: Final = {"garbage_interval_s": 2.0, "garbage_grace_s": 1.0, "garbage_shrink_max": 1.0}
+"""Collects what was deleted seconds ago; by default that takes a quarter of an hour."""
 _KEPT: Final = Aim(1.0, 0.8)
 _DOUBLED: Final = Aim(1.0, 2.0, lower=True)
 
@@ -147,13 +149,13 @@ async def _repaired_while_appending(cluster: HealedCluster, rate: int) -> tuple[
 
 
 def _beside_compaction(report: Report, directory: Path, zookeeper: ZooKeeperServer) -> None:
-    settings = {"garbage_interval_s": 2.0, "storage": _SMALL_LOGS}
+    settings = {**_EAGER, "storage": _SMALL_LOGS}
     with OurHealedCluster(directory, zookeeper, "beside-compaction", settings) as cluster:
-        quiet, busy, copied = run(_compacted_while_appending(cluster))
-    _beside(report, f"a major compaction ({copied} MB of logs freed)", quiet, busy)
+        quiet, busy = run(_compacted_while_appending(cluster))
+    _beside(report, "a major compaction of 200 MB, half of it deleted", quiet, busy)
 
 
-async def _compacted_while_appending(cluster: HealedCluster) -> tuple[Pace, Pace, int]:
+async def _compacted_while_appending(cluster: HealedCluster) -> tuple[Pace, Pace]:
     home = cluster.cluster.directory
     async with await connect(cluster.uri) as bk:
         ledgers = await fill(bk, 100, 2_000_000)
@@ -166,9 +168,8 @@ async def _compacted_while_appending(cluster: HealedCluster) -> tuple[Pace, Pace
                 await asyncio.gather(*(_gc(home / f"b{number}") for number in (1, 2, 3)))
                 await asyncio.sleep(2.5)
 
-        before = log_bytes(home)
         busy = await pace_while(bk, compact)
-        return quiet, busy, (before - log_bytes(home)) // 1_000_000
+        return quiet, busy
 
 
 async def _gc(directory: Path) -> None:
@@ -243,7 +244,7 @@ def _audited(cluster: HealedCluster) -> int:
 def _space(report: Report, directory: Path, zookeeper: ZooKeeperServer) -> None:
     storage: dict[str, object] = {**_SMALL_LOGS, "compaction_bytes_per_s": 0}
     storage |= {"minor_compaction_interval_s": 3.0, "major_compaction_interval_s": 6.0, "checkpoint_bytes": 8 * _MIB}
-    settings = {"garbage_interval_s": 2.0, "storage": storage}
+    settings = {**_EAGER, "storage": storage}
     with OurHealedCluster(directory, zookeeper, "space", settings) as cluster:
         live, used = run(_churned(cluster))
     note = f"{used / 3e6:,.0f} MB of entry logs for {live / 1e6:,.0f} MB that live, on each of three bookies"
