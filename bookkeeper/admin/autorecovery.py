@@ -13,7 +13,8 @@ import click
 from bookkeeper.admin.default_command import DefaultCommandGroup
 from bookkeeper.admin.operations import byte_count
 from bookkeeper.admin.options import connected, counted, finish, json_option, metadata_option, print_json, print_table
-from bookkeeper.errors import NoClusterError
+from bookkeeper.errors import ConfigError, NoClusterError
+from bookkeeper.ids import Address
 
 if TYPE_CHECKING:
     from bookkeeper.autorecovery.status import AutorecoveryStatus
@@ -63,6 +64,11 @@ def autorecovery() -> None:
     metavar="PERCENT",
     help="How many of each copy's entries such a check reads and verifies, besides asking for lists.  [default: 0]",
 )
+@click.option(
+    "--http",
+    metavar="HOST:PORT",
+    help="Show /healthz, /livez, /readyz and /metrics at this address of loopback.  [default: nowhere]",
+)
 def run(
     metadata: str,
     name: str | None,
@@ -72,6 +78,7 @@ def run(
     grace: float | None,
     check_every: float | None,
     sample: float | None,
+    http: str | None,
 ) -> None:
     """Run an auditor's candidate and a repair worker in the foreground, until Ctrl-C or SIGTERM.
 
@@ -88,13 +95,26 @@ def run(
         "ledgers_interval_s": check_every * 3600 if check_every is not None else None,
         "sample_percent": sample,
     }
+    pages = _pages(http) if http is not None else None
     config = AutorecoveryConfig(**{option: value for option, value in given.items() if value is not None})
 
     async def work() -> None:
         async with connected(metadata) as bk:
-            await serve(bk, name or f"{platform.node()}:{os.getpid()}", config, click.echo)
+            await serve(bk, name or f"{platform.node()}:{os.getpid()}", config, click.echo, pages)
 
     finish(work())
+
+
+def _pages(http: str) -> Address:
+    from bookkeeper.bookie.config import is_loopback
+
+    try:
+        address = Address.parse(http)
+    except ValueError as error:
+        raise ConfigError(f"--http: {error}") from error
+    if not is_loopback(address.host):
+        raise ConfigError(f"--http {http}: everyone who reaches it could read it; give an address of loopback")
+    return address
 
 
 @autorecovery.command()

@@ -11,6 +11,7 @@ from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.meta import Metadata
+from bookkeeper.metrics import Metrics
 from bookkeeper.replication.bookie_client import BorrowedCluster, client_of_bookie
 from bookkeeper.seams import Seams
 
@@ -18,14 +19,18 @@ from bookkeeper.seams import Seams
 class InsideAutorecovery:
     """Autorecovery with a client of its own. :meth:`stop` ends both."""
 
-    def __init__(self, client: BookKeeper, name: str, config: AutorecoveryConfig) -> None:
+    def __init__(
+        self, client: BookKeeper, name: str, config: AutorecoveryConfig, metrics: Metrics | None = None
+    ) -> None:
         self._client = client
-        self.service = AutorecoveryService(client, name, config)
+        self.service = AutorecoveryService(client, name, config, metrics)
 
     @classmethod
-    async def of_bookie(cls, name: str, metadata: Metadata, config: BookieConfig, seams: Seams) -> InsideAutorecovery:
-        """Begin inside a bookie. Raises: ConfigError, MetadataError."""
-        return await cls._begin(await client_of_bookie(metadata, config, seams), name)
+    async def of_bookie(
+        cls, name: str, metadata: Metadata, config: BookieConfig, seams: Seams, metrics: Metrics
+    ) -> InsideAutorecovery:
+        """Begin inside a bookie, whose ``metrics`` show it, too. Raises: ConfigError, MetadataError."""
+        return await cls._begin(await client_of_bookie(metadata, config, seams), name, metrics)
 
     @classmethod
     async def of_cluster(cls, name: str, metadata: Metadata, seams: Seams) -> InsideAutorecovery:
@@ -34,8 +39,8 @@ class InsideAutorecovery:
         return await cls._begin(await BookKeeper.over(cluster, config=ClientConfig(), seams=seams), name)
 
     @classmethod
-    async def _begin(cls, client: BookKeeper, name: str) -> InsideAutorecovery:
-        inside = cls(client, name, AutorecoveryConfig())
+    async def _begin(cls, client: BookKeeper, name: str, metrics: Metrics | None = None) -> InsideAutorecovery:
+        inside = cls(client, name, AutorecoveryConfig(), metrics)
         await inside.service.start()
         return inside
 

@@ -20,10 +20,12 @@ from typing import Final
 from bookkeeper.autorecovery.auditor import Auditor
 from bookkeeper.autorecovery.config import AutorecoveryConfig
 from bookkeeper.autorecovery.report import AutorecoveryReport
+from bookkeeper.autorecovery.report_metrics import show_report
 from bookkeeper.autorecovery.worker import RepairWorker
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
+from bookkeeper.metrics import Metrics
 
 _log = logging.getLogger(__name__)
 
@@ -36,16 +38,25 @@ RETRY_S: Final = 1.0
 class AutorecoveryService:
     """Audits and repairs from :meth:`start` to :meth:`stop`."""
 
-    def __init__(self, client: BookKeeper, name: str, config: AutorecoveryConfig | None = None) -> None:
+    def __init__(
+        self,
+        client: BookKeeper,
+        name: str,
+        config: AutorecoveryConfig | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        """``metrics`` are kept up to date with the report."""
+        self._metrics = metrics
         self._config = config or AutorecoveryConfig()
-        self._name = name
+        self.name = name
         self._metadata = client.metadata_store
         self._records = AutorecoveryRecords(self._metadata.store, self._metadata.paths)
         self.auditor = Auditor(client, self._records, name, self._config)
         self.worker = RepairWorker(client, self._records, name, self._config)
         self.auditor.on_marked = self.worker.wakeup.ring
         self._tasks: list[asyncio.Task[None]] = []
-        self._published: AutorecoveryReport | None = None
+        self.published: AutorecoveryReport | None = None
+        """What it last said of itself, without the time."""
 
     async def start(self) -> None:
         """Begin. It goes on by itself while the metadata store is away."""
@@ -60,7 +71,7 @@ class AutorecoveryService:
         await asyncio.gather(*tasks, return_exceptions=True)
         if tasks:
             try:
-                await self._records.unpublish(self._name)
+                await self._records.unpublish(self.name)
             except BookKeeperError as error:
                 _log.info("the report of autorecovery stays until the session ends (%s)", in_words(error))
 
@@ -90,17 +101,19 @@ class AutorecoveryService:
         """What it does now, and what it cannot do."""
         auditor = self.auditor
         auditing = "; ".join(filter(None, (auditor.doing, auditor.checking)))
-        return replace(self.worker.report(self._name), auditor=auditor.elected, auditing=auditing)
+        return replace(self.worker.report(self.name), auditor=auditor.elected, auditing=auditing)
 
     async def _publish(self) -> None:
         """Publish the report when it has changed, and now and then so that it outlives a session."""
         turns = 0
         while True:
             report = self.report()
-            if turns % 10 == 0 or self._published is None or replace(report, updated_ms=0) != self._published:
+            if self._metrics is not None:
+                show_report(report, self._metrics)
+            if turns % 10 == 0 or self.published is None or replace(report, updated_ms=0) != self.published:
                 try:
-                    await self._records.publish(self._name, report.encode())
-                    self._published = replace(report, updated_ms=0)
+                    await self._records.publish(self.name, report.encode())
+                    self.published = replace(report, updated_ms=0)
                 except BookKeeperError as error:
                     _log.info("the report of autorecovery could not be published (%s)", in_words(error))
             turns += 1

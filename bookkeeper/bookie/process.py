@@ -97,7 +97,7 @@ async def serve(
 
 async def _heal(server: BookieServer, metadata: Metadata, config: BookieConfig, seams: Seams) -> _Healer:
     healer: _Healer = await import_module(AUTORECOVERY).InsideAutorecovery.of_bookie(
-        str(server.bookie_id), metadata, config, seams
+        str(server.bookie_id), metadata, config, seams, server.metrics
     )
     return healer
 
