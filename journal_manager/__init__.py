@@ -8,10 +8,13 @@
     reader = await open_reader("file:///data/edits")        # beside the writer, without disturbing it
     async for op in tail(reader, 1): ...
 
+    async with replicated("file:///data/edits", machine) as replica:  # a program's state on several replicas
+        answer = await replica.submit(b"an edit")                     # durable, applied once on each of them
+
 Addresses: ``mem:NAME`` (this process), ``file:///DIRECTORY``, ``bk+embedded:///DIR?bookies=3``, ``bk+sqlite:///FILE``
 and ``bk+zk://HOST:PORT/ROOT`` (one ledger per segment, on the cluster at the address behind ``bk+``; ``name=NAME``
-names the journal), ``bk:NAME`` (the same, with the option ``client=`` or ``metadata=``). Others by entry points
-``journal.backends``.
+names the journal), ``bk:NAME`` (the same, with the option ``client=`` or ``metadata=``), ``set:`` (several journals, by
+the option ``members=``). Others by entry points ``journal.backends``.
 """
 
 from __future__ import annotations
@@ -25,12 +28,16 @@ from journal_manager.backend import (
     SegmentWriter,
 )
 from journal_manager.capabilities import Discard, Orphan, OrphanSweep, capability
+from journal_manager.checkpoints import CheckpointPolicy
 from journal_manager.edit_log import EditLog, EditLogConfig
 from journal_manager.edit_reader import read_ops
+from journal_manager.election import Election, open_election
 from journal_manager.errors import (
+    ElectionLostError,
     JournalClosedError,
     JournalConfigError,
     JournalCorruptionError,
+    JournalDiskError,
     JournalError,
     JournalExistsError,
     JournalFailedError,
@@ -41,7 +48,10 @@ from journal_manager.errors import (
     JournalOverloadedError,
     JournalUnavailableError,
     NamespaceMismatchError,
+    NotActiveError,
+    NotEnoughJournalsError,
     OpTooLargeError,
+    ReplicaFailedError,
     RequestForgottenError,
     SegmentExistsError,
     SegmentMismatchError,
@@ -58,9 +68,12 @@ from journal_manager.merged_reader import read_ops_over
 from journal_manager.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
 from journal_manager.ops import Batch, Op
 from journal_manager.registry import JournalURI, backend_for, installed_backends, parse_uri
+from journal_manager.replica import ReplicaRole
+from journal_manager.replicated import ReplicaConfig, ReplicaStatus, Replicated, StateMachine, replicated
 from journal_manager.requests import RequestAnswer, RequestId, RequestTable
 from journal_manager.retention import RetentionPlan, RetentionPolicy, plan_retention
 from journal_manager.segment import SegmentInfo, SegmentState
+from journal_manager.set_rules import Member, MemberState, MemberStatus
 from journal_manager.snapshots import Chunks, SnapshotInfo, SnapshotStore, restore_newest
 from journal_manager.tailer import tail
 from journal_manager.txid import FIRST_TXID, NOTHING, TxId
@@ -70,14 +83,18 @@ __all__ = [
     "NOTHING",
     "Backend",
     "Batch",
+    "CheckpointPolicy",
     "Chunks",
     "Discard",
     "EditLog",
     "EditLogConfig",
+    "Election",
+    "ElectionLostError",
     "FencingToken",
     "JournalClosedError",
     "JournalConfigError",
     "JournalCorruptionError",
+    "JournalDiskError",
     "JournalError",
     "JournalExistsError",
     "JournalFailedError",
@@ -93,13 +110,23 @@ __all__ = [
     "JournalUnavailableError",
     "JournalWriter",
     "MeasuredWriter",
+    "Member",
+    "MemberState",
+    "MemberStatus",
     "NamespaceInfo",
     "NamespaceMismatchError",
+    "NotActiveError",
+    "NotEnoughJournalsError",
     "Op",
     "OpTooLargeError",
     "Orphan",
     "OrphanSweep",
     "RecoveryReport",
+    "ReplicaConfig",
+    "ReplicaFailedError",
+    "ReplicaRole",
+    "ReplicaStatus",
+    "Replicated",
     "RequestAnswer",
     "RequestForgottenError",
     "RequestId",
@@ -116,6 +143,7 @@ __all__ = [
     "SnapshotInfo",
     "SnapshotNotFoundError",
     "SnapshotStore",
+    "StateMachine",
     "TxId",
     "UnknownSchemeError",
     "UnsupportedCapabilityError",
@@ -125,6 +153,7 @@ __all__ = [
     "format_journal",
     "has_data",
     "installed_backends",
+    "open_election",
     "open_reader",
     "open_snapshots",
     "open_writer",
@@ -132,6 +161,7 @@ __all__ = [
     "plan_retention",
     "read_ops",
     "read_ops_over",
+    "replicated",
     "restore_newest",
     "tail",
 ]

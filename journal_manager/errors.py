@@ -14,6 +14,10 @@
     * :exc:`SegmentExistsError`, :exc:`SegmentNotFoundError`, :exc:`SegmentMismatchError`
     * :exc:`OpTooLargeError`, :exc:`JournalOverloadedError` (retryable)
     * :exc:`RequestForgottenError` -- a repeated request is too old to tell whether it was carried out
+    * :exc:`NotEnoughJournalsError` -- too few members of a journal set work
+    * :exc:`NotActiveError` -- this replica is not the active one (retryable: ask the active one)
+    * :exc:`ElectionLostError` -- another replica was elected meanwhile (retryable)
+    * :exc:`ReplicaFailedError` -- the program's state machine broke its contract, and the replica takes no more part
     * :exc:`JournalClosedError`
     * :exc:`SnapshotNotFoundError`, :exc:`SnapshotAheadError`
     * :exc:`UnknownSchemeError`, :exc:`JournalConfigError`, :exc:`UnsupportedCapabilityError`
@@ -146,6 +150,33 @@ class RequestForgottenError(JournalError):
     """A request with this id may have been carried out, so long ago that its answer is not remembered any more."""
 
     outcome_unknown = True
+
+
+class NotEnoughJournalsError(JournalError):
+    """Too few members of a journal set work."""
+
+    outcome_unknown = True
+
+
+class NotActiveError(JournalError):
+    """This replica is not, or not certainly, the active one. Nothing was done."""
+
+    retryable = True
+
+    def __init__(self, message: str, *, active: str | None = None) -> None:
+        super().__init__(message)
+        self.active = active
+        """The name of the replica that was last seen as the active one; None if none is known."""
+
+
+class ElectionLostError(JournalError):
+    """Another replica was elected meanwhile."""
+
+    retryable = True
+
+
+class ReplicaFailedError(JournalError):
+    """The state machine of this replica raised where it must not: its state cannot be trusted any more."""
 
 
 class JournalClosedError(JournalError):

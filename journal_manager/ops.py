@@ -66,6 +66,17 @@ class Batch:
         """
         return decode_ops(self.frames)
 
+    def beginning_at(self, first: TxId) -> Batch:
+        """The edits from ``first`` on, which must be one of this batch's; only lengths are checked.
+
+        Raises:
+            OpFormatError: the frames are cut short.
+        """
+        offset = 0
+        for _ in range(self.first, first):
+            offset = _frame_end(self.frames, offset, len(self.frames))
+        return self if not offset else Batch(first, self.last - first + 1, self.frames[offset:])
+
     @classmethod
     def of(cls, frames: bytes) -> Batch:
         """Make the batch of these bytes. This checks only lengths: the store has verified its own checksum, and ``ops``

@@ -23,9 +23,11 @@ from journal_manager.backend import (
 from journal_manager.backends import file_format as form
 from journal_manager.backends.blocking_steps import BlockingSteps
 from journal_manager.backends.file_directory import STATE, JournalDirectory, SegmentFile
+from journal_manager.backends.file_lock import FileElection
 from journal_manager.backends.file_snapshots import FileSnapshotKeeper, FileSnapshots
 from journal_manager.backends.files import Files, OpenFile, SystemFiles
 from journal_manager.capabilities import Described, Discard, JournalDescription
+from journal_manager.election import Electing, Election
 from journal_manager.errors import (
     JournalClosedError,
     JournalConfigError,
@@ -280,7 +282,7 @@ class FileWriter(FileReader, JournalWriter, Discard):
         return self._segment.segment
 
 
-class FileBackend(Backend):
+class FileBackend(Backend, Electing):
     """The backend of ``file:`` journals."""
 
     async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:
@@ -334,6 +336,10 @@ class FileBackend(Backend):
             steps.close()
             raise
         return FileSnapshots(place, steps)
+
+    async def open_election(self, uri: JournalURI, options: Options, *, name: str) -> Election:
+        place, steps = _open(uri, options)
+        return FileElection(place.files, place.directory, steps)
 
 
 def _open(uri: JournalURI, options: Options) -> tuple[JournalDirectory, BlockingSteps]:

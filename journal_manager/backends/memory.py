@@ -21,6 +21,7 @@ from journal_manager.backend import (
 )
 from journal_manager.capabilities import Described, Discard, JournalDescription
 from journal_manager.chain import Chain
+from journal_manager.election import Electing, Election, LockElection, TryLock
 from journal_manager.errors import (
     JournalClosedError,
     JournalExistsError,
@@ -74,6 +75,8 @@ class MemoryHub:
 
     def __init__(self) -> None:
         self.places: dict[str, MemoryJournal] = {}
+        self.elected: dict[str, object] = {}
+        """Journal -> the lock of its elected replica."""
 
     def place(self, uri: JournalURI) -> MemoryJournal:
         """Find a journal. Raises JournalNotFormattedError."""
@@ -326,7 +329,21 @@ def infos(kept: Mapping[TxId, list[bytes]]) -> tuple[SnapshotInfo, ...]:
     return tuple(info_of(at, kept[at]) for at in sorted(kept))
 
 
-class MemoryBackend(Backend):
+class MemoryLock(TryLock):
+    """A journal's lock within this process."""
+
+    def __init__(self, elected: dict[str, object], name: str) -> None:
+        self._elected, self._name = elected, name
+
+    async def try_acquire(self) -> bool:
+        return self._elected.setdefault(self._name, self) is self
+
+    async def release(self) -> None:
+        if self._elected.get(self._name) is self:
+            del self._elected[self._name]
+
+
+class MemoryBackend(Backend, Electing):
     """The backend of ``mem:`` journals."""
 
     async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:
@@ -367,3 +384,7 @@ class MemoryBackend(Backend):
 
     async def open_snapshots(self, uri: JournalURI, options: Options) -> SnapshotStore:
         return MemorySnapshots(parse_options(MemoryOptions, uri, options).hub.place(uri))
+
+    async def open_election(self, uri: JournalURI, options: Options, *, name: str) -> Election:
+        hub = parse_options(MemoryOptions, uri, options).hub
+        return LockElection(MemoryLock(hub.elected, uri.name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.processes import Process, end_with_parent, free_port
+from tests.integration.processes import Process, end_with_parent, free_port, until
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -109,10 +110,38 @@ def test_an_embedded_cluster_stands_in_for_the_address(tmp_path: Path) -> None:
     assert run_python(code, tmp_path) == "[b'hello']\n"
 
 
+def test_the_replicated_program_counts_on_the_cluster(standalone: Standalone, tmp_path: Path) -> None:
+    (journal,) = re.findall(r"`'(bk:counters\?[^']*)'`", README)
+    script = tmp_path / "pasted.py"
+    script.write_text(block("python", "replicated"))
+    port = free_port()
+    command = [sys.executable, str(script), standalone.placed(journal), f"127.0.0.1:{port}"]
+    with subprocess.Popen(command, cwd=ROOT, preexec_fn=end_with_parent) as program:
+        try:
+            until(lambda: asked(port, "add me 1 visits 5") == "5", what="an answer")
+            assert [asked(port, line) for line in ("add me 1 visits 5", "add me 2 visits 5", "get visits")] == [
+                "5",
+                "10",
+                "10",
+            ]
+        finally:
+            program.kill()
+
+
+def asked(port: int, line: str) -> str:
+    """What the program answers; empty if it does not."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+            connection.sendall(f"{line}\n".encode())
+            return connection.makefile().readline().strip()
+    except OSError:
+        return ""
+
+
 def test_every_block_of_commands_or_code_is_run_here() -> None:
     """A new block needs a test: these are the ones that have one. (``make demo`` and ``make test`` are CI's own.)"""
     languages = re.findall(r"^```(\w*)\n", README, re.MULTILINE)
-    assert sorted(filter(None, languages)) == ["python", "python", "python", "sh", "sh"]
+    assert sorted(filter(None, languages)) == ["python", "python", "python", "python", "sh", "sh"]
 
 
 def test_files_and_commands_that_are_named_exist() -> None:

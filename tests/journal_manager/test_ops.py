@@ -109,6 +109,15 @@ def test_what_is_wrong_is_told() -> None:
         Batch.of(b"")
 
 
+@given(BODIES, st.data())
+def test_a_batch_can_begin_at_each_of_its_edits(ops: list[tuple[int, bytes]], data: st.DataObject) -> None:
+    batch = encode_batch(TxId(7), ops, RequestId(b"c", 1))
+    first = data.draw(st.integers(7, batch.last))
+    rest = batch.beginning_at(first)
+    assert rest.ops() == batch.ops()[first - 7 :] and rest == Batch.of(rest.frames)
+    assert (rest is batch) == (first == 7)
+
+
 def test_batches_that_follow_each_other_are_joined() -> None:
     one, two = encode_batch(TxId(1), [(1, b"a")]), encode_batch(TxId(2), [(1, b"b"), (1, b"c")])
     assert join([one, two]) == Batch.of(one.frames + two.frames)

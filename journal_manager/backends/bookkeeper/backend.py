@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote
 
 from bookkeeper import BookKeeper
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
+from bookkeeper.gateways.lease import StoreLease
+from bookkeeper.gateways.process_location import OwnLocation, this_place
 from bookkeeper.real import SystemClock
 from bookkeeper.seams import Clock
 from journal_manager.backend import Backend, JournalReader, JournalWriter, NamespaceInfo, Options
 from journal_manager.backends.bookkeeper.address import plain
+from journal_manager.backends.bookkeeper.election import LeaseElection
 from journal_manager.backends.bookkeeper.error_translation import worded
 from journal_manager.backends.bookkeeper.journal_owner import JournalOwner, claim_nonce
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
@@ -24,6 +28,7 @@ from journal_manager.backends.bookkeeper.writer import (
     recover,
 )
 from journal_manager.chain import Chain
+from journal_manager.election import Electing, Election
 from journal_manager.errors import JournalConfigError, JournalExistsError, JournalNotFormattedError
 from journal_manager.registry import JournalURI, parse_options
 from journal_manager.snapshots import SnapshotStore
@@ -51,7 +56,8 @@ class BookKeeperOptions:
     three bookies is lost."""
     max_batch_bytes: int = 4 << 20
     """The largest entry; the client's ``entry_size_max`` must be as large."""
-
+    here: OwnLocation | None = None
+    """Where this process runs, for the election; the system is asked unless it is given."""
     clock: Clock = field(default_factory=SystemClock)
     """Says how old ledgers are that were left behind; another one for tests."""
 
@@ -83,7 +89,7 @@ class BookKeeperOptions:
         return new_ledger
 
 
-class BookKeeperBackend(Backend):
+class BookKeeperBackend(Backend, Electing):
     """The backend of ``bk:`` journals."""
 
     async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:
@@ -163,6 +169,20 @@ class BookKeeperBackend(Backend):
         except BaseException:
             await connection.close()
             raise
+
+    async def open_election(self, uri: JournalURI, options: Options, *, name: str) -> Election:
+        uri, parsed = _parsed(uri, options)
+        connection = await parsed.connect()
+        metadata, nonce = connection.client.metadata_store, claim_nonce(connection.client)
+        lease = StoreLease(
+            metadata.store,
+            metadata.own("leases", quote(f"journal:{uri.name}", safe="")),
+            connection.client.services.seams.clock,
+            owner=f"{name} {nonce}",
+            address=name,
+            here=this_place(f"{name} {nonce}") if parsed.here is None else parsed.here,
+        )
+        return LeaseElection(connection, lease)
 
 
 async def _format(
