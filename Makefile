@@ -17,7 +17,7 @@ BEGAN := $(shell date +%s.%N)
 INSTALL := $(if $(shell command -v uv 2>/dev/null),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --progress-bar off --no-color)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test demo demo-heal bench bench-apache interop clients kills sim model corruption mutants rules clean
+.PHONY: help install check test demo demo-heal bench bench-apache interop clients kills sim model corruption fault-table crash-images mutants rules clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -75,6 +75,12 @@ model: $(STAMP) ## a bookie and its disk against a dict, with crashes, compactio
 
 corruption: $(STAMP) ## files of a bookie damaged, N times, and what came of it, into docs/faultlog.md (90 ms each) [N=2000]
 	$(BIN)/python -m tests.corruption $(if $(filter command% environment%,$(origin N)),$(N),2000) --write docs/faultlog.md
+
+fault-table: $(STAMP) ## every call of a bookie's disk fails in every way, simulated and in real processes, into docs/faultlog.md
+	$(BIN)/python -m tests.fault_table --write docs/faultlog.md
+
+crash-images: $(STAMP) ## what crashes may leave, N times, and whether a start finds everything, into docs/faultlog.md [N=10000]
+	$(BIN)/python -m tests.crash_images $(if $(filter command% environment%,$(origin N)),$(N),10000) --write docs/faultlog.md
 
 mutants: $(STAMP) ## plant bugs, one at a time: each must be noticed; writes docs/mutants.md [ARGS="--only bookkeeper.ledger"]
 	$(BIN)/python -m tests.mutants $(if $(ARGS),$(ARGS),--write)
