@@ -322,11 +322,17 @@ class Bookie:
         reply(wire.InfoReply(Status.OK, total, free))
 
     def _list(self, request: wire.ListEntries, reply: Reply) -> None:
+        """What is listed is durable when it is answered: a repair calls a ledger whole by such lists."""
         body = encode_availability(self._listed(request.ledger_id))
         if len(body) > self._frame_max - 64:
             reply(wire.failure(request, Status.IO_ERROR))  # more holes than fit into a frame: it cannot be told
             return
-        reply(wire.ListReply(Status.OK, request.ledger_id, body))
+        found = wire.ListReply(Status.OK, request.ledger_id, body)
+
+        def durable(error: BaseException | None) -> None:
+            reply(found if error is None else wire.failure(request, self._status_of(error)))
+
+        self.engine.force(request.ledger_id, durable)
 
     def _listed(self, ledger_id: LedgerId) -> Iterable[tuple[int, int]]:
         """(first, last) of each run of entries of a ledger. A negative id asks for ranges of ledgers instead."""

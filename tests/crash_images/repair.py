@@ -28,6 +28,8 @@ class Repaired(Lived):
     """Where the metadata of each ledger lie."""
     counts: dict[int, int] = field(default_factory=dict)
     """Ledger -> how many entries were acknowledged."""
+    left: int = -1
+    """The ledger that its writer left: it counts as whole when its repair is over."""
 
     def owed(self, metadata: MemorySnapshot) -> dict[tuple[int, int], bytes]:
         owed = {}
@@ -36,8 +38,8 @@ class Repaired(Lived):
                 continue
             found = ledger_format.decode(metadata.nodes[path].value)
             for copy in copies_of(found, BookieId(TARGET)):
-                if not found.is_closed:
-                    continue  # its recovery goes on
+                if ledger_id == self.left:
+                    continue  # a recovery closes a ledger when an ack quorum has everything
                 end = copy.end if copy.end is not None else self.counts[ledger_id] - 1
                 spec = found.spec
                 for entry_id in range(copy.first_entry, end + 1):
@@ -65,7 +67,7 @@ def repaired_life(seed: int) -> tuple[Repaired, int]:
             await append(cluster, left, 20)
             await left.abandon()
             await cluster.add_bookie(TARGET)
-            life = Repaired(disk, cluster.servers[TARGET].config.storage)
+            life = Repaired(disk, cluster.servers[TARGET].config.storage, left=left.id)
             for ledger_id in (*whole, large, left.id):
                 life.paths[ledger_id] = bk.metadata_store.ledgers.path(ledger_id)
                 life.counts[ledger_id] = sum(key[0] == ledger_id for key in cluster._acked)
@@ -78,6 +80,7 @@ def repaired_life(seed: int) -> tuple[Repaired, int]:
             cluster.servers[TARGET].engine.checkpoint(lambda error: None)
             for each in (large, left.id):
                 await repair_ledger(context, each, graces)
+            whole_at = len(disk.ops) + 1
             cluster.servers[TARGET].engine.checkpoint(lambda error: None)
             await asyncio.sleep(5)
             await cluster.check_acked()
@@ -85,6 +88,7 @@ def repaired_life(seed: int) -> tuple[Repaired, int]:
                 for entry_id in holds(cluster, TARGET, number):
                     life.truth.sent[number, entry_id] = await _entry(cluster, number, entry_id)
                 assert holds(cluster, TARGET, number), "it has taken part of each"
+            life.truth.acked = {key: whole_at for key in life.truth.sent if key[0] == left.id}
             disk.look()
             lived.append((life, begin))
 

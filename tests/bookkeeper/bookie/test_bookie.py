@@ -441,6 +441,27 @@ def test_lists_information_and_force() -> None:
     run(main)
 
 
+@pytest.mark.rule("A1", "A7")
+def test_what_is_listed_is_durable() -> None:
+    """It was listed as soon as it could be read. A repair called a ledger whole whose copies a power cut then took."""
+
+    async def main(house: House) -> None:
+        connection = await house.client()
+        await status(connection, add(0))
+        answered: list[str] = []
+
+        async def told(name: str, request: wire.Request) -> Any:
+            reply = await ask(connection, request)
+            answered.append(name)
+            return reply
+
+        _, listed = await asyncio.gather(told("add", add(1)), told("list", wire.ListEntries(L)))
+        assert listed.availability == encode_availability([(0, 1)])
+        assert answered == ["add", "list"]
+
+    run(main)
+
+
 @pytest.mark.parametrize(("holes", "told"), [(2, Status.OK), (3, Status.IO_ERROR)])
 def test_a_list_that_does_not_fit_into_a_frame_is_refused_and_not_cut_short(holes: int, told: Status) -> None:
     """Runs that begin at ever larger distances are a group each: with its frame, the list takes what a frame may."""
