@@ -27,7 +27,15 @@ from journal_manager.backend import (
     RecoveryReport,
     SegmentWriter,
 )
-from journal_manager.capabilities import Discard, Orphan, OrphanSweep, capability
+from journal_manager.capabilities import (
+    Described,
+    Discard,
+    JournalDescription,
+    Orphan,
+    OrphanSweep,
+    Upgrade,
+    capability,
+)
 from journal_manager.checkpoints import CheckpointPolicy
 from journal_manager.edit_log import EditLog, EditLogConfig
 from journal_manager.edit_reader import read_ops
@@ -61,6 +69,7 @@ from journal_manager.errors import (
     UnknownSchemeError,
     UnsupportedCapabilityError,
     UnsupportedLayoutError,
+    UpgradeError,
 )
 from journal_manager.fencing_token import FencingToken
 from journal_manager.measured_writer import JournalFigures, JournalStats, MeasuredWriter
@@ -85,6 +94,7 @@ __all__ = [
     "Batch",
     "CheckpointPolicy",
     "Chunks",
+    "Described",
     "Discard",
     "EditLog",
     "EditLogConfig",
@@ -94,6 +104,7 @@ __all__ = [
     "JournalClosedError",
     "JournalConfigError",
     "JournalCorruptionError",
+    "JournalDescription",
     "JournalDiskError",
     "JournalError",
     "JournalExistsError",
@@ -148,6 +159,8 @@ __all__ = [
     "UnknownSchemeError",
     "UnsupportedCapabilityError",
     "UnsupportedLayoutError",
+    "Upgrade",
+    "UpgradeError",
     "backend_for",
     "capability",
     "format_journal",

@@ -61,6 +61,41 @@ class Discard(Protocol):
         """
 
 
+@runtime_checkable
+class Upgrade(Protocol):
+    """Takes a journal to a new version of its program, with a way back until it is finalized.
+
+    begin_upgrade  -->  in progress  --finalize_upgrade-->  no way back
+                             '---------roll_back--------->  as it was when the upgrade began
+
+    While it is in progress nothing from before it is removed: ``purge`` removes nothing, and ``delete_snapshot`` leaves
+    the snapshots from before. No segment may be open at ``begin_upgrade`` and ``roll_back``; open the edit log anew
+    afterwards. Each of the methods may be repeated if it was interrupted.
+    """
+
+    async def begin_upgrade(self, namespace: NamespaceInfo) -> None:
+        """Take the new layout version and time of ``namespace``, whose ids are the same.
+
+        Raises:
+            UpgradeError: another upgrade is in progress, a segment is open, or the layout would be older.
+            NamespaceMismatchError, JournalFencedError, JournalUnavailableError.
+        """
+
+    async def finalize_upgrade(self) -> None:
+        """Keep what the new version wrote, for ever. Without an upgrade it is no change.
+
+        Raises:
+            JournalFencedError, JournalUnavailableError.
+        """
+
+    async def roll_back(self) -> tuple[SegmentInfo, ...]:
+        """Remove the edits and snapshots since the upgrade began. Returns the segments that were removed.
+
+        Raises:
+            UpgradeError: none is in progress, or a segment is open. JournalFencedError, JournalUnavailableError.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class JournalDescription:
     """Whose journal it is, and who may write to it."""
@@ -68,6 +103,8 @@ class JournalDescription:
     namespace: NamespaceInfo
     token: FencingToken
     """The newest claim; epoch 0 if nobody has claimed the journal yet."""
+    upgraded_at: TxId | None = None
+    """The last edit from before the upgrade that is in progress; None if there is none."""
 
 
 @runtime_checkable

@@ -9,6 +9,9 @@ transition and one compare-and-set, so no step is ever half done.
     drop(token, first)         in progress and without an edit --> removed
     purge(token, min)          a prefix of final segments --> removed; the newest stays (C6)
     discard(token, first)      the segments from first on --> removed; the oldest stays
+    begin_upgrade(token, to)   another namespace version; what is there now can be gone back to
+    finalize_upgrade(token)    no way back
+    roll_back(token)           segments since begin_upgrade --> removed; the former namespace version
 """
 
 from __future__ import annotations
@@ -18,20 +21,34 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from journal_manager.backend import NamespaceInfo
+from journal_manager.capabilities import JournalDescription
 from journal_manager.errors import (
     JournalCorruptionError,
     SegmentExistsError,
     SegmentMismatchError,
     SegmentNotFoundError,
     UnsupportedLayoutError,
+    UpgradeError,
     check,
 )
 from journal_manager.fencing_token import FencingToken
 from journal_manager.segment import SegmentInfo
 from journal_manager.txid import NOTHING, TxId, is_txid
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""Written only while an upgrade is in progress: programs that do not know of it must not write then."""
+
+PLAIN_FORMAT: Final = 1
 UNCLAIMED: Final = FencingToken(0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradePoint:
+    """What an upgrade that is in progress can be rolled back to."""
+
+    namespace: NamespaceInfo
+    last_txid: TxId
+    """The last edit from before the upgrade; NOTHING if there was none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +60,8 @@ class Chain:
     segments: tuple[SegmentInfo, ...] = ()
     nonce: str = ""
     """A number that tells apart two claims of one epoch, also by owners of the same name."""
+    upgrade: UpgradePoint | None = None
+    """None unless an upgrade is in progress."""
 
     @property
     def epoch(self) -> int:
@@ -67,7 +86,7 @@ class Chain:
     def cleared(self, token: FencingToken, namespace: NamespaceInfo) -> Chain:
         """Remove all segments, and take the identity of another namespace."""
         token.ensure_current(self.token)
-        return replace(self, namespace=namespace, segments=())
+        return replace(self, namespace=namespace, segments=(), upgrade=None)
 
     def begin(self, token: FencingToken, segment: SegmentInfo) -> Chain:
         """Append a segment in progress.
@@ -104,16 +123,69 @@ class Chain:
         return replace(self, segments=self.segments[:-1])
 
     def purge(self, token: FencingToken, min_txid: TxId) -> tuple[Chain, tuple[SegmentInfo, ...]]:
-        """Take out the final segments that end below ``min_txid``, but not the newest segment."""
+        """Take out the final segments that end below ``min_txid``, but not the newest segment. While an upgrade is in
+        progress everything stays."""
         token.ensure_current(self.token)
-        gone = purgeable(self.segments, min_txid)
+        gone = purgeable(self.segments, min_txid) if self.upgrade is None else ()
         return replace(self, segments=self.segments[len(gone) :]), gone
 
     def discard(self, token: FencingToken, first: TxId) -> tuple[Chain, tuple[SegmentInfo, ...]]:
-        """Take out the segments from ``first`` on. Raises as ``discardable``."""
+        """Take out the segments from ``first`` on. Raises as ``discardable``; UpgradeError: an upgrade is in progress,
+        and edits from before it would go."""
         token.ensure_current(self.token)
+        if self.upgrade is not None and first <= self.upgrade.last_txid:
+            raise UpgradeError(f"edit {first} is from before the upgrade that is in progress, and stays until its end")
         gone = discardable(self.segments, first)
         return replace(self, segments=self.segments[: len(self.segments) - len(gone)]), gone
+
+    def begin_upgrade(self, token: FencingToken, namespace: NamespaceInfo) -> Chain:
+        """Take the new version of the namespace, and remember the present state. The same again is no change.
+
+        Raises:
+            NamespaceMismatchError: it is another namespace. UpgradeError: another upgrade is in progress, a segment is
+            open, or the layout would be older.
+        """
+        token.ensure_current(self.token)
+        namespace.ensure_same(self.namespace)
+        if self.upgrade is not None and namespace == self.namespace and self.upgrade.last_txid == self.last_txid:
+            return self
+        if self.upgrade is not None:
+            raise UpgradeError("an upgrade is in progress: finalize it or roll it back first")
+        if self.open_segment is not None:
+            raise UpgradeError(f"segment {self.open_segment} is in progress: finish it before the upgrade begins")
+        if namespace.layout_version < self.namespace.layout_version:
+            raise UpgradeError(
+                f"the journal has layout {self.namespace.layout_version}: an upgrade to layout "
+                f"{namespace.layout_version} would be a step back"
+            )
+        return replace(self, namespace=namespace, upgrade=UpgradePoint(self.namespace, self.last_txid))
+
+    def needs_snapshot(self, at: TxId) -> bool:
+        """Whether a snapshot is needed for rolling an upgrade back."""
+        return self.upgrade is not None and at <= self.upgrade.last_txid
+
+    def finalize_upgrade(self, token: FencingToken) -> Chain:
+        """End the upgrade for good. Without one it is no change."""
+        token.ensure_current(self.token)
+        return replace(self, upgrade=None)
+
+    def roll_back(self, token: FencingToken) -> tuple[Chain, tuple[SegmentInfo, ...]]:
+        """Take out the segments since the upgrade began, and go back to the former version of the namespace.
+
+        Raises:
+            UpgradeError: no upgrade is in progress, or a segment is open.
+        """
+        token.ensure_current(self.token)
+        if self.upgrade is None:
+            raise UpgradeError("no upgrade is in progress: there is nothing to roll back to")
+        if self.open_segment is not None:
+            raise UpgradeError(
+                f"segment {self.open_segment} is in progress: finish it before the upgrade is rolled back"
+            )
+        point = self.upgrade
+        gone = tuple(segment for segment in self.segments if segment.first > point.last_txid)
+        kept = self.segments[: len(self.segments) - len(gone)]
+        return replace(self, namespace=point.namespace, segments=kept, upgrade=None), gone
 
     def find(self, first: TxId) -> SegmentInfo:
         """The segment that begins at ``first``.
@@ -134,13 +206,15 @@ class Chain:
 
     def encode(self) -> bytes:
         """Encode the record as JSON, for people and other versions."""
-        value = {
-            "format": FORMAT,
+        value: dict[str, object] = {
+            "format": PLAIN_FORMAT if self.upgrade is None else FORMAT,
             "namespace": asdict(self.namespace),
             "token": asdict(self.token),
             "nonce": self.nonce,
             "segments": [asdict(segment) for segment in self.segments],
         }
+        if self.upgrade is not None:
+            value["upgrade"] = asdict(self.upgrade)
         return json.dumps(value, separators=(",", ":")).encode()
 
     @classmethod
@@ -158,7 +232,11 @@ class Chain:
                 )
             segments = tuple(SegmentInfo(**segment) for segment in value["segments"])
             namespace, token = NamespaceInfo(**value["namespace"]), FencingToken(**value["token"])
-            return cls(namespace, token, segments, value["nonce"])._checked()
+            upgrade = None
+            if value["format"] >= FORMAT:
+                point = value["upgrade"]
+                upgrade = UpgradePoint(NamespaceInfo(**point["namespace"]), point["last_txid"])
+            return cls(namespace, token, segments, value["nonce"], upgrade)._checked()
         except (ValueError, KeyError, TypeError) as error:
             raise JournalCorruptionError(
                 f"this is no journal's record: {data[:80].decode(errors='replace')}"
@@ -202,3 +280,8 @@ def discardable(segments: tuple[SegmentInfo, ...], first: TxId) -> tuple[Segment
     if gone and len(gone) == len(segments):
         raise SegmentMismatchError(f"no edit would be left before edit {first}: format the journal instead")
     return gone
+
+
+def described(chain: Chain) -> JournalDescription:
+    """What a journal's record says about it."""
+    return JournalDescription(chain.namespace, chain.token, None if chain.upgrade is None else chain.upgrade.last_txid)

@@ -20,7 +20,8 @@
     * :exc:`ReplicaFailedError` -- the program's state machine broke its contract, and the replica takes no more part
     * :exc:`JournalClosedError`
     * :exc:`SnapshotNotFoundError`, :exc:`SnapshotAheadError`
-    * :exc:`UnknownSchemeError`, :exc:`JournalConfigError`, :exc:`UnsupportedCapabilityError`
+    * :exc:`UnknownSchemeError`, :exc:`JournalConfigError`, :exc:`UnsupportedCapabilityError`,
+      :exc:`UpgradeError`
     * :exc:`JournalInvariantError` -- a numbered rule does not hold
 """
 
@@ -201,6 +202,10 @@ class JournalConfigError(JournalError):
 
 class UnsupportedCapabilityError(JournalError):
     """This backend cannot do what was asked. Nothing was changed."""
+
+
+class UpgradeError(JournalError):
+    """The upgrade cannot begin, or cannot be rolled back, now. Nothing was changed."""
 
 
 class JournalInvariantError(JournalError):

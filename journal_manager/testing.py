@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -52,6 +52,7 @@ from journal_manager import (
     SnapshotStore,
     TxId,
     UnsupportedCapabilityError,
+    UpgradeError,
     capability,
     format_journal,
     has_data,
@@ -59,7 +60,7 @@ from journal_manager import (
     open_snapshots,
     open_writer,
 )
-from journal_manager.capabilities import Described, Discard
+from journal_manager.capabilities import Described, Discard, Upgrade
 from journal_manager.edit_reader import read_ops
 from journal_manager.ops import Batch, encode_batch
 from journal_manager.tailer import tail
@@ -533,6 +534,62 @@ class JournalBackendContract:
             await writer.discard_from(11)
         assert await txids(again) == list(range(1, 31))
 
+    async def test_an_upgrade_is_rolled_back_or_finalized_or_it_cannot(self, journal: Journal) -> None:
+        await format_journal(journal.uri, namespace=NAMESPACE, **journal.options)
+        writer = await journal.writer()
+        if not isinstance(writer, Upgrade):
+            with pytest.raises(UnsupportedCapabilityError):
+                capability(writer, Upgrade)  # type: ignore[type-abstract]
+            return
+        for first in (1, 4):
+            await write_segment(writer, first, first + 2)
+        await writer.save_snapshot(6, [b"before"])
+        newer = replace(NAMESPACE, layout_version=NAMESPACE.layout_version + 1)
+        with pytest.raises(UpgradeError):
+            await writer.roll_back()
+        with pytest.raises(NamespaceMismatchError):
+            await writer.begin_upgrade(replace(newer, cluster_id="another"))
+        await writer.begin_upgrade(newer)
+        await writer.begin_upgrade(newer)
+        writer = await journal.writer(namespace=newer)
+        assert isinstance(writer, Upgrade) and isinstance(writer, Discard)
+        await write_segment(writer, 7, 9)
+        with pytest.raises(UpgradeError):
+            await writer.begin_upgrade(replace(newer, layout_version=newer.layout_version + 1))
+        await writer.save_snapshot(9, [b"since"])
+        store = await journal.snapshots()
+        await store.offer(8, [b"offered since"])
+        assert await writer.purge(9) == (), "what is from before stays"
+        await writer.delete_snapshot(6)
+        with pytest.raises(UpgradeError):
+            await writer.discard_from(4)
+        assert ends(await writer.roll_back()) == [(7, 9)]
+        assert ends(await writer.segments()) == [(1, 3), (4, 6)] and writer.durable_txid == 6
+        found = await store.load()
+        assert found is not None and (found[0].at, found[1]) == (6, b"before")
+        assert await writer.adopt_snapshots() == ()
+        with pytest.raises(UpgradeError):
+            await writer.roll_back()
+
+        await writer.begin_upgrade(newer)
+        await write_segment(writer, 7, 9)
+        await writer.finalize_upgrade()
+        await writer.finalize_upgrade()
+        with pytest.raises(UpgradeError):
+            await writer.roll_back()
+        assert ends(await writer.purge(7)) == [(1, 3), (4, 6)]
+        with pytest.raises(UpgradeError, match="step back"):
+            await writer.begin_upgrade(NAMESPACE)
+        segment = await writer.start_segment(10, 1)
+        with pytest.raises(UpgradeError, match="in progress"):
+            await writer.begin_upgrade(replace(newer, layout_version=9))
+        await segment.abort()
+        again = await journal.writer()
+        assert isinstance(again, Upgrade)
+        for step in (writer.begin_upgrade(newer), writer.finalize_upgrade(), writer.roll_back()):
+            with pytest.raises(JournalFencedError):
+                await step
+
     async def test_a_reader_says_whose_journal_it_is_or_it_cannot(self, journal: Journal) -> None:
         await format_journal(journal.uri, namespace=NAMESPACE, **journal.options)
         writer = await journal.writer("its owner")
@@ -542,7 +599,12 @@ class JournalBackendContract:
                 capability(reader, Described)  # type: ignore[type-abstract]
             return
         found = await reader.describe()
-        assert (found.namespace, found.token) == (NAMESPACE, writer.token)
+        assert (found.namespace, found.token, found.upgraded_at) == (NAMESPACE, writer.token, None)
+        if isinstance(writer, Upgrade):
+            await write_segment(writer, 1, 3)
+            await writer.begin_upgrade(replace(NAMESPACE, layout_version=2))
+            found = await reader.describe()
+            assert (found.namespace.layout_version, found.upgraded_at) == (2, 3)
 
     # -- the edit log ----------------------------------------------------------------------------------
 

@@ -26,7 +26,8 @@ from journal_manager.backends.file_directory import STATE, JournalDirectory, Seg
 from journal_manager.backends.file_lock import FileElection
 from journal_manager.backends.file_snapshots import FileSnapshotKeeper, FileSnapshots
 from journal_manager.backends.files import Files, OpenFile, SystemFiles
-from journal_manager.capabilities import Described, Discard, JournalDescription
+from journal_manager.capabilities import Described, Discard, JournalDescription, Upgrade
+from journal_manager.chain import described
 from journal_manager.election import Electing, Election
 from journal_manager.errors import (
     JournalClosedError,
@@ -128,8 +129,7 @@ class FileReader(JournalReader, Described):
         return [(batch, offset + end) for batch, end in zip(found.batches, found.ends, strict=True)]
 
     async def describe(self) -> JournalDescription:
-        state = await self._steps.submit(self._place.state)
-        return JournalDescription(state.namespace, state.token)
+        return described(await self._steps.submit(self._place.state))
 
     async def changed(self, timeout_s: float) -> None:
         loop = asyncio.get_running_loop()
@@ -191,7 +191,7 @@ class FileSegmentWriter(SegmentWriter):
             self._steps.finish(self.segment.close)
 
 
-class FileWriter(FileReader, JournalWriter, Discard):
+class FileWriter(FileReader, JournalWriter, Discard, Upgrade):
     """The one writer of a directory."""
 
     def __init__(
@@ -248,6 +248,18 @@ class FileWriter(FileReader, JournalWriter, Discard):
 
     async def discard_from(self, first: TxId) -> tuple[SegmentInfo, ...]:
         gone = await self._snapshots.discard_from(first)
+        if gone:
+            self._last_final = TxId(gone[0].first - 1)
+        return gone
+
+    async def begin_upgrade(self, namespace: NamespaceInfo) -> None:
+        await self._steps.submit(lambda: self._place.begin_upgrade(self.token, namespace))
+
+    async def finalize_upgrade(self) -> None:
+        await self._steps.submit(lambda: self._place.finalize_upgrade(self.token))
+
+    async def roll_back(self) -> tuple[SegmentInfo, ...]:
+        gone = await self._snapshots.roll_back()
         if gone:
             self._last_final = TxId(gone[0].first - 1)
         return gone

@@ -24,7 +24,7 @@ from typing import Final
 from journal_manager.backend import NamespaceInfo, RecoveryReport
 from journal_manager.backends import file_format as form
 from journal_manager.backends.files import Files, OpenFile
-from journal_manager.chain import Chain, discardable, ensure_joins, purgeable
+from journal_manager.chain import Chain, ensure_joins, purgeable
 from journal_manager.errors import (
     JournalCorruptionError,
     JournalExistsError,
@@ -95,7 +95,7 @@ class JournalDirectory:
             for name in self.files.list(self.directory):
                 if name.startswith(_CONTENT):
                     self._unlink(name)
-            self._write_state(replace(state, namespace=namespace))
+            self._write_state(replace(state, namespace=namespace, upgrade=None))
 
     def has_data(self) -> bool:
         """Whether there are segments or snapshots."""
@@ -204,7 +204,7 @@ class JournalDirectory:
         """Remove final segments, oldest first: after a crash the rest is still a run without gaps."""
         with self._locked():
             self.ensure_current(token)
-            gone = purgeable(self.segments(), min_txid)
+            gone = purgeable(self.segments(), min_txid) if self.state().upgrade is None else ()
             for segment in gone:
                 self._unlink(segment.location)
                 self._headers.pop(segment.location, None)
@@ -214,14 +214,42 @@ class JournalDirectory:
         """Remove these snapshots, and the segments from ``first`` on, newest first: after a crash the rest is still a
         run without gaps."""
         with self._locked():
-            self.ensure_current(token)
-            gone = discardable(self.segments(), first)
+            _, gone = self._chain().discard(token, first)
             for name in snapshots:
                 self.remove_if_there(name)
             for segment in reversed(gone):
                 self._unlink(segment.location)
                 self._headers.pop(segment.location, None)
             return gone
+
+    # -- upgrade ---------------------------------------------------------------------------------------
+
+    def begin_upgrade(self, token: FencingToken, namespace: NamespaceInfo) -> None:
+        """As ``Chain.begin_upgrade``."""
+        with self._locked():
+            self._write_state(replace(self._chain().begin_upgrade(token, namespace), segments=()))
+
+    def finalize_upgrade(self, token: FencingToken) -> None:
+        """As ``Chain.finalize_upgrade``."""
+        with self._locked():
+            self._write_state(self.state().finalize_upgrade(token))
+
+    def roll_back(self, token: FencingToken, snapshots: Callable[[TxId], list[str]]) -> tuple[SegmentInfo, ...]:
+        """As ``Chain.roll_back``, with the files of snapshots from an id on. The record comes last, so that it can be
+        repeated."""
+        with self._locked():
+            chain, gone = self._chain().roll_back(token)
+            for name in snapshots(TxId(chain.last_txid + 1)):
+                self.remove_if_there(name)
+            for segment in reversed(gone):
+                self._unlink(segment.location)
+                self._headers.pop(segment.location, None)
+            self._write_state(replace(chain, segments=()))
+            return gone
+
+    def _chain(self) -> Chain:
+        """The record with the segments that the directory lists."""
+        return replace(self.state(), segments=self.segments())
 
     # -- recovery --------------------------------------------------------------------------------------
 

@@ -148,7 +148,13 @@ class FileSnapshotKeeper:
         return SnapshotInfo(at, size, self._place.path(name))
 
     async def delete(self, at: TxId) -> None:
-        await self._steps.submit(lambda: self._place.remove_as_owner(self._token, snapshot_name(at)))
+        def delete() -> None:
+            if self._place.state().needs_snapshot(at):
+                self._place.ensure_current(self._token)
+            else:
+                self._place.remove_as_owner(self._token, snapshot_name(at))
+
+        await self._steps.submit(delete)
 
     async def adopt(self, durable: TxId) -> tuple[SnapshotInfo, ...]:
         """Keep what readers have offered. Raises as ``JournalWriter.adopt_snapshots``."""
@@ -167,11 +173,18 @@ class FileSnapshotKeeper:
         """Remove edits and the snapshots that contain them. Raises as ``Discard.discard_from``."""
 
         def discard() -> tuple[SegmentInfo, ...]:
-            names = [snapshot_name(info.at) for info in listed(self._place, "snapshot") if info.at >= first]
-            names += [offered_name(info.at) for info in listed(self._place, "offered") if info.at >= first]
-            return self._place.discard_from(self._token, first, tuple(names))
+            return self._place.discard_from(self._token, first, tuple(self._names_from(first)))
 
         return await self._steps.submit(discard)
+
+    async def roll_back(self) -> tuple[SegmentInfo, ...]:
+        """Remove edits and snapshots since the upgrade began. Raises as ``Upgrade.roll_back``."""
+        return await self._steps.submit(lambda: self._place.roll_back(self._token, self._names_from))
+
+    def _names_from(self, first: TxId) -> list[str]:
+        """The files of snapshots and offers at ``first`` and above."""
+        names = [snapshot_name(info.at) for info in listed(self._place, "snapshot") if info.at >= first]
+        return names + [offered_name(info.at) for info in listed(self._place, "offered") if info.at >= first]
 
     def close(self) -> None:
         self._steps.close()

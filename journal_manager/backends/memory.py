@@ -19,8 +19,8 @@ from journal_manager.backend import (
     RecoveryReport,
     SegmentWriter,
 )
-from journal_manager.capabilities import Described, Discard, JournalDescription
-from journal_manager.chain import Chain
+from journal_manager.capabilities import Described, Discard, JournalDescription, Upgrade
+from journal_manager.chain import Chain, described
 from journal_manager.election import Electing, Election, LockElection, TryLock
 from journal_manager.errors import (
     JournalClosedError,
@@ -114,7 +114,7 @@ class MemoryReader(JournalReader, Described):
 
     async def describe(self) -> JournalDescription:
         self._ensure_open()
-        return JournalDescription(self._place.chain.namespace, self._place.chain.token)
+        return described(self._place.chain)
 
     async def changed(self, timeout_s: float) -> None:
         self._ensure_open()
@@ -170,7 +170,7 @@ class MemorySegmentWriter(SegmentWriter):
         self.closed = True
 
 
-class MemoryWriter(MemoryReader, JournalWriter, Discard):
+class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade):
     """The one writer of a journal in memory."""
 
     def __init__(self, place: MemoryJournal, recovery: RecoveryReport) -> None:
@@ -234,13 +234,33 @@ class MemoryWriter(MemoryReader, JournalWriter, Discard):
     async def discard_from(self, first: TxId) -> tuple[SegmentInfo, ...]:
         self._ensure_open()
         chain, gone = self._place.chain.discard(self.token, first)
-        for kept in (self._place.snapshots, self._place.offers):
-            for at in [at for at in kept if at >= first]:
-                del kept[at]
+        self._remove_snapshots_from(first)
         self._set(chain)
         for segment in gone:
             del self._place.batches[segment.location]
         return gone
+
+    async def begin_upgrade(self, namespace: NamespaceInfo) -> None:
+        self._ensure_open()
+        self._set(self._place.chain.begin_upgrade(self.token, namespace))
+
+    async def finalize_upgrade(self) -> None:
+        self._ensure_open()
+        self._set(self._place.chain.finalize_upgrade(self.token))
+
+    async def roll_back(self) -> tuple[SegmentInfo, ...]:
+        self._ensure_open()
+        chain, gone = self._place.chain.roll_back(self.token)
+        self._remove_snapshots_from(chain.last_txid + 1)
+        self._set(chain)
+        for segment in gone:
+            del self._place.batches[segment.location]
+        return gone
+
+    def _remove_snapshots_from(self, first: TxId) -> None:
+        for kept in (self._place.snapshots, self._place.offers):
+            for at in [at for at in kept if at >= first]:
+                del kept[at]
 
     @property
     def durable_txid(self) -> TxId:
@@ -256,7 +276,8 @@ class MemoryWriter(MemoryReader, JournalWriter, Discard):
 
     async def delete_snapshot(self, at: TxId) -> None:
         await self.ensure_owner()
-        self._place.snapshots.pop(at, None)
+        if not self._place.chain.needs_snapshot(at):
+            self._place.snapshots.pop(at, None)
 
     async def adopt_snapshots(self) -> tuple[SnapshotInfo, ...]:
         await self.ensure_owner()

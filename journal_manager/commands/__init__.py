@@ -15,6 +15,7 @@ from journal_manager.commands.change import convert, discard, format_command, pu
 from journal_manager.commands.look import dump, list_command, select_command, show, verify
 from journal_manager.commands.oev import oev
 from journal_manager.commands.snapshot import snapshot
+from journal_manager.commands.upgrade import upgrade
 
 
 @click.group()
@@ -42,6 +43,7 @@ for _command in (
     sweep,
     convert,
     snapshot,
+    upgrade,
     oev,
 ):
     journal.add_command(_command)

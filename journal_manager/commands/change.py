@@ -157,7 +157,14 @@ def discard(first: int, yes: bool, uri: str) -> None:
 @click.command()
 @json_option
 @click.option("--delete", is_flag=True, help="Delete what is found. Without it nothing is removed.")
-@click.option("--older-than", type=click.FloatRange(0), default=3600.0, show_default=True, metavar="SECONDS")
+@click.option(
+    "--older-than",
+    type=click.FloatRange(0),
+    default=3600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="The age from which on.",
+)
 @take_over_option
 @journal_argument
 def sweep(as_json: bool, delete: bool, older_than: float, yes: bool, uri: str) -> None:

@@ -55,6 +55,7 @@ def show(as_json: bool, uri: str) -> None:
                     "pool_id": found.namespace.pool_id,
                 }
                 document["epoch"], document["owner"] = found.token.epoch, found.token.owner
+                document["layout"], document["upgraded_at"] = found.namespace.layout_version, found.upgraded_at
             document["segments"] = [segment_row(segment) for segment in await reader.segments()]
             document["snapshots"] = [
                 {"at": info.at, "size": info.size, "location": info.location} for info in await store.list()
@@ -68,6 +69,8 @@ def show(as_json: bool, uri: str) -> None:
     if "epoch" in document:
         owner = f" of {document['owner']}" if document["owner"] else ""
         click.echo(f"{uri}: epoch {document['epoch']}{owner}")
+        if document["upgraded_at"] is not None:
+            click.echo(f"an upgrade is in progress; it can be rolled back to edit {document['upgraded_at']}")
     print_table("segments", ("first", "last", "state", "epoch", "layout", "location"), document["segments"])
     print_table("snapshots", ("at", "size", "location"), document["snapshots"])
 

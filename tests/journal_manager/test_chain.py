@@ -20,8 +20,8 @@ from journal_manager import (
     SegmentNotFoundError,
     TxId,
 )
-from journal_manager.chain import Chain, purgeable
-from journal_manager.errors import JournalInvariantError, UnsupportedLayoutError
+from journal_manager.chain import Chain, UpgradePoint, purgeable
+from journal_manager.errors import JournalInvariantError, UnsupportedLayoutError, UpgradeError
 
 EMPTY = Chain(NamespaceInfo(1, "c", "p")).claim("me", "n1")
 MINE = EMPTY.token
@@ -49,6 +49,9 @@ def test_an_overtaken_token_changes_nothing() -> None:
         lambda: chain.purge(MINE, TxId(9)),
         lambda: chain.cleared(MINE, NamespaceInfo()),
         lambda: chain.discard(MINE, 1),
+        lambda: chain.begin_upgrade(MINE, chain.namespace),
+        lambda: chain.finalize_upgrade(MINE),
+        lambda: chain.roll_back(MINE),
     ):
         with pytest.raises(JournalFencedError):
             step()
@@ -121,8 +124,8 @@ def test_bytes_that_are_no_record_or_break_a_rule_are_refused() -> None:
         with pytest.raises(JournalCorruptionError):
             Chain.decode(data)
     newer = json.loads(EMPTY.encode())
-    newer["format"] = 2
-    with pytest.raises(UnsupportedLayoutError, match="format 2"):
+    newer["format"] = 3
+    with pytest.raises(UnsupportedLayoutError, match="format 3"):
         Chain.decode(json.dumps(newer).encode())
     for segments in ((segment(1, 5), segment(7, 9)), (segment(1), segment(2, 3))):
         with pytest.raises(JournalInvariantError):
@@ -141,3 +144,40 @@ def test_discarding_takes_whole_segments_from_the_end_and_leaves_one() -> None:
     with pytest.raises(SegmentExistsError):
         chain.begin(MINE, segment(13)).discard(MINE, 13)
     assert EMPTY.discard(MINE, 1) == (EMPTY, ())
+
+
+NEWER = replace(EMPTY.namespace, layout_version=2)
+
+
+def test_an_upgrade_remembers_where_it_began_and_goes_back_there() -> None:
+    chain = grown((1, 5)).begin_upgrade(MINE, NEWER)
+    assert chain.namespace == NEWER and chain.upgrade == UpgradePoint(EMPTY.namespace, 5)
+    assert chain.begin_upgrade(MINE, NEWER) == chain
+    later = chain.begin(MINE, segment(6)).finish(MINE, 6, 9)
+    assert later.purge(MINE, 9) == (later, ())
+    assert later.needs_snapshot(5) and not later.needs_snapshot(6) and not grown((1, 5)).needs_snapshot(5)
+    back, gone = later.roll_back(MINE)
+    assert back == grown((1, 5)) and [s.first for s in gone] == [6]
+    final = later.finalize_upgrade(MINE)
+    assert final.upgrade is None and final.namespace == NEWER and final.finalize_upgrade(MINE) == final
+    assert EMPTY.begin_upgrade(MINE, NEWER).begin(MINE, segment(3)).finish(MINE, 3, 4).roll_back(MINE)[0] == EMPTY
+    assert later.cleared(MINE, NEWER).upgrade is None
+    for refused in (
+        lambda: later.begin_upgrade(MINE, NEWER),
+        lambda: later.discard(MINE, 1),
+        lambda: final.roll_back(MINE),
+        lambda: final.begin_upgrade(MINE, EMPTY.namespace),
+        lambda: grown((1, 5)).begin(MINE, segment(6)).begin_upgrade(MINE, NEWER),
+        lambda: chain.begin(MINE, segment(6)).roll_back(MINE),
+    ):
+        with pytest.raises(UpgradeError):
+            refused()
+
+
+def test_only_a_record_with_an_upgrade_is_kept_from_earlier_programs() -> None:
+    chain = grown((1, 5))
+    assert json.loads(chain.encode())["format"] == 1 and "upgrade" not in json.loads(chain.encode())
+    upgrading = chain.begin_upgrade(MINE, NEWER)
+    assert json.loads(upgrading.encode())["format"] == 2
+    assert Chain.decode(upgrading.encode()) == upgrading
+    assert upgrading.finalize_upgrade(MINE).encode() == replace(chain, namespace=NEWER).encode()

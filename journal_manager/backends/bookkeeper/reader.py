@@ -14,6 +14,7 @@ from journal_manager.backends.bookkeeper.error_translation import journal_error,
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.capabilities import Described, JournalDescription
+from journal_manager.chain import described
 from journal_manager.errors import JournalClosedError, OpFormatError, check
 from journal_manager.ops import Batch
 from journal_manager.segment import SegmentInfo
@@ -90,7 +91,7 @@ class LedgerJournalReader(JournalReader, Described):
         self._ensure_open()
         with worded(f"reading the record of journal {self._record.name}"):
             chain, _ = await self._record.read()
-        return JournalDescription(chain.namespace, chain.token)
+        return described(chain)
 
     async def changed(self, timeout_s: float) -> None:
         self._ensure_open()

@@ -105,6 +105,9 @@ class LedgerSnapshotKeeper:
         return line.info()
 
     async def delete(self, at: TxId) -> None:
+        await self._owner.ensure_current()
+        if self._owner.chain.needs_snapshot(at):
+            return
         with worded(f"removing the snapshot at edit {at}"):
             await self._replace({at: None})
 

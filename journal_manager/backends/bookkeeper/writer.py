@@ -17,7 +17,7 @@ from bookkeeper.errors import (
     TooManyRequestsError,
     in_words,
 )
-from journal_manager.backend import JournalWriter, RecoveryReport, SegmentWriter
+from journal_manager.backend import JournalWriter, NamespaceInfo, RecoveryReport, SegmentWriter
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.journal_owner import JournalOwner
 from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly, segment_tags
@@ -25,7 +25,7 @@ from journal_manager.backends.bookkeeper.orphans import JournalOrphans, in_journ
 from journal_manager.backends.bookkeeper.reader import LedgerJournalReader, last_txid
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.backends.bookkeeper.snapshots import LedgerSnapshotKeeper
-from journal_manager.capabilities import Discard, Orphan, OrphanSweep
+from journal_manager.capabilities import Discard, Orphan, OrphanSweep, Upgrade
 from journal_manager.chain import Chain
 from journal_manager.errors import (
     JournalClosedError,
@@ -174,7 +174,7 @@ async def _failed(error: BookKeeperError) -> int:
     raise error
 
 
-class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, OrphanSweep):
+class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, OrphanSweep):
     """The one writer of a journal on ledgers."""
 
     def __init__(
@@ -306,6 +306,25 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, OrphanSwe
             return chain
 
         await self._owner.step(shorten)
+        for segment in gone:
+            await delete_quietly(self._client, segment.location)  # the record first
+        return gone
+
+    async def begin_upgrade(self, namespace: NamespaceInfo) -> None:
+        self._ensure_open()
+        await self._owner.ensure_current()
+        await self._owner.step(lambda chain: chain.begin_upgrade(self.token, namespace))
+
+    async def finalize_upgrade(self) -> None:
+        self._ensure_open()
+        await self._owner.step(lambda chain: chain.finalize_upgrade(self.token))
+
+    async def roll_back(self) -> tuple[SegmentInfo, ...]:
+        self._ensure_open()
+        await self._owner.ensure_current()
+        before, gone = self._owner.chain.roll_back(self.token)  # refused before a snapshot is removed
+        await self._snapshots.remove_from(TxId(before.last_txid + 1))
+        await self._owner.step(lambda chain: chain.roll_back(self.token)[0])
         for segment in gone:
             await delete_quietly(self._client, segment.location)  # the record first
         return gone

@@ -14,6 +14,7 @@ import pytest
 
 from bookkeeper.testing.disk import Fault, NodeCrashed, SimDisk
 from journal_manager import (
+    Discard,
     JournalCorruptionError,
     JournalFencedError,
     JournalLockedError,
@@ -21,7 +22,10 @@ from journal_manager import (
     JournalWriter,
     NamespaceInfo,
     TxId,
+    Upgrade,
+    UpgradeError,
     open_reader,
+    open_snapshots,
     open_writer,
 )
 from journal_manager.backends import file_format as form
@@ -207,3 +211,57 @@ def test_a_held_lock_is_reported_in_time() -> None:
         place.format(namespace=NamespaceInfo(), force=False)
     assert 0.05 < sum(waits) < 0.3
     lock.release()
+
+
+async def going_back(disk: SimDisk, step: str) -> None:
+    """Edits 1 to 3 and a snapshot at 3; since an upgrade began, edits 4 to 6 and a snapshot at 6; then the step."""
+    writer = await writer_on(disk)
+    assert isinstance(writer, Upgrade) and isinstance(writer, Discard)
+    await write_segment(writer, 1, 3)
+    await writer.save_snapshot(3, [b"before"])
+    if step == "roll_back":
+        await writer.begin_upgrade(NamespaceInfo(layout_version=2))
+    for first in (4, 5, 6):
+        await write_segment(writer, first, first)
+    await writer.save_snapshot(6, [b"since"])
+
+
+async def step_back(disk: SimDisk, step: str) -> None:
+    writer = await writer_on(disk)
+    assert isinstance(writer, Upgrade) and isinstance(writer, Discard)
+    await (writer.roll_back() if step == "roll_back" else writer.discard_from(4))
+
+
+@pytest.mark.rule("J5", "J8")
+@pytest.mark.parametrize("step", ["roll_back", "discard"])
+@pytest.mark.parametrize("keep", [None, 0.0, 1.0])
+def test_a_crash_while_edits_are_taken_back_is_mended_by_doing_it_again(keep: float | None, step: str) -> None:
+    crashes = 0
+    for at in range(200):
+        disk = Disk(Random(at))
+        disk.make_directories(DIRECTORY)
+        asyncio.run(going_back(disk, step))
+        disk.die_after(at)
+        try:
+            asyncio.run(step_back(disk, step))
+            done = True
+        except NodeCrashed:
+            done = False
+            crashes += 1
+        disk.process_died() if keep is None else disk.crash(keep=keep)
+
+        async def mend(disk: SimDisk = disk) -> None:
+            try:
+                await step_back(disk, step)
+            except UpgradeError:
+                pass  # it had come to its end
+            writer = await writer_on(disk)
+            assert await txids(writer) == [1, 2, 3]
+            store = await open_snapshots(URI, files=disk, threads=False)
+            assert [info.at for info in await store.list()] == [3]
+            await write_segment(writer, 4, 4)
+
+        asyncio.run(mend())
+        if done:
+            break
+    assert crashes > 10

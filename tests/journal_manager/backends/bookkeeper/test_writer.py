@@ -9,6 +9,7 @@ import pytest
 
 from bookkeeper.errors import BookieUnavailableError, MetadataUnavailableError
 from journal_manager import (
+    Discard,
     EditLog,
     EditLogConfig,
     JournalCorruptionError,
@@ -16,8 +17,12 @@ from journal_manager import (
     JournalFencedError,
     JournalUnavailableError,
     JournalWriter,
+    NamespaceInfo,
     TxId,
+    Upgrade,
+    UpgradeError,
     open_reader,
+    open_snapshots,
     open_writer,
 )
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
@@ -263,3 +268,38 @@ async def contend(cluster: Cluster) -> JournalWriter | None:
         return await writer_on(cluster)
     except JournalFencedError:
         return None
+
+
+@pytest.mark.rule("J5", "J8")
+@pytest.mark.parametrize("step", ["roll_back", "discard"])
+async def test_a_crash_while_edits_are_taken_back_is_mended_by_doing_it_again(step: str) -> None:
+    async def back(cluster: Cluster) -> None:
+        writer = await writer_on(cluster)
+        assert isinstance(writer, Upgrade) and isinstance(writer, Discard)
+        await (writer.roll_back() if step == "roll_back" else writer.discard_from(4))
+
+    for at in range(200):
+        cluster = Cluster()
+        writer = await writer_on(cluster)
+        assert isinstance(writer, Upgrade)
+        await write_segment(writer, 1, 3)
+        await writer.save_snapshot(3, [b"before"])
+        if step == "roll_back":
+            await writer.begin_upgrade(NamespaceInfo(layout_version=2))
+        for first in (4, 5, 6):
+            await write_segment(writer, first, first)
+        await writer.save_snapshot(6, [b"since"])
+        died = await cut_off(cluster, lambda cluster=cluster: back(cluster), at)  # type: ignore[misc]
+        try:
+            await back(cluster)
+        except UpgradeError:
+            pass  # it had come to its end
+        writer = await writer_on(cluster)
+        assert await txids(writer) == [1, 2, 3]
+        store = await open_snapshots("bk:edits", client=cluster.client())
+        assert [info.at for info in await store.list()] == [3]
+        await write_segment(writer, 4, 4)
+        if not died:
+            assert at > 10
+            return
+    pytest.fail("it never came to its end")

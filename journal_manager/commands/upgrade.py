@@ -1,0 +1,71 @@
+"""``bk journal upgrade``: begin, finalize, roll-back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from journal_manager.capabilities import Described, Upgrade, capability
+from journal_manager.commands.shared import OWNER, ask_to_take_over, complete, journal_argument, take_over_option
+from journal_manager.open_journal import open_writer
+from journal_manager.segment import SegmentInfo
+
+
+@click.group()
+def upgrade() -> None:
+    """Take a journal to a new version of its program, with a way back.
+
+    Between begin and finalize nothing from before is removed. Stop the program before each of these commands, and start
+    the right version after it.
+    """
+
+
+@upgrade.command()
+@click.option("--layout", type=click.IntRange(1), required=True, help="The new version of the edits' bodies.")
+@take_over_option
+@journal_argument
+def begin(layout: int, yes: bool, uri: str) -> None:
+    """Begin an upgrade: what is there now can be gone back to."""
+    ask_to_take_over(uri, yes)
+
+    async def work() -> int:
+        async with await open_writer(uri, owner=OWNER, create=False) as writer:
+            upgrading = capability(writer, Upgrade)  # type: ignore[type-abstract]
+            present = (await capability(writer, Described).describe()).namespace  # type: ignore[type-abstract]
+            await upgrading.begin_upgrade(replace(present, layout_version=layout))
+            return writer.durable_txid
+
+    click.echo(f"the upgrade to layout {layout} is in progress; roll-back returns to edit {complete(work())}")
+
+
+@upgrade.command()
+@take_over_option
+@journal_argument
+def finalize(yes: bool, uri: str) -> None:
+    """End the upgrade. There is no way back afterwards."""
+    ask_to_take_over(uri, yes)
+
+    async def work() -> None:
+        async with await open_writer(uri, owner=OWNER, create=False) as writer:
+            await capability(writer, Upgrade).finalize_upgrade()  # type: ignore[type-abstract]
+
+    complete(work())
+    click.echo("no upgrade is in progress")
+
+
+@upgrade.command("roll-back")
+@click.option("--yes", is_flag=True, help="Do not ask before edits are removed.")
+@journal_argument
+def roll_back(yes: bool, uri: str) -> None:
+    """Remove the edits and snapshots since the upgrade began."""
+    if not yes:
+        click.confirm(f"Remove what was written to {uri} since its upgrade began, and fence its writer?", abort=True)
+
+    async def work() -> tuple[SegmentInfo, ...]:
+        async with await open_writer(uri, owner=OWNER, create=False) as writer:
+            return await capability(writer, Upgrade).roll_back()  # type: ignore[type-abstract]
+
+    for segment in complete(work()):
+        click.echo(f"removed: the edits from {segment.first} to {segment.last}")
+    click.echo("no upgrade is in progress")
