@@ -6,14 +6,16 @@
     finalize_segment(...)    in progress --> finalized, for ever
     purge(min)               whole finalized segments are removed, oldest first
 
-Promises, whatever the implementation (the test class ``tests/contracts/journal_backend.py`` holds every
-backend to them):
+Promises, whatever the implementation (the tests in ``journal_manager/testing.py`` hold every backend to them):
 
 * **J1** (C5, C8) After ``open_writer`` returned epoch e, no write with a lower epoch is acknowledged: the
-  previous writer can add nothing, begin nothing, purge nothing, and is told so (JournalFencedError).
-* **J2** An edit whose append ended is delivered to every later reader until it is purged.
+  previous writer can add nothing, begin nothing, purge nothing, keep no snapshot, and is told so
+  (JournalFencedError).
+* **J2** An edit whose append ended is delivered to every later reader until it is purged. Only the capabilities
+  ``Discard`` and ``Upgrade`` take back newer edits, on demand.
 * **J3** (C7) A finalized segment never changes, neither content nor ends.
-* **J4** (C4) Edits are delivered in order, without gaps and repeats, or a gap is reported.
+* **J4** (C4) Edits are delivered in order, without gaps and repeats, or a gap is reported; so is reading from beyond
+  the end.
 * **J5** Recovery repeated, or interrupted at any step, ends the same for everyone.
 * **J6** (C8) A reader never fences, recovers, finalizes or removes anything, and never sees an edit that a later
   recovery drops.
