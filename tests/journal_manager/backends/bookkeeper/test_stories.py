@@ -14,7 +14,9 @@ from journal_manager import (
     JournalFencedError,
     JournalUnavailableError,
     TxId,
+    open_reader,
     open_snapshots,
+    read_ops,
 )
 
 SEEDS = range(1, 6)
@@ -88,6 +90,60 @@ def test_a_frozen_writer_that_wakes_up_is_told_and_changes_nothing(seed: int) ->
             assert len(acknowledged) <= count + 1, "at most the one whose reply was on its way"
             assert [body for body in found if body.startswith(b"z")][: len(acknowledged)] == acknowledged
             assert len(before) <= len(acknowledged) + 2
+
+    SimCluster(seed=seed).run(story)
+
+
+@pytest.mark.rule("J9")
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_snapshot_and_the_edits_after_it_are_the_state_whoever_saved_it(seed: int) -> None:
+    """A writer is frozen anywhere, also while it saves; a standby offers; every snapshot that is listed is right."""
+
+    async def story(cluster: SimCluster) -> None:
+        zombie = cluster.world.node("zombie")
+        ends: list[str] = []
+
+        async def write_on(client: BookKeeper, name: str) -> None:
+            log = await open_log(client, name)
+            state = await bodies(log)
+            try:
+                for i in range(100_000):
+                    state.append(b"%s %d, " % (name.encode(), i))
+                    txid = await log.log(state[-1])
+                    assert txid == len(state)
+                    if i % 3 == 2:
+                        await log.save_snapshot(txid, state)
+                    await asyncio.sleep(0.01)
+            except JournalFencedError:
+                ends.append(name)
+
+        async def be_zombie(seams: object) -> None:
+            await write_on(await cluster.new_client(node=zombie), "zombie")
+
+        zombie.start(be_zombie)
+        await asyncio.sleep(0.5 + seed / 100)
+        zombie.freeze()
+        async with cluster.connect() as client:
+            reader, store = (
+                await open_reader("bk:edits", client=client),
+                await open_snapshots("bk:edits", client=client),
+            )
+            seen = [op.body async for op in read_ops(reader, 1)]
+            await store.offer(len(seen), seen)
+            successor = asyncio.create_task(write_on(client, "successor"))
+            await asyncio.sleep(0.3)
+            zombie.thaw()
+            await asyncio.sleep(1)
+            assert ends == ["zombie"]
+            log = await open_log(client, "last")
+            await asyncio.wait_for(successor, 30)
+            await log.adopt_snapshots()
+            state = await bodies(log)
+            infos = await store.list()
+            assert len(infos) > 3
+            for info in infos:
+                assert info.at <= log.durable_txid
+                assert b"".join([chunk async for chunk in store.read(info.at)]) == b"".join(state[: info.at])
 
     SimCluster(seed=seed).run(story)
 
