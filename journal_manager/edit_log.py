@@ -287,9 +287,26 @@ class EditLog:
         return await self._writer.segments()
 
     async def purge(self, below: TxId) -> tuple[SegmentInfo, ...]:
-        """Remove whole final segments that end below ``below`` (never the newest); return them."""
+        """Remove whole final segments that end below ``below`` (never the newest); return them.
+
+        Raises:
+            JournalFencedError: another writer has the journal (the log has failed then). JournalError: some may not be
+            removed; the log goes on.
+        """
         self._ensure_usable()
-        return await self._step_of(lambda: self._patiently(lambda: self._writer.purge(below)))
+
+        async def purge() -> tuple[SegmentInfo, ...] | JournalError:
+            try:
+                return await self._patiently(lambda: self._writer.purge(below))
+            except JournalFencedError:
+                raise
+            except JournalError as error:
+                return error
+
+        gone = await self._step_of(purge)
+        if isinstance(gone, JournalError):
+            raise gone
+        return gone
 
     async def save_snapshot(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
         """Keep the state after edit ``at``. It is durable when this returns, and the log goes on meanwhile.

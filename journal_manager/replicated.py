@@ -432,14 +432,22 @@ class Replicated:
         return info
 
     async def _retain(self, log: EditLog) -> None:
-        """Remove the snapshots and edits that the policy does not keep. The open segment ends, so that it can go."""
+        """Remove the snapshots and edits that the policy does not keep. The open segment ends, so that it can go.
+
+        If that fails the snapshot is kept all the same, and the next one tries again.
+        """
         await log.roll()
-        async with await open_snapshots(self._uri, **self._options) as store:
-            snapshots = [info.at for info in await store.list()]
-        plan = plan_retention(self._config.retention, snapshots, await log.segments())
-        for at in plan.snapshots:
-            await log.delete_snapshot(at)
-        await log.purge(plan.purge_below)
+        try:
+            async with await open_snapshots(self._uri, **self._options) as store:
+                snapshots = [info.at for info in await store.list()]
+            plan = plan_retention(self._config.retention, snapshots, await log.segments())
+            for at in plan.snapshots:
+                await log.delete_snapshot(at)
+            await log.purge(plan.purge_below)
+        except JournalError as error:
+            if log.failure is not None:
+                raise
+            logger.warning("snapshots and edits that are not needed any more could not be removed: %s", error)
 
     async def _keep_up(self, log: EditLog) -> None:
         """Adopt the snapshots of standbys, or take one if they take none; remove what is not needed any more."""

@@ -659,6 +659,25 @@ async def test_what_is_final_is_never_tried_again(error: JournalError) -> None:
     await log.abort()
 
 
+async def test_a_purge_that_fails_is_no_failure_of_the_log_unless_it_is_fenced(writer: SlowWriter) -> None:
+    class Failing(SlowWriter):
+        error: JournalError = JournalDiskError("unlink")
+
+        async def purge(self, min_txid: TxId) -> tuple[SegmentInfo, ...]:
+            raise self.error
+
+    failing = Failing()
+    log = EditLog(failing)
+    with pytest.raises(JournalDiskError):
+        await log.purge(1)
+    await logged(log, failing)
+    failing.error = fenced(TOKEN, None)
+    with pytest.raises(JournalFencedError):
+        await log.purge(1)
+    assert isinstance(log.failure, JournalFencedError)
+    await log.abort()
+
+
 def test_settings_that_cannot_work_are_refused() -> None:
     for wrong in ({"segment_edits": 0}, {"segment_s": 0.0}, {"max_transmitted": 0}, {"segment_bytes": 0}):
         with pytest.raises(ValueError, match="at least 1"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import AsyncGenerator, Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ import pytest
 from journal_manager import (
     EditLogConfig,
     JournalClosedError,
+    JournalCorruptionError,
+    JournalDiskError,
     JournalError,
     JournalFailedError,
     JournalFencedError,
@@ -19,6 +21,7 @@ from journal_manager import (
     OpTooLargeError,
     RequestId,
     RetentionPolicy,
+    SegmentInfo,
     SnapshotInfo,
     TxId,
     open_reader,
@@ -283,6 +286,75 @@ async def test_a_journal_that_cannot_be_claimed_is_tried_again() -> None:
             assert failures == 0 and replica.status().problem is None
 
 
+@pytest.mark.rule("C4", "C8")
+@in_virtual_time
+async def test_there_and_back_again_with_what_a_dead_one_left_open_finished() -> None:
+    async with Pair() as pair:
+        for turn, (active, name) in enumerate([(pair.a, "a"), (pair.b, "b"), (pair.a, "a"), (pair.b, "b")]):
+            pair.ballot.elect(name)
+            await active.until_active()
+            async with await open_reader("mem:x", hub=pair.hub) as reader:
+                assert not any(segment.in_progress for segment in await reader.segments())
+            for n in range(3):
+                await active.submit(b"%d.%d" % (turn, n))
+            async with await open_reader("mem:x", hub=pair.hub) as reader:
+                assert (await reader.segments())[-1].first == 3 * turn + 1
+        await asyncio.sleep(5)
+        expected = [b"%d.%d" % (turn, n) for turn in range(4) for n in range(3)]
+        assert words(pair.a) == words(pair.b) == expected and pair.b.status().epoch == 4
+
+
+class Reads:
+    """Reading a journal in memory fails at one edit, so many times."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, error: JournalError, at: TxId, times: float) -> None:
+        self.left = times
+        real = memory.MemoryReader.read
+
+        async def read(reader: memory.MemoryReader, segment: SegmentInfo, start: TxId) -> AsyncGenerator[Batch, None]:
+            async for batch in real(reader, segment, start):
+                if batch.last >= at and self.left > 0:
+                    self.left -= 1
+                    raise error
+                yield batch
+
+        monkeypatch.setattr(memory.MemoryReader, "read", read)
+
+
+@pytest.mark.rule("C4")
+@in_virtual_time
+async def test_a_read_that_fails_half_way_goes_on_after_what_was_applied() -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        async with Pair() as pair:
+            reads = Reads(monkeypatch, JournalUnavailableError("away"), at=3, times=4)
+            await pair.submit(b"1", b"2", b"3", b"4", b"5")
+            await asyncio.sleep(1)
+            assert words(pair.b) == [b"1", b"2"] and "away" in (pair.b.status().problem or "")
+            await asyncio.sleep(20)
+            assert reads.left == 0 and words(pair.b) == words(pair.a)
+            assert role(pair.b) is ReplicaRole.STANDBY and pair.b.status().problem is None
+
+
+@pytest.mark.rule("C8")
+@in_virtual_time
+async def test_one_that_cannot_read_all_edits_does_not_become_active() -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        hub, ballot = MemoryHub(), Ballot("a")
+        async with replica_of(hub, Candidate(ballot, "a")) as first:
+            await first.until_active()
+            for n in range(5):
+                await first.submit(b"%d" % n)
+        reads = Reads(monkeypatch, JournalCorruptionError("damaged"), at=4, times=float("inf"))
+        async with replica_of(hub, Candidate(ballot, "b")) as second:
+            for _ in range(100):
+                assert role(second) is not ReplicaRole.ACTIVE
+                await asyncio.sleep(0.1)
+            assert "damaged" in (second.status().problem or "") and len(words(second)) == 3
+            reads.left = 0
+            await second.until_active()
+            assert len(words(second)) == 5
+
+
 @in_virtual_time
 async def test_one_that_cannot_claim_the_journal_leaves_it_to_the_others() -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -455,6 +527,8 @@ async def test_a_failover_does_not_wait_for_a_snapshot() -> None:
             await pair.submit(b"z")
             await asyncio.sleep(5)
             assert pair.b.applied == 2, "nothing is applied while a snapshot is taken"
+            with pytest.raises(NotActiveError):
+                await pair.b.submit(b"a standby answers that it is one")
             pair.ballot.elect("b")
             async with asyncio.timeout(1):
                 await pair.b.until_active()
@@ -478,6 +552,23 @@ async def test_a_snapshot_that_cannot_be_kept_stops_nobody() -> None:
             await pair.submit(b"5")
             await asyncio.sleep(30)
             assert await snapshots(pair) == [5] and words(pair.b)[-1] == b"5"
+
+
+@in_virtual_time
+async def test_a_purge_that_fails_fails_no_snapshot() -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+
+        async def fails(writer: memory.MemoryWriter, below: TxId) -> Any:
+            raise JournalDiskError("unlink")
+
+        monkeypatch.setattr(memory.MemoryWriter, "purge", fails)
+        async with Pair(retention=RetentionPolicy(snapshots=1)) as pair:
+            for text in (b"x", b"y"):
+                await pair.submit(text)
+                info = await pair.a.checkpoint()
+                assert info is not None
+            assert await snapshots(pair) == [2] and role(pair.a) is ReplicaRole.ACTIVE
+            await pair.submit(b"z")
 
 
 @pytest.mark.rule("C6")
