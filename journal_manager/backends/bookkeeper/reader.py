@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 POLL_S: Final = 0.1
 """Seconds between two questions to an open ledger. (The record is watched.)"""
+LEAST_S: Final = 1e-6
+"""A wait that is shorter than this is over: a loop's timers may be early by its clock's resolution."""
 
 
 class LedgerJournalReader(JournalReader, Described):
@@ -98,7 +100,7 @@ class LedgerJournalReader(JournalReader, Described):
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         seen = self._tail.last_add_confirmed if self._tail is not None else NO_ENTRY
-        while not self._changed.is_set() and (left := deadline - loop.time()) > 0:
+        while not self._changed.is_set() and (left := deadline - loop.time()) > LEAST_S:
             if self._tail is not None:
                 with worded("asking an open ledger for new entries"):
                     if await self._tail.read_last_add_confirmed() > seen:
