@@ -36,6 +36,8 @@ checkpoint_bytes = {checkpoint}
 entry_log_bytes = {mib}
 reserve_bytes = {reserve}
 cached_bytes = {cached}
+minor_compaction_interval_s = 4
+major_compaction_interval_s = 8
 """
 
 
