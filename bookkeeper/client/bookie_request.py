@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from bookkeeper.client.bookies.bookie_pool import Use
 from bookkeeper.client.services import ClientServices
@@ -11,7 +12,7 @@ from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookieUnavailableError, BookKeeperError, ClientClosedError, MalformedFrameError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import DigestScheme, Entry
-from bookkeeper.wire import BareReply, ReadReply, Reply, Request, Status, error_of
+from bookkeeper.wire import BareReply, BatchReply, ReadReply, Reply, Request, Status, error_of
 
 Answered = Callable[["Reply | BookKeeperError"], None]
 """Called exactly once, and never inside ``ask``, with the reply, whatever its status, or with the error instead."""
@@ -40,12 +41,15 @@ def ask(
 def asked(
     services: ClientServices, tasks: Tasks, bookie: BookieId, request: Request, *, use: Use = Use.MAIN
 ) -> asyncio.Future[Reply | BookKeeperError]:
-    """Send ``request``. The future returns the reply, or the error in place of it, and never raises."""
+    """Send ``request``. The future returns the reply, or the error in place of it, and never raises.
+
+    The body of a batch read's reply is a copy: the receive buffer has other bytes when the future is awaited.
+    """
     answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
 
     def answered(reply: Reply | BookKeeperError) -> None:
         if not answer.done():
-            answer.set_result(reply)
+            answer.set_result(replace(reply, body=bytes(reply.body)) if isinstance(reply, BatchReply) else reply)
 
     ask(services, tasks, bookie, request, answered, use=use)
     return answer

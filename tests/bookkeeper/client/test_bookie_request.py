@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
-from bookkeeper.client.bookie_request import ask, entry_of, failure_of
+from bookkeeper import codec
+from bookkeeper.client.bookie_request import ask, asked, entry_of, failure_of
+from bookkeeper.client.bookies.bookie_pool import Use
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import (
     BookieUnavailableError,
@@ -18,8 +20,8 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import DigestScheme, DigestType
-from bookkeeper.wire import AddReply, BareReply, ForceReply, ReadEntry, ReadReply, Reply, Status
-from tests.bookkeeper.client.scripted import ScriptedCluster
+from bookkeeper.wire import AddReply, BareReply, BatchRead, BatchReply, ForceReply, ReadEntry, ReadReply, Reply, Status
+from tests.bookkeeper.client.scripted import ScriptedCluster, written
 
 DIGEST = DigestScheme(DigestType.CRC32C, b"")
 L7, E3 = LedgerId(7), EntryId(3)
@@ -106,5 +108,32 @@ def test_a_question_that_meets_what_nobody_expected_is_answered_all_the_same(
             await asyncio.sleep(1)
             assert [type(reply) for reply in heard] == [BookieUnavailableError]
             assert "a bug of ours" in caplog.text
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("A1", "L5")
+def test_a_batch_that_is_awaited_later_is_still_what_the_bookie_sent() -> None:
+    """The reply's body was a view of the receive buffer: what a repair read back were later bytes, it took its good
+    copy for a damaged one, and sent it again and again."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await written(bk, 40, 10)
+            tasks = Tasks("questions")
+
+            def batch(first: int) -> asyncio.Future[Reply | BookKeeperError]:
+                request = BatchRead(ledger_id, EntryId(first), 0, 10, 1 << 20)
+                return asked(bk.services, tasks, BookieId("b1"), request, use=Use.BATCH)
+
+            waiting = batch(0)
+            await asyncio.sleep(1)
+            assert waiting.done()
+            await batch(20)  # its bytes come into the same buffer
+            reply = await waiting
+            assert isinstance(reply, BatchReply)
+            found = codec.split_entries(reply.body, 0, len(reply.body), ledger_id, 0, DigestType.CRC32C, b"")
+            assert found.payloads == [b"%d" % i * 10 for i in range(10)]
+            await tasks.close()
 
     ScriptedCluster().run(story)
