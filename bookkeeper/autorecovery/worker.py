@@ -133,10 +133,11 @@ class RepairWorker:
         self._doing[ledger_id] = "takes its lock"
         try:
             async with repair_lock(self._metadata, ledger_id, self._name) as holder:
-                if holder is not None:
-                    self._queue.on_busy(ledger_id, holder, loop.time())
-                    return
-                self._settle(await self._repair(ledger_id))
+                repair = await self._repair(ledger_id) if holder is None else None
+            if repair is not None:  # now, with the lock gone: a list from before would have it taken once more
+                self._settle(repair)
+            else:
+                self._queue.on_busy(ledger_id, holder or "", loop.time())
         except BookKeeperError as error:
             self._fail(ledger_id, in_words(error))
         except Exception as error:  # unexpected, and logged as such; this ledger waits, the others go on

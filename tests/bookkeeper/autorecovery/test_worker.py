@@ -13,8 +13,9 @@ from bookkeeper.autorecovery.config import AutorecoveryConfig
 from bookkeeper.autorecovery.worker import RepairWorker
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
-from bookkeeper.replication.repair_lock import lock_path
+from bookkeeper.replication.repair_lock import lock_path, repair_lock
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import Story, append, holds, until, written
 
@@ -99,6 +100,36 @@ def test_a_ledger_that_somebody_else_repairs_is_left_to_them_until_they_end() ->
 
 
 @pytest.mark.rule("A9")
+def test_a_ledger_that_is_marked_again_while_its_lock_is_released_waits_for_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was taken a second time, and the first repair removed the record of the second, which ended in KeyError."""
+    inside = most = 0
+
+    @asynccontextmanager
+    async def slowly_released(metadata: Metadata, ledger_id: LedgerId, owner: str) -> AsyncIterator[str | None]:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        async with repair_lock(metadata, ledger_id, owner) as holder:
+            yield holder
+        await asyncio.sleep(3)
+        inside -= 1
+
+    monkeypatch.setattr("bookkeeper.autorecovery.worker.repair_lock", slowly_released)
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, working(cluster) as worker:
+            ledger_id = await written(cluster, bk)
+            for _ in range(3):
+                await mark(bk, ledger_id, "b1")
+                await unmarked(bk, ledger_id)
+            await asyncio.sleep(10)
+            assert most == 1 and not worker.report("worker").working
+
+    run(story)
+
+
 def test_a_worker_goes_on_when_the_metadata_store_is_back() -> None:
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect() as bk, working(cluster) as worker:
