@@ -111,7 +111,7 @@ def test_an_embedded_cluster_stands_in_for_the_address(tmp_path: Path) -> None:
 
 
 def test_the_replicated_program_counts_on_the_cluster(standalone: Standalone, tmp_path: Path) -> None:
-    (journal,) = re.findall(r"`'(bk:counters\?[^']*)'`", README)
+    (journal,) = re.findall(r"`'(bk\+sqlite:[^']*)'`", README)
     script = tmp_path / "pasted.py"
     script.write_text(block("python", "replicated"))
     port = free_port()
