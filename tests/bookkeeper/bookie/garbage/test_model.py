@@ -52,7 +52,7 @@ class BookieAgainstADict:
         """Ledger -> how many entries of it were acknowledged."""
         self.deleted: dict[LedgerId, tuple[int, float]] = {}
         """The same of those that can be brought back, and when they were deleted."""
-        self.gone: set[LedgerId] = set()
+        self.gone: dict[LedgerId, int] = {}
 
     @property
     def now(self) -> float:
@@ -84,7 +84,7 @@ class BookieAgainstADict:
             if grace_s:
                 self.deleted[ledger_id] = (entries, self.now)
             else:
-                self.gone.add(ledger_id)
+                self.gone[ledger_id] = entries
 
     async def undelete(self) -> None:
         """Bring one back; that fails only after its time."""
@@ -96,7 +96,7 @@ class BookieAgainstADict:
             await self.ledgers.restore(ledger_id)
         except NoSuchLedgerError:
             assert self.now - since >= GRACE_S, f"ledger {ledger_id} was deleted {self.now - since} s ago"
-            self.gone.add(ledger_id)
+            self.gone[ledger_id] = entries
         else:
             self.living[ledger_id] = entries
             await self.compare(ledger_id)
@@ -154,6 +154,10 @@ class BookieAgainstADict:
         beyond = await self.cluster.ask_all([wire.ReadEntry(each, EntryId(self.living[each])) for each in some])
         assert {reply.status for reply in beyond} <= {Status.NO_ENTRY, Status.NO_LEDGER}
 
+    def _seen_and_gone(self) -> list[LedgerId]:
+        """Of a deleted ledger that never had an entry here this bookie knows nothing; its writer finds out."""
+        return sorted(each for each, entries in self.gone.items() if entries)
+
     async def end(self) -> None:
         """Those that can be brought back are; then everything that is gone goes from the disk."""
         while self.deleted:
@@ -165,8 +169,8 @@ class BookieAgainstADict:
         await asyncio.sleep(5)
         await self.compare(*sorted(self.living))
         server = self.cluster.server
-        assert server is not None and not self.gone.intersection(server.engine.ledgers())
-        requests = [wire.AddEntry(each, EntryId(10**6), KEY, packet(each, 10**6)) for each in sorted(self.gone)]
+        assert server is not None and not self.gone.keys() & set(server.engine.ledgers())
+        requests = [wire.AddEntry(each, EntryId(10**6), KEY, packet(each, 10**6)) for each in self._seen_and_gone()]
         assert {reply.status for reply in await self.cluster.ask_all(requests)} <= {Status.FENCED}
         disk = self.cluster.node.disk
         size = sum(len(data) for path, data in disk.files().items() if path.endswith(".log"))
