@@ -119,7 +119,8 @@ class MemoryReader(JournalReader, Described):
     async def changed(self, timeout_s: float) -> None:
         self._ensure_open()
         try:
-            await asyncio.wait_for(self._place.change.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):  # wait_for forgets a cancellation that comes with the change
+                await self._place.change.wait()
         except TimeoutError:
             pass
 

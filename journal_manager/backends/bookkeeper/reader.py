@@ -106,7 +106,8 @@ class LedgerJournalReader(JournalReader, Described):
                     if await self._tail.read_last_add_confirmed() > seen:
                         return
             try:
-                await asyncio.wait_for(self._changed.wait(), min(left, POLL_S))
+                async with asyncio.timeout(min(left, POLL_S)):  # wait_for forgets a cancellation that comes with it
+                    await self._changed.wait()
             except TimeoutError:
                 pass
         self._changed.clear()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from journal_manager import TxId, open_reader, open_writer
 from journal_manager.backends.memory import MemoryHub
+from journal_manager.ops import encode_batch
 from tests.contracts.journal_backend import Journal, JournalBackendContract, closing
 from tests.contracts.journal_model import JournalMachine
 
@@ -18,6 +21,18 @@ class TestMemoryBackend(JournalBackendContract):
     async def journal(self) -> AsyncIterator[Journal]:
         async for journal in closing(Journal("mem:edits", {"hub": MemoryHub()})):
             yield journal
+
+
+async def test_a_wait_that_is_cancelled_as_the_change_comes_ends_as_cancelled() -> None:
+    hub = MemoryHub()
+    async with await open_writer("mem:edits", hub=hub) as writer, await open_reader("mem:edits", hub=hub) as reader:
+        segment = await writer.start_segment(TxId(1), 1)
+        waiting = asyncio.create_task(reader.changed(60))
+        await asyncio.sleep(0.01)
+        await segment.append(encode_batch(TxId(1), [(0, b"x")]))
+        waiting.cancel()
+        await asyncio.wait([waiting], timeout=10)
+        assert waiting.cancelled(), "whoever was told to end would go on"
 
 
 class MemoryMachine(JournalMachine):
