@@ -17,7 +17,7 @@ BEGAN := $(shell date +%s.%N)
 INSTALL := $(if $(shell command -v uv 2>/dev/null),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --progress-bar off --no-color)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test demo demo-heal bench bench-apache interop clients kills sim model corruption fault-table crash-images mutants rules clean
+.PHONY: help install check test demo demo-heal demo-namenode bench bench-apache interop clients kills sim model corruption fault-table crash-images mutants rules clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -51,6 +51,9 @@ demo: $(STAMP) ## a Spark stream survives a lost bookie and killed drivers [META
 
 demo-heal: $(STAMP) ## six bookies are lost, emptied, filled, retired and damaged while writers run; the cluster heals itself [METADATA=sqlite|zk SABOTAGE=1]
 	@$(BIN)/python -m examples.demo_heal --metadata $(if $(filter command% environment%,$(origin METADATA)),$(METADATA),sqlite) $(if $(SABOTAGE),--sabotage)
+
+demo-namenode: $(STAMP) ## a name node of two replicas is killed, overtaken and robbed of its disks; nothing is lost [METADATA=sqlite|zk SABOTAGE=1]
+	@$(BIN)/python -m examples.namenode_sim --metadata $(if $(filter command% environment%,$(origin METADATA)),$(METADATA),sqlite) $(if $(SABOTAGE),--sabotage)
 
 bench: $(STAMP) ## the figures of docs/benchmarks.md, as ratios
 	$(BIN)/python -m benchmarks

@@ -1,4 +1,4 @@
-"""``make bench``: print the table. ``python -m benchmarks ledgers|gateway|spark|hostile`` for some of it.
+"""``make bench``: print the table. ``python -m benchmarks ledgers|gateway|spark|hostile|replay`` for some of it.
 
 ``python -m benchmarks apache`` is another program, with options of its own: see :mod:`benchmarks.apache`.
 ``python -m benchmarks healing [ROW...]`` measures repair, compaction and audits: see :mod:`benchmarks.healing`.
@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import gateway, hostile, ledgers, spark
+from benchmarks import gateway, hostile, ledgers, replay, spark
 from benchmarks.calibration import calibrate
 from benchmarks.report import Report
 
@@ -26,10 +26,12 @@ def main() -> None:
         _heal(sys.argv[2:])
         return
     parser = argparse.ArgumentParser(prog="make bench", description="Measure; nothing is asserted.")
-    parser.add_argument("rows", nargs="*", choices=["ledgers", "gateway", "spark", "hostile", []], help="default: all")
+    parser.add_argument(
+        "rows", nargs="*", choices=["ledgers", "gateway", "spark", "hostile", "replay", []], help="default: all"
+    )
     parser.add_argument("--dir", type=Path, help="where the bookies' files go: put it on the disk that matters")
     arguments = parser.parse_args()
-    wanted = arguments.rows or ["ledgers", "gateway", "spark", "hostile"]
+    wanted = arguments.rows or ["ledgers", "gateway", "spark", "hostile", "replay"]
     report = Report()
     with tempfile.TemporaryDirectory(prefix="bk-bench-", dir=arguments.dir) as name:
         directory = Path(name)
@@ -43,6 +45,8 @@ def main() -> None:
             spark.measure(report, directory)
         if "hostile" in wanted:
             hostile.measure(report, directory)
+        if "replay" in wanted:
+            replay.measure(report)
         report.heading(f"at the end: {calibrate(directory).text()}")
     report.table()
 

@@ -60,6 +60,8 @@ class HealingCluster:
         self._small_disk_bytes = small_disk_bytes
         self.uri = ""
         self.bookies: dict[str, Child] = {}
+        self.metadata_process: Child | None = None
+        """ZooKeeper; None with SQLite."""
         self.has_small_disk = False
         """Whether the bookie that fills up has a file system of its own."""
 
@@ -77,6 +79,8 @@ class HealingCluster:
             child = await self._spawn(
                 "zookeeper", "zookeeper", "--dir", str(self._dir / "zookeeper"), "--port", str(port)
             )
+
+            self.metadata_process = child
 
             async def listens() -> bool:
                 return await _listens(port)

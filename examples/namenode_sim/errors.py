@@ -29,3 +29,15 @@ class ReplayError(Exception):
 
 class UnsupportedOpError(ReplayError):
     """An edit of a kind that this simulation does not keep."""
+
+
+class RequestError(NamespaceError):
+    """What is asked for is no request of this name node, or has arguments that do not fit."""
+
+
+class ReplicaNotActiveError(Exception):
+    """This name node is not the active one, or is not any more. What was asked for may have happened or not."""
+
+
+class NoAnswerError(Exception):
+    """Nobody answered in time. The outcome is unknown."""

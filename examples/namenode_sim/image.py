@@ -163,30 +163,35 @@ def _restore(namespace: HdfsNamespace, record: dict[str, Any]) -> None:
 def listing(namespace: HdfsNamespace) -> Iterator[dict[str, Any]]:
     """Everything, sorted by path, in the form in which the end state of a real name node was captured."""
     for path, inode in sorted(inodes_of(namespace), key=lambda item: item[0]):
-        row: dict[str, Any] = {
-            "path": path,
-            "id": inode.id,
-            "type": _TYPES[type(inode)],
-            "owner": inode.owner,
-            "group": inode.group,
-            "mode": f"{inode.mode:04o}",
-            "mtime": inode.mtime,
+        yield describe(path, inode)
+
+
+def describe(path: str, inode: Inode) -> dict[str, Any]:
+    """What there is to say of one inode."""
+    row: dict[str, Any] = {
+        "path": path,
+        "id": inode.id,
+        "type": _TYPES[type(inode)],
+        "owner": inode.owner,
+        "group": inode.group,
+        "mode": f"{inode.mode:04o}",
+        "mtime": inode.mtime,
+    }
+    if isinstance(inode, DirectoryInode):
+        row |= {"nsquota": inode.name_quota, "dsquota": inode.space_quota}
+    elif isinstance(inode, FileInode):
+        row |= {
+            "atime": inode.atime,
+            "replication": inode.replication,
+            "preferred_block_size": inode.block_size,
+            "blocks": [{"id": b.id, "genstamp": b.generation, "bytes": b.length} for b in inode.blocks],
+            "length": inode.length,
         }
-        if isinstance(inode, DirectoryInode):
-            row |= {"nsquota": inode.name_quota, "dsquota": inode.space_quota}
-        elif isinstance(inode, FileInode):
-            row |= {
-                "atime": inode.atime,
-                "replication": inode.replication,
-                "preferred_block_size": inode.block_size,
-                "blocks": [{"id": b.id, "genstamp": b.generation, "bytes": b.length} for b in inode.blocks],
-                "length": inode.length,
-            }
-            if inode.client is not None:
-                row["under_construction"] = inode.client
-        elif isinstance(inode, SymlinkInode):
-            row |= {"atime": inode.atime, "target": inode.target}
-        yield row
+        if inode.client is not None:
+            row["under_construction"] = inode.client
+    elif isinstance(inode, SymlinkInode):
+        row |= {"atime": inode.atime, "target": inode.target}
+    return row
 
 
 _TYPES: Final = {DirectoryInode: "DIRECTORY", FileInode: "FILE", SymlinkInode: "SYMLINK"}

@@ -148,6 +148,8 @@ def test_a_directory_is_made_where_its_parent_is() -> None:
     assert paths(namespace) == ["/", "/a", "/a/b"]
     assert namespace.directory("/a").mtime == 9
     assert namespace.last_inode_id == 16387
+    run(namespace, mkdir("/a/c", 3, 7))
+    assert namespace.directory("/a").mtime == 9, "a directory's time never goes back when its names change"
     refused(namespace, mkdir("/a"), "already")
     refused(namespace, mkdir("/x/y"), "nothing at /x")
     refused(namespace, mkdir("/"), "no name in a directory")
@@ -175,6 +177,8 @@ def test_a_bare_rename_goes_into_a_directory_and_never_replaces() -> None:
     assert namespace.directory("/").mtime == namespace.directory("/d").mtime == 7
     refused(namespace, RenameOldOp("/g", "/d", 8), "already")
     refused(namespace, RenameOldOp("/d", "/d/e", 8), "below itself")
+    run(namespace, mkdir("/d/e", 9), mkdir("/d/e/h", 10))
+    refused(namespace, RenameOldOp("/d", "/d/e/h/d", 8), "below itself")
     refused(namespace, RenameOldOp("/none", "/x", 8), "nothing at /none")
     refused(namespace, RenameOldOp("/g", "/x/y", 8), "nothing at /x")
     refused(namespace, RenameOldOp("/", "/x", 8), "root")

@@ -1,0 +1,411 @@
+"""What is done to the name node, and when.
+
+    the cluster    metadata (SQLite or ZooKeeper), four bookies and autorecovery, two replicas, each a process; clients
+    first blow     the active replica is killed; the other takes over
+    second         the active replica is paused; the other takes over, and the first one is woken: a zombie
+    third          a bookie is killed, and its disk deleted
+    fourth         bits are flipped on the disk of another bookie
+    fifth          the newest checkpoint is lost, and a replica is started that needs one
+    sixth          the metadata store is away for five seconds
+
+Nobody fences but the journal. An auditor reads the journal from its first edit on. With ``sabotage`` a replica that was
+overtaken goes on answering, and must be found out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from bookkeeper import BookKeeper, ClientConfig
+from bookkeeper.errors import BookKeeperError
+from examples.demo_heal.cluster import ROOT, HealingCluster
+from examples.demo_heal.damage import flip_bits
+from examples.namenode_sim.audit import JournalAuditor, NameNodeVerdict
+from examples.namenode_sim.client import Conversation, NameNodeClient
+from examples.namenode_sim.errors import NamespaceError, ReplicaNotActiveError
+from examples.namenode_sim.protocol import Question
+from examples.namenode_sim.view import NameNodePicture, NameNodeView
+from examples.namenode_sim.workload import WarehouseClient
+from examples.processes import Child, Children
+from journal_manager import FIRST_TXID, JournalError, JournalGapError, SnapshotStore, open_reader, open_snapshots, tail
+
+BOOKIES: Final = ("b1", "b2", "b3", "b4")
+REPLICAS: Final = ("nn1", "nn2")
+JOURNAL: Final = "bk:namenode"
+_ZOMBIES_FILES: Final = 5
+_SETTLE_S: Final = 3.0
+"""After so long the active replica has adopted what a dead standby had offered."""
+
+
+class NameNodeDemoError(Exception):
+    """The demo could not go on; the message says what and where to look."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameNodePlan:
+    """What a person may choose, and how long things take."""
+
+    directory: Path
+    metadata: str = "sqlite"
+    sabotage: bool = False
+    clients: int = 6
+    client_pause_s: float = 0.1
+    pause_s: float = 7.0
+    """Quiet between two blows."""
+    limit_s: float = 60.0
+    """How long anything may take that is waited for."""
+    checkpoint_edits: int = 300
+    segment_edits: int = 500
+    away_s: float = 5.0
+    bits: int = 50
+    seed: int = 1
+
+
+@dataclass(slots=True)
+class NameNodeFacts:
+    """What was done, for the table and the last line."""
+
+    killed: int = 0
+    zombies: int = 0
+    bookies_lost: int = 0
+    bits: int = 0
+    checkpoints_lost: int = 0
+    away_s: float = 0.0
+    take_over_s: list[float] = field(default_factory=list)
+    """From each blow to the active replica until the next request was answered."""
+
+
+class NameNodeStory:
+    """The whole of it."""
+
+    def __init__(self, plan: NameNodePlan, children: Children, view: NameNodeView, picture: NameNodePicture) -> None:
+        self._plan = plan
+        self._children = children
+        self._view = view
+        self._picture = picture
+        self._cluster = HealingCluster(plan.directory, children, plan.metadata, small_disk_bytes=0)
+        self._replicas: dict[str, Child] = {}
+        self._client: BookKeeper
+        self._auditor = JournalAuditor()
+        self._clients: list[WarehouseClient] = []
+        self._working: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self.facts = NameNodeFacts()
+
+    # -- from the beginning to the end --------------------------------------------------------------------
+
+    async def run(self) -> NameNodeVerdict:
+        """Tell the story, and judge. Raises: NameNodeDemoError, HealDemoError."""
+        await self._start()
+        try:
+            for blow in (
+                self._kill_the_active,
+                self._wake_a_zombie,
+                self._lose_a_bookie,
+                self._flip_bits,
+                self._lose_a_checkpoint,
+                self._store_is_away,
+            ):
+                await asyncio.sleep(self._plan.pause_s)
+                await blow()
+            await asyncio.sleep(self._plan.pause_s)
+            return await self._judge()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._client.close()
+
+    async def _start(self) -> None:
+        plan, cluster, view = self._plan, self._cluster, self._view
+        view.waits("the metadata store, four bookies and two replicas start")
+        await cluster.start_metadata()
+        for name in BOOKIES:
+            await cluster.start_bookie(name)
+        self._client = await BookKeeper.connect(cluster.uri, config=ClientConfig(delete_grace_s=0))
+        await cluster.until(self._bookies_are_up, "the four bookies")
+        await cluster.start_autorecovery(2, 5.0)
+        for name in REPLICAS:
+            await self._start_replica(name)
+        await self._operate("nn1", "become_active")
+        view.happened("nn1 is active, nn2 stands by; nobody but the journal keeps them apart")
+        if plan.sabotage:
+            view.happened("SABOTAGE: a replica that is overtaken goes on answering")
+        self._clients = [
+            self._new_client(number, [self._socket(name) for name in REPLICAS]) for number in range(plan.clients)
+        ]
+        self._picture.clients = len(self._clients)
+        self._working = [asyncio.create_task(client.run()) for client in self._clients]
+        self._tasks = [*self._working, asyncio.create_task(self._audit()), asyncio.create_task(self._watch())]
+        view.happened(f"{plan.clients} clients make, rename and delete files; an auditor reads the journal")
+
+    def _new_client(self, number: int, sockets: list[str]) -> WarehouseClient:
+        rng = Random(self._plan.seed * 1000 + number)
+        sender = NameNodeClient(sockets, rng.randbytes(16))
+        return WarehouseClient(number, sender, pause_s=self._plan.client_pause_s, rng=rng)
+
+    async def _bookies_are_up(self) -> bool:
+        return set(BOOKIES) <= set(await self._client.metadata_store.bookies.writable())
+
+    async def _judge(self) -> NameNodeVerdict:
+        view = self._view
+        for client in self._clients:
+            client.stop()
+        await self._until(lambda: all(task.done() for task in self._working), "the clients finish their files")
+        active = await self._active()
+        last = (await self._ask(active, "status"))["txid"]
+        view.waits(f"the auditor and both replicas read up to edit {last}")
+        await self._until(lambda: self._auditor.namespace.txid >= last, "the auditor")
+        digests: dict[str, Any] = {}
+
+        async def are_equally_far() -> bool:
+            for name in REPLICAS:
+                digests[name] = await self._ask(name, "digest")
+            return all(digest["txid"] == last for digest in digests.values())
+
+        with suppress(NameNodeDemoError):
+            await self._until(are_equally_far, "both replicas")
+        return self._auditor.judge(self._clients, digests)
+
+    # -- the blows ----------------------------------------------------------------------------------------
+
+    async def _kill_the_active(self) -> None:
+        active, other = await self._active_and_other()
+        began = self._now()
+        await self._replicas[active].kill()
+        self.facts.killed += 1
+        self._view.happened(f"{active}, the active replica, was killed")
+        await self._take_over(other, began)
+        await self._start_replica(active)
+        self._view.happened(f"{active} was started again, and stands by")
+
+    async def _wake_a_zombie(self) -> None:
+        active, other = await self._active_and_other()
+        began = self._now()
+        self._replicas[active].signal(signal.SIGSTOP)
+        self._view.happened(f"{active}, the active replica, was paused")
+        await self._take_over(other, began)
+        self._replicas[active].signal(signal.SIGCONT)
+        self.facts.zombies += 1
+        self._view.happened(f"{active} was woken: it believes that it is still active, and is asked to make files")
+        if await self._zombie_answers(active):
+            self._view.happened(f"{active} said that it made them")
+            return
+        self._view.happened(f"{active} was fenced by the journal: it answered nothing, and stands by again")
+
+    async def _zombie_answers(self, zombie: str) -> bool:
+        """Have a client of its own ask the zombie alone. What it acknowledges is expected in the end."""
+        client = self._new_client(len(self._clients), [self._socket(zombie)])
+        conversation = Conversation(self._socket(zombie))
+        answered = False
+        try:
+            for call in range(_ZOMBIES_FILES):
+                path = f"{client.directory}/f{call}"
+                with suppress(NamespaceError, ReplicaNotActiveError):
+                    await conversation.ask(Question("create", {"path": path}, "ff" * 16, call))
+                    client.expected[path] = None
+                    client.acknowledged += 1
+                    answered = True
+        finally:
+            await conversation.close()
+        self._clients.append(client)
+        return answered
+
+    async def _lose_a_bookie(self) -> None:
+        await self._cluster.kill("b1")
+        self.facts.bookies_lost += 1
+        before = self._acknowledged()
+        self._view.happened("the bookie b1 was killed, and its disk deleted")
+        await self._until(lambda: self._acknowledged() > before + 20, "requests are answered again")
+        self._view.happened("requests are answered without it")
+
+    async def _flip_bits(self) -> None:
+        flipped = await asyncio.to_thread(
+            flip_bits, self._cluster.entry_logs("b2"), self._plan.bits, Random(self._plan.seed)
+        )
+        self.facts.bits = len(set(flipped))
+        self._view.happened(f"{self.facts.bits} bits were flipped in entry logs of b2, which runs")
+        read = 0
+        async with await open_reader(JOURNAL, client=self._client) as reader:
+            for segment in await reader.segments():
+                async with aclosing(reader.read(segment, segment.first)) as batches:
+                    async for batch in batches:
+                        read += len(batch.ops())
+        self._view.happened(f"{read} edits were read back all the same: a damaged copy is not believed")
+
+    async def _lose_a_checkpoint(self) -> None:
+        async def has_two() -> bool:
+            return len(await self._checkpoints()) >= 2
+
+        await self._until(has_two, "two checkpoints")
+        _, other = await self._active_and_other()
+        await self._replicas[other].kill()
+        await asyncio.sleep(_SETTLE_S)
+        async with await self._snapshots() as store:
+            newest = (await store.list())[-1]
+        with suppress(BookKeeperError):
+            await self._client.delete_ledger(int(newest.location.removeprefix("ledger ")))
+        self.facts.checkpoints_lost += 1
+        self._view.happened(f"the newest checkpoint, at edit {newest.at}, was lost with its ledger")
+        await self._start_replica(other)
+        await self._until(lambda: self._is_restored(other), f"{other} reads a checkpoint")
+        status = await self._ask(other, "status")
+        self._view.happened(f"{other} was started, and read the checkpoint at edit {status['restored_at']} instead")
+
+    async def _is_restored(self, name: str) -> bool:
+        status = await self._ask(name, "status")
+        return bool(status["restored_at"] and status["txid"] > status["restored_at"])
+
+    async def _store_is_away(self) -> None:
+        before = self._acknowledged()
+        self._view.happened(f"the metadata store goes away for {self._plan.away_s:.0f} seconds")
+        if self._plan.metadata == "zk":
+            store = self._cluster.metadata_process
+            assert store is not None, "ZooKeeper is a process"
+            store.signal(signal.SIGSTOP)
+            await asyncio.sleep(self._plan.away_s)
+            store.signal(signal.SIGCONT)
+        else:
+            await asyncio.to_thread(self._hold_sqlite)
+        self.facts.away_s += self._plan.away_s
+        while_away = self._acknowledged() - before
+        self._view.happened(f"it is back; {while_away} requests were answered meanwhile")
+        await self._until(lambda: self._acknowledged() > before + while_away + 20, "requests are answered again")
+        self._view.happened("the active replica has stayed active")
+
+    def _hold_sqlite(self) -> None:
+        """Nobody else can write the store while this transaction is open."""
+        connection = sqlite3.connect(self._plan.directory / "metadata.db", timeout=self._plan.limit_s)
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            time.sleep(self._plan.away_s)
+        finally:
+            connection.rollback()
+            connection.close()
+
+    # -- replicas -----------------------------------------------------------------------------------------
+
+    async def _start_replica(self, name: str) -> None:
+        await asyncio.to_thread(Path(self._socket(name)).unlink, missing_ok=True)
+        command = [sys.executable, "-m", "examples.namenode_sim.replica", "--name", name]
+        command += ["--socket", self._socket(name), "--journal", JOURNAL, "--metadata", self._cluster.uri]
+        command += ["--checkpoint-edits", str(self._plan.checkpoint_edits)]
+        command += ["--segment-edits", str(self._plan.segment_edits)]
+        command += ["--unfenced"] * self._plan.sabotage
+        child = await self._children.start(name, command, environment={"PYTHONPATH": str(ROOT)}, directory=ROOT)
+        self._replicas[name] = child
+
+        async def answers() -> bool:
+            with suppress(ReplicaNotActiveError):
+                return bool(await self._ask(name, "status"))
+            return False
+
+        await self._cluster.until(answers, name, child)
+
+    async def _take_over(self, name: str, began: float) -> None:
+        before = self._acknowledged()
+        await self._operate(name, "become_active")
+        await self._until(lambda: self._acknowledged() > before, f"{name} answers")
+        self.facts.take_over_s.append(self._now() - began)
+        self._view.happened(f"{name} has taken over; the next request was answered {self._now() - began:.1f} s later")
+
+    async def _operate(self, name: str, what: str) -> None:
+        async def done() -> bool:
+            with suppress(ReplicaNotActiveError):
+                await self._ask(name, what, timeout_s=self._plan.limit_s)
+                return True
+            return False
+
+        await self._until(done, f"{name}: {what}")
+
+    async def _ask(self, name: str, what: str, timeout_s: float = 3.0) -> Any:
+        conversation = Conversation(self._socket(name))
+        try:
+            return await conversation.ask(Question(what), timeout_s)
+        finally:
+            await conversation.close()
+
+    async def _active(self) -> str:
+        for name in REPLICAS:
+            with suppress(ReplicaNotActiveError):
+                if (await self._ask(name, "status"))["role"] == "active":
+                    return name
+        raise NameNodeDemoError(f"no replica is active; see {self._plan.directory / 'logs'}")
+
+    async def _active_and_other(self) -> tuple[str, str]:
+        active = await self._active()
+        return active, next(name for name in REPLICAS if name != active)
+
+    def _socket(self, name: str) -> str:
+        return str(self._plan.directory / f"{name}.sock")
+
+    # -- what goes on beside ------------------------------------------------------------------------------
+
+    async def _audit(self) -> None:
+        """Read the journal as it grows, from the first edit on, before anything is purged."""
+        while True:
+            try:
+                async with await open_reader(JOURNAL, client=self._client) as reader:
+                    start = self._auditor.namespace.txid + FIRST_TXID
+                    async with aclosing(tail(reader, start, poll_s=0.2)) as edits:
+                        async for edit in edits:
+                            self._auditor.read(edit)
+            except JournalGapError as error:
+                self._auditor.stop(str(error))
+                return
+            except JournalError:
+                await asyncio.sleep(0.3)
+
+    async def _watch(self) -> None:
+        picture = self._picture
+        while True:
+            for name in REPLICAS:
+                try:
+                    picture.replicas[name] = await self._ask(name, "status", timeout_s=1.0)
+                except ReplicaNotActiveError:
+                    picture.replicas[name] = {"role": "silent"}
+            picture.acknowledged = self._acknowledged()
+            picture.repeated = sum(client.repeated for client in self._clients)
+            picture.audited = self._auditor.namespace.txid
+            with suppress(JournalError, BookKeeperError):
+                picture.checkpoints = tuple(await self._checkpoints())
+                async with await open_reader(JOURNAL, client=self._client) as reader:
+                    picture.segments = len(await reader.segments())
+            self._view.looked()
+            await asyncio.sleep(1.0)
+
+    async def _checkpoints(self) -> list[int]:
+        async with await self._snapshots() as store:
+            return [info.at for info in await store.list()]
+
+    async def _snapshots(self) -> SnapshotStore:
+        return await open_snapshots(JOURNAL, client=self._client)
+
+    def _acknowledged(self) -> int:
+        return sum(client.acknowledged for client in self._clients)
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def _until(self, holds: Callable[[], bool | Awaitable[bool]], what: str) -> None:
+        """Wait until it holds. Raises: NameNodeDemoError: it does not within the plan's limit."""
+        self._view.waits(what)
+        deadline = self._now() + self._plan.limit_s
+        while self._now() < deadline:
+            with suppress(ReplicaNotActiveError, JournalError, BookKeeperError):
+                found = holds()
+                if found if isinstance(found, bool) else await found:
+                    self._picture.waits_for = ""
+                    return
+            await asyncio.sleep(0.1)
+        raise NameNodeDemoError(f"not after {self._plan.limit_s:.0f} s: {what}; see {self._plan.directory / 'logs'}")

@@ -1,0 +1,354 @@
+"""The name node in simulated worlds, one seed one world: replicas and bookies on virtual time, and faults by chance.
+
+    python -m examples.namenode_sim.worlds --seeds 50          healthy worlds: nothing may be found
+    python -m examples.namenode_sim.worlds --bug NAME           the first seed at which a planted bug is found
+
+In every world clients work, an auditor reads the journal, and a referee sees to it that somebody is active. Faults: the
+active replica is killed, paused and woken, or overtaken while it is well; the standby is killed; a bookie crashes; a
+session with the metadata store ends. Afterwards all is well again, and the auditor judges:
+
+* what was acknowledged is in the state of every later active replica, and looked at it is there;
+* no request and no edit was applied twice;
+* both replicas have the same state at the same edit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import logging
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, aclosing
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+from bookkeeper import BookKeeper
+from bookkeeper.errors import BookKeeperError
+from bookkeeper.seams import Seams
+from bookkeeper.testing.cluster import SimCluster
+from examples.namenode_sim.audit import JournalAuditor, NameNodeVerdict, digest_of
+from examples.namenode_sim.bugs import BUGS
+from examples.namenode_sim.decisions import ClientRequest
+from examples.namenode_sim.errors import NoAnswerError, ReplayError, ReplicaNotActiveError
+from examples.namenode_sim.name_node import NameNode, NameNodeConfig, NameNodeRole
+from examples.namenode_sim.workload import WarehouseClient
+from journal_manager import FIRST_TXID, JournalError, JournalGapError, RetentionPolicy, open_reader, tail
+
+REPLICAS: Final = ("nn1", "nn2")
+JOURNAL: Final = "bk:namenode"
+CONFIG: Final = NameNodeConfig(
+    checkpoint_edits=30, housekeeping_s=0.5, segment_edits=40, retention=RetentionPolicy(extra_txns=400)
+)
+"""Edits stay for a while after their checkpoint, because the auditor must see every one."""
+_FAULTS: Final = 6
+_CLIENTS: Final = 2
+_ANSWER_S: Final = 1.0
+_SETTLE_S: Final = 60.0
+_EPOCH_MS: Final = 1_795_000_000_000
+
+
+@dataclass(slots=True)
+class WorldReport:
+    """What came of one world."""
+
+    seed: int
+    problems: list[str] = field(default_factory=list)
+    acknowledged: int = 0
+    edits: int = 0
+    faults: list[str] = field(default_factory=list)
+    fenced: int = 0
+    repeated: int = 0
+    restored: int = 0
+    """How often a replica began with a checkpoint."""
+
+
+class DirectSender:
+    """Asks replicas of the same world, one after the other in any order. A request that is not answered in time stays
+    with the replica that was asked: if it was paused, it finds the request when it wakes up."""
+
+    def __init__(self, world: NameNodeWorld, client_id: bytes, rng: Random) -> None:
+        self._world = world
+        self._client_id = client_id
+        self._rng = rng
+        self._calls = itertools.count(1)
+        self.repeated = 0
+
+    async def do(self, verb: str, **arguments: Any) -> int:
+        request = ClientRequest(verb, arguments, self._client_id, next(self._calls))
+        return int(await self._ask(lambda node: node.submit(request), verb))
+
+    async def look(self, path: str) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = await self._ask(lambda node: node.look(path), path)
+        return found
+
+    async def _ask(self, question: Callable[[NameNode], Awaitable[Any]], what: str) -> Any:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _SETTLE_S
+        asked = 0
+        while loop.time() < deadline:
+            for name in self._rng.sample(REPLICAS, len(REPLICAS)):
+                await asyncio.sleep(self._rng.random() * 0.005)
+                task = self._world.on_replica(name, question)
+                if task is None:
+                    continue
+                asked += 1
+                await asyncio.wait([task], timeout=_ANSWER_S)
+                if task.done() and not task.cancelled():
+                    try:
+                        return task.result()
+                    except ReplicaNotActiveError:
+                        continue
+                self.repeated += 1
+            await asyncio.sleep(0.1)
+        raise NoAnswerError(f"nobody answered {what}")
+
+    async def close(self) -> None:
+        """There is nothing to release."""
+
+
+class NameNodeWorld:
+    """One world."""
+
+    def __init__(self, seed: int) -> None:
+        self.report = WorldReport(seed)
+        self._rng = Random(f"{seed}/namenode")
+        self._cluster = SimCluster(seed, bookies=4)
+        self._nodes: dict[str, NameNode] = {}
+        self._auditor = JournalAuditor()
+        self._clients: list[WarehouseClient] = []
+
+    def run(self) -> WorldReport:
+        """Live through it. What goes wrong is in the report."""
+        try:
+            verdict = self._cluster.run(self._story, within_s=600)
+        except Exception as error:  # also what a planted bug does to the program itself
+            self.report.problems.append(f"the world ended: {type(error).__name__}: {error}")
+            return self.report
+        self.report.problems += verdict.problems
+        self.report.acknowledged, self.report.edits = verdict.acknowledged, verdict.edits
+        return self.report
+
+    def on_replica(self, name: str, work: Callable[[NameNode], Awaitable[Any]]) -> asyncio.Task[Any] | None:
+        """Do something on the machine of a replica; None: it is down."""
+        machine = self._cluster.world.node(name)
+        node = self._nodes.get(name)
+        if not machine.alive or node is None:
+            return None
+
+        async def done() -> Any:
+            return await work(node)
+
+        task = machine.run(done())
+        task.add_done_callback(_seen)
+        return task
+
+    # -- the story ----------------------------------------------------------------------------------------
+
+    async def _story(self, cluster: SimCluster) -> NameNodeVerdict:
+        for name in REPLICAS:
+            cluster.world.node(name).start(self._serve(name))
+        async with cluster.connect() as client:
+            beside = [asyncio.create_task(self._audit(client)), asyncio.create_task(self._referee())]
+            self._clients = [self._new_client(number) for number in range(_CLIENTS)]
+            working = [asyncio.create_task(each.run()) for each in self._clients]
+            for _ in range(_FAULTS):
+                await asyncio.sleep(0.5 + self._rng.random() * 2)
+                await self._fault()
+            for each in self._clients:
+                each.stop()
+            await asyncio.wait(working)
+            digests = await self._settled()
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+            await self._close_replicas()
+            for each in self._clients:
+                self.report.repeated += each.repeated
+            return self._auditor.judge(self._clients, digests)
+
+    def _new_client(self, number: int) -> WarehouseClient:
+        rng = Random(f"{self.report.seed}/client/{number}")
+        return WarehouseClient(number, DirectSender(self, rng.randbytes(16), rng), pause_s=0.15, rng=rng, looks=1)
+
+    def _serve(self, name: str) -> Callable[[Seams], Any]:
+        async def serve(seams: Seams) -> None:
+            machine = self._cluster.world.node(name)
+            client = await self._cluster.new_client(node=machine)
+            node = NameNode(
+                JOURNAL,
+                name,
+                now_ms=lambda: _EPOCH_MS + int(seams.clock.monotonic() * 1000),
+                config=CONFIG,
+                client=client,
+            )
+            await node.start()
+            self._nodes[name] = node
+            while True:
+                await asyncio.sleep(0.1)
+                if node.role is NameNodeRole.FENCED:
+                    self.report.fenced += 1
+                    await node.become_standby()
+                elif node.role is NameNodeRole.FAILED:
+                    self._find(f"{name} has failed: {node.stats.last_error}")
+                    return
+
+        return serve
+
+    async def _referee(self) -> None:
+        """The switch from outside: when nobody is active, somebody becomes active."""
+        while True:
+            await asyncio.sleep(0.3 + self._rng.random() * 0.5)
+            if not any(self._role(name) in (NameNodeRole.ACTIVE, NameNodeRole.STARTING) for name in REPLICAS):
+                await self._promote(self._rng.choice(REPLICAS))
+
+    def _role(self, name: str) -> NameNodeRole:
+        machine = self._cluster.world.node(name)
+        node = self._nodes.get(name)
+        return node.role if machine.alive and not machine.frozen and node is not None else NameNodeRole.CLOSED
+
+    async def _promote(self, name: str) -> None:
+        task = self.on_replica(name, NameNode.become_active)
+        if task is None:
+            return
+        await asyncio.wait([task], timeout=10)
+        if task.done() and not task.cancelled() and isinstance(task.exception(), ReplayError):
+            self._find(f"{name} cannot become active: {task.exception()}")
+
+    def _find(self, problem: str) -> None:
+        if problem not in self.report.problems:
+            self.report.problems.append(problem)
+
+    async def _audit(self, client: BookKeeper) -> None:
+        while True:
+            try:
+                async with await open_reader(JOURNAL, client=client) as reader:
+                    start = self._auditor.namespace.txid + FIRST_TXID
+                    async with aclosing(tail(reader, start, poll_s=0.1)) as edits:
+                        async for edit in edits:
+                            self._auditor.read(edit)
+            except JournalGapError as error:
+                self._auditor.stop(str(error))
+                return
+            except (JournalError, BookKeeperError):
+                await asyncio.sleep(0.1)
+
+    async def _settled(self) -> dict[str, Any]:
+        """Wait until the auditor and both replicas have read everything; their digests."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _SETTLE_S
+        while loop.time() < deadline:
+            nodes = [self._nodes[name] for name in REPLICAS if name in self._nodes]
+            last = {node.namespace.txid for node in nodes} | {self._auditor.namespace.txid}
+            roles = {node.role for node in nodes}
+            if len(last) == 1 and roles == {NameNodeRole.ACTIVE, NameNodeRole.STANDBY}:
+                break
+            await asyncio.sleep(0.2)
+        self.report.restored = sum(node.stats.restored_at > 0 for node in self._nodes.values())
+        return {name: digest_of(node.namespace) for name, node in self._nodes.items()}
+
+    async def _close_replicas(self) -> None:
+        for name in REPLICAS:
+            if (task := self.on_replica(name, NameNode.close)) is not None:
+                await asyncio.wait([task], timeout=_ANSWER_S)
+
+    # -- faults -------------------------------------------------------------------------------------------
+
+    async def _fault(self) -> None:
+        active = next((name for name in REPLICAS if self._role(name) is NameNodeRole.ACTIVE), None)
+        if active is None:
+            return
+        other = next(name for name in REPLICAS if name != active)
+        faults = (self._kill, self._pause, self._overtake, self._kill_standby, self._crash_bookie)
+        chosen = self._rng.choice(faults)
+        self.report.faults.append(chosen.__name__.removeprefix("_"))
+        await chosen(active, other)
+
+    async def _kill(self, active: str, other: str) -> None:
+        self._cluster.world.node(active).crash()
+        self._nodes.pop(active)
+        await self._promote(other)
+        await asyncio.sleep(self._rng.random() * 3)
+        self._cluster.world.node(active).restart()
+
+    async def _pause(self, active: str, other: str) -> None:
+        machine = self._cluster.world.node(active)
+        machine.freeze()
+        await asyncio.sleep(self._rng.random() * 2)
+        await self._promote(other)
+        await asyncio.sleep(self._rng.random() * 3)
+        machine.thaw()
+
+    async def _overtake(self, active: str, other: str) -> None:
+        await self._promote(other)
+
+    async def _kill_standby(self, active: str, other: str) -> None:
+        self._cluster.world.node(other).crash()
+        self._nodes.pop(other)
+        await asyncio.sleep(self._rng.random() * 3)
+        self._cluster.world.node(other).restart()
+
+    async def _crash_bookie(self, active: str, other: str) -> None:
+        name = self._rng.choice(self._cluster.names)
+        self._cluster.node(name).crash()
+        await asyncio.sleep(self._rng.random() * 2)
+        self._cluster.node(name).restart()
+        await self._cluster.until_up(name)
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    """Whoever asked may have gone: an error that nobody looks at is none of the world's."""
+    if not task.cancelled():
+        task.exception()
+
+
+def run_world(seed: int, bug: str | None = None) -> WorldReport:
+    """Live through the world of ``seed``, with a planted bug or without."""
+    with ExitStack() as stack:
+        if bug is not None:
+            stack.enter_context(BUGS[bug].planted())
+        return NameNodeWorld(seed).run()
+
+
+def find(bug: str) -> WorldReport | None:
+    """The first world in which a planted bug shows; None: in none of as many as it may take."""
+    for seed in range(BUGS[bug].within):
+        report = run_world(seed, bug)
+        if report.problems:
+            return report
+    return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="The name node in simulated worlds.")
+    parser.add_argument("--seeds", type=int, default=20, help="how many worlds")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--bug", choices=[*BUGS, "all"], help="plant a bug, and look for the seed that finds it")
+    given = parser.parse_args()
+    logging.disable(logging.CRITICAL)  # the report says it
+    sys.unraisablehook = lambda _: None  # what a crash leaves behind complains when it is collected
+    bad = 0
+    if given.bug is not None:
+        for name in BUGS if given.bug == "all" else [given.bug]:
+            found = find(name)
+            bad += found is None
+            seen = "not found" if found is None else f"seed {found.seed}: {found.problems[0][:120]}"
+            print(f"{name}: {seen}", flush=True)
+        return bad
+    for seed in range(given.first, given.first + given.seeds):
+        report = run_world(seed)
+        bad += bool(report.problems)
+        print(
+            f"seed {seed}: {report.acknowledged} acknowledged, {report.edits} edits, {report.repeated} asked again, "
+            f"fenced {report.fenced} times; {', '.join(report.faults)}",
+            flush=True,
+        )
+        for problem in report.problems[:5]:
+            print(f"    {problem}", flush=True)
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())
