@@ -7,12 +7,23 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import bookies, until
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Leave no process behind when a test fails."""
+    try:
+        yield
+    finally:
+        process.kill()
 
 
 def get(url: str) -> str:
@@ -36,7 +47,7 @@ def test_a_bookie_is_killed_for_good_and_its_ledgers_are_whole_again(tmp_path: P
             assert bk("ledger", "append", "-m", cluster.uri, stdin=text).status == 0
         options = ["--lost-bookie-delay", "0", "--name", "healer", "--http", "127.0.0.1:0"]
         command = [sys.executable, "-m", "bookkeeper.admin", "autorecovery", "-m", cluster.uri, *options]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, ended(process):
             assert process.stdout is not None
             said = process.stdout.readline()
             page = said.removeprefix("autorecovery serves as healer, ").rstrip()
