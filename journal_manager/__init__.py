@@ -78,7 +78,7 @@ from journal_manager.open_journal import format_journal, has_data, open_reader, 
 from journal_manager.ops import Batch, Op
 from journal_manager.registry import JournalURI, backend_for, installed_backends, parse_uri
 from journal_manager.replica import ReplicaRole
-from journal_manager.replicated import ReplicaConfig, ReplicaStatus, Replicated, StateMachine, replicated
+from journal_manager.replicated_program import ReplicaConfig, ReplicaStatus, Replicated, StateMachine, replicated
 from journal_manager.requests import RequestAnswer, RequestId, RequestTable
 from journal_manager.retention import RetentionPlan, RetentionPolicy, plan_retention
 from journal_manager.segment import SegmentInfo, SegmentState

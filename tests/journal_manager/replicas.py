@@ -11,7 +11,7 @@ from journal_manager.backends.memory import MemoryHub
 from journal_manager.checkpoints import CheckpointPolicy
 from journal_manager.election import Election
 from journal_manager.errors import ElectionLostError
-from journal_manager.replicated import ReplicaConfig, Replicated, replicated
+from journal_manager.replicated_program import ReplicaConfig, Replicated, replicated
 
 
 class RefusedError(Exception):

@@ -16,7 +16,7 @@ from bookkeeper.seams import Seams
 from bookkeeper.testing.cluster import SimCluster
 from journal_manager import JournalError, RequestId, RetentionPolicy, replicated
 from journal_manager.replica import ReplicaRole
-from journal_manager.replicated import Replicated
+from journal_manager.replicated_program import Replicated
 from tests.journal_manager.replicas import Ledger, RefusedError, config_of, words
 
 CALLS, FAULTS = 60, 8

@@ -29,7 +29,7 @@ from journal_manager.edit_log import EditLog
 from journal_manager.errors import JournalInvariantError
 from journal_manager.ops import Batch
 from journal_manager.replica import Replica, ReplicaRole
-from journal_manager.replicated import Replicated
+from journal_manager.replicated_program import Replicated
 from tests.journal_manager.replicas import Ballot, Candidate, RefusedError, config_of, replica_of, words
 
 SEEDS = 25

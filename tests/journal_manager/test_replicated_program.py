@@ -32,7 +32,7 @@ from journal_manager.backends.memory import MemoryHub
 from journal_manager.errors import NotActiveError, ReplicaFailedError, RequestForgottenError
 from journal_manager.ops import Batch
 from journal_manager.replica import ReplicaRole
-from journal_manager.replicated import Replicated, replicated
+from journal_manager.replicated_program import Replicated, replicated
 from journal_manager.snapshots import Chunks
 from tests.journal_manager.replicas import Ballot, Candidate, Ledger, RefusedError, config_of, replica_of, words
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
