@@ -125,6 +125,17 @@ def test_a_store_that_is_away_is_asked_again_and_then_no_more() -> None:
     assert isinstance(failed, RecoveryFailed)
 
 
+@pytest.mark.rule("R14")
+def test_what_is_written_back_behind_the_end_is_found() -> None:
+    recovery = begun()
+    fence(recovery, "b1=- b3=-")
+    recovery.validate_state()
+    assert recovery._reading is not None and recovery._writing is not None
+    recovery._reading.end, recovery._writing.written, recovery._writing._length = 3, 3, 30
+    with pytest.raises(InvariantError, match="R14"):
+        recovery.validate_state()
+
+
 # -- fencing -------------------------------------------------------------------------------------------------
 
 

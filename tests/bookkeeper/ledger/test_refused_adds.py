@@ -85,6 +85,17 @@ def test_a_bookie_for_which_nothing_is_due_is_found() -> None:
         adds.validate_state()
 
 
+@pytest.mark.rule("W12")
+def test_a_bookie_that_refused_nothing_and_is_kept_all_the_same_is_found() -> None:
+    adds = RefusedAdds(pauses)
+    adds.on_refused(B1, 3, 1)
+    adds.on_sent_again(B1, adds.due(B1))
+    adds.validate_state()
+    adds.busy[B1].again = None
+    with pytest.raises(InvariantError, match="W12"):
+        adds.validate_state()
+
+
 class BusyBookies(RuleBasedStateMachine):
     """Two bookies that refuse, take and are forgotten in any order."""
 

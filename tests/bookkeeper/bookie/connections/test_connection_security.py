@@ -324,6 +324,7 @@ def test_certificates_change_under_a_connection_that_stays(tmp_path: Path) -> No
             security = server._security
             assert security is not None
             before = await connect(server, TlsConfig(ca=old.ca))
+            assert server.metrics.gauge("tls_certificate_ends_soon").value == 1, "it is looked at from the start"
             end = server.metrics.gauge("tls_certificate_end_seconds").value
             security.tell(end - EXPIRES_SOON_S + 1)
             assert server.metrics.gauge("tls_certificate_ends_soon").value == 1
