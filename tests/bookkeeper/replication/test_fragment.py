@@ -57,6 +57,16 @@ def machine(metadata: LedgerMetadata, *, bookie: BookieId = B[1], fragment: int 
     return FragmentCopy(metadata, copies_of(metadata, bookie)[fragment], named.pop("target", TARGET), **named)
 
 
+@pytest.mark.rule("V2")
+def test_of_two_runs_that_wait_the_earlier_one_sets_the_alarm() -> None:
+    copy = machine(closed(), config=replace(SMALL, tries_max=9))
+    runs = [effect.entries[0] for effect in copy.start(0.0) if isinstance(effect, ReadRun)]
+    assert len(runs) > 1
+    copy.on_read_failed(runs[0], BookieUnavailableError("b0"), 0.0)
+    later = copy.on_read_failed(runs[1], BookieUnavailableError("b0"), 0.05)
+    assert [effect.time for effect in later if isinstance(effect, WakeAt)] == [pytest.approx(0.1)]
+
+
 class World:
     """A target that does what it is told, sources, and a store; says what the machine made of it."""
 
