@@ -224,10 +224,21 @@ class NameNodeStory:
     async def _lose_a_bookie(self) -> None:
         await self._cluster.kill("b1")
         self.facts.bookies_lost += 1
-        before = self._acknowledged()
         self._view.happened("the bookie b1 was killed, and its disk deleted")
-        await self._until(lambda: self._acknowledged() > before + 20, "requests are answered again")
-        self._view.happened("requests are answered without it")
+        if await self._are_answered_again(self._acknowledged()):
+            self._view.happened("requests are answered without it")
+
+    async def _are_answered_again(self, before: int) -> bool:
+        """Wait until clients hear more answers. Returns False if all have given up; the verdict says why."""
+
+        def gave_up() -> bool:
+            return all(task.done() for task in self._working)
+
+        await self._until(lambda: self._acknowledged() > before + 20 or gave_up(), "requests are answered again")
+        if not gave_up():
+            return True
+        self._view.happened("no client asks any more: each was refused what must be possible, or was not answered")
+        return False
 
     async def _flip_bits(self) -> None:
         flipped = await asyncio.to_thread(
@@ -280,8 +291,8 @@ class NameNodeStory:
         self.facts.away_s += self._plan.away_s
         while_away = self._acknowledged() - before
         self._view.happened(f"it is back; {while_away} requests were answered meanwhile")
-        await self._until(lambda: self._acknowledged() > before + while_away + 20, "requests are answered again")
-        self._view.happened("the active replica has stayed active")
+        if await self._are_answered_again(before + while_away):
+            self._view.happened("the active replica has stayed active")
 
     def _hold_sqlite(self) -> None:
         """Nobody else can write the store while this transaction is open."""

@@ -24,6 +24,8 @@ def test_what_may_be_tried_again_and_what_may_have_happened() -> None:
         "JournalLockedError",
         "JournalDiskError",
         "JournalOverloadedError",
+        "ElectionLostError",
+        "NotActiveError",
     }
     unknown = {error.__name__ for error in ALL if error.outcome_unknown}
     assert unknown == {
@@ -32,6 +34,7 @@ def test_what_may_be_tried_again_and_what_may_have_happened() -> None:
         "JournalUnavailableError",
         "JournalDiskError",
         "RequestForgottenError",
+        "NotEnoughJournalsError",
     }
 
 
