@@ -75,7 +75,7 @@ def compiled(cache: Path, source: str, suffix: str, *options: str) -> Path:
 
 
 class Forwarder:
-    """Makes ports of 127.0.0.1 seem far away. A context manager."""
+    """Makes ports of 127.0.0.1 seem far away, until :meth:`stop`."""
 
     def __init__(self, cache: Path, delay_us: int, ports: Sequence[tuple[int, int]]) -> None:
         """``ports``: pairs of (where it listens, where that leads)."""
