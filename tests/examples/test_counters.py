@@ -10,13 +10,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from bookkeeper import BookKeeper
-from journal_manager import EditLog, replicated
+from journal_manager import EditLog, JournalFencedError, replicated
 from tests.integration.processes import Bookies, bookies, end_with_parent, free_port, until_async
 
 ROOT = Path(__file__).parents[2]
@@ -180,18 +180,30 @@ async def test_a_paused_process_that_wakes_up_answers_nothing_any_more(group: Gr
     await group.check()
 
 
+async def intrudes(journal: str) -> bool:
+    """Become the journal's writer beside the program, and write an edit. Returns whether it was acknowledged."""
+    with suppress(JournalFencedError):  # also while it claims the journal and recovers it
+        intruder = await EditLog.open(journal, owner="intruder")
+        try:
+            await intruder.log(b"intruders 1")
+        finally:
+            await intruder.abort()
+        return True
+    return False
+
+
 @pytest.mark.rule("C5", "C8")
 async def test_a_second_writer_of_the_journal_fences_it_and_it_recovers(group: Group) -> None:
     await group.add()
+    unknown = 0
     async with group.load():
         for _ in range(2):
             await group.active()
-            intruder = await EditLog.open(group.journal, owner="intruder")
-            await intruder.log(b"intruders 1")
-            await intruder.close()
+            while not await intrudes(group.journal):  # the program may take the journal back before the intruder writes
+                unknown += 1
             before = group.answered
             await until_async(lambda before=before: group.answered >= before + 10)  # type: ignore[misc]
-    assert await group.ask("get intruders") == 2
+    assert 2 <= await group.ask("get intruders") <= 2 + unknown
     await group.check()
 
 
