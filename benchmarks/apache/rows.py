@@ -61,8 +61,8 @@ class Row:
 
 
 RATE: Final = Measure("rate", "/s")
-P50: Final = Measure("p50_us", "µs", lower=True)
-P99: Final = Measure("p99_us", "µs", lower=True)
+MEDIAN: Final = Measure("p50_us", "µs", lower=True)
+TAIL: Final = Measure("p99_us", "µs", lower=True)
 CPU: Final = Measure("cpu_us", "µs", lower=True)
 
 
@@ -77,7 +77,7 @@ def _size(size: int) -> str:
 def _add(size: int, window: int, protocol: str, *measures: Measure, **options: Any) -> Row:
     """Measures that are given replace those of the same name."""
     given = {measure.key: measure for measure in measures}
-    chosen = tuple(given.pop(m.key, m) for m in (RATE, P50, P99, CPU)) + tuple(given.values())
+    chosen = tuple(given.pop(m.key, m) for m in (RATE, MEDIAN, TAIL, CPU)) + tuple(given.values())
     return Row(
         f"add-{size}-{window}-{protocol}",
         f"adds of {_size(size)}, window {window}, {protocol}",
@@ -96,9 +96,9 @@ _COUNT_MAX: Final = {KB: 300_000, 64 * KB: 6_000}
 def _adds(protocol: str) -> list[Row]:
     deep = {"v3": ((5, 3.5), (0.15, 0.25)), "v2": ((3.5, 2.2), (0.2, 0.35))}[protocol]
     rows = [
-        _add(KB, 1, protocol, _aimed(P50, 0.3, 0.5)),
+        _add(KB, 1, protocol, _aimed(MEDIAN, 0.3, 0.5)),
         _add(KB, 10, protocol),
-        _add(KB, 100, protocol, _aimed(RATE, 4, 2.5), _aimed(P99, 0.2, 0.4)),
+        _add(KB, 100, protocol, _aimed(RATE, 4, 2.5), _aimed(TAIL, 0.2, 0.4)),
         _add(KB, 1000, protocol, _aimed(RATE, *deep[0]), _aimed(CPU, *deep[1])),
         _add(64 * KB, 64, protocol, Measure("mb_per_s", "MB/s", aim=(3, 2.2)), seconds=1.5),
     ]
@@ -128,19 +128,21 @@ MAIN: Final[tuple[Row, ...]] = (
     *_adds("v2"),
     _cross("v3"),
     _cross("v2"),
-    _read("one", "reads of 1 KB, one at a time", "v3", RATE, P50, P99, CPU, mode="single", window=1),
+    _read("one", "reads of 1 KB, one at a time", "v3", RATE, MEDIAN, TAIL, CPU, mode="single", window=1),
     _read("single", "single reads of 1 KB, 1000 in flight", "v3", _aimed(RATE, 4, 2), CPU, mode="single", window=1000),
     _read("single", "single reads of 1 KB, 1000 in flight", "v2", _aimed(RATE, 4, 2), CPU, mode="single", window=1000),
-    _read("random", "random reads of 1 KB, 100 in flight", "v3", RATE, P50, P99, CPU, mode="random", window=100),
-    _read("random", "random reads of 1 KB, 100 in flight", "v2", RATE, P50, P99, CPU, mode="random", window=100),
+    _read("random", "random reads of 1 KB, 100 in flight", "v3", RATE, MEDIAN, TAIL, CPU, mode="random", window=100),
+    _read("random", "random reads of 1 KB, 100 in flight", "v2", RATE, MEDIAN, TAIL, CPU, mode="random", window=100),
     _read("batch", "batch reads of 1 KB", "v2", _aimed(RATE, 6, 3), CPU, mode="batch", window=10, batch=100),
-    Row("tail", "tail by long poll at 1,000 adds/s", "tail", (P50, P99, CPU), {"rate": 1000, "size": KB}, seconds=3),
-    Row("create-1", "create + close a ledger, one at a time", "create", (_LEDGER_RATE, P50, P99), {"lanes": 1}),
+    Row(
+        "tail", "tail by long poll at 1,000 adds/s", "tail", (MEDIAN, TAIL, CPU), {"rate": 1000, "size": KB}, seconds=3
+    ),
+    Row("create-1", "create + close a ledger, one at a time", "create", (_LEDGER_RATE, MEDIAN, TAIL), {"lanes": 1}),
     Row(
         "create-100",
         "create + close ledgers, 100 at a time",
         "create",
-        (_aimed(_LEDGER_RATE, 0.5, 0.25), P50, P99),
+        (_aimed(_LEDGER_RATE, 0.5, 0.25), MEDIAN, TAIL),
         {"lanes": 100},
     ),
     Row("recover", "open with recovery, 10,000 entries", "recover", (Measure("recovered_s", "s", lower=True),)),
@@ -178,7 +180,7 @@ def elsewhere(surroundings: str) -> tuple[Row, ...]:
             f"{surroundings}-{window}",
             f"adds of 1 KB, window {window}, v3",
             "add",
-            (RATE, P50, P99, CPU),
+            (RATE, MEDIAN, TAIL, CPU),
             {"size": KB, "window": window, "count": 300_000},
             rounds=2,
         )

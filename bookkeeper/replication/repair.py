@@ -66,9 +66,10 @@ class RepairContext:
     tells_nothing: set[BookieId] = field(default_factory=set)
     """Bookies that did not answer which entries they hold; they are not asked again."""
     adds: dict[BookieId, RecoveryAdds] = field(default_factory=dict)
+    """What sends entries to each target: one window for all ledgers that are repaired at a time."""
 
     def adds_to(self, target: BookieId) -> RecoveryAdds:
-        """What sends entries to ``target``, for all ledgers that are repaired at a time."""
+        """What sends entries to ``target``; made at the first call."""
         if target not in self.adds:
             self.adds[target] = RecoveryAdds(self.services, target)
         return self.adds[target]

@@ -38,6 +38,7 @@ class RecoveryAdds:
         self._window_bytes = window_bytes
         self._in_flight = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        """The runs whose turn has not come, with their bytes: as many as copies have under way (``runs_max`` each)."""
 
     async def send(
         self, tasks: Tasks, ledger_id: LedgerId, entry_ids: Sequence[int], entries: Sequence[bytes], master_key: bytes
