@@ -1,4 +1,8 @@
-"""``bk bookie``: runs a bookie (the default), and gives commands to one that runs, by the socket in its directory."""
+"""``bk bookie``: runs a bookie (the default), gives commands to one that runs, looks at the files of one that does not.
+
+The commands go by the socket in the bookie's directory. What concerns files is in :mod:`bookkeeper.admin.dumps`,
+:mod:`~bookkeeper.admin.bookie_checks` and :mod:`~bookkeeper.admin.cookies`.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +25,21 @@ _SHOWN: Final = 40
 """Entry logs that a table for people has at most."""
 
 
-@click.group(cls=DefaultCommandGroup, default="run")
+_STOPPED: Final = {
+    "check": "bookkeeper.admin.bookie_checks:check",
+    "cookie": "bookkeeper.admin.cookies:cookie",
+    "index": "bookkeeper.admin.bookie_checks:index",
+    "journal": "bookkeeper.admin.dumps:journal",
+    "last-mark": "bookkeeper.admin.dumps:last_mark",
+    "log": "bookkeeper.admin.dumps:log",
+}
+"""What a bookie that is started need not import."""
+
+
+@click.group(cls=DefaultCommandGroup, default="run", others=_STOPPED)
 def bookie() -> None:
-    """Run a bookie in the foreground (the default), or give commands to one that runs on this machine."""
+    """Run a bookie in the foreground (the default), command one that runs on this machine, or look at the files of one
+    that does not."""
 
 
 bookie.add_command(run_bookie, "run")
@@ -84,12 +100,23 @@ def status(directory: Path, as_json: bool) -> None:
 @json_option
 @click.option("--major", is_flag=True, help="Compact also logs of which much is alive (by default below 80 %).")
 @click.option("--dry-run", is_flag=True, help="Only show what lives in each log, and what a run would win.")
-def gc(directory: Path, as_json: bool, major: bool, dry_run: bool) -> None:
+@click.option("--offline", is_flag=True, help="On a bookie that does not run: remove logs in which nothing lives.")
+@click.option("--config", "path", metavar="FILE", help="With --offline: its TOML file, which may name the directories.")
+def gc(directory: Path, as_json: bool, major: bool, dry_run: bool, offline: bool, path: str | None) -> None:
     """Look for deleted ledgers now, and compact entry logs; or show what that would win.
 
     A ledger's data are dropped when two passes have found it deleted, a while apart: the second `gc` may free what the
-    first could not.
+    first could not. With --offline nobody asks the metadata, and nothing is compacted: entry logs go of which every
+    ledger was dropped before.
     """
+    if offline:
+        if major:
+            raise click.UsageError("--major needs a bookie that runs: without one nothing is compacted")
+        from bookkeeper.admin.bookie_checks import collect_offline
+        from bookkeeper.admin.stopped_bookie import find_stopped
+
+        collect_offline(find_stopped(str(directory), path), as_json, dry_run)
+        return
     found = _ask(directory, "gc", major=major, dry_run=dry_run)
     if as_json:
         print_json(found)

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import click
 
 
 class DefaultCommandGroup(click.Group):
-    """``default`` names the command that is meant. The group's help is that command's, and then the list of all."""
+    """``default`` names the command that is meant. The group's help is that command's, and then the list of all.
 
-    def __init__(self, *args: Any, default: str, **options: Any) -> None:
+    ``others`` are commands that are imported when they are needed: name -> ``module:attribute``.
+    """
+
+    def __init__(self, *args: Any, default: str, others: Mapping[str, str] | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._default = default
+        self._default, self._others = default, others or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self._others})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if (place := self._others.get(cmd_name)) is None:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = place.partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command), place
+        return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):

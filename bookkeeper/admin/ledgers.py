@@ -1,9 +1,11 @@
-"""``bk ledger``: append, read, tail, show, list, entries, explain, underreplicated, repair, recover, delete, undelete.
+"""``bk ledger``: append, read, tail, show, list, entries, explain, underreplicated, repair, recover, delete, undelete,
+metadata.
 
 ``append`` is in :mod:`bookkeeper.admin.append`, ``entries`` in :mod:`bookkeeper.admin.operations`,
 ``underreplicated`` and ``repair`` in :mod:`bookkeeper.admin.repairs`, ``explain`` in :mod:`bookkeeper.admin.answers`,
 ``recover --accept-loss`` in :mod:`bookkeeper.admin.accept_loss`, ``delete`` and ``undelete`` in
-:mod:`bookkeeper.admin.deletions`.
+:mod:`bookkeeper.admin.deletions`, ``metadata`` in :mod:`bookkeeper.admin.ledger_metadata`, ``read --bookie`` in
+:mod:`bookkeeper.admin.copies`.
 ``read``, ``tail`` and ``show`` never fence; ``recover`` does, and says what it found.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 import base64
 import logging
 import sys
+from functools import partial
 from typing import Any
 
 import click
@@ -19,7 +22,9 @@ import click
 from bookkeeper.admin.accept_loss import recover_with_loss
 from bookkeeper.admin.answers import explain
 from bookkeeper.admin.append import append
+from bookkeeper.admin.copies import read_copies
 from bookkeeper.admin.deletions import delete, deleted_rows, moment, undelete
+from bookkeeper.admin.ledger_metadata import ledger_metadata
 from bookkeeper.admin.operations import entries
 from bookkeeper.admin.options import (
     connected,
@@ -33,6 +38,7 @@ from bookkeeper.admin.options import (
     print_table,
 )
 from bookkeeper.admin.repairs import repair, underreplicated
+from bookkeeper.errors import BookKeeperError, MetadataFormatError
 from bookkeeper.ids import NO_ENTRY
 from bookkeeper.ledger import LedgerMetadata
 
@@ -49,6 +55,7 @@ ledger.add_command(underreplicated)
 ledger.add_command(repair)
 ledger.add_command(delete)
 ledger.add_command(undelete)
+ledger.add_command(ledger_metadata)
 
 
 @ledger.command()
@@ -58,8 +65,20 @@ ledger.add_command(undelete)
 @ledger_argument
 @click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="The first entry to print.")
 @click.option("--last", type=click.IntRange(0), help="The last entry to print.  [default: the last one confirmed]")
-def read(metadata: str, password: str, as_json: bool, ledger_id: int, first: int, last: int | None) -> None:
-    """Print a ledger's entries, one per line. This does not fence the ledger: its writer can continue."""
+@click.option(
+    "--bookie", metavar="ID", help="Only this bookie's copies of what it must have; the password is the metadata's."
+)
+def read(
+    metadata: str, password: str, as_json: bool, ledger_id: int, first: int, last: int | None, bookie: str | None
+) -> None:
+    """Print a ledger's entries, one per line. This does not fence the ledger: its writer can continue.
+
+    With --bookie one bookie is asked and no other: what it lacks, or has a damaged copy of, is told in its place on
+    standard error, and the exit status is 1.
+    """
+    if bookie is not None:
+        read_copies(metadata, ledger_id, bookie, first, last, as_json, partial(_print_entry, as_json=as_json))
+        return
 
     async def work() -> None:
         async with (
@@ -163,9 +182,16 @@ def describe(ledger_id: int, found: LedgerMetadata, up: set[str]) -> dict[str, A
 @metadata_option
 @json_option
 @click.option("--deleted", is_flag=True, help="The deleted ledgers that can be brought back, and until when.")
-def list_(metadata: str, as_json: bool, deleted: bool) -> None:
-    """List all ledgers: id, state, last entry, bytes."""
+@click.option("--bookie", metavar="ID", help="Only ledgers with a fragment that names this bookie.")
+@click.option("--state", type=click.Choice(["open", "in-recovery", "closed"]), help="Only ledgers in this state.")
+def list_(metadata: str, as_json: bool, deleted: bool, bookie: str | None, state: str | None) -> None:
+    """List ledgers: id, state, last entry, bytes. By default all of them.
+
+    A ledger whose metadata cannot be read is listed with any filter: it may be one of those that are asked for.
+    """
     if deleted:
+        if bookie or state:
+            raise click.UsageError("--deleted lists all deleted ledgers: leave --bookie and --state out")
         rows = finish(deleted_rows(metadata))
         if as_json:
             print_json(rows)
@@ -177,11 +203,18 @@ def list_(metadata: str, as_json: bool, deleted: bool) -> None:
         return
 
     async def work() -> list[dict[str, Any]]:
+        from bookkeeper.client.operators import Operator
+
         rows = []
         async with connected(metadata) as bk:
-            async for ledger_id in bk.list_ledgers():
-                found = describe(int(ledger_id), await bk.metadata(ledger_id), set())
-                rows.append({key: found[key] for key in ("ledger", "state", "last_entry", "length")})
+            async for ledger_id, found in Operator(bk).all_metadata():
+                if isinstance(found, MetadataFormatError):
+                    rows.append({"ledger": int(ledger_id), "state": "UNREADABLE", "last_entry": None, "length": None})
+                elif isinstance(found, BookKeeperError):
+                    raise found
+                elif _is_wanted(found, bookie, state):
+                    row = describe(int(ledger_id), found, set())
+                    rows.append({key: row[key] for key in ("ledger", "state", "last_entry", "length")})
         return rows
 
     rows = sorted(finish(work()), key=lambda row: row["ledger"])
@@ -189,6 +222,12 @@ def list_(metadata: str, as_json: bool, deleted: bool) -> None:
         print_json(rows)
     else:
         print_table(counted(len(rows), "ledger"), ["ledger", "state", "last_entry", "length"], rows)
+
+
+def _is_wanted(found: LedgerMetadata, bookie: str | None, state: str | None) -> bool:
+    if state is not None and found.state.name != state.upper().replace("-", "_"):
+        return False
+    return bookie is None or bookie in found.bookies
 
 
 @ledger.command()

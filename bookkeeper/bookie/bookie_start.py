@@ -36,6 +36,7 @@ from bookkeeper.bookie.identity.disk_identity import (
     write_disk_identity,
 )
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
+from bookkeeper.bookie.identity.state_files import OPENED
 from bookkeeper.errors import (
     BookKeeperError,
     CookieError,
@@ -55,9 +56,6 @@ from bookkeeper.storage.durable_file import replace_file
 from bookkeeper.storage.engine import Engine, EngineState
 
 log = logging.getLogger(__name__)
-
-OPENED = "boot"
-"""File with the number of the last start that had the disk open. If it exists, an empty disk is a lost disk."""
 
 
 class BookieStart:

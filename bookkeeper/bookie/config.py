@@ -242,18 +242,40 @@ def config_from(options: Mapping[str, Any]) -> BookieConfig:
     options = dict(options)
     if directory := str(options.get("directory", "")):
         options["directory"] = directory = os.path.abspath(directory)
-    storage = options.get("storage", {})
+    options["storage"] = _storage_options(directory, options.get("storage", {}))
+    return structure(BookieConfig, options)
+
+
+def _storage_options(directory: str, storage: object) -> dict[str, Any]:
+    """The table ``[storage]``, with the directories that it does not name."""
     if not isinstance(storage, Mapping):
         raise ConfigError("storage must be a table of options")
     told = {name: os.path.abspath(storage[name]) for name in _PLACES if isinstance(storage.get(name), str)}
-    options["storage"] = {
+    return {
         "journal_dir": f"{directory}/journal" if directory else "",
         "ledger_dir": f"{directory}/ledgers" if directory else "",
         "inline_sync_us": INLINE_SYNC_US,
         **storage,
         **{name: path for name, path in told.items() if storage[name]},
     }
-    return structure(BookieConfig, options)
+
+
+def load_storage_config(path: str | None, directory: str, **places: str | None) -> StorageConfig:
+    """The storage of a bookie that is not to be run: of its TOML file, if there is one, and of its directories.
+
+    Args:
+        places: ``journal_dir`` and ``ledger_dir``, if they lie elsewhere; they replace the file's.
+
+    Raises:
+        ConfigError: the file cannot be read, or an option is unknown or has a wrong value.
+    """
+    options = _read_toml(path) if path is not None else {}
+    storage = options.get("storage", {})
+    given = {name: place for name, place in places.items() if place is not None}
+    table = _storage_options(
+        os.path.abspath(directory), {**storage, **given} if isinstance(storage, Mapping) else storage
+    )
+    return structure(StorageConfig, table)
 
 
 def load_config(path: str, **overrides: Any) -> BookieConfig:
@@ -262,15 +284,19 @@ def load_config(path: str, **overrides: Any) -> BookieConfig:
     Raises:
         ConfigError: as :func:`config_from`; also if the file cannot be read or is not TOML.
     """
-    import tomllib  # a bookie that is told everything on the command line does without
-
-    try:
-        with open(path, "rb") as file:
-            options = tomllib.load(file)
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: {in_words(error, beside=str(path))}") from error
+    options = _read_toml(path)
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
         return config_from({**options, **given})
     except ConfigError as error:
         raise ConfigError(f"{path}{' and the command line' if given else ''}: {error}") from error
+
+
+def _read_toml(path: str) -> dict[str, Any]:
+    import tomllib  # a bookie that is told everything on the command line does without
+
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: {in_words(error, beside=str(path))}") from error

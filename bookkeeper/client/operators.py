@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bookkeeper.client.bookie_request import ask, failure_of
+from bookkeeper.client.bookie_request import ask, asked, entry_of, failure_of
 from bookkeeper.client.bookies.bookie_pool import Use
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.read.read_handle import ReadHandle
@@ -34,10 +34,10 @@ from bookkeeper.errors import (
     NoSuchKeyError,
     NoSuchLedgerError,
 )
-from bookkeeper.ids import BookieId, LedgerId
-from bookkeeper.ledger import Fragment, LedgerMetadata
+from bookkeeper.ids import BookieId, EntryId, LedgerId
+from bookkeeper.ledger import DigestScheme, Entry, Fragment, LedgerMetadata
 from bookkeeper.meta.records.deleted_ledgers import DeletedLedger
-from bookkeeper.wire import GetBookieInfo, InfoReply, ListEntries, ListReply, Reply, Request
+from bookkeeper.wire import GetBookieInfo, InfoReply, ListEntries, ListReply, ReadEntry, Reply, Request
 from bookkeeper.wire.availability import HeldEntries, decode_availability
 
 LOOKS_AT_ONCE: Final = 32
@@ -106,6 +106,29 @@ class Operator:
         if not isinstance(reply, ListReply) or reply.availability is None:
             raise MalformedFrameError(f"{what}: the bookie answered OK, but sent no list")
         return decode_availability(reply.availability)
+
+    async def copy_on(self, bookie: str, ledger_id: int, entry_id: int) -> Entry:
+        """Read one bookie's copy of an entry, and check its digest. Nobody else is asked, and nothing is fenced.
+
+        The password and the digest are those of the metadata.
+
+        Raises:
+            NoSuchEntryError, NoSuchLedgerError: the bookie says that it has none.
+            DigestMismatchError: the copy is wrong.
+            BookieError: the bookie cannot be reached, cannot tell, or cannot read its copy.
+            MetadataFormatError: the metadata do not say which digest the entries have.
+        """
+        found = await self.metadata(ledger_id)
+        if found.digest_type is None:
+            raise MetadataFormatError(f"the metadata of ledger {ledger_id} do not say which digest its entries have")
+        number, what = LedgerId(ledger_id), f"entry {entry_id} of ledger {ledger_id} on {bookie}"
+        tasks = Tasks(what)
+        try:
+            request = ReadEntry(number, EntryId(entry_id))
+            reply = await asked(self._services, tasks, BookieId(bookie), request)
+        finally:
+            await tasks.close()
+        return entry_of(reply, DigestScheme(found.digest_type, found.password or b""), number, entry_id, what)
 
     async def _reply_of(self, bookie: str, request: Request, what: str) -> Reply:
         answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()

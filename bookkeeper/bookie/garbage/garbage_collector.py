@@ -12,6 +12,7 @@ from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.garbage.garbage_proof import GarbageProof
 from bookkeeper.bookie.identity import checked_note
 from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
+from bookkeeper.bookie.identity.state_files import KEPT
 from bookkeeper.errors import MetadataFormatError, NoSuchKeyError, NoSuchLedgerError, in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta import Metadata
@@ -22,9 +23,6 @@ from bookkeeper.storage.durable_file import replace_file
 from bookkeeper.storage.engine import Engine
 
 log = logging.getLogger(__name__)
-
-KEPT = "rollback-kept"
-"""File that names an accepted loss of metadata, and how many seconds unknown ledgers were kept since."""
 
 
 class GarbageCollector:

@@ -21,6 +21,7 @@ from bookkeeper.errors import (
     LedgerExistsError,
     MetadataConflictError,
     MetadataError,
+    MetadataFormatError,
     MetadataRolledBackError,
     MetadataUnavailableError,
     NoSuchKeyError,
@@ -303,6 +304,56 @@ class Ledgers:
             MetadataUnavailableError: it is not known whether it was brought back; call again.
         """
         await self.restorable.restore(ledger_id, self.path(ledger_id))
+
+    async def stored(self, ledger_id: LedgerId) -> bytes:
+        """A ledger's metadata as they are stored, after a sync, whether they can be read or not.
+
+        Raises:
+            NoSuchLedgerError
+        """
+        path = self.path(ledger_id)
+        await self._store.sync(path)
+        try:
+            return (await self._store.get(path)).value
+        except NoSuchKeyError as error:
+            raise NoSuchLedgerError(f"there is no ledger {ledger_id}") from error
+
+    async def put_back(self, ledger_id: LedgerId, value: bytes, *, dry_run: bool = False) -> bool:
+        """Store metadata that :meth:`stored` gave, where they are missing or cannot be read. Metadata that can be read
+        are never replaced (M2), and neither is a deleted ledger's id used again (M6).
+
+        Returns:
+            whether something is changed; not if the same metadata are there.
+
+        Raises:
+            MetadataFormatError: ``value`` is not the metadata of a ledger.
+            LedgerExistsError: the ledger has metadata that can be read, or was deleted.
+            MetadataConflictError: somebody has changed them meanwhile.
+        """
+        decode(value)
+        path = self.path(ledger_id)
+        await self._store.sync(path)
+        try:
+            found = await self._store.get(path)
+        except NoSuchKeyError:
+            if await self.restorable.has(ledger_id):
+                raise LedgerExistsError(
+                    f"ledger {ledger_id} was deleted, and can be brought back: bk ledger undelete {ledger_id}"
+                ) from None
+            if await self.deleted.has(ledger_id, fresh=True):
+                raise LedgerExistsError(f"ledger {ledger_id} was deleted for good: its id is not used again") from None
+            if not dry_run:
+                await settled_create(self._store, path, value, parents=True)
+            return True
+        if found.value == value:
+            return False
+        try:
+            decode(found.value)
+        except MetadataFormatError:
+            if not dry_run:
+                await settled_set(self._store, path, value, found.version)
+            return True
+        raise LedgerExistsError(f"ledger {ledger_id} has metadata that can be read: they are not replaced")
 
     async def never_again(self, ledgers: Collection[LedgerId]) -> IdRanges:
         """The ids near ``ledgers`` that belonged to deleted ledgers that nobody can bring back any more.

@@ -14,7 +14,7 @@ the place as quarantined and continues at the next valid record. Such a log is n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from struct import Struct
 
@@ -55,6 +55,16 @@ class QuarantinedStretch:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.end - self.offset} bytes from byte {self.offset} on"
+
+
+@dataclass(frozen=True, slots=True)
+class LogPiece:
+    """Consecutive records of a log that passed their checks."""
+
+    data: bytes
+    at: int
+    """Where ``data`` begins in the log."""
+    scan: Scan
 
 
 def create_log(disk: Disk, directory: str, log_id: int, directory_id: int, boot: int) -> File:
@@ -137,12 +147,27 @@ def scan_log(
         tail_may_be_torn: bytes after the last valid record are not damage, because no mark has covered them.
     """
     bad: list[QuarantinedStretch] = []
+    for piece in scan_pieces(file, end, begin=begin, tail_may_be_torn=tail_may_be_torn):
+        if isinstance(piece, QuarantinedStretch):
+            bad.append(piece)
+        else:
+            found(piece.data, piece.at, piece.scan)
+    return bad
+
+
+def scan_pieces(
+    file: File, end: int, *, begin: int = BLOCK, tail_may_be_torn: bool = False
+) -> Iterator[LogPiece | QuarantinedStretch]:
+    """The same, a piece at a time and in the order of the log: records, and the stretches between them without any.
+
+    A piece is at most a megabyte, or one record if that is longer.
+    """
     at, size = begin, _CHUNK
     while at < end:
         data = file.pread(min(size, end - at), at)
         scan = scan_records(data, 0, len(data))
         if scan.offsets:
-            found(data, at, scan)
+            yield LogPiece(data, at, scan)
             at += scan.next
             size = _CHUNK
             continue
@@ -152,12 +177,11 @@ def scan_log(
             continue
         following = _resync(file, at + 1, end)
         if following is None and tail_may_be_torn:
-            return bad
-        bad.append(QuarantinedStretch(file.path, at, end if following is None else following))
+            return
+        yield QuarantinedStretch(file.path, at, end if following is None else following)
         if following is None:
-            return bad
+            return
         at, size = following, _CHUNK
-    return bad
 
 
 def _resync(file: File, at: int, end: int) -> int | None:

@@ -42,3 +42,14 @@ def test_its_help_has_the_options_of_the_default_and_the_names_of_all() -> None:
     for word in ("-h", "--help"):
         shown = said(word)
         assert "As far as it goes." in shown and "swim" in shown and "Go somewhere." in shown
+
+
+def test_other_commands_are_imported_when_they_are_needed() -> None:
+    @click.group(cls=DefaultCommandGroup, default="walk", others={"init": "bookkeeper.admin.clusters:init"})
+    def gone() -> None:
+        """Go."""
+
+    gone.add_command(walk)
+    assert "init" in CliRunner().invoke(gone, ["--help"]).output
+    assert "Create a new cluster" in CliRunner().invoke(gone, ["init", "--help"]).output
+    assert CliRunner().invoke(gone, ["--far"]).output == "walks True\n"

@@ -271,3 +271,16 @@ def test_tail_follows_until_the_ledger_is_closed(cluster: Bookies, left_open: in
     bk("ledger", "recover", left_open, "-m", cluster.uri, "--password", "pw")
     assert tail_of.wait() == 0
     assert tail_of.said == "a\nb\n"
+
+
+def test_list_takes_a_bookie_and_a_state(cluster: Bookies, written: int, left_open: int) -> None:
+    def listed(*words: object) -> set[int]:
+        return {row["ledger"] for row in bk("ledger", "list", "-m", cluster.uri, "--json", *words).document}
+
+    small = int(bk("ledger", "append", "-m", cluster.uri, *SMALL, stdin=b"a\n").out)
+    (name,) = bk("ledger", "show", small, "-m", cluster.uri, "--json").document["fragments"][0]["ensemble"]
+    (other, _) = sorted({"b1", "b2", "b3"} - {name})
+    assert small in listed("--bookie", name) and small not in listed("--bookie", other)
+    assert {small, written} <= listed("--state", "closed") and left_open not in listed("--state", "closed")
+    assert left_open in listed("--state", "open", "--bookie", name) and listed("--state", "in-recovery") == set()
+    bk("ledger", "list", "-m", cluster.uri, "--deleted", "--state", "open").refused("--deleted lists all", status=2)

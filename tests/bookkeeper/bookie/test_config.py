@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.bookie.config import BookieConfig, config_from, load_config
+from bookkeeper.bookie.config import BookieConfig, config_from, load_config, load_storage_config
 from bookkeeper.codec import RECORD_MAX
 from bookkeeper.errors import ConfigError
 
@@ -144,3 +144,18 @@ def test_files_that_cannot_be_read_are_errors_of_the_configuration(tmp_path: Pat
     (tmp_path / "bad").write_text("= 5")
     with pytest.raises(ConfigError, match="bad"):
         load_config(str(tmp_path / "bad"))
+
+
+def test_the_storage_of_a_bookie_that_does_not_run_needs_no_cluster(tmp_path: Path) -> None:
+    found = load_storage_config(None, "/b")
+    assert (found.journal_dir, found.ledger_dir) == ("/b/journal", "/b/ledgers")
+    found = load_storage_config(None, "/b", journal_dir="/fast", ledger_dir=None)
+    assert (found.journal_dir, found.ledger_dir) == ("/fast", "/b/ledgers")
+    file = tmp_path / "b.toml"
+    file.write_text('directory = "/elsewhere"\n[storage]\njournal_dir = "/j"\nentry_log_bytes = 10000\n')
+    found = load_storage_config(str(file), "/b")
+    assert (found.journal_dir, found.ledger_dir, found.entry_log_bytes) == ("/j", "/b/ledgers", 10000)
+    for text, reason in (("storage = 3\n", "table of options"), ("[storage]\nx = 1\n", "x"), ("=", "b.toml")):
+        file.write_text(text)
+        with pytest.raises(ConfigError, match=reason):
+            load_storage_config(str(file), "/b")

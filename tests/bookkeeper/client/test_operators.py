@@ -12,6 +12,7 @@ from bookkeeper.errors import (
     BookieUnavailableError,
     LedgerFencedError,
     MetadataFormatError,
+    NoSuchEntryError,
     NoSuchLedgerError,
     UnauthorizedError,
 )
@@ -123,3 +124,25 @@ def test_ledgers_that_name_a_bookie() -> None:
                 assert [i async for i, _ in operator.ledgers_on("b1")]
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L5")
+def test_one_bookies_copy_is_read_from_it_alone() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            operator = Operator(bk)
+            async with await bk.create_ledger(ensemble=3, write_quorum=2, ack_quorum=2, password=b"pw") as ledger:
+                await ledger.append_many([b"%d" % at for at in range(6)])
+            ensemble = ledger.metadata.last_fragment.ensemble
+            for entry_id in range(6):
+                for bookie in ledger.metadata.write_set(entry_id):
+                    assert (await operator.copy_on(bookie, ledger.id, entry_id)).payload == b"%d" % entry_id
+            lacking = next(name for name in ensemble if name not in ledger.metadata.write_set(0))
+            with pytest.raises(NoSuchEntryError, match=f"entry 0 of ledger {ledger.id} on {lacking}"):
+                await operator.copy_on(lacking, ledger.id, 0)
+            with pytest.raises(BookieUnavailableError):
+                await operator.copy_on("nobody", ledger.id, 0)
+            with pytest.raises(NoSuchLedgerError):
+                await operator.copy_on(ensemble[0], 987, 0)
+
+    SimCluster().run(story)

@@ -11,6 +11,7 @@ from bookkeeper.errors import (
     MetadataConflictError,
     MetadataError,
     MetadataForbiddenError,
+    MetadataFormatError,
     MetadataUnavailableError,
     NoSuchLedgerError,
     SessionExpiredError,
@@ -288,3 +289,34 @@ async def test_a_ledgers_metadata_is_one_call_to_read_and_one_to_write(memory_se
     await ledgers.write(number, created.value, created.version)
     await ledgers.read(number)
     assert seen.kinds == ["set", "get"]
+
+
+@pytest.mark.rule("M2", "M6")
+async def test_metadata_are_put_back_only_where_none_can_be_read(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    ledgers = ledgers_in(store)
+    number, _ = await ledgers.create(NEW)
+    value = await ledgers.stored(number)
+    assert not await ledgers.put_back(number, value), "they are there"
+    with pytest.raises(MetadataFormatError):
+        await ledgers.put_back(number, b"rubbish")
+    found = await ledgers.read(number)
+    await ledgers.write(number, found.value.begin_recovery(), found.version)
+    with pytest.raises(LedgerExistsError, match="can be read"):
+        await ledgers.put_back(number, value)
+    await store.set(ledgers.path(number), b"rubbish", None)
+    assert await ledgers.put_back(number, value, dry_run=True)
+    assert await ledgers.stored(number) == b"rubbish"
+    assert await ledgers.put_back(number, value)
+    assert (await ledgers.read(number)).value.state is LedgerState.OPEN
+    await store.delete(ledgers.path(number), None)
+    with pytest.raises(NoSuchLedgerError):
+        await ledgers.stored(number)
+    assert await ledgers.put_back(number, value, dry_run=True) and await ledgers.put_back(number, value)
+    await ledgers.delete(number, grace_s=60)
+    with pytest.raises(LedgerExistsError, match="undelete"):
+        await ledgers.put_back(number, value)
+    await ledgers.restore(number)
+    await ledgers.delete(number)
+    with pytest.raises(LedgerExistsError, match="for good"):
+        await ledgers.put_back(number, value)

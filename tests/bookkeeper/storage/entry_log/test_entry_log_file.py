@@ -13,6 +13,7 @@ from bookkeeper.seams import File
 from bookkeeper.storage.durable_file import BLOCK, SyncFailedError, stamp
 from bookkeeper.storage.entry_log.entry_log_file import (
     EntryLogWriter,
+    LogPiece,
     QuarantinedStretch,
     Usage,
     check_header,
@@ -21,6 +22,7 @@ from bookkeeper.storage.entry_log.entry_log_file import (
     log_name,
     read_map,
     scan_log,
+    scan_pieces,
     usage_of,
 )
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
@@ -246,3 +248,17 @@ def test_a_log_that_was_made_before_the_space_ran_out_is_announced_with_its_firs
     created = logs.write(1, b"abc", BLOCK)
     assert created is not None and created.pread(3, BLOCK) == b"abc"
     assert sum(op.kind == "create" for op in disk.ops) == 1, "the header is durable already"
+
+
+@pytest.mark.rule("G4")
+def test_pieces_and_damage_come_in_the_order_of_the_log() -> None:
+    records = some_records()
+    file = log_with(*records)
+    begin = BLOCK + len(records[0])
+    file.pwrite(b"\xff", begin + 40)
+    pieces = list(scan_pieces(file, file.size()))
+    assert [type(piece) for piece in pieces] == [LogPiece, QuarantinedStretch, LogPiece]
+    _, bad, rest = pieces
+    assert isinstance(bad, QuarantinedStretch) and isinstance(rest, LogPiece)
+    assert (bad.offset, bad.end, rest.at) == (begin, begin + len(records[1]), begin + len(records[1]))
+    assert len(rest.scan.offsets) == 3

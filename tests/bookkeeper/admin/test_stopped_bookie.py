@@ -1,0 +1,49 @@
+"""A stopped bookie's directories: found, held, refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from bookkeeper.admin.stopped_bookie import find_stopped
+from bookkeeper.errors import CorruptionError
+from tests.bookkeeper.admin.stopped import flip, written
+
+
+@pytest.mark.rule("B11")
+def test_its_directories_are_held_while_something_is_done(tmp_path: Path) -> None:
+    found = find_stopped(str(written(tmp_path, 1)), None)
+    with found.held():
+        for path in ("bookie.lock", "journal/lock", "ledgers/lock"):
+            with pytest.raises(BlockingIOError):
+                found.disk.lock(str(tmp_path / path))
+    lock = found.disk.lock(str(tmp_path / "journal" / "lock"))
+    with pytest.raises(click.ClickException, match="a bookie runs on"), found.held():
+        raise AssertionError("it was not held")
+    lock.release()
+    with found.held():
+        pass
+
+
+def test_directories_that_are_elsewhere_are_told(tmp_path: Path) -> None:
+    written(tmp_path, 1)
+    found = find_stopped(
+        str(tmp_path / "x"), None, journal_dir=str(tmp_path / "journal"), ledger_dir=str(tmp_path / "ledgers")
+    )
+    assert found.manifest().boot == 7
+    with pytest.raises(click.ClickException, match="does not exist"):
+        find_stopped(str(tmp_path / "x"), None)
+
+
+def test_a_manifest_that_is_missing_or_damaged_has_a_reason(tmp_path: Path) -> None:
+    found = find_stopped(str(written(tmp_path, 1)), None)
+    manifest, reason = found.known_manifest()
+    assert manifest is not None and reason is None
+    flip(tmp_path / "ledgers" / "manifest", 30)
+    assert found.known_manifest()[0] is None and "is damaged" in str(found.known_manifest()[1])
+    with pytest.raises(CorruptionError):
+        found.manifest()
+    (tmp_path / "ledgers" / "manifest").unlink()
+    assert "is missing" in str(found.known_manifest()[1])

@@ -1,0 +1,224 @@
+"""Each kind of file is read to its last byte, and what is damaged is named with the ledgers it concerns."""
+
+from __future__ import annotations
+
+import errno
+import random
+
+import pytest
+
+from bookkeeper.storage.checkpoint.manifest import ManifestLog, read_manifest
+from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.entry_log.entry_log_file import log_ids
+from bookkeeper.storage.journal.group_writer import journal_ids
+from bookkeeper.storage.scrub.damage import Damage, FileKind
+from bookkeeper.storage.scrub.file_checks import (
+    Check,
+    check_journal,
+    check_log,
+    check_manifest,
+    check_segment,
+    files_of,
+)
+from tests.bookkeeper.storage.recording_disk import RecordingDisk
+from tests.bookkeeper.storage.workload import CONFIG, add, open_engine
+
+
+def lived(*, clean: bool = True) -> RecordingDisk:
+    """Ledgers 1 and 2, in several logs."""
+    disk = RecordingDisk()
+    engine, workers = open_engine(disk)
+    for entry_id in range(60):
+        for ledger in (1, 2):
+            add(engine, ledger, entry_id, size=200)
+        engine.when_durable(lambda error: None)
+        workers.pump()
+    engine.checkpoint(lambda error: None)
+    workers.pump()
+    if clean:
+        engine.close(lambda error: None)
+        workers.pump()
+    return disk
+
+
+def run(check: Check) -> tuple[int, list[Damage]]:
+    items = list(check)
+    return sum(item for item in items if isinstance(item, int)), [each for each in items if isinstance(each, Damage)]
+
+
+def everything(disk: RecordingDisk) -> list[Damage]:
+    manifest = read_manifest(disk, "/ledgers")
+    if manifest is None:
+        return run(check_manifest(disk, "/ledgers"))[1]
+    found: list[Damage] = []
+    for file in files_of(disk, "/journal", manifest):
+        match file.kind:
+            case FileKind.MANIFEST:
+                check = check_manifest(disk, "/ledgers")
+            case FileKind.JOURNAL:
+                check = check_journal(disk, "/journal", file.number)
+            case FileKind.INDEX:
+                check = check_segment(disk, "/ledgers", file.number)
+            case _:
+                check = check_log(disk, "/ledgers", file.number, manifest.logs[file.number])
+        found += run(check)[1]
+    return found
+
+
+def flip(disk: RecordingDisk, path: str, offset: int) -> None:
+    file = disk.open(path)
+    byte = file.pread(1, offset)[0]
+    file.pwrite(bytes([byte ^ 0x40]), offset)
+    file.close()
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_whole_files_are_read_to_their_end(clean: bool) -> None:
+    disk = lived(clean=clean)
+    assert everything(disk) == []
+    manifest = read_manifest(disk, "/ledgers")
+    assert manifest is not None and len(manifest.logs) >= 3
+    for log_id, entry in manifest.logs.items():
+        size, damages = run(check_log(disk, "/ledgers", log_id, entry))
+        assert not damages and size >= entry.end - BLOCK
+
+
+@pytest.mark.rule("K30", "G4")
+def test_every_byte_of_every_record_counts() -> None:
+    disk = lived()
+    manifest = read_manifest(disk, "/ledgers")
+    assert manifest is not None
+    log_id, rng = log_ids(disk, "/ledgers")[1], random.Random(1)
+    entry, path = manifest.logs[log_id], f"/ledgers/{log_id:06x}.log"
+    for _ in range(100):
+        offset = rng.randrange(BLOCK, entry.end)
+        flip(disk, path, offset)
+        _, damages = run(check_log(disk, "/ledgers", log_id, entry))
+        assert damages, offset
+        assert damages[0].offset <= offset < damages[0].offset + damages[0].size
+        assert damages[0].ledgers and damages[0].ledgers <= {1, 2}, "whose record it is, by the map"
+        flip(disk, path, offset)
+
+
+@pytest.mark.rule("K30")
+def test_the_bytes_of_an_index_segment_count() -> None:
+    disk = lived()
+    manifest = read_manifest(disk, "/ledgers")
+    assert manifest is not None
+    for segment_id in manifest.segments:
+        path = f"/ledgers/{segment_id:016x}.index"
+        file = disk.open(path, write=False)
+        size = file.size()
+        file.close()
+        for offset in [*range(16), *range(BLOCK, size, 7)]:
+            flip(disk, path, offset)
+            assert run(check_segment(disk, "/ledgers", segment_id))[1], offset
+            flip(disk, path, offset)
+
+
+@pytest.mark.rule("K30", "K9")
+def test_the_bytes_of_durable_groups_count_and_an_unfinished_last_one_is_no_damage() -> None:
+    disk = lived(clean=False)
+    file_id = max(file_id for file_id in journal_ids(disk, "/journal"))
+    path = f"/journal/{file_id:016x}.journal"
+    groups = 3
+    offsets = [BLOCK + 10, BLOCK + 300, 2 * BLOCK + 90]
+    for offset in offsets[:groups]:
+        flip(disk, path, offset)
+        _, damages = run(check_journal(disk, "/journal", file_id))
+        assert damages and damages[0].kind is FileKind.JOURNAL and damages[0].ledgers is None
+        flip(disk, path, offset)
+    file = disk.open(path)
+    file.pwrite(bytes(file.size() - 2 * BLOCK), 2 * BLOCK)  # as if only one group had been written
+    file.close()
+    assert run(check_journal(disk, "/journal", file_id))[1] == []
+    (found,) = run(check_journal(disk, "/journal", file_id, last=10**9))[1]
+    assert "it had been durable" in found.what
+
+
+def test_a_journal_is_not_looked_at_behind_what_is_durable() -> None:
+    disk = lived(clean=False)
+    file_id = max(file_id for file_id in journal_ids(disk, "/journal"))
+    path = f"/journal/{file_id:016x}.journal"
+    first = run(check_journal(disk, "/journal", file_id, last=0))
+    assert first == (BLOCK, []), "the header alone"
+    flip(disk, path, 3 * BLOCK)
+    flip(disk, path, 10)
+    _, damages = run(check_journal(disk, "/journal", file_id, last=0))
+    assert [each.offset for each in damages] == [0]
+
+
+@pytest.mark.rule("K30")
+@pytest.mark.parametrize("ending", ["manifest", ".log", ".index"])
+def test_a_file_that_is_missing_is_damaged(ending: str) -> None:
+    disk = lived()
+    name = next(name for name in disk.list("/ledgers") if name.endswith(ending))
+    disk.unlink(f"/ledgers/{name}")
+    assert [each.what for each in everything(disk)] == ["it is missing"]
+
+
+@pytest.mark.rule("K18")
+def test_the_journal_file_with_the_mark_is_missed() -> None:
+    disk = lived()
+    for file_id in journal_ids(disk, "/journal"):
+        disk.unlink(f"/journal/{file_id:016x}.journal")
+    assert [each.what for each in everything(disk)] == ["it is missing"]
+
+
+def test_a_log_that_is_cut_off_has_lost_what_its_ledgers_had() -> None:
+    disk = lived()
+    entry = ManifestLog(3 * BLOCK, usage={1: [900, 3], 5: [900, 3]})
+    file = disk.open("/ledgers/00ff00.log", create=True)
+    file.close()
+    _, damages = run(check_log(disk, "/ledgers", 0xFF00, entry, dropped={5}))
+    assert damages[0].kind is FileKind.LOG and damages[0].offset == 0, "it has no header either"
+    assert damages[-1].what == f"it ends at byte 0, and {3 * BLOCK} bytes were synced"
+    assert damages[-1].ledgers == {1}, "ledger 5 is deleted"
+
+
+def test_without_its_map_nobody_can_tell_whose_records_are_lost() -> None:
+    disk = lived()
+    manifest = read_manifest(disk, "/ledgers")
+    assert manifest is not None
+    log_id = log_ids(disk, "/ledgers")[0]
+    entry, path = manifest.logs[log_id], f"/ledgers/{log_id:06x}.log"
+    file = disk.open(path)
+    size = file.size()
+    file.close()
+    flip(disk, path, size - 2)
+    (map_,) = run(check_log(disk, "/ledgers", log_id, entry))[1]
+    assert "footer" in map_.what and map_.ledgers == frozenset(), "the records are whole"
+    flip(disk, path, BLOCK + 50)
+    damages = run(check_log(disk, "/ledgers", log_id, entry))[1]
+    assert len(damages) == 2 and damages[1].ledgers is None
+    assert len(run(check_log(disk, "/ledgers", log_id, entry, records=False))[1]) == 1
+
+
+def test_what_passes_by_itself_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = lived()
+    manifest = read_manifest(disk, "/ledgers")
+    assert manifest is not None
+    log_id, segment_id = next(iter(manifest.logs)), next(iter(manifest.segments))
+
+    def fails(code: int) -> None:
+        def open_(path: str, **how: bool) -> object:
+            raise OSError(code, "no", path)
+
+        monkeypatch.setattr(disk, "open", open_)
+
+    checks = (
+        lambda: check_log(disk, "/ledgers", log_id, manifest.logs[log_id]),
+        lambda: check_segment(disk, "/ledgers", segment_id),
+        lambda: check_journal(disk, "/journal", 1),
+    )
+    for make in checks:
+        fails(errno.EMFILE)
+        with pytest.raises(OSError, match="no"):
+            run(make())
+        fails(errno.EIO)
+        (found,) = run(make())[1]
+        assert found.what.startswith("it cannot be read")
+
+
+def test_the_settings_of_the_tests_make_several_logs() -> None:
+    assert CONFIG.entry_log_bytes < 60 * 200
