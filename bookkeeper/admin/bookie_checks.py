@@ -22,7 +22,7 @@ from bookkeeper.storage.directory_id import ForeignDirectoryError, refuse_foreig
 from bookkeeper.storage.durable_file import remove_files
 from bookkeeper.storage.entry_log.entry_log_file import log_ids, log_name
 from bookkeeper.storage.index.index_segment import read_segment, segment_ids, segment_name
-from bookkeeper.storage.scrub.damage import Damage, FileKind
+from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
 from bookkeeper.storage.scrub.file_checks import check_journal, check_log, check_manifest, check_segment, files_of
 from bookkeeper.storage.start.dirty_marker import is_marked
 
@@ -61,7 +61,7 @@ class Checked:
     """What checks have read and found."""
 
     def __init__(self) -> None:
-        self.damages: list[Damage] = []
+        self.damages: list[DamagedPlace] = []
         self.files: dict[FileKind, int] = dict.fromkeys(FileKind, 0)
         self.bytes: dict[FileKind, int] = dict.fromkeys(FileKind, 0)
 
@@ -69,7 +69,7 @@ class Checked:
         """Run one check to its end."""
         self.files[kind] += number
         for item in check:
-            if isinstance(item, Damage):
+            if isinstance(item, DamagedPlace):
                 self.damages.append(item)
             elif kind is FileKind.STATE:
                 self.files[kind] += 1
@@ -108,7 +108,7 @@ class Checked:
         click.echo(f"{counted(len(self.damages), 'damaged place')}" if self.damages else "nothing is damaged")
 
 
-def damage_row(damage: Damage) -> dict[str, Any]:
+def damage_row(damage: DamagedPlace) -> dict[str, Any]:
     """A damaged place as plain data; ``ledgers`` is null if nobody can tell which it concerns."""
     return {
         "kind": damage.kind.word,
@@ -168,7 +168,7 @@ def _foreign(bookie: StoppedBookie) -> Check:
         try:
             refuse_foreign(bookie.disk, bookie.storage, manifest.directory_id)
         except ForeignDirectoryError as error:
-            yield Damage(FileKind.STATE, 0, bookie.storage.ledger_dir, 0, 0, str(error))
+            yield DamagedPlace(FileKind.STATE, 0, bookie.storage.ledger_dir, 0, 0, str(error))
 
 
 def dropped_of(bookie: StoppedBookie, manifest: Manifest | None) -> IdRanges:
@@ -261,7 +261,7 @@ def collect_offline(bookie: StoppedBookie, as_json: bool, dry_run: bool) -> None
             raise click.ClickException(f"nothing is removed while something is damaged or missing: {reason}")
         for segment_id in manifest.segments:
             for item in check_segment(bookie.disk, bookie.storage.ledger_dir, segment_id):
-                if isinstance(item, Damage):
+                if isinstance(item, DamagedPlace):
                     raise click.ClickException(f"nothing is removed while something is damaged: {item}")
         dropped = dropped_of(bookie, manifest)
         uses = uses_of(bookie.disk, bookie.storage.ledger_dir, manifest.logs, dropped)

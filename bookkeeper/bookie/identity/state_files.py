@@ -18,7 +18,7 @@ from bookkeeper.ids import BookieId
 from bookkeeper.meta.records import cookies
 from bookkeeper.seams import Disk
 from bookkeeper.storage.durable_file import TRANSIENT
-from bookkeeper.storage.scrub.damage import Damage, FileKind
+from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
 
 OPENED: Final = "boot"
 """File with the number of the last start that had the disk open. If it exists, an empty disk is a lost disk."""
@@ -29,7 +29,7 @@ _NOTES: Final = (OPENED, KEPT, SEEN_TRANSACTION, COUNTED)
 
 def check_state_files(
     disk: Disk, directory: str, data_directories: list[str], bookie: BookieId | None = None
-) -> Iterator[int | Damage]:
+) -> Iterator[int | DamagedPlace]:
     """Read and check every such file of a bookie: how many bytes were read, and what is damaged.
 
     Args:
@@ -54,11 +54,11 @@ def check_state_files(
             yield 1
         except (BookKeeperError, ValueError) as error:
             text = in_words(error).removeprefix(path).lstrip(": ").removeprefix("is damaged: ")
-            yield Damage(FileKind.STATE, 0, path, 0, 0, text)
+            yield DamagedPlace(FileKind.STATE, 0, path, 0, 0, text)
         except OSError as error:
             if error.errno in TRANSIENT:
                 raise
-            yield Damage(FileKind.STATE, 0, path, 0, 0, f"it cannot be read: {in_words(error, beside=path)}")
+            yield DamagedPlace(FileKind.STATE, 0, path, 0, 0, f"it cannot be read: {in_words(error, beside=path)}")
 
 
 def _files(disk: Disk, directory: str, data_directories: list[str]) -> Iterator[tuple[str, Callable[[bytes], object]]]:

@@ -43,7 +43,7 @@ class CheckedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
+class DamagedPlace:
     """One damaged place."""
 
     kind: FileKind

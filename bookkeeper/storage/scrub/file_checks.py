@@ -36,9 +36,9 @@ from bookkeeper.storage.journal.journal_format import (
     read_groups,
 )
 from bookkeeper.storage.journal.torn_tail import rot_in
-from bookkeeper.storage.scrub.damage import CheckedFile, Damage, FileKind
+from bookkeeper.storage.scrub.damage import CheckedFile, DamagedPlace, FileKind
 
-Check = Iterator["int | Damage"]
+Check = Iterator["int | DamagedPlace"]
 """Bytes that were read since the last step, and what is damaged."""
 
 _PAGES_A_STEP: Final = 64
@@ -49,10 +49,10 @@ def check_manifest(disk: Disk, directory: str) -> Check:
     path = f"{directory}/{NAME}"
     try:
         if read_manifest(disk, directory) is None:
-            yield Damage(FileKind.MANIFEST, 0, path, 0, 0, "it is missing", None)
+            yield DamagedPlace(FileKind.MANIFEST, 0, path, 0, 0, "it is missing", None)
         yield BLOCK
     except (CorruptionError, UnsupportedFormatError) as error:
-        yield Damage(FileKind.MANIFEST, 0, path, 0, 0, _without(path, error), None)
+        yield DamagedPlace(FileKind.MANIFEST, 0, path, 0, 0, _without(path, error), None)
     except OSError as error:
         yield _unreadable(error, FileKind.MANIFEST, 0, path, 0, None)
 
@@ -82,7 +82,7 @@ def check_log(
     alive = None if entry.finished else frozenset(owner for owner in entry.usage if owner not in dropped)
     try:
         if not disk.exists(path):
-            yield Damage(FileKind.LOG, log_id, path, 0, 0, "it is missing", alive)
+            yield DamagedPlace(FileKind.LOG, log_id, path, 0, 0, "it is missing", alive)
             return
         file = disk.open(path, write=False)
     except OSError as error:
@@ -101,7 +101,7 @@ class _LogCheck:
         self.seen: Usage = {}
 
     def run(self, *, records: bool) -> Check:
-        bad: list[Damage] = []
+        bad: list[DamagedPlace] = []
         try:
             yield from self._frame()
             size = self.file.size()
@@ -116,7 +116,7 @@ class _LogCheck:
         if records and not bad and lost:
             bad.append(self._damage(0, 0, "its map counts records that are not in it"))
         for each in bad:
-            yield Damage(each.kind, each.number, each.path, each.offset, each.size, each.what, lost)
+            yield DamagedPlace(each.kind, each.number, each.path, each.offset, each.size, each.what, lost)
 
     def _frame(self) -> Check:
         """Header, map and footer. What they say can be found in the records, too."""
@@ -132,7 +132,7 @@ class _LogCheck:
             yield self._damage(self.entry.end, 0, _without(self.file.path, error))
         yield BLOCK
 
-    def _records(self, end: int, bad: list[Damage]) -> Check:
+    def _records(self, end: int, bad: list[DamagedPlace]) -> Check:
         for piece in scan_pieces(self.file, end):
             if isinstance(piece, QuarantinedStretch):
                 size = piece.end - piece.offset
@@ -143,8 +143,8 @@ class _LogCheck:
                 self.file.forget(piece.at, piece.scan.next)
                 yield piece.scan.next
 
-    def _damage(self, offset: int, size: int, what: str) -> Damage:
-        return Damage(FileKind.LOG, self.log_id, self.file.path, offset, size, what)
+    def _damage(self, offset: int, size: int, what: str) -> DamagedPlace:
+        return DamagedPlace(FileKind.LOG, self.log_id, self.file.path, offset, size, what)
 
     def _lost(self) -> frozenset[int] | None:
         """The ledgers of which fewer records were read than there were."""
@@ -168,8 +168,8 @@ def check_segment(disk: Disk, directory: str, segment_id: int, *, pages: bool = 
     """
     path = f"{directory}/{segment_name(segment_id)}"
 
-    def damage(offset: int, size: int, what: str) -> Damage:
-        return Damage(FileKind.INDEX, segment_id, path, offset, size, what)
+    def damage(offset: int, size: int, what: str) -> DamagedPlace:
+        return DamagedPlace(FileKind.INDEX, segment_id, path, offset, size, what)
 
     try:
         if not disk.exists(path):
@@ -220,7 +220,7 @@ def check_journal(disk: Disk, directory: str, file_id: int, last: int | None = N
     path = f"{directory}/{journal_name(file_id)}"
     try:
         if not disk.exists(path):
-            yield Damage(FileKind.JOURNAL, file_id, path, 0, 0, "it is missing", None)
+            yield DamagedPlace(FileKind.JOURNAL, file_id, path, 0, 0, "it is missing", None)
             return
         file = disk.open(path, write=False)
     except OSError as error:
@@ -239,7 +239,7 @@ def _groups(file: File, file_id: int, last: int | None) -> Check:
     try:
         following = FileHeader.decode(file.pread(BLOCK, 0), file.path).first_sequence
     except (CorruptionError, UnsupportedFormatError) as error:
-        yield Damage(FileKind.JOURNAL, file_id, file.path, 0, BLOCK, _without(file.path, error), None)
+        yield DamagedPlace(FileKind.JOURNAL, file_id, file.path, 0, BLOCK, _without(file.path, error), None)
     yield BLOCK
     if last is not None and following > last:
         return
@@ -255,7 +255,7 @@ def _groups(file: File, file_id: int, last: int | None) -> Check:
         yield item.end - item.offset
         if (what := _of_stretch(file, file_id, item, following, last)) is not None:
             size = item.end - item.offset
-            yield Damage(FileKind.JOURNAL, file_id, file.path, item.offset, size, what, None)
+            yield DamagedPlace(FileKind.JOURNAL, file_id, file.path, item.offset, size, what, None)
 
 
 def _of_stretch(file: File, file_id: int, bad: DamagedStretch, following: int, last: int | None) -> str | None:
@@ -273,7 +273,7 @@ def _of_stretch(file: File, file_id: int, bad: DamagedStretch, following: int, l
 
 
 def files_of(disk: Disk, journal_dir: str, manifest: Manifest) -> list[CheckedFile]:
-    """Every file that the manifest names, with the journal files from its mark on, in the order of their check. The file
+    """Every file that the manifest names, and the journal files from its mark on, in the order of their check. The file
     with the mark must be there (K18)."""
     found = [CheckedFile(FileKind.MANIFEST, 0, BLOCK)]
     needed = {file_id for file_id in journal_ids(disk, journal_dir) if file_id >= manifest.file_id}
@@ -287,7 +287,7 @@ def files_of(disk: Disk, journal_dir: str, manifest: Manifest) -> list[CheckedFi
 
 def _unreadable(
     error: OSError, kind: FileKind, number: int, path: str, offset: int, ledgers: frozenset[int] | None
-) -> Damage:
+) -> DamagedPlace:
     """A file that the disk cannot read.
 
     Raises:
@@ -295,7 +295,7 @@ def _unreadable(
     """
     if error.errno in TRANSIENT:
         raise error
-    return Damage(kind, number, path, offset, 0, f"it cannot be read: {in_words(error, beside=path)}", ledgers)
+    return DamagedPlace(kind, number, path, offset, 0, f"it cannot be read: {in_words(error, beside=path)}", ledgers)
 
 
 def _without(path: str, error: BaseException) -> str:

@@ -15,7 +15,7 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records import cookies
 from bookkeeper.meta.records.cookies import Cookie
 from bookkeeper.storage.durable_file import replace_file
-from bookkeeper.storage.scrub.damage import Damage, FileKind
+from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
 from bookkeeper.testing.disk import Fault, SimDisk
 
 B1 = BookieId("b1")
@@ -34,8 +34,8 @@ def disk_with_everything() -> SimDisk:
     return disk
 
 
-def damages(disk: SimDisk) -> list[Damage]:
-    return [each for each in check_state_files(disk, "/d", ["/d"]) if isinstance(each, Damage)]
+def damages(disk: SimDisk) -> list[DamagedPlace]:
+    return [each for each in check_state_files(disk, "/d", ["/d"]) if isinstance(each, DamagedPlace)]
 
 
 def test_whole_files_are_read_and_pass() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +12,7 @@ from bookkeeper.storage.checkpoint.manifest import ManifestLog, read_manifest
 from bookkeeper.storage.durable_file import BLOCK
 from bookkeeper.storage.entry_log.entry_log_file import log_ids
 from bookkeeper.storage.journal.group_writer import journal_ids
-from bookkeeper.storage.scrub.damage import Damage, FileKind
+from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
 from bookkeeper.storage.scrub.file_checks import (
     Check,
     check_journal,
@@ -41,16 +42,18 @@ def lived(*, clean: bool = True) -> RecordingDisk:
     return disk
 
 
-def run(check: Check) -> tuple[int, list[Damage]]:
+def run(check: Check) -> tuple[int, list[DamagedPlace]]:
     items = list(check)
-    return sum(item for item in items if isinstance(item, int)), [each for each in items if isinstance(each, Damage)]
+    return sum(item for item in items if isinstance(item, int)), [
+        each for each in items if isinstance(each, DamagedPlace)
+    ]
 
 
-def everything(disk: RecordingDisk) -> list[Damage]:
+def everything(disk: RecordingDisk) -> list[DamagedPlace]:
     manifest = read_manifest(disk, "/ledgers")
     if manifest is None:
         return run(check_manifest(disk, "/ledgers"))[1]
-    found: list[Damage] = []
+    found: list[DamagedPlace] = []
     for file in files_of(disk, "/journal", manifest):
         match file.kind:
             case FileKind.MANIFEST:
@@ -173,7 +176,7 @@ def test_a_log_that_is_cut_off_has_lost_what_its_ledgers_had() -> None:
     _, damages = run(check_log(disk, "/ledgers", 0xFF00, entry, dropped={5}))
     assert damages[0].kind is FileKind.LOG and damages[0].offset == 0, "it has no header either"
     assert damages[-1].what == f"it ends at byte 0, and {3 * BLOCK} bytes were synced"
-    assert damages[-1].ledgers == {1}, "ledger 5 is deleted"
+    assert damages[-1].ledgers == frozenset({1}), "ledger 5 is deleted"
 
 
 def test_without_its_map_nobody_can_tell_whose_records_are_lost() -> None:
@@ -206,8 +209,9 @@ def test_what_passes_by_itself_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> 
 
         monkeypatch.setattr(disk, "open", open_)
 
-    checks = (
-        lambda: check_log(disk, "/ledgers", log_id, manifest.logs[log_id]),
+    entry = manifest.logs[log_id]
+    checks: tuple[Callable[[], Check], ...] = (
+        lambda: check_log(disk, "/ledgers", log_id, entry),
         lambda: check_segment(disk, "/ledgers", segment_id),
         lambda: check_journal(disk, "/journal", 1),
     )
