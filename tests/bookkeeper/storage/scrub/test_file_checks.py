@@ -213,7 +213,7 @@ def test_what_passes_by_itself_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> 
     checks: tuple[Callable[[], Check], ...] = (
         lambda: check_log(disk, "/ledgers", log_id, entry),
         lambda: check_segment(disk, "/ledgers", segment_id),
-        lambda: check_journal(disk, "/journal", 1),
+        lambda: check_journal(disk, "/journal", manifest.file_id),
     )
     for make in checks:
         fails(errno.EMFILE)
