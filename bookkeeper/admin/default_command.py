@@ -25,7 +25,7 @@ class DefaultCommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if (place := self._others.get(cmd_name)) is None:
             return super().get_command(ctx, cmd_name)
-        module, _, name = place.partition(":")
+        module, name = place.split(":")
         command = getattr(import_module(module), name)
         assert isinstance(command, click.Command), place
         return command

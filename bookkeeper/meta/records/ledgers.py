@@ -320,7 +320,7 @@ class Ledgers:
 
     async def put_back(self, ledger_id: LedgerId, value: bytes, *, dry_run: bool = False) -> bool:
         """Store metadata that :meth:`stored` gave, where they are missing or cannot be read. Metadata that can be read
-        are never replaced (M2), and neither is a deleted ledger's id used again (M6).
+        are never replaced, and the id of a deleted ledger is never used again.
 
         Returns:
             whether something is changed; not if the same metadata are there.
