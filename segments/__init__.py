@@ -1,0 +1,1 @@
+"""A segment topic log: streams of records, each a chain of ledgers."""

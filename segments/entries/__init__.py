@@ -1,0 +1,42 @@
+"""The entries of a stream's ledgers.
+
+layout        header, kinds, sizes
+columns       records as columns
+entry         columns to bytes
+stored_entry  bytes to records
+sections      where the columns lie
+compression   lz4 and zstd
+arrow         an entry's records as Arrow columns
+footer        statistics of a completed segment
+"""
+
+from __future__ import annotations
+
+from segments.entries.columns import BytesColumn, RecordColumns, joined
+from segments.entries.compression import Compression
+from segments.entries.entry import encode_entry, encode_payload, encode_pieces, fits_one_entry
+from segments.entries.layout import BODY_MAX, ENTRY_MAX, HEADER_SIZE, NO_SNAPSHOT, Columns, EntryKind
+from segments.entries.sections import EntryBatch, PieceInfo
+from segments.entries.stored_entry import Buffer, StoredEntry, decode_entry
+
+__all__ = [
+    "BODY_MAX",
+    "ENTRY_MAX",
+    "HEADER_SIZE",
+    "NO_SNAPSHOT",
+    "Buffer",
+    "BytesColumn",
+    "Columns",
+    "Compression",
+    "EntryBatch",
+    "EntryKind",
+    "PieceInfo",
+    "RecordColumns",
+    "StoredEntry",
+    "decode_entry",
+    "encode_entry",
+    "encode_payload",
+    "encode_pieces",
+    "fits_one_entry",
+    "joined",
+]

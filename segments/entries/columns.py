@@ -1,0 +1,315 @@
+"""Records as columns: what an entry stores, built without a step per record where only values are given.
+
+A bitmap has one bit per record, the lowest bit of the first byte first, as Arrow has it.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, compress, repeat
+from operator import attrgetter, gt
+from typing import Final, Literal
+
+from segments.errors import EntryCorruptError, TxidOrderError
+from segments.record import NO_HEADERS, Record, to_ms
+
+TXID_MAX: Final = 2**63 - 2
+"""The greatest number of 64 bits stands for the end of a stream in DistributedLog, and is no transaction id."""
+
+_BITS: Final = bytes.maketrans(b"\x00\x01", b"01")
+_COUNT: Final = struct.Struct("<H")
+_NAME: Final = struct.Struct("<HI")
+"""Of a header: the bytes of its name, and of its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class BytesColumn:
+    """Strings of bytes, one after the other; string i is ``data[offsets[i]:offsets[i + 1]]``."""
+
+    offsets: bytes
+    """int32, one more than there are strings."""
+    data: bytes
+
+    @classmethod
+    def of(cls, strings: Sequence[bytes]) -> BytesColumn:
+        """The column of these strings.
+
+        Raises:
+            TypeError: one is not bytes.
+        """
+        data = b"".join(strings)
+        offsets = array("i", accumulate(map(len, strings), initial=0))
+        return cls(_little(offsets), data)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordColumns:
+    """Some records, as columns. A column that no record uses is None."""
+
+    count: int
+    values: BytesColumn
+    keys: BytesColumn | None = None
+    key_bits: bytes | None = None
+    """Which records have a key; None if all have, or none."""
+    txids: bytes | None = None
+    """int64; 0 for a record without one."""
+    txid_bits: bytes | None = None
+    events: bytes | None = None
+    """Event times as int64, milliseconds since 1970; 0 for a record without one."""
+    event_bits: bytes | None = None
+    headers: BytesColumn | None = None
+    first_txid: int | None = None
+    last_txid: int | None = None
+    min_event_ms: int | None = None
+    max_event_ms: int | None = None
+
+    @classmethod
+    def of_values(cls, values: Sequence[bytes], *, txids: Sequence[int] | None = None) -> RecordColumns:
+        """The columns of records that have only a value, and perhaps a transaction id.
+
+        Raises:
+            TypeError: a value is not bytes. OverflowError: a transaction id does not fit into 64 bits.
+        """
+        column = BytesColumn.of(values)
+        if txids is None or not values:
+            return cls(len(values), column)
+        return cls(len(values), column, txids=_little(array("q", txids)), first_txid=txids[0], last_txid=txids[-1])
+
+    @classmethod
+    def of_records(cls, records: Sequence[Record]) -> RecordColumns:
+        """The columns of records.
+
+        Raises:
+            TypeError: a value or key is not bytes. ValueError: an event time has no zone, or a header is too long.
+            OverflowError: a number does not fit into 64 bits.
+        """
+        values = BytesColumn.of(list(map(_VALUE, records)))
+        keys = list(map(_KEY, records))
+        txids = list(map(_TXID, records))
+        events = list(map(_EVENT, records))
+        headers = list(map(_HEADERS, records))
+        key_column, key_bits = None, None
+        if any(key is not None for key in keys):
+            key_bits = _bits(keys)
+            key_column = BytesColumn.of([b"" if key is None else key for key in keys])
+        txid_column, txid_bits = _numbers(txids)
+        event_ms = [None if event is None else to_ms(event) for event in events]
+        event_column, event_bits = _numbers(event_ms)
+        times = [ms for ms in event_ms if ms is not None]
+        known = [txid for txid in txids if txid is not None]
+        return cls(
+            len(records),
+            values,
+            key_column,
+            key_bits,
+            txid_column,
+            txid_bits,
+            event_column,
+            event_bits,
+            BytesColumn.of([encode_headers(each) for each in headers]) if any(headers) else None,
+            known[0] if known else None,
+            known[-1] if known else None,
+            min(times, default=None),
+            max(times, default=None),
+        )
+
+    def ensure_txids_rise(self, last: int | None) -> None:
+        """Check that no transaction id is lower than the one before, or than ``last``.
+
+        Raises:
+            TxidOrderError: one is. Nothing was changed.
+        """
+        if self.txids is None:
+            return
+        txids: Sequence[int] = _native(self.txids, "q")
+        if self.txid_bits is not None:
+            txids = list(compress(txids, flags_of(self.txid_bits, self.count)))
+        if txids[0] < 0 or txids[-1] > TXID_MAX:
+            raise TxidOrderError(f"a transaction id is from 0 to {TXID_MAX}, not {txids[0]} to {txids[-1]}", last=last)
+        if last is not None and txids[0] < last:
+            raise TxidOrderError(f"transaction id {txids[0]} is lower than {last}, the stream's last one", last=last)
+        if any(map(gt, txids, txids[1:])):
+            raise TxidOrderError("a transaction id is lower than the one before it in the same batch", last=last)
+
+    @property
+    def size(self) -> int:
+        """The bytes of the columns in an entry, without padding."""
+        return sum(
+            len(column)
+            for column in (self.key_bits, self.txids, self.txid_bits, self.events, self.event_bits)
+            if column is not None
+        ) + sum(
+            len(column.offsets) + len(column.data)
+            for column in (self.values, self.keys, self.headers)
+            if column is not None
+        )
+
+
+_VALUE: Final = attrgetter("value")
+_KEY: Final = attrgetter("key")
+_TXID: Final = attrgetter("txid")
+_EVENT: Final = attrgetter("event_time")
+_HEADERS: Final = attrgetter("headers")
+
+
+def joined(parts: Sequence[RecordColumns]) -> RecordColumns:
+    """The records of all parts, in order, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    txid_column, txid_bits = _join_numbers([(p.count, p.txids, p.txid_bits) for p in parts])
+    event_column, event_bits = _join_numbers([(p.count, p.events, p.event_bits) for p in parts])
+    keys, key_bits = None, None
+    if any(p.keys is not None for p in parts):
+        keys = _join_bytes([(p.count, p.keys) for p in parts])
+        key_bits = _join_bits([(p.count, p.keys is not None, p.key_bits) for p in parts])
+    headers = None
+    if any(p.headers is not None for p in parts):
+        headers = _join_bytes([(p.count, p.headers) for p in parts])
+    return RecordColumns(
+        sum(p.count for p in parts),
+        _join_bytes([(p.count, p.values) for p in parts]),
+        keys,
+        key_bits,
+        txid_column,
+        txid_bits,
+        event_column,
+        event_bits,
+        headers,
+        next((p.first_txid for p in parts if p.first_txid is not None), None),
+        next((p.last_txid for p in reversed(parts) if p.last_txid is not None), None),
+        min((p.min_event_ms for p in parts if p.min_event_ms is not None), default=None),
+        max((p.max_event_ms for p in parts if p.max_event_ms is not None), default=None),
+    )
+
+
+def encode_headers(headers: Mapping[str, bytes]) -> bytes:
+    """One record's headers: their number, then length and bytes of each name and value.
+
+    Raises:
+        ValueError: there are too many, or a name is too long.
+    """
+    if not headers:
+        return b""
+    parts: list[bytes] = []
+    try:
+        parts.append(_COUNT.pack(len(headers)))
+        for name, value in headers.items():
+            raw = name.encode()
+            parts += (_NAME.pack(len(raw), len(value)), raw, value)
+    except struct.error as error:
+        raise ValueError("a record has at most 65,535 headers, and a header's name at most 65,535 bytes") from error
+    return b"".join(parts)
+
+
+def decode_headers(raw: bytes) -> Mapping[str, bytes]:
+    """Read what ``encode_headers`` wrote.
+
+    Raises:
+        EntryCorruptError: it is not that.
+    """
+    if not raw:
+        return NO_HEADERS
+    try:
+        (count,) = _COUNT.unpack_from(raw)
+        at, found = _COUNT.size, {}
+        for _ in range(count):
+            name_size, value_size = _NAME.unpack_from(raw, at)
+            at += _NAME.size
+            middle, end = at + name_size, at + name_size + value_size
+            if end > len(raw):
+                raise EntryCorruptError("a record's headers are cut short")
+            found[raw[at:middle].decode()] = raw[middle:end]
+            at = end
+    except (struct.error, UnicodeDecodeError) as error:
+        raise EntryCorruptError(f"a record's headers are damaged: {error}") from error
+    return found
+
+
+def bits_of(flags: bytes) -> bytes:
+    """The bitmap of ``flags``, which has a byte 0 or 1 for each record."""
+    size = (len(flags) + 7) // 8
+    return int(flags.translate(_BITS)[::-1] or b"0", 2).to_bytes(size, "little")
+
+
+def flags_of(bits: bytes | memoryview, count: int) -> bytes:
+    """A byte 0 or 1 for each of ``count`` records, from their bitmap."""
+    text = bin(int.from_bytes(bits, "little") | 1 << len(bits) * 8)[:2:-1]
+    return text[:count].encode().translate(_UNBITS)
+
+
+_UNBITS: Final = bytes.maketrans(b"01", b"\x00\x01")
+
+
+def _bits(column: Sequence[object]) -> bytes | None:
+    if None not in column:
+        return None
+    return bits_of(bytes([each is not None for each in column]))
+
+
+def _numbers(column: Sequence[int | None]) -> tuple[bytes | None, bytes | None]:
+    present = [each for each in column if each is not None]
+    if not present:
+        return None, None
+    if len(present) == len(column):
+        return _little(array("q", present)), None
+    return _little(array("q", [each or 0 for each in column])), bits_of(bytes([each is not None for each in column]))
+
+
+def _join_numbers(parts: Sequence[tuple[int, bytes | None, bytes | None]]) -> tuple[bytes | None, bytes | None]:
+    if all(column is None for _, column, _ in parts):
+        return None, None
+    data = b"".join(bytes(8 * count) if column is None else column for count, column, _ in parts)
+    return data, _join_bits([(count, column is not None, bits) for count, column, bits in parts])
+
+
+def _join_bits(parts: Sequence[tuple[int, bool, bytes | None]]) -> bytes | None:
+    if all(present and bits is None for _, present, bits in parts):
+        return None
+    return bits_of(
+        b"".join(
+            (b"\x01" if present else b"\x00") * count if bits is None else flags_of(bits, count)
+            for count, present, bits in parts
+        )
+    )
+
+
+def _join_bytes(parts: Sequence[tuple[int, BytesColumn | None]]) -> BytesColumn:
+    """A part without the column has empty strings."""
+    data = b"".join(column.data for _, column in parts if column is not None)
+    offsets = array("i", [0])
+    for count, column in parts:
+        begin = offsets[-1]
+        if column is None:
+            offsets.extend(repeat(begin, count))
+        else:
+            own = _native(column.offsets, "i")
+            offsets.extend(own[1:] if begin == 0 else map(begin.__add__, own[1:]))
+    return BytesColumn(_little(offsets), data)
+
+
+def _little(numbers: array[int]) -> bytes:
+    if _BIG_ENDIAN:
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def _native(raw: bytes, code: Literal["i", "q"]) -> array[int]:
+    numbers = array(code, raw)
+    if _BIG_ENDIAN:
+        numbers.byteswap()
+    return numbers
+
+
+_BIG_ENDIAN: Final = struct.pack("=H", 1) != struct.pack("<H", 1)
+__all__ = [
+    "BytesColumn",
+    "RecordColumns",
+    "bits_of",
+    "decode_headers",
+    "encode_headers",
+    "flags_of",
+    "joined",
+]

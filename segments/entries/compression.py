@@ -1,0 +1,86 @@
+"""Compressing the body of an entry. Only this module uses the libraries for it, and imports each when it is needed."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from functools import cache
+from typing import Any
+
+from segments.errors import EntryCorruptError, MissingLibraryError, UnsupportedStreamFormatError
+
+
+class Compression(IntEnum):
+    """How the body of an entry is stored."""
+
+    NONE = 0
+    LZ4 = 1
+    """A block without a frame."""
+    ZSTD = 2
+
+    @classmethod
+    def named(cls, name: str) -> Compression:
+        """``"none"``, ``"lz4"`` or ``"zstd"``. Raises: KeyError."""
+        return cls[name.upper()]
+
+
+def compress(codec: Compression, body: bytes) -> bytes:
+    """The body, compressed.
+
+    Raises:
+        MissingLibraryError: names what to install.
+    """
+    if codec is Compression.LZ4:
+        packed: bytes = _lz4().compress(body, store_size=False)
+        return packed
+    if codec is Compression.ZSTD:
+        frame: bytes = _zstd().ZstdCompressor(level=1).compress(body)
+        return frame
+    return body
+
+
+def decompress(codec: int, stored: memoryview, size: int) -> bytes | memoryview:
+    """The body of ``size`` bytes.
+
+    Raises:
+        UnsupportedStreamFormatError: an unknown codec. EntryCorruptError: the bytes are damaged, or have another size.
+        MissingLibraryError: names what to install.
+    """
+    if codec == Compression.NONE:
+        body: bytes | memoryview = stored
+    elif codec == Compression.LZ4:
+        library = _lz4()
+        try:
+            body = library.decompress(stored, uncompressed_size=size)
+        except Exception as error:  # the library has an error of its own for each version
+            raise EntryCorruptError(f"an entry's LZ4 block is damaged: {error}") from error
+    elif codec == Compression.ZSTD:
+        library = _zstd()
+        try:
+            body = library.ZstdDecompressor().decompress(stored, max_output_size=size)
+        except library.ZstdError as error:
+            raise EntryCorruptError(f"an entry's zstd frame is damaged: {error}") from error
+    else:
+        raise UnsupportedStreamFormatError(
+            f"an entry is compressed with codec {codec}, which this program does not know"
+        )
+    if len(body) != size:
+        raise EntryCorruptError(f"an entry's body has {len(body)} bytes, and its header says {size}")
+    return body
+
+
+@cache
+def _lz4() -> Any:
+    try:
+        import lz4.block
+    except ImportError as error:
+        raise MissingLibraryError("lz4 is not installed: pip install 'bookkeeper-py[streams]'") from error
+    return lz4.block
+
+
+@cache
+def _zstd() -> Any:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise MissingLibraryError("zstandard is not installed: pip install 'bookkeeper-py[streams]'") from error
+    return zstandard

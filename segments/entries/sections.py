@@ -1,0 +1,109 @@
+"""Where the columns of records lie in the body of an entry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from segments.entries.layout import BATCH, BatchFlag, Columns, padded
+
+
+class EntryBatch(NamedTuple):
+    """Records of an entry that were appended together, or by the same producer one after the other."""
+
+    records: int
+    producer: str | None = None
+    epoch: int = 0
+    first_sequence: int = 0
+    """Of the first record; each further record has the next one."""
+
+    @property
+    def last_sequence(self) -> int:
+        """Of the last record."""
+        return self.first_sequence + self.records - 1
+
+
+class PieceInfo(NamedTuple):
+    """Which piece of too many bytes an entry holds."""
+
+    number: int
+    """From 0. The first piece is this many entries before."""
+    pieces: int
+    total: int
+    """The bytes of all pieces together."""
+
+    @property
+    def is_last(self) -> bool:
+        """The records stand at this one's entry."""
+        return self.number == self.pieces - 1
+
+
+class StringSection(NamedTuple):
+    """A column of strings where it lies in a body."""
+
+    offsets: memoryview
+    data: memoryview
+
+
+NO_STRINGS: Final = StringSection(memoryview(bytes(4)), memoryview(b""))
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """Where the columns lie in a body."""
+
+    batches: tuple[EntryBatch, ...]
+    values: StringSection = NO_STRINGS
+    keys: StringSection | None = None
+    key_bits: memoryview | None = None
+    txids: memoryview | None = None
+    txid_bits: memoryview | None = None
+    events: memoryview | None = None
+    event_bits: memoryview | None = None
+    headers: StringSection | None = None
+
+    @property
+    def has_producers(self) -> bool:
+        """Whether any record has a producer."""
+        return any(batch.producer is not None for batch in self.batches)
+
+
+def read_sections(body: memoryview, flags: Columns, records: int, batch_count: int) -> Sections:
+    """Find the columns of ``records`` records in a body. Raises ValueError or struct.error if it is none."""
+    at = batch_count * BATCH.size
+    table = list(BATCH.iter_unpack(body[:at]))
+    begin, batches = at, []
+    for number, size, batch_flags, epoch, sequence in table:
+        name = str(body[at : at + size], "utf-8")
+        batches.append(EntryBatch(number, name if batch_flags & BatchFlag.PRODUCER else None, epoch, sequence))
+        at += size
+    if sum(batch.records for batch in batches) != records:
+        raise ValueError(f"its batches do not have {records} records")
+    at = begin + padded(at - begin)
+
+    def section(size: int) -> memoryview:
+        nonlocal at
+        found = body[at : at + size]
+        if len(found) != size:
+            raise ValueError("a column is cut short")
+        at += padded(size)
+        return found
+
+    def strings() -> StringSection:
+        offsets = section(4 * (records + 1))
+        return StringSection(offsets, section(int.from_bytes(offsets[-4:], "little", signed=True)))
+
+    def bitmap(present: bool) -> memoryview | None:
+        return section((records + 7) // 8) if present else None
+
+    values = strings()
+    keys = strings() if flags & Columns.KEYS else None
+    key_bits = bitmap(bool(flags & Columns.KEY_NULLS))
+    txids = section(8 * records) if flags & Columns.TXIDS else None
+    txid_bits = bitmap(bool(flags & Columns.TXID_NULLS))
+    events = section(8 * records) if flags & Columns.EVENTS else None
+    event_bits = bitmap(bool(flags & Columns.EVENT_NULLS))
+    headers = strings() if flags & Columns.HEADERS else None
+    if at != len(body):
+        raise ValueError(f"its body has {len(body)} bytes, and its columns {at}")
+    return Sections(tuple(batches), values, keys, key_bits, txids, txid_bits, events, event_bits, headers)
