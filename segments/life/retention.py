@@ -1,0 +1,235 @@
+"""Decides which segments of a stream may go, and says why each one stays (pure).
+
+A segment goes when it is completed, is not the newest, and is truncated, or consumed, or over a limit of the policy
+(age, bytes, records: one is enough). A hold keeps it in any case. A cursor that has not passed it keeps it if the
+policy says so; from truncation a cursor protects nothing. Segments go from the oldest on: the first that stays ends the
+pass.
+
+    limit None        this limit never lets a segment go; without any limit only what is truncated goes
+    limit 0           this limit keeps nothing
+    limit N           what is over N goes; with cursors "block" only once all cursors have passed it
+    consumed          what all cursors have passed goes, at any age; without a cursor that is everything
+
+The newest segment stays even when it is empty of readable records: the next writer learns from it where the stream
+ends, and which producers have written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Final
+
+from segments.chain import StreamSegment
+from segments.config import StreamRetention
+from segments.life.holds import Hold
+from segments.position import LATEST, Position
+
+
+class Why(Enum):
+    """Why a segment stays or goes."""
+
+    OPEN = "open"
+    NEWEST = "newest"
+    HOLD = "hold"
+    CURSOR = "cursor"
+    AGE = "age"
+    BYTES = "bytes"
+    RECORDS = "records"
+    NO_LIMIT = "no limit"
+    OLDER_STAYS = "an older one stays"
+    TRUNCATED = "truncated"
+    OVER_AGE = "over age"
+    OVER_BYTES = "over bytes"
+    OVER_RECORDS = "over records"
+    CONSUMED = "consumed"
+
+
+KEEPS: Final = frozenset(
+    {Why.OPEN, Why.NEWEST, Why.HOLD, Why.CURSOR, Why.AGE, Why.BYTES, Why.RECORDS, Why.NO_LIMIT, Why.OLDER_STAYS}
+)
+"""The reasons to stay; the others are reasons to go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason, in words and for programs."""
+
+    why: Why
+    text: str
+    name: str | None = None
+    """The hold's or the cursor's."""
+    until_ms: int | None = None
+    """When this reason ends by itself, in milliseconds since 1970; None if that is not known."""
+
+    @property
+    def keeps(self) -> bool:
+        return self.why in KEEPS
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReason:
+    """What becomes of a segment, and all reasons for it."""
+
+    segment: StreamSegment
+    goes: bool
+    reasons: tuple[Reason, ...]
+
+    @property
+    def text(self) -> str:
+        """The reasons in one line."""
+        return "; ".join(reason.text for reason in self.reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class CursorPlace:
+    """A cursor as retention sees it: it has passed every position before ``needs``."""
+
+    name: str
+    needs: Position
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionReport:
+    """The outcome of a pass: every segment with its reasons, oldest first."""
+
+    segments: tuple[SegmentReason, ...]
+    start: Position
+    """Where readers begin after the pass; never before the start that the chain has."""
+    expired_cursors: tuple[str, ...]
+    """Cursors that have not passed ``start``, and lose what is before it."""
+
+    @property
+    def going(self) -> tuple[StreamSegment, ...]:
+        """The segments that go: a prefix."""
+        return tuple(each.segment for each in self.segments if each.goes)
+
+
+def decide_retention(
+    policy: StreamRetention,
+    segments: Sequence[StreamSegment],
+    start: Position,
+    holds: Sequence[Hold],
+    cursors: Sequence[CursorPlace],
+    now_ms: int,
+) -> RetentionReport:
+    """Decide about every segment. ``segments`` are in order; ``start`` is the chain's first readable position.
+
+    The same inputs give the same answer; nothing is looked up. ``now_ms`` is milliseconds since 1970.
+    """
+    found: list[SegmentReason] = []
+    newer_bytes = _sums([segment.bytes for segment in segments])
+    newer_records = _sums([segment.records for segment in segments])
+    stopped = False
+    for at, segment in enumerate(segments):
+        keeps = _pinned(segment, at == len(segments) - 1, holds, now_ms)
+        goes: list[Reason] = []
+        if end_of(segment) <= start:
+            goes = [Reason(Why.TRUNCATED, "it is truncated")]
+        elif not segment.is_open:
+            goes, more = _by_policy(policy, segment, newer_bytes[at], newer_records[at], cursors, now_ms)
+            keeps += more
+        if not keeps and stopped:
+            keeps = [Reason(Why.OLDER_STAYS, "a segment before it stays")]
+        stopped = stopped or bool(keeps)
+        found.append(SegmentReason(segment, not keeps, tuple(keeps or goes)))
+    kept = next((each.segment for each in found if not each.goes), None)
+    if kept is not None and any(each.goes for each in found):
+        start = max(start, kept.first)
+    behind = tuple(sorted(cursor.name for cursor in cursors if cursor.needs < start))
+    return RetentionReport(tuple(found), start, behind)
+
+
+def end_of(segment: StreamSegment) -> Position:
+    """The first position behind the segment's records. An open segment has no end: LATEST."""
+    if segment.is_open:
+        return LATEST
+    return segment.first if segment.last is None else segment.last.next
+
+
+def _sums(amounts: Sequence[int]) -> list[int]:
+    """For each place, the sum of what is behind it."""
+    total, sums = 0, []
+    for amount in reversed(amounts):
+        sums.append(total)
+        total += amount
+    return sums[::-1]
+
+
+def _pinned(segment: StreamSegment, newest: bool, holds: Sequence[Hold], now_ms: int) -> list[Reason]:
+    """Why the segment stays, whatever the policy says."""
+    found = []
+    if segment.is_open:
+        found.append(Reason(Why.OPEN, "it is open: a writer may append to it"))
+    elif newest:
+        found.append(Reason(Why.NEWEST, "it is the newest: the next writer needs it to continue"))
+    found += [
+        Reason(Why.HOLD, f"{hold.says()} covers it", hold.name, hold.until_ms)
+        for hold in holds
+        if hold.is_active(now_ms) and hold.touches(segment.first, end_of(segment))
+    ]
+    return found
+
+
+def _by_policy(
+    policy: StreamRetention,
+    segment: StreamSegment,
+    newer_bytes: int,
+    newer_records: int,
+    cursors: Sequence[CursorPlace],
+    now_ms: int,
+) -> tuple[list[Reason], list[Reason]]:
+    """Why the policy lets the segment go, and why it keeps it."""
+    over, within = _limits(policy, segment, newer_bytes, newer_records, now_ms)
+    waiting = [
+        Reason(Why.CURSOR, f"cursor {cursor.name} is at {cursor.needs}", cursor.name)
+        for cursor in cursors
+        if cursor.needs < end_of(segment)
+    ]
+    if policy.consumed:
+        if not waiting:
+            over.append(Reason(Why.CONSUMED, "all cursors have passed it" if cursors else "there is no cursor"))
+        elif not over:
+            within += waiting
+    if not over:
+        return [], within or [Reason(Why.NO_LIMIT, "the stream keeps everything: it has no limit")]
+    return over, waiting if policy.cursors == "block" else []
+
+
+def _limits(
+    policy: StreamRetention, segment: StreamSegment, newer_bytes: int, newer_records: int, now_ms: int
+) -> tuple[list[Reason], list[Reason]]:
+    """The limits that let the segment go, and those that keep it."""
+    over, within = [], []
+    if policy.max_age_s is not None and segment.completed_ms is not None:
+        limit_ms = int(policy.max_age_s * 1000)
+        age_ms, until_ms = now_ms - segment.completed_ms, segment.completed_ms + limit_ms
+        said = f"it was completed {_span(age_ms)} ago, and the limit is {_span(limit_ms)}"
+        if age_ms >= limit_ms:
+            over.append(Reason(Why.OVER_AGE, said))
+        else:
+            within.append(Reason(Why.AGE, f"{said}: until {_time(until_ms)}", until_ms=until_ms))
+    if policy.max_bytes is not None:
+        is_over = newer_bytes >= policy.max_bytes
+        said = f"{newer_bytes} bytes are newer, and the limit is {policy.max_bytes}"
+        (over if is_over else within).append(Reason(Why.OVER_BYTES if is_over else Why.BYTES, said))
+    if policy.max_records is not None:
+        is_over = newer_records >= policy.max_records
+        said = f"{newer_records} records are newer, and the limit is {policy.max_records}"
+        (over if is_over else within).append(Reason(Why.OVER_RECORDS if is_over else Why.RECORDS, said))
+    return over, within
+
+
+def _span(ms: int) -> str:
+    """A length of time for people: 45 s, 3 min, 2.5 h, 4 d."""
+    seconds = max(ms, 0) / 1000
+    for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def _time(ms: int) -> str:
+    return f"{datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=ms):%Y-%m-%d %H:%M:%S} UTC"
