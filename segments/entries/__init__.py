@@ -15,6 +15,7 @@ from __future__ import annotations
 from segments.entries.columns import BytesColumn, RecordColumns, joined
 from segments.entries.compression import Compression
 from segments.entries.entry import encode_entry, encode_payload, encode_pieces, fits_one_entry
+from segments.entries.footer import FooterBuilder, IndexRow, ProducerRange, SegmentFooter
 from segments.entries.layout import BODY_MAX, ENTRY_MAX, HEADER_SIZE, NO_SNAPSHOT, Columns, EntryKind
 from segments.entries.sections import EntryBatch, PieceInfo
 from segments.entries.stored_entry import Buffer, StoredEntry, decode_entry
@@ -30,8 +31,12 @@ __all__ = [
     "Compression",
     "EntryBatch",
     "EntryKind",
+    "FooterBuilder",
+    "IndexRow",
     "PieceInfo",
+    "ProducerRange",
     "RecordColumns",
+    "SegmentFooter",
     "StoredEntry",
     "decode_entry",
     "encode_entry",
