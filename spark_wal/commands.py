@@ -1,4 +1,4 @@
-"""``bk gateway``: run a WebHDFS gateway, make tokens for it, print the settings that Spark needs."""
+"""``bk gateway``: run gateways, make tokens for them, print the settings that Spark needs."""
 
 from __future__ import annotations
 
@@ -8,52 +8,62 @@ import logging
 import resource
 import secrets
 import signal
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from bookkeeper.admin.extras import missing
 from bookkeeper.errors import BookKeeperError, ConfigError, in_words
+from bookkeeper.gateways.command_options import (
+    FILE,
+    AddressType,
+    access_config,
+    access_options,
+    limit,
+    raise_descriptors,
+)
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.ids import Address
-from bookkeeper.net.tls import RELOAD_S
 from bookkeeper.real import append_private, read_private, read_secret, run, system_seams
-from bookkeeper.settings import default_of
 from journal_manager import JournalError
 from spark_wal.webhdfs.config import DEFAULT_LISTEN, KEEP_S, GatewayConfig, OwnerConfig, UploadLimits
 
 if TYPE_CHECKING:
-    from bookkeeper.gateways.server_tls import ServerTlsFiles
-    from spark_wal.webhdfs.access.access_control import AccessConfig
     from spark_wal.webhdfs.service import ServingConfig
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-FILE: Final = click.Path(dir_okay=False)
-_RELOAD: Final = "Seconds between two checks for changed certificates and tokens."
+OTHERS: Final[Mapping[str, str]] = {"grpc": "segments.gateway.command:grpc"}
+"""Gateways of other packages, and where their commands are."""
 
 
-DESCRIPTORS: Final = 512
-"""Descriptors besides those of connections: for journal, bookies and the metadata store."""
+class GatewayVerbs(click.Group):
+    """The group of the verbs below, and of :data:`OTHERS`, which are imported when they are needed."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *OTHERS})
 
-def limit(name: str, config: type, field: str, help_text: str) -> Callable[[F], F]:
-    """An option for a positive number, whose default is that of a field of ``config``."""
-    default = default_of(config, field)
-    kind = click.IntRange(min=1) if isinstance(default, int) else click.FloatRange(min=0, min_open=True)
-    return click.option(name, type=kind, default=default, show_default=True, help=help_text)
-
-
-class AddressType(click.ParamType[Address]):
-    """HOST:PORT."""
-
-    name = "host:port"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Address:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if (place := OTHERS.get(cmd_name)) is None:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = place.partition(":")
         try:
-            return Address.parse(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+            command = getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            return _without(cmd_name, error)
+        assert isinstance(command, click.Command)
+        return command
+
+
+def _without(name: str, cause: ModuleNotFoundError) -> click.Command:
+    """A command whose libraries are missing: it says so when it is used."""
+    text = f"bk gateway {name} {missing(cause)}"
+
+    def refuse() -> None:
+        raise click.ClickException(text)
+
+    settings: dict[str, Any] = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(name, callback=refuse, help=text, short_help=text, context_settings=settings)
 
 
 class QuotaType(click.ParamType[tuple[str, int | None]]):
@@ -70,9 +80,9 @@ class QuotaType(click.ParamType[tuple[str, int | None]]):
         return path, None if size == "none" else int(size)
 
 
-@click.group()
+@click.group(cls=GatewayVerbs)
 def gateway() -> None:
-    """Serve files of the cluster in other protocols."""
+    """Serve files and streams of the cluster in other protocols."""
 
 
 @gateway.command()
@@ -95,23 +105,7 @@ def gateway() -> None:
 @click.option(
     "--quota", "quotas", type=QuotaType(), multiple=True, help="How many bytes may lie below a path. May be repeated."
 )
-@click.option("--tls-cert", type=FILE, help="PEM: the gateway's certificate and its chain. Switches TLS on.")
-@click.option("--tls-key", type=FILE, help="PEM: the gateway's private key, mode 0600.")
-@click.option(
-    "--client-ca", type=FILE, help="PEM: the authority that signs clients' certificates; clients must show one."
-)
-@click.option(
-    "--client-certificates",
-    type=click.Choice(["required", "optional"]),
-    default="required",
-    show_default=True,
-    help="With optional a client may show a token instead.",
-)
-@click.option("--tls-crl", type=FILE, help="PEM: lists of revoked certificates, if they are not in --client-ca.")
-@click.option(
-    "--token-file", type=FILE, help="The file of tokens, made by bk gateway token; every request then needs a token."
-)
-@click.option("--reload-s", type=click.FloatRange(min=0.1), default=RELOAD_S, show_default=True, help=_RELOAD)
+@access_options
 @limit("--connections-max", ConnectionLimits, "connections_max", "Connections at a time; one more is closed.")
 @limit(
     "--connections-per-host-max",
@@ -141,7 +135,6 @@ def gateway() -> None:
     help="A file in which the gateway notes what becomes of each upload; it outlives a kill -9.",
 )
 @click.option("--take-over", is_flag=True, help="Take the namespace from the gateway that owns it, if one does.")
-@click.option("--insecure", is_flag=True, help="Listen beyond loopback without encryption or authentication.")
 def webhdfs(**options: Any) -> None:
     """Run a WebHDFS gateway: Spark keeps its streaming checkpoints there (webhdfs://HOST:PORT/...).
 
@@ -159,7 +152,7 @@ def webhdfs(**options: Any) -> None:
         raise click.ClickException(in_words(error)) from error
     if config.access.tls is not None or config.access.token_file is not None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # keys and tokens stay out of core files
-    _raise_descriptors(config.limits.connections_max)
+    raise_descriptors(config.limits.connections_max)
     try:
         with contextlib.suppress(KeyboardInterrupt):
             run(_serve(config))
@@ -193,7 +186,7 @@ def _serving_config(
         namespace=namespace,
         listen=listen,
         advertise=advertise,
-        access=_access_config(**access),
+        access=access_config(**access),
         limits=ConnectionLimits(
             connections_max=connections_max,
             connections_per_host_max=min(connections_per_host_max, connections_max),
@@ -207,28 +200,6 @@ def _serving_config(
         ),
         upload_log=upload_log,
         take_over=take_over,
-    )
-
-
-def _access_config(
-    *,
-    tls_cert: str | None,
-    tls_key: str | None,
-    client_ca: str | None,
-    client_certificates: str,
-    tls_crl: str | None,
-    token_file: str | None,
-    reload_s: float,
-    insecure: bool,
-) -> AccessConfig:
-    """Who may ask, with these options. Raises: ConfigError."""
-    from spark_wal.webhdfs.access.access_control import AccessConfig
-
-    return AccessConfig(
-        tls=_tls_files(tls_cert, tls_key, client_ca, client_certificates, tls_crl),
-        token_file=token_file,
-        insecure=insecure,
-        reload_s=reload_s,
     )
 
 
@@ -250,40 +221,6 @@ async def _serve(config: ServingConfig) -> None:
     async with service:
         click.echo(f"{config.scheme}://{config.advertise or service.address}/ {service.description}")
         await stop.wait()
-
-
-def _raise_descriptors(connections: int) -> None:
-    """Allow this process as many descriptors as its connections may need; if the system refuses, warn of the limit."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + DESCRIPTORS
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        if soft < wanted:
-            text = (
-                "the system allows this process only %d descriptors, too few for the %d connections "
-                "of --connections-max: raise the limit (ulimit -n), or lower --connections-max"
-            )
-            logging.getLogger(__name__).warning(text, soft, connections)
-
-
-def _tls_files(
-    cert: str | None, key: str | None, client_ca: str | None, client_certificates: str, crl: str | None
-) -> ServerTlsFiles | None:
-    from bookkeeper.gateways.server_tls import ServerTlsFiles
-
-    if cert is None and key is None:
-        given = "--client-ca" if client_ca is not None else "--tls-crl" if crl is not None else None
-        if given is not None:
-            raise ConfigError(f"{given} needs TLS: give --tls-cert and --tls-key")
-        return None
-    return ServerTlsFiles(
-        certificate=cert or "",
-        key=key or "",
-        client_ca=client_ca,
-        crl=crl,
-        client_certificates=client_certificates,
-    )
 
 
 @gateway.command()

@@ -15,10 +15,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from bookkeeper.errors import ConfigError, in_words
+from bookkeeper.gateways.access_control import AccessConfig
 from bookkeeper.ids import Address
 from bookkeeper.real import run, system_seams
 from spark_wal.spark_access import GatewayAccess, write_settings
-from spark_wal.webhdfs.access.access_control import AccessConfig
 from spark_wal.webhdfs.config import DEFAULT_LISTEN, KEEP_S, GatewayConfig, OwnerConfig
 from spark_wal.webhdfs.ownership.backing import DEFAULT_NAMESPACE
 from spark_wal.webhdfs.service import ServingConfig, WebHdfsService

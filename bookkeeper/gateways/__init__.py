@@ -3,6 +3,8 @@
 lease, process_location     the right to answer for a bounded time, with an epoch; which processes have ended
 tokens, server_tls, revocations
                             who may ask: tokens and their file; certificates, and which of them are revoked
-config                      what an operator may set
+access_control, authentication
+                            the rules of a port and its files while they change; who sends a request
+config, command_options     what an operator may set, and the options of verbs for it
 connection_limits, listener how many may connect and how long they may take; the port that counts them
 """

@@ -6,12 +6,13 @@ import asyncio
 from dataclasses import dataclass, field
 from types import TracebackType
 
+from bookkeeper.gateways.access_control import AccessConfig, AccessControl, is_loopback
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.listener import BoundSockets, bind
 from bookkeeper.gateways.process_location import this_place
 from bookkeeper.ids import Address
 from bookkeeper.seams import Seams
-from spark_wal.webhdfs.access.access_control import AccessConfig, AccessControl, is_loopback
+from spark_wal.webhdfs.access.authentication import TEXTS
 from spark_wal.webhdfs.config import DEFAULT_LISTEN, GatewayConfig
 from spark_wal.webhdfs.contents.upload_log import UploadLog
 from spark_wal.webhdfs.http.http_server import HttpServer
@@ -96,7 +97,7 @@ class WebHdfsService:
         """
         config, seams = self._config, self._seams
         try:
-            self.access = access = AccessControl(config.access, seams.clock, seams.rng)
+            self.access = access = AccessControl(config.access, seams.clock, seams.rng, TEXTS)
             access.insecure = config.access.insecure and not is_loopback(config.listen.host)
             self._bound = bound = await bind(config.listen)
             self._backing = await open_backing(

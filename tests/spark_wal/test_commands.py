@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ from click.testing import CliRunner
 
 from bookkeeper.gateways.tokens import Principal, TokenBook
 from bookkeeper.real import PosixDisk
-from spark_wal import commands
 from spark_wal.commands import gateway
 from spark_wal.webhdfs import service as service_module
 from spark_wal.webhdfs.service import ServingConfig, WebHdfsService
@@ -69,22 +67,6 @@ def test_how_long_temporary_files_stay_is_told_to_the_gateway(
     assert [config.gateway.owner.temporary_keep_s for config in seen] == [kept_s]
     refused = CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", "--temporary-keep-s", "nan"])
     assert "an untouched temporary file stays for a number of seconds, or for ever" in refused.output
-
-
-def test_a_gateway_has_descriptors_for_its_connections(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    given: list[tuple[int, int]] = []
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: (1024, 4096))
-    monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: given.append(limits))
-    commands._raise_descriptors(100)
-    assert given == []
-    commands._raise_descriptors(2000)
-    assert given == [(2000 + commands.DESCRIPTORS, 4096)]
-    assert not caplog.records
-    commands._raise_descriptors(10_000)
-    assert given[1:] == [(4096, 4096)]
-    assert "only 4096 descriptors, too few for the 10000 connections" in caplog.text
 
 
 def test_wrong_options_are_refused_with_a_reason() -> None:

@@ -10,10 +10,10 @@ import pytest
 
 import spark_wal
 from bookkeeper.errors import ConfigError
+from bookkeeper.gateways.access_control import AccessConfig
 from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.testing.certificates import Authority
 from spark_wal.service import file_manager, spark_conf
-from spark_wal.webhdfs.access.access_control import AccessConfig
 from tests.spark_wal.processes import until
 
 

@@ -1,1 +1,1 @@
-"""Who may use the gateway: the listener's rules, and authentication by token or certificate."""
+"""How WebHDFS carries tokens, and what their owners may do. Who asks is known by ``bookkeeper.gateways``."""

@@ -1,9 +1,8 @@
-"""Who sends a request: known by a token, a client certificate, or, if neither is required, by ``user.name``.
+"""How WebHDFS carries a token, what a principal may do, and what a refused user reads.
 
 =========================  ====================================================================
 ``Authorization: Bearer``  a token, or an access token from the OAuth2 endpoint
 ``delegation=``            a token, plain or inside one of Hadoop's (``HADOOP_TOKEN``)
-client certificate         its subject alternative name, or its common name (X5)
 ``user.name=``             counts only if neither tokens nor certificates are required (X54)
 =========================  ====================================================================
 
@@ -12,13 +11,10 @@ The text of a refusal goes into the status line, because Hadoop's client shows i
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from bookkeeper.gateways.tokens import Principal, TokenBook
-from bookkeeper.seams import Clock, Rng
+from bookkeeper.gateways.authentication import RefusalTexts
+from bookkeeper.gateways.tokens import Principal
 from spark_wal.hadoop_tokens import TokenFormatError, password_of
 from spark_wal.webhdfs.errors import AccessDeniedError
 
@@ -34,92 +30,21 @@ NO_CERTIFICATE: Final = (
     "This gateway wants a client certificate and none came - see ssl.client.keystore in docs/spark.md"
 )
 
-DELAY_S: Final = 0.1
-"""The least seconds that a failure takes; up to twice that with jitter, and more for repeated failures (X11)."""
-DELAY_MAX_S: Final = 2.0
-WINDOW_S: Final = 60.0
-ADDRESSES_MAX: Final = 10_000
+TEXTS: Final = RefusalTexts(no_token=NO_TOKEN, bad_token=BAD_TOKEN, no_certificate=NO_CERTIFICATE)
 
 
-class UnauthenticatedError(Exception):
-    """The request is answered with 401. The text is for the user: one line of ASCII."""
-
-
-@dataclass(frozen=True, slots=True)
-class RequestCredentials:
-    """The credentials of a request."""
-
-    certificate: Mapping[str, Any] | None = None
-    """The client's verified certificate, as the ssl module shows it."""
-    authorization: str | None = None
-    """The header ``Authorization``."""
-    delegation: str | None = None
-    """The parameter ``delegation``."""
-
-
-class Authenticator:
-    """Authenticates the requests of one gateway. ``book`` returns the current tokens; None if the gateway has none."""
-
-    def __init__(
-        self,
-        *,
-        book: Callable[[], TokenBook] | None = None,
-        certificates: bool = False,
-        certificate_suffices: bool = False,
-    ) -> None:
-        self._book = book
-        self._certificates = certificates
-        self._suffices = certificate_suffices or book is None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the gateway requires neither tokens nor certificates."""
-        return self._book is None and not self._certificates
-
-    def principal(self, shown: RequestCredentials, now_ms: int) -> Principal | None:
-        """Return who sends the request; None if the gateway does not authenticate.
-
-        Raises:
-            UnauthenticatedError: the request has no valid credentials. The text never says what is wrong (X11).
-        """
-        if self.is_open:
-            return None
-        if self._book is not None and (given := _token_of(shown)) is not None:
-            owner = self._book().owner(given, now_ms)
-            if owner is None:
-                raise UnauthenticatedError(BAD_TOKEN)
-            return owner
-        if self._certificates and self._suffices and shown.certificate:
-            return Principal(certificate_name(shown.certificate))
-        raise UnauthenticatedError(NO_TOKEN if self._book is not None else NO_CERTIFICATE)
-
-
-def _token_of(shown: RequestCredentials) -> str | None:
-    """The token of the request, if it has one. The header comes first."""
-    if shown.authorization is not None:
-        kind, _, value = shown.authorization.strip().partition(" ")
+def token_of(authorization: str | None, delegation: str | None) -> str | None:
+    """The token in a request's header and parameter, if it has one. The header comes first."""
+    if authorization is not None:
+        kind, _, value = authorization.strip().partition(" ")
         if kind.lower() == "bearer" and value:
             return value.strip()
-    if shown.delegation:
+    if delegation:
         try:
-            return password_of(shown.delegation)
+            return password_of(delegation)
         except TokenFormatError:
-            return shown.delegation
+            return delegation
     return None
-
-
-def certificate_name(certificate: Mapping[str, Any]) -> str:
-    """The principal of a verified certificate: its first URI, mail, DNS name or address, then the common name (X5)."""
-    names = certificate.get("subjectAltName", ())
-    for wanted in ("URI", "email", "DNS", "IP Address"):
-        for kind, value in names:
-            if kind == wanted:
-                return str(value)
-    for part in certificate.get("subject", ()):
-        for key, value in part:
-            if key == "commonName":
-                return str(value)
-    raise UnauthenticatedError("The client certificate names nobody: it has neither an alternative nor a common name")
 
 
 def authorize(principal: Principal | None, path: str, operation: str) -> None:
@@ -142,25 +67,3 @@ LOOKING: Final = frozenset(
      "GETDELEGATIONTOKEN")
 )  # fmt: skip
 """Operations that are allowed above a principal's roots."""
-
-
-class AuthenticationFailures:
-    """How long the answer to a failure waits: with jitter, and longer after repeated failures of an address (X11)."""
-
-    def __init__(self, clock: Clock, rng: Rng) -> None:
-        self._clock = clock
-        self._rng = rng
-        self._recent: dict[str, list[float]] = {}
-        self.count = 0
-        """The number of failures so far."""
-
-    def delay_s(self, address: str) -> float:
-        """Note a failure of ``address``. Returns the seconds to wait before the answer."""
-        self.count += 1
-        now = self._clock.monotonic()
-        if address not in self._recent and len(self._recent) >= ADDRESSES_MAX:
-            self._recent.pop(next(iter(self._recent)))
-        recent = [at for at in self._recent.pop(address, ()) if now - at < WINDOW_S][-100:]
-        recent.append(now)
-        self._recent[address] = recent
-        return min(DELAY_S * (1 + self._rng.random()) * math.sqrt(len(recent)), DELAY_MAX_S)

@@ -30,6 +30,8 @@ from typing import Final
 from aiohttp import web
 
 from bookkeeper.errors import BookKeeperError
+from bookkeeper.gateways.access_control import AccessControl
+from bookkeeper.gateways.authentication import RequestCredentials, UnauthenticatedError
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.listener import BoundSockets, CountedListener
 from bookkeeper.gateways.tokens import Principal
@@ -38,8 +40,7 @@ from bookkeeper.metrics import Metrics
 from bookkeeper.rate_limited_log import RateLimitedLogger, one_line
 from bookkeeper.seams import Clock
 from journal_manager import JournalError
-from spark_wal.webhdfs.access.access_control import AccessControl
-from spark_wal.webhdfs.access.authentication import RequestCredentials, UnauthenticatedError
+from spark_wal.webhdfs.access.authentication import token_of
 from spark_wal.webhdfs.contents.upload_log import UploadLog
 from spark_wal.webhdfs.errors import PlainIOError, WebHdfsError
 from spark_wal.webhdfs.files.paths import PREFIX, BadTargetError, decode_path
@@ -192,8 +193,9 @@ class HttpServer:
         transport = request.transport
         shown = RequestCredentials(
             certificate=None if transport is None else transport.get_extra_info("peercert"),
-            authorization=request.headers.get("Authorization"),
-            delegation=Query(request.raw_path.partition("?")[2]).text("delegation"),
+            token=token_of(
+                request.headers.get("Authorization"), Query(request.raw_path.partition("?")[2]).text("delegation")
+            ),
         )
         now_ms = self._clock.wall_ms()  # every gateway reads the end of an access token by the wall clock
         try:

@@ -16,6 +16,7 @@ from typing import Final
 import pytest
 
 from bookkeeper.errors import ConfigError
+from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.gateways.tokens import new_token, signing_key_line, token_line
@@ -25,8 +26,7 @@ from bookkeeper.real import SystemClock, SystemRng
 from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import Authority, Certificate
 from spark_wal.hadoop_tokens import KIND_TLS, HadoopToken
-from spark_wal.webhdfs.access.access_control import AccessConfig, AccessControl
-from spark_wal.webhdfs.access.authentication import BAD_TOKEN, NO_CERTIFICATE, NO_TOKEN
+from spark_wal.webhdfs.access.authentication import BAD_TOKEN, NO_CERTIFICATE, NO_TOKEN, TEXTS
 from spark_wal.webhdfs.http.http_server import HttpServer
 from tests.spark_wal.webhdfs.wire import Place
 
@@ -84,7 +84,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
 async def guarded(config: AccessConfig, limits: ConnectionLimits | None = None) -> AsyncIterator[HttpServer]:
     gateway = Place.empty().gateway()
     await gateway.start()
-    access = AccessControl(config, SystemClock(), SystemRng())
+    access = AccessControl(config, SystemClock(), SystemRng(), TEXTS)
     server = HttpServer(gateway, SystemClock(), access=access, limits=limits)
     await server.start(Address("127.0.0.1", 0))
     try:
@@ -596,7 +596,7 @@ async def test_a_list_that_cannot_be_read_is_not_used_and_the_old_one_stays(
     ):
         crl.write_text(bad)
         with pytest.raises(ConfigError, match=said) as refused:
-            AccessControl(registry.config(), SystemClock(), SystemRng())
+            AccessControl(registry.config(), SystemClock(), SystemRng(), TEXTS)
         assert str(crl) in str(refused.value)
     crl.write_text(good)
     async with guarded(registry.config()) as server:
@@ -613,7 +613,7 @@ async def test_a_list_that_cannot_be_read_is_not_used_and_the_old_one_stays(
 
 async def test_the_end_of_a_list_is_told_before_it_comes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     registry = Registry(tmp_path, own_file=True)
-    access = AccessControl(registry.config(), SystemClock(), SystemRng())
+    access = AccessControl(registry.config(), SystemClock(), SystemRng(), TEXTS)
     access.look()
     assert "revocation list" not in caplog.text
     metrics = Metrics()

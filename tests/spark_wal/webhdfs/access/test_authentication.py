@@ -2,50 +2,27 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 
 from bookkeeper.gateways.tokens import Principal
-from spark_wal.webhdfs.access.authentication import (
-    DELAY_MAX_S,
-    DELAY_S,
-    WINDOW_S,
-    AuthenticationFailures,
-    Authenticator,
-    RequestCredentials,
-    UnauthenticatedError,
-    authorize,
-    certificate_name,
-)
+from spark_wal.webhdfs.access.authentication import authorize, token_of
 from spark_wal.webhdfs.errors import AccessDeniedError
 
-COMMON = ((("organizationalUnitName", "x"),), (("commonName", "cn"),))
 
-
-@pytest.mark.rule("X5")
 @pytest.mark.parametrize(
-    ("names", "principal"),
+    ("authorization", "delegation", "token"),
     [
-        ((("DNS", "d"), ("URI", "spiffe://x/y")), "spiffe://x/y"),
-        ((("DNS", "d"), ("email", "a@b")), "a@b"),
-        ((("IP Address", "1.2.3.4"),), "1.2.3.4"),
-        ((), "cn"),
+        (None, None, None),
+        ("Bearer abc", None, "abc"),
+        ("bearer  abc ", "other", "abc"),
+        ("Basic abc", "plain", "plain"),
+        ("Bearer ", None, None),
     ],
 )
-def test_who_a_certificate_names(names: tuple[tuple[str, str], ...], principal: str) -> None:
-    assert certificate_name({"subject": COMMON, "subjectAltName": names}) == principal
-
-
-def test_a_certificate_that_names_nobody_is_refused() -> None:
-    with pytest.raises(UnauthenticatedError, match="nobody"):
-        certificate_name({"subject": COMMON[:1]})
-
-
-def test_where_nobody_is_asked_nobody_is_known() -> None:
-    nobody = Authenticator()
-    assert nobody.is_open
-    assert nobody.principal(RequestCredentials(authorization="Bearer x"), 0) is None
+def test_the_header_comes_before_the_parameter(
+    authorization: str | None, delegation: str | None, token: str | None
+) -> None:
+    assert token_of(authorization, delegation) == token
 
 
 @pytest.mark.rule("X57")
@@ -57,39 +34,3 @@ def test_above_the_roots_one_may_look_and_nothing_else() -> None:
     for path, operation in (("/a", "LISTSTATUS"), ("/a", "MKDIRS"), ("/x", "GETFILESTATUS"), ("/a", "RENAME")):
         with pytest.raises(AccessDeniedError, match="user=etl"):
             authorize(etl, path, operation)
-
-
-class Stopped:
-    """A clock that is set by hand."""
-
-    now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def wall_ms(self) -> int:
-        return int(self.now * 1000)
-
-
-@pytest.mark.rule("X11")
-def test_who_goes_on_failing_waits_longer_up_to_an_end_and_others_do_not() -> None:
-    clock = Stopped()
-    failures = AuthenticationFailures(clock, Random(1))
-    first = failures.delay_s("a")
-    assert DELAY_S <= first <= 2 * DELAY_S
-    for _ in range(600):
-        last = failures.delay_s("a")
-    assert 1.0 <= last <= DELAY_MAX_S
-    assert failures.delay_s("b") <= 2 * DELAY_S
-    clock.now += WINDOW_S
-    assert failures.delay_s("a") <= 2 * DELAY_S
-    assert failures.count == 603
-
-
-@pytest.mark.rule("X11")
-def test_addresses_are_forgotten_before_memory_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_wal.webhdfs.access.authentication.ADDRESSES_MAX", 3)
-    failures = AuthenticationFailures(Stopped(), Random(1))
-    for number in range(100):
-        failures.delay_s(f"{number}")
-    assert len(failures._recent) == 3

@@ -18,6 +18,7 @@ import requests
 import uvloop
 from aiohttp import web
 
+from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.connection_limits import Expected
 from bookkeeper.gateways.server_tls import ServerTlsFiles
@@ -26,7 +27,6 @@ from bookkeeper.ids import Address
 from bookkeeper.real import SystemClock, SystemRng
 from bookkeeper.testing import SimLoop
 from bookkeeper.testing.certificates import Authority
-from spark_wal.webhdfs.access.access_control import AccessConfig, AccessControl
 from spark_wal.webhdfs.http.http_connection import (
     FIELD_MAX,
     HEADERS_MAX,

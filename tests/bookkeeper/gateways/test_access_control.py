@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.errors import ConfigError
+from bookkeeper.gateways.access_control import AccessConfig, AccessControl, is_loopback
 from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Histogram, Metrics
 from bookkeeper.real import SystemClock, SystemRng
 from bookkeeper.testing.certificates import Authority
-from spark_wal.webhdfs.access.access_control import AccessConfig, AccessControl, is_loopback
 from spark_wal.webhdfs.service import ServingConfig
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
 

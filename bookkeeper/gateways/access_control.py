@@ -14,6 +14,7 @@ from typing import Final
 
 from bookkeeper.auth.certificate import EXPIRES_SOON_S
 from bookkeeper.errors import ConfigError, in_words, require
+from bookkeeper.gateways.authentication import AuthenticationFailures, Authenticator, RefusalTexts
 from bookkeeper.gateways.server_tls import ServerCertificates, ServerTlsFiles
 from bookkeeper.gateways.tokens import TokenBook
 from bookkeeper.ids import Address
@@ -21,7 +22,6 @@ from bookkeeper.metrics import Metrics
 from bookkeeper.net.tls import RELOAD_S
 from bookkeeper.real import read_private
 from bookkeeper.seams import Clock, Rng
-from spark_wal.webhdfs.access.authentication import AuthenticationFailures, Authenticator
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,8 @@ class AccessControl:
         ConfigError: a file cannot be read or used, or others may read it.
     """
 
-    def __init__(self, config: AccessConfig, clock: Clock, rng: Rng) -> None:
+    def __init__(self, config: AccessConfig, clock: Clock, rng: Rng, texts: RefusalTexts | None = None) -> None:
+        """``texts`` is what a refused user reads."""
         self._config = config
         self._clock = clock
         self._looked = clock.monotonic()
@@ -101,6 +102,7 @@ class AccessControl:
             book=None if config.token_file is None else self.book,
             certificates=with_certificates,
             certificate_suffices=config.tls is not None and config.tls.client_certificates == "optional",
+            texts=texts,
         )
         self.failures = AuthenticationFailures(clock, rng)
         self.on_change: Callable[[], None] | None = None
