@@ -46,13 +46,17 @@ class GatewayVerbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if (place := OTHERS.get(cmd_name)) is None:
             return super().get_command(ctx, cmd_name)
-        module, _, name = place.partition(":")
         try:
-            command = getattr(import_module(module), name)
+            command = _found_at(place)
         except ModuleNotFoundError as error:
             return _without(cmd_name, error)
         assert isinstance(command, click.Command)
         return command
+
+
+def _found_at(place: str) -> object:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
 
 
 def _without(name: str, cause: ModuleNotFoundError) -> click.Command:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,16 @@ def test_settings_are_printed_as_spark_reads_them(tmp_path: Path) -> None:
     assert "hunter2" not in shown
     old = CliRunner().invoke(gateway, ["spark-conf", *arguments, "--client-id", "alice", "--spark", "3.5.9"])
     assert "leave client_id out" in old.output
+
+
+def test_gateways_of_other_packages_are_listed_and_loaded_when_they_are_needed() -> None:
+    listed = CliRunner().invoke(gateway, ["--help"])
+    assert listed.exit_code == 0
+    assert {"grpc", "webhdfs", "token"} <= {line.split()[0] for line in listed.output.splitlines() if line.strip()}
+
+
+def test_a_gateway_without_its_libraries_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "segments.gateway.command", None)
+    refused = CliRunner().invoke(gateway, ["grpc", "--metadata", "mem:x"])
+    assert refused.exit_code == 1
+    assert "bk gateway grpc needs the Python package segments" in refused.output
