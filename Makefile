@@ -17,7 +17,7 @@ BEGAN := $(shell date +%s.%N)
 INSTALL := $(if $(shell command -v uv 2>/dev/null),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --progress-bar off --no-color)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test demo demo-heal demo-namenode bench bench-apache interop clients kills sim model corruption fault-table crash-images mutants rules clean
+.PHONY: help install check test demo demo-heal demo-namenode bench bench-apache interop clients kills sim model corruption fault-table crash-images mutants rules proto clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -90,6 +90,9 @@ mutants: $(STAMP) ## plant bugs, one at a time: each must be noticed; writes doc
 
 rules: $(STAMP) ## rule -> tests
 	@$(BIN)/python -m tests.architecture.rules
+
+proto: $(STAMP) ## generate the messages of segments/rpc/segments.proto anew
+	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. segments/rpc/segments.proto
 
 clean: ## remove the environment and what builds left
 	rm -rf $(VENV) build *.egg-info

@@ -8,6 +8,9 @@ from typing import Final
 EXTRAS: Final[Mapping[str, str]] = {
     "aiohttp": "spark",
     "cryptography": "spark",
+    "grpc": "grpc",
+    "grpc_health": "grpc",
+    "grpc_reflection": "grpc",
     "pyarrow": "copy",
     "pyspark": "spark",
     "puresasl": "zookeeper-sasl",

@@ -1,0 +1,10 @@
+"""The gateway's protocol: its messages, and what they mean in terms of the library. Pure; it knows no gRPC.
+
+segments.proto    the protocol, for clients of every language
+segments_pb2      generated from it: make proto
+methods           the calls of each service
+messages          values of the library as messages, and back
+refusals          errors as messages and status codes, and back
+credits           how much may still be sent
+resume_token      where a reader goes on, at any gateway
+"""
