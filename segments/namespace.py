@@ -1,0 +1,126 @@
+"""The streams of a cluster: connect, create, open, list."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from bookkeeper import BookKeeper
+from bookkeeper.errors import NoSuchKeyError
+from segments.config import DEFAULTS, StreamConfig
+from segments.error_translation import worded
+from segments.errors import StreamClosedError, StreamExistsError, StreamNotFoundError
+from segments.names import check_stream_name, names_path, new_stream_id, unescape_name
+from segments.stream import Stream
+from segments.stream_settings import find_stream, make_stream, read_settings
+from segments.write.opening import Opening
+
+if TYPE_CHECKING:
+    from bookkeeper import ClientConfig
+
+
+def connect(uri: str, *, config: ClientConfig | None = None, client: BookKeeper | None = None) -> Opening[Namespace]:
+    """Connect to the streams of the cluster at a metadata URI: ``async with connect(uri) as namespace``.
+
+    It takes every address that ``BookKeeper.connect`` takes. With ``client`` that client is used, and stays open.
+
+    Raises (when awaited or entered):
+        StreamConfigError: the address is not a metadata URI, or there is no cluster at it.
+        StreamMetadataError: the store does not answer.
+    """
+    return Opening(partial(_connect, uri, config, client))
+
+
+async def _connect(uri: str, config: ClientConfig | None, client: BookKeeper | None) -> Namespace:
+    if client is not None:
+        return Namespace(client, owns_client=False)
+    with worded(f"connecting to {uri}"):
+        return Namespace(await BookKeeper.connect(uri, config=config), owns_client=True)
+
+
+class Namespace:
+    """All streams of one cluster. Belongs to the loop that made it."""
+
+    def __init__(self, client: BookKeeper, *, owns_client: bool = False) -> None:
+        self.client = client
+        self._owns_client = owns_client
+        self._closed = False
+
+    async def create(self, name: str, *, config: StreamConfig | None = None, exist_ok: bool = False) -> Stream:
+        """Make a stream; with ``exist_ok`` open it if there is one already, whatever its settings are.
+
+        Raises:
+            StreamExistsError, StreamNameError, StreamMetadataError.
+        """
+        self.ensure_open()
+        name = check_stream_name(name)
+        settings = config or DEFAULTS
+        stream_id = new_stream_id(self.client.services.seams.rng.getrandbits(128))
+        try:
+            await make_stream(self.client.metadata_store, name, stream_id, settings)
+        except StreamExistsError:
+            if not exist_ok:
+                raise
+            return await self.open(name)
+        return Stream(self.client, name, stream_id, settings)
+
+    async def open(self, name: str, *, create: bool = False, config: StreamConfig | None = None) -> Stream:
+        """Open a stream; with ``create`` make it, with these settings, if there is none.
+
+        Raises:
+            StreamNotFoundError, StreamNameError, StreamMetadataError.
+        """
+        self.ensure_open()
+        name = check_stream_name(name)
+        metadata = self.client.metadata_store
+        try:
+            stream_id = await find_stream(metadata, name)
+        except StreamNotFoundError:
+            if not create:
+                raise
+            return await self.create(name, config=config, exist_ok=True)
+        return Stream(self.client, name, stream_id, await read_settings(metadata, name, stream_id))
+
+    async def exists(self, name: str) -> bool:
+        """Whether there is a stream of this name. Raises: StreamNameError, StreamMetadataError."""
+        self.ensure_open()
+        try:
+            await find_stream(self.client.metadata_store, check_stream_name(name))
+        except StreamNotFoundError:
+            return False
+        return True
+
+    async def list(self, prefix: str = "") -> AsyncIterator[str]:
+        """The names of the streams that begin with ``prefix``, sorted. Raises: StreamMetadataError."""
+        self.ensure_open()
+        metadata = self.client.metadata_store
+        with worded("listing streams"):
+            try:
+                names = await metadata.store.children(names_path(metadata))
+            except NoSuchKeyError:
+                return
+        for name in sorted(map(unescape_name, names)):
+            if name.startswith(prefix):
+                yield name
+
+    def ensure_open(self) -> None:
+        """Raise StreamClosedError if this namespace was closed."""
+        if self._closed:
+            raise StreamClosedError("this namespace is closed: connect() again")
+
+    async def close(self) -> None:
+        """End the connection; writers that are still open are not closed: the next owner recovers them. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            if self._owns_client:
+                await self.client.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,635 @@
+"""Writes groups of appends to the stream, entry after entry and segment after segment.
+
+    groups --> entries --> the open segment's ledger --> durable: everybody who waits is told
+                  ^                   |
+                  |                   | a failed add, a roll
+                  |                   v
+               backlog  <---  the segment ends, the next one begins
+
+While segments change, groups wait in the backlog. A failed add ends the segment without ending the writer: the ledger
+is recovered, which decides about every entry under way. What the recovery found is durable; the rest is written again,
+in order, to the next segment, and cannot appear in the old one any more.
+
+A roll that cannot be done is put off, and the segment goes on. Another owner's claim ends this writer for good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import BookKeeperError, ClientClosedError
+from segments.chain import SEGMENTS_MAX, StreamSegment
+from segments.config import StreamConfig
+from segments.entries import (
+    NO_SNAPSHOT,
+    Compression,
+    EntryKind,
+    RecordColumns,
+    encode_entry,
+    encode_payload,
+    encode_pieces,
+)
+from segments.entries.footer import FooterBuilder
+from segments.errors import (
+    Applied,
+    OwnershipLostError,
+    RecordTooLargeError,
+    StreamClosedError,
+    StreamCorruptError,
+    StreamError,
+    StreamNotReadyError,
+)
+from segments.position import Position
+from segments.write.contents_tally import ContentsTally
+from segments.write.flight import Flight, GroupInLog, column_strings, fail_group
+from segments.write.grouping import Group
+from segments.write.ledger_allocator import LedgerAllocator
+from segments.write.open_segment import OpenSegment
+from segments.write.rolling import Rolling, RollLimits
+from segments.write.segment_change import EndedSegment, begun, close_ledger, left, recovered_end, until_reached
+from segments.write.snapshot import encode_snapshot
+from segments.write.stream_owner import OvertakenStreamError, StreamOwner, lost_for
+from segments.write.write_state import WriteState
+
+if TYPE_CHECKING:
+    from bookkeeper import BookKeeper, WriteHandle
+
+_log = logging.getLogger(__name__)
+
+AHEAD_S: Final = 1.0
+"""The ledger of the next segment is made so long after a segment began: a writer that is closed sooner needs none."""
+
+FATE_LOOKS: Final = 20
+FATE_PAUSE_S: Final = 0.1
+"""How often, and with which pause, a writer that was overtaken looks whether the new owner has found its last
+entries."""
+
+
+ReadConfig = Callable[[], Awaitable[StreamConfig]]
+"""Reads the stream's settings as they are now. Raises StreamError."""
+
+
+class OutputEvents(Protocol):
+    """What the writer in front is told."""
+
+    def on_settled(self, group: Group) -> None:
+        """Everybody who waits for this group was told what became of it."""
+
+    def on_progress(self) -> None:
+        """An entry is durable; others may be under way."""
+
+    def on_ended(self, error: StreamError) -> None:
+        """Nothing can be written any more."""
+
+
+class EntryOutput:
+    """The open end of a stream. Belongs to the loop that made it."""
+
+    def __init__(
+        self,
+        client: BookKeeper,
+        owner: StreamOwner,
+        allocator: LedgerAllocator,
+        state: WriteState,
+        config: StreamConfig,
+        tasks: Tasks,
+        events: OutputEvents,
+        location: str = "",
+        read_config: ReadConfig | None = None,
+    ) -> None:
+        self.state = state
+        self._read_config = read_config
+        self.config = config
+        self.ended: StreamError | None = None
+        """Why nothing can be written any more."""
+        self._client, self._owner, self._allocator, self._tasks, self._events = client, owner, allocator, tasks, events
+        self._location = location
+        self._name = owner.record.name
+        self._clock, self._rng = client.services.seams.clock, client.services.seams.rng
+        self._loop = asyncio.get_running_loop()
+        self._segment: OpenSegment[Flight] | None = None
+        self._open = False
+        """Whether the segment takes entries; otherwise groups wait in the backlog."""
+        self._backlog: deque[Group] = deque()
+        self._tally, self._footer = ContentsTally(), FooterBuilder()
+        self._sent_records = self._sent_bytes = self._since_snapshot = 0
+        self._last_snapshot = NO_SNAPSHOT
+        self._rolling = Rolling(roll_limits(config))
+        self._change: asyncio.Task[None] | None = None
+        self._rollers: list[asyncio.Future[StreamSegment]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._ahead: asyncio.TimerHandle | None = None
+        self._compression = Compression.named(config.compression)
+
+    # -- what it says -----------------------------------------------------------------------------------
+
+    @property
+    def under_way(self) -> int:
+        """Entries that were sent and are not known to be durable."""
+        return len(self._segment.flights) if self._segment is not None else 0
+
+    @property
+    def segment(self) -> int:
+        """The number of the open segment; 0 before the first."""
+        return self._segment.number if self._segment is not None else 0
+
+    # -- writing ----------------------------------------------------------------------------------------
+
+    def submit(self, group: Group) -> None:
+        """Write a group, now or as soon as a segment is open."""
+        if self.ended is not None:
+            self._refuse(group, self.ended)
+        elif self._open:
+            self._place(group)
+        else:
+            self._backlog.append(group)
+
+    def _place(self, group: Group) -> None:
+        """Give a group its place in the order of records, and write it."""
+        state = self.state
+        append_ms = self._clock.wall_ms()
+        try:
+            columns, txids = self._columns(group, append_ms)
+        except (TypeError, ValueError, OverflowError) as error:
+            fail_group(group, partial(type(error), str(error)))
+            self._events.on_settled(group)
+            return
+        log = GroupInLog(group, columns, txids, state.next_seq_no, append_ms)
+        state.next_seq_no += columns.count
+        if columns.last_txid is not None:
+            state.last_txid = columns.last_txid
+        self._write(log)
+
+    def _columns(self, group: Group, append_ms: int) -> tuple[RecordColumns, list[int | None] | None]:
+        if group.columns is not None:
+            return group.columns, None
+        if self.config.txid == "clock":
+            clock = max(append_ms, self.state.last_txid or 0)
+            clocks = [clock] * len(group.items)
+            if not group.general:
+                return RecordColumns.of_values(group.items, txids=clocks), [*clocks]
+            group.txids = [*clocks]
+            return RecordColumns.of_records(group.records()), group.txids
+        if not group.general and group.txids is None:
+            return RecordColumns.of_values(group.items), None
+        records = group.records()
+        return RecordColumns.of_records(records), [record.txid for record in records]
+
+    def _write(self, log: GroupInLog) -> None:
+        assert self._segment is not None
+        try:
+            payload = encode_entry(
+                log.columns,
+                first_seq_no=log.first_seq_no,
+                append_ms=log.append_ms,
+                batches=log.batches,
+                snapshot_entry=self._last_snapshot,
+                compression=self._compression,
+            )
+        except RecordTooLargeError:
+            pieces = encode_pieces(
+                log.columns,
+                first_seq_no=log.first_seq_no,
+                append_ms=log.append_ms,
+                batches=log.batches,
+                snapshot_entry=self._last_snapshot,
+                compression=self._compression,
+            )
+            for piece in pieces[:-1]:
+                self._send(Flight(EntryKind.PIECE, piece, log, is_last=False))
+            self._send(Flight(EntryKind.PIECE, pieces[-1], log))
+        else:
+            self._send(Flight(EntryKind.DATA, payload, log))
+        self._sent_records += log.columns.count
+        now = self._loop.time()
+        self._rolling.on_records(now)
+        if self._since_snapshot >= self.config.producers.snapshot_every_bytes:
+            self._snapshot()
+        if self._rolling.reason(now, self._sent_records, self._sent_bytes) is not None:
+            self._begin_change()
+        elif self._timer is None:
+            self._arm()
+
+    def _send(self, flight: Flight) -> None:
+        assert self._segment is not None
+        self._sent_bytes += flight.size
+        self._since_snapshot += flight.size
+        self._segment.send(flight)
+
+    def _snapshot(self) -> None:
+        """Write what is known of the producers and of this segment, so that a take-over need not read from its
+        beginning."""
+        assert self._segment is not None
+        payload = encode_snapshot(self._tally, self.state.producers)
+        entry = self._segment.next_entry
+        self._send(Flight(EntryKind.SNAPSHOT, self._payload(EntryKind.SNAPSHOT, payload), None))
+        self._last_snapshot, self._since_snapshot = entry, 0
+
+    def control(self) -> None:
+        """Write an entry without records, which tells the bookies that the entries before it are confirmed."""
+        if self._open:
+            self._send(Flight(EntryKind.CONTROL, self._payload(EntryKind.CONTROL, b""), None))
+
+    def _payload(self, kind: EntryKind, payload: bytes) -> bytes:
+        return encode_payload(
+            kind,
+            payload,
+            next_seq_no=self.state.next_seq_no,
+            append_ms=self._clock.wall_ms(),
+            snapshot_entry=self._last_snapshot,
+            compression=self._compression,
+        )
+
+    def _on_durable(self, flight: Flight) -> None:
+        tally, log = self._tally, flight.log
+        tally.add_entry(flight.entry, flight.size)
+        if log is None or not flight.is_last:
+            return
+        assert self._segment is not None
+        number, columns = self._segment.number, log.columns
+        if columns.count:
+            tally.add_records(
+                columns.count,
+                log.append_ms,
+                (columns.first_txid, columns.last_txid),
+                (columns.min_event_ms, columns.max_event_ms),
+            )
+            self.state.tail = Position(number, flight.entry, columns.count - 1)
+            self._footer.add_entry(
+                flight.entry,
+                flight.size,
+                log.first_seq_no,
+                log.append_ms,
+                last_txid=columns.last_txid,
+                max_event_ms=columns.max_event_ms,
+            )
+            if columns.keys is not None:
+                self._footer.add_keys(column_strings(columns.keys))
+        if log.batches:
+            self.state.on_batches(log.batches, number, flight.entry, log.append_ms)
+            for batch in log.batches:
+                if batch.producer is not None and batch.records:
+                    self._footer.add_producer(batch.producer, batch.epoch, batch.first_sequence, batch.records)
+        log.resolve(number, flight.entry)
+        self._events.on_settled(log.group)
+        self._events.on_progress()
+        if self.config.flush.visibility == "control" and self._open and not self._segment.flights:
+            self.control()
+
+    # -- segments ---------------------------------------------------------------------------------------
+
+    async def begin(self, handle: WriteHandle, recovered: EndedSegment | None) -> None:
+        """Start the first segment of this writer, on a ledger that was obtained; the step ends the last one of the
+        former owner.
+
+        Raises:
+            OwnershipLostError, StreamUnavailableError, StreamConfigError, ChainStepError.
+        """
+        await self._begin(handle, recovered, patient=False)
+
+    async def _begin(
+        self,
+        handle: WriteHandle,
+        before: EndedSegment | None,
+        again: Iterable[GroupInLog] = (),
+        *,
+        patient: bool = True,
+    ) -> None:
+        change = partial(
+            begun,
+            segment=before,
+            ledger_id=handle.id,
+            now_ms=self._clock.wall_ms(),
+            location=self._location,
+        )
+        step = partial(self._owner.step, change)
+        chain = await (until_reached(step, f"the next segment of stream {self._name}") if patient else step())
+        self._allocator.taken()
+        self._segment = OpenSegment(handle, chain.segments[-1].number, self._on_durable, self._on_failed)
+        self._tally, self._footer = ContentsTally(), FooterBuilder()
+        self._sent_records = self._sent_bytes = self._since_snapshot = 0
+        self._last_snapshot = NO_SNAPSHOT
+        self._rolling.begin(self._loop.time(), self._rng.random())
+        self._open = True
+        if self.state.has_producers:
+            self._snapshot()
+        for log in again:
+            self._write(log)
+        while self._backlog and self._open:
+            self._place(self._backlog.popleft())
+        if chain.removing:
+            self._tasks.start(self._allocator.sweep(), "delete ledgers that are not needed")
+        if self._ahead is not None:
+            self._ahead.cancel()
+        self._ahead = self._loop.call_later(AHEAD_S, self._allocator.prepare)
+
+    def _on_failed(self, segment: OpenSegment[Flight], error: BookKeeperError) -> None:
+        if segment is self._segment:
+            self._open = False
+            self._begin_change()
+
+    def _begin_change(self) -> None:
+        if self._change is None and self.ended is None and not self._tasks.closed:
+            self._change = self._tasks.start(self._changes(), "change the segment")
+
+    async def _changes(self) -> None:
+        """Do what is to be done to the segments, until nothing is."""
+        try:
+            while self.ended is None:
+                assert self._segment is not None
+                if self._segment.failure is not None:
+                    await self._replace(self._segment)
+                elif self._is_due():
+                    await self._roll(self._segment)
+                else:
+                    break
+        except OwnershipLostError as error:
+            await self.lose(error)
+        except StreamError as error:
+            await self.lose(error)
+        finally:
+            self._change = None
+            self._arm()
+
+    def _is_due(self) -> bool:
+        return self._rolling.reason(self._loop.time(), self._sent_records, self._sent_bytes) is not None
+
+    async def _roll(self, segment: OpenSegment[Flight]) -> None:
+        """End the segment and start the next one, or put it off."""
+        try:
+            await self._refresh()
+            handle = await self._allocator.obtain()
+        except OwnershipLostError:
+            raise
+        except StreamError as error:
+            self._put_off(error)
+            return
+        try:
+            await self._owner.ensure_current()
+            if len(self._owner.chain.segments) >= SEGMENTS_MAX:
+                raise StreamNotReadyError(
+                    f"stream {self._name} has {SEGMENTS_MAX} segments, the most: truncate it, or use longer ones"
+                )
+        except OwnershipLostError:
+            self._allocator.returned()
+            raise
+        except StreamError as error:
+            self._allocator.returned()
+            self._put_off(error)
+            return
+        self._open = False
+        try:
+            contents = await self._finish(segment)
+        except BookKeeperError as error:
+            self._allocator.returned()
+            segment.fail(error)
+            return
+        try:
+            await self._begin(handle, contents)
+        except BaseException:
+            self._allocator.returned()
+            raise
+        self._tell_rollers(contents.number)
+
+    async def _refresh(self) -> None:
+        """Take over changed settings; the next segment has them."""
+        if self._read_config is None or (config := await self._read_config()) == self.config:
+            return
+        replication = (config.quorum, config.digest) != (self.config.quorum, self.config.digest)
+        self.config = config
+        self._compression = Compression.named(config.compression)
+        self._rolling.change(roll_limits(config))
+        if replication:
+            await self._allocator.replace()
+
+    async def _finish(self, segment: OpenSegment[Flight]) -> EndedSegment:
+        """Wait for the segment's entries, write its footer, close its ledger."""
+        await segment.quiet()
+        footer = None
+        if self._tally.records:
+            footer = segment.next_entry
+            self._send(Flight(EntryKind.FOOTER, self._payload(EntryKind.FOOTER, self._footer.build().encode()), None))
+            await segment.quiet()
+        await close_ledger(segment.handle)
+        return EndedSegment(segment.number, self._tally.contents(footer))
+
+    def _put_off(self, error: StreamError) -> None:
+        again = self._rolling.put_off(self._loop.time()) - self._loop.time()
+        _log.warning("segment %d of stream %s goes on: it could not be rolled: %s", self.segment, self._name, error)
+        rollers, self._rollers = self._rollers, []
+        for roller in rollers:
+            if not roller.done():
+                roller.set_exception(
+                    StreamNotReadyError(
+                        f"stream {self._name} was not rolled, and goes on in segment {self.segment}; the next attempt "
+                        f"comes in {again:.1f} s: {error}",
+                        stream=self._name,
+                    )
+                )
+
+    def _tell_rollers(self, number: int) -> None:
+        rollers, self._rollers = self._rollers, []
+        done = self._owner.chain.find(number)
+        for roller in rollers:
+            if not roller.done() and done is not None:
+                roller.set_result(done)
+
+    async def _replace(self, segment: OpenSegment[Flight]) -> None:
+        """The ledger takes no more entries: let a recovery decide about those under way, and go on in the next
+        segment."""
+        self._open = False
+        if isinstance(segment.failure, ClientClosedError):
+            raise StreamClosedError(f"the client of stream {self._name} was closed: {segment.failure}")
+        _log.warning("segment %d of stream %s ends: %s", segment.number, self._name, segment.failure)
+        await until_reached(self._owner.ensure_current, f"the record of stream {self._name}")
+        unknown = deque(await segment.give_up())
+        end = partial(recovered_end, self._client, self._name, segment.number, segment.handle.id)
+        last = await until_reached(end, f"the end of segment {segment.number} of stream {self._name}")
+        if last < self._tally.last_entry:
+            raise StreamCorruptError(
+                f"segment {segment.number} of stream {self._name} ends at entry {last} after its recovery, but entry "
+                f"{self._tally.last_entry} was acknowledged",
+                stream=self._name,
+            )
+        self._found(unknown, last)
+        obtain = partial(until_reached, self._allocator.obtain, f"a ledger for stream {self._name}")
+        handle = await obtain()
+        try:
+            await self._begin(handle, EndedSegment(segment.number, self._tally.contents()), _logs(unknown))
+        except BaseException:
+            self._allocator.returned()
+            raise
+        self._tell_rollers(segment.number)
+
+    def _found(self, unknown: deque[Flight], last: int) -> None:
+        """A recovery found the entries up to ``last``: they are durable."""
+        while unknown and unknown[0].entry <= last:
+            self._on_durable(unknown.popleft())
+
+    # -- rolls ------------------------------------------------------------------------------------------
+
+    def roll(self) -> asyncio.Future[StreamSegment]:
+        """End the segment now; the future gets it when it is completed."""
+        roller: asyncio.Future[StreamSegment] = self._loop.create_future()
+        if self.ended is not None:
+            roller.set_exception(lost_for(self.ended, Applied.NO))
+        elif not self._sent_records and self._change is None:
+            roller.set_exception(StreamNotReadyError(f"segment {self.segment} of stream {self._name} has no records"))
+        else:
+            self._rollers.append(roller)
+            self._rolling.ask()
+            self._begin_change()
+        return roller
+
+    def _arm(self) -> None:
+        """Look again when the segment may be due by the clock."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        wake = self._rolling.wake_at(self._sent_records, self._sent_bytes)
+        if wake is not None and self.ended is None and not self._tasks.closed:
+            self._timer = self._loop.call_at(wake, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        if self._is_due():
+            self._begin_change()
+        else:
+            self._arm()
+
+    # -- the end ----------------------------------------------------------------------------------------
+
+    def look_at_owner(self) -> None:
+        """The record may have changed: find out whether another writer has claimed the stream."""
+        if self._change is None and self.ended is None and not self._tasks.closed:
+            self._change = self._tasks.start(self._look_at_owner(), "look who owns the stream")
+
+    async def _look_at_owner(self) -> None:
+        try:
+            await self._owner.ensure_current()
+        except OwnershipLostError as error:
+            await self.lose(error)
+        except StreamError as error:
+            _log.info("whether stream %s has another owner is not known now: %s", self._name, error)
+        finally:
+            self._change = None
+        if self._segment is not None and (self._segment.failure is not None or self._is_due()):
+            self._begin_change()
+
+    async def lose(self, error: StreamError) -> None:
+        """End for good, and say truthfully what became of every append that is not settled."""
+        if self.ended is not None:
+            return
+        self.ended = error
+        self._open = False
+        self._stop_timers()
+        self._events.on_ended(error)
+        if self._segment is not None:
+            unknown = deque(await self._segment.give_up())
+            last = await self._fate(error, self._segment.number) if unknown else None
+            if last is not None:
+                self._found(unknown, last)
+            for log in _logs(unknown):
+                self._refuse(log.group, error, Applied.UNKNOWN if last is None else Applied.NO)
+        while self._backlog:
+            self._refuse(self._backlog.popleft(), error)
+        for roller in self._rollers:
+            if not roller.done():
+                roller.set_exception(lost_for(error, Applied.UNKNOWN))
+        self._rollers.clear()
+
+    async def _fate(self, error: StreamError, number: int) -> int | None:
+        """Where the new owner has found our segment to end; None if that cannot be known."""
+        if not isinstance(error, OvertakenStreamError):
+            return None
+        chain = error.found
+        for _ in range(FATE_LOOKS):
+            listed = chain.find(number)
+            if listed is None:
+                dropped = any(gone.number == number for gone in chain.removing)
+                return -1 if dropped and chain.start <= Position(number, 0, 0) else None
+            if not listed.is_open:
+                return listed.contents.last_entry
+            await asyncio.sleep(FATE_PAUSE_S)
+            try:
+                chain, _ = await self._owner.record.read()
+            except (BookKeeperError, StreamError):
+                continue
+        return None
+
+    def _refuse(self, group: Group, error: StreamError, outcome: Applied = Applied.NO) -> None:
+        fail_group(group, partial(lost_for, error, outcome))
+        self._events.on_settled(group)
+
+    async def close(self, *, complete: bool, seal: bool = False) -> None:
+        """End the segment after everything is settled, and leave the stream to the next owner.
+
+        Raises:
+            StreamMetadataError: the metadata store is away; the next owner completes the segment. OwnershipLostError.
+        """
+        while self.ended is None and self._change is not None:
+            await asyncio.wait([self._change])
+        if self.ended is not None or self._segment is None:
+            return
+        self._open = False
+        self._stop_timers()
+        if not complete:
+            await self._segment.give_up()
+        else:
+            await self._complete(self._segment, seal=seal)
+        self.ended = StreamClosedError(f"the writer of stream {self._name} is closed", stream=self._name)
+
+    async def _complete(self, segment: OpenSegment[Flight], *, seal: bool) -> None:
+        try:
+            last = await self._finish(segment)
+        except BookKeeperError as error:
+            await self._owner.ensure_current()
+            _log.warning(
+                "the ledger of segment %d of stream %s is closed by recovery: %s", segment.number, self._name, error
+            )
+            unknown = deque(await segment.give_up())
+            self._found(unknown, await recovered_end(self._client, self._name, segment.number, segment.handle.id))
+            last = EndedSegment(segment.number, self._tally.contents())
+        change = partial(left, segment=last, now_ms=self._clock.wall_ms(), seal=seal)
+        await self._owner.step(change)
+
+    async def abort(self, error: StreamError) -> None:
+        """End at once: nothing is flushed, and whoever waits gets an error. The next owner completes the segment."""
+        if self._change is not None:
+            self._change.cancel()
+            await asyncio.wait([self._change])
+        await self.lose(error)
+
+    def _stop_timers(self) -> None:
+        for timer in (self._timer, self._ahead):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._ahead = None
+
+
+def _logs(flights: Iterable[Flight]) -> list[GroupInLog]:
+    """The groups of these entries, each once, in order."""
+    found: dict[int, GroupInLog] = {}
+    for flight in flights:
+        if flight.log is not None:
+            found.setdefault(id(flight.log), flight.log)
+    return list(found.values())
+
+
+def roll_limits(config: StreamConfig) -> RollLimits:
+    """When segments end, by the stream's settings."""
+    roll = config.roll
+    return RollLimits(
+        bytes_max=roll.max_bytes or None,
+        records_max=roll.max_records or None,
+        age_max_s=roll.max_age_s or None,
+        idle_max_s=roll.idle_age_s or None,
+        age_min_s=roll.min_age_s,
+        jitter=roll.jitter,
+    )

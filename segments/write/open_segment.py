@@ -1,0 +1,149 @@
+"""The ledger of the segment that is being written: gives it entries in order, and reports each that is durable.
+
+There is one future and one callback per entry, nothing per record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from bookkeeper.errors import BookKeeperError, ClientClosedError, TooManyRequestsError
+from bookkeeper.ids import EntryId
+
+if TYPE_CHECKING:
+    from bookkeeper import WriteHandle
+
+
+class Sendable(Protocol):
+    """An entry of the segment."""
+
+    entry: int
+    """Its id, set when it is sent."""
+    payload: bytes
+    """What is stored; dropped when it is durable."""
+
+
+F = TypeVar("F", bound=Sendable)
+
+
+class OpenSegment(Generic[F]):
+    """Entries on their way to one ledger. Belongs to the loop that made it."""
+
+    def __init__(
+        self,
+        handle: WriteHandle,
+        number: int,
+        on_durable: Callable[[F], None],
+        on_failed: Callable[[OpenSegment[F], BookKeeperError], None],
+    ) -> None:
+        self.handle = handle
+        self.number = number
+        """Of the segment."""
+        self.flights: deque[F] = deque()
+        """Sent, and not known to be durable, in order."""
+        self.next_entry = 0
+        """The id of the next entry."""
+        self.failure: BookKeeperError | None = None
+        """Why the ledger takes no more entries."""
+        self._on_durable, self._on_failed = on_durable, on_failed
+        self._held: deque[bytes] = deque()
+        """Payloads for which the ledger's writer has no room."""
+        self._waiting: asyncio.Task[None] | None = None
+        self._quiet: asyncio.Future[None] | None = None
+        self._given_up = False
+
+    def send(self, flight: F) -> None:
+        """Append an entry. What becomes of it is reported, never inside this call."""
+        flight.entry = self.next_entry
+        self.next_entry += 1
+        self.flights.append(flight)
+        if self._held or self.failure is not None:
+            self._held.append(flight.payload)
+        else:
+            self._give(flight.payload)
+
+    def _give(self, payload: bytes) -> None:
+        try:
+            self.handle.append_nowait(payload).add_done_callback(self._done)
+        except TooManyRequestsError:
+            self._held.append(payload)
+            if self._waiting is None:
+                self._waiting = asyncio.get_running_loop().create_task(self._wait_for_room())
+        except BookKeeperError as error:
+            asyncio.get_running_loop().call_soon(self.fail, error)
+
+    async def _wait_for_room(self) -> None:
+        try:
+            while self._held and not self._given_up:
+                await self.handle.room()
+                payload = self._held[0]
+                self.handle.append_nowait(payload).add_done_callback(self._done)
+                self._held.popleft()
+        except TooManyRequestsError:
+            pass  # someone else was faster; below it begins again
+        except BookKeeperError as error:
+            self.fail(error)
+        finally:
+            self._waiting = None
+        if self._held and self.failure is None and not self._given_up:
+            self._waiting = asyncio.get_running_loop().create_task(self._wait_for_room())
+
+    def _done(self, appended: asyncio.Future[EntryId]) -> None:
+        if appended.cancelled():
+            return
+        error = appended.exception()
+        if error is None:
+            if self._given_up:
+                return  # whoever settled this segment decides by the recovered ledger
+            flight = self.flights.popleft()
+            flight.payload = b""
+            self._on_durable(flight)
+            if not self.flights:
+                self._wake(None)
+        elif isinstance(error, BookKeeperError):
+            self.fail(error)
+        else:
+            raise error
+
+    def fail(self, error: BookKeeperError) -> None:
+        """The ledger takes no more entries; those under way have an unknown outcome."""
+        if self.failure is None and not self._given_up:
+            self.failure = error
+            self._on_failed(self, error)
+            self._wake(error)
+
+    def _wake(self, error: BookKeeperError | None) -> None:
+        quiet, self._quiet = self._quiet, None
+        if quiet is not None and not quiet.done():
+            if error is None:
+                quiet.set_result(None)
+            else:
+                quiet.set_exception(error)
+
+    async def quiet(self) -> None:
+        """Wait until everything that was sent is durable. Raises: the BookKeeperError that ended the ledger."""
+        if self.failure is not None:
+            raise self.failure
+        if self.flights:
+            if self._quiet is None:
+                self._quiet = asyncio.get_running_loop().create_future()
+                self._quiet.add_done_callback(_looked_at)
+            await asyncio.shield(self._quiet)
+
+    async def give_up(self) -> list[F]:
+        """Report nothing more, and leave the ledger to a recovery. Returns the entries of unknown outcome, in order."""
+        self._given_up = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+        self._held.clear()
+        self._wake(self.failure or ClientClosedError(f"segment {self.number} was given up"))
+        await self.handle.abandon()
+        return list(self.flights)
+
+
+def _looked_at(quiet: asyncio.Future[None]) -> None:
+    if not quiet.cancelled():
+        quiet.exception()

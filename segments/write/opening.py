@@ -1,0 +1,165 @@
+"""Opens the writer of a stream, and producers that share one."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import Awaitable, Callable, Generator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+from bookkeeper.client.tasks import Tasks
+from segments.chain import StreamRecord, ledger_tags
+from segments.config import StreamConfig
+from segments.write.entry_output import ReadConfig
+from segments.write.ledger_allocator import LedgerAllocator
+from segments.write.producer import GapRule, Producer
+from segments.write.stream_owner import StreamOwner, claim_nonce
+from segments.write.take_over import find_end
+from segments.write.writer import Writer
+
+if TYPE_CHECKING:
+    from bookkeeper import BookKeeper, WriteHandle
+
+
+class Closable(Protocol):
+    """What ``async with`` closes."""
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+Opened = TypeVar("Opened", bound=Closable)
+
+_names: Final = itertools.count(1)
+
+
+class Opening(Generic[Opened]):
+    """``await`` it for an object to close yourself, or ``async with`` it."""
+
+    def __init__(self, opened: Callable[[], Awaitable[Opened]]) -> None:
+        self._open = opened
+        self._object: Opened | None = None
+
+    def __await__(self) -> Generator[Any, None, Opened]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> Opened:
+        self._object = await self._open()
+        return self._object
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._object is not None
+        await self._object.__aexit__(kind, error, trace)
+
+
+async def open_writer(
+    client: BookKeeper,
+    record: StreamRecord,
+    read_config: ReadConfig,
+    *,
+    owner: str | None = None,
+    location: str = "",
+) -> Writer:
+    """Take the stream over: claim it, recover what the former writer left open, start a segment.
+
+    Raises:
+        StreamNotFoundError, StreamSealedError, UnsupportedStreamFormatError.
+        StreamUnavailableError: too few bookies answer, or the metadata store does not; nothing is lost.
+        OwnershipLostError: another writer took it over meanwhile.
+    """
+    config = await read_config()
+    name = owner or f"{os.uname().nodename}-{os.getpid()}-{next(_names)}"
+    owned = await StreamOwner.claim(record, name, claim_nonce(client))
+    tasks = Tasks(f"writer of stream {record.name}")
+    current = _Current(config, read_config)
+    allocator = LedgerAllocator(client, owned, current.ledger_maker(client, record.stream_id, owned.epoch), tasks)
+    making = tasks.start(allocator.obtain(), "make the first ledger")  # while the former writer's is recovered
+    try:
+        found = await find_end(client, owned, config.producers)
+        writer = Writer(client, owned, allocator, found.state, config, tasks, location, current.read)
+        await writer.begin(await making, found.recovered)
+        return writer
+    except BaseException:
+        await asyncio.wait([making])
+        if not making.cancelled() and making.exception() is None:
+            allocator.returned()
+        await allocator.close(discard=True)
+        await tasks.close()
+        raise
+
+
+class _Current:
+    """The stream's settings as they were last read."""
+
+    def __init__(self, config: StreamConfig, read: ReadConfig) -> None:
+        self.config = config
+        self._read = read
+
+    async def read(self) -> StreamConfig:
+        self.config = await self._read()
+        return self.config
+
+    def ledger_maker(self, client: BookKeeper, stream_id: str, epoch: int) -> Callable[[], Awaitable[WriteHandle]]:
+        async def new_ledger() -> WriteHandle:
+            config = self.config
+            return await client.create_ledger(
+                ensemble=config.ensemble,
+                write_quorum=config.write_quorum,
+                ack_quorum=config.ack_quorum,
+                digest=config.digest,
+                custom_metadata=ledger_tags(stream_id, epoch),
+                when_short="name_absent" if config.ack_quorum > 1 else "fail",
+            )
+
+        return new_ledger
+
+
+class SharedWriter:
+    """The writer that all producers of one Stream object use. It is opened for the first, and closed with the last."""
+
+    def __init__(self, opened: Callable[[], Awaitable[Writer]]) -> None:
+        self._open = opened
+        self._changing = asyncio.Lock()
+        self._writer: Writer | None = None
+        self._users = 0
+
+    async def producer(self, name: str, *, epoch: int | None, gap: GapRule) -> Producer:
+        """A producer on it. Raises: as open_writer, and as Producer.open."""
+        writer = await self._use()
+        try:
+            return await Producer.open(writer, name, epoch=epoch, gap=gap, on_closed=_Release(self, writer))
+        except BaseException:
+            await self.release(writer)
+            raise
+
+    async def _use(self) -> Writer:
+        async with self._changing:
+            if self._writer is None or self._writer.closed:
+                self._writer, self._users = await self._open(), 0
+            self._users += 1
+            return self._writer
+
+    async def release(self, writer: Writer) -> None:
+        """One user less."""
+        async with self._changing:
+            if writer is not self._writer:
+                return  # it was lost, and another one is in use
+            self._users -= 1
+            if not self._users:
+                self._writer = None
+                await writer.close()
+
+
+class _Release:
+    """Ends one use of a shared writer."""
+
+    def __init__(self, shared: SharedWriter, writer: Writer) -> None:
+        self._shared, self._writer = shared, writer
+
+    async def __call__(self) -> None:
+        await self._shared.release(self._writer)

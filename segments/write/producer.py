@@ -1,0 +1,314 @@
+"""Appends under a name, each record once: a record that is sent again is answered with where it stands already.
+
+A producer numbers its records from 0, over all its lives. Its name has an epoch; opening it again fences the former
+holder. What a stream remembers of its producers is in the stream itself, so it survives the death of its owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from types import TracebackType
+from typing import Literal, Self
+
+from segments.errors import (
+    AppendOutcomeUnknownError,
+    OwnershipLostError,
+    ProducerFencedError,
+    SequenceGapError,
+    SequenceTooOldError,
+    StreamError,
+    StreamInvariantError,
+)
+from segments.names import check_short_name
+from segments.position import Position
+from segments.producers import NO_SEQUENCE, Judgement, Verdict
+from segments.record import AppendOutcome, AppendResult, Record
+from segments.write.writer import Writer
+
+GapRule = Literal["strict", "monotonic"]
+
+NO_SEQ_NO = -1
+"""The ``seq_no`` of a duplicate: it is not remembered."""
+
+
+class Producer:
+    """An idempotent producer on an open writer: ``async with stream.producer(name) as producer``."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        name: str,
+        epoch: int,
+        last_sequence: int,
+        *,
+        strict: bool,
+        maybe_forgotten: bool = False,
+        on_closed: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.name = name
+        self.epoch = epoch
+        """Of the name; opening it again gives a higher one, and fences this producer."""
+        self.writer = writer
+        self.maybe_forgotten = maybe_forgotten
+        """The stream does not know the name, and has forgotten producers before: this may have been one of them, and
+        records that it sends again may be taken for new."""
+        self._strict = strict
+        self._next = last_sequence + 1
+        self._on_closed = on_closed
+
+    @classmethod
+    async def open(
+        cls,
+        writer: Writer,
+        name: str,
+        *,
+        epoch: int | None = None,
+        gap: GapRule = "strict",
+        on_closed: Callable[[], Awaitable[None]] | None = None,
+    ) -> Producer:
+        """Open the producer of this name in the next epoch, or in ``epoch``. When this returns the epoch is durable.
+
+        Raises:
+            ProducerFencedError: ``epoch`` is lower than the one that the name has. StreamNameError.
+            And as ``Writer.append``.
+        """
+        check_short_name(name, "producer")
+        opening = writer.state.producers.open(name, writer.now_ms(), epoch)
+        await writer.announce(name, opening.epoch, opening.last_sequence + 1)
+        return cls(
+            writer,
+            name,
+            opening.epoch,
+            opening.last_sequence,
+            strict=gap == "strict",
+            maybe_forgotten=opening.maybe_forgotten,
+            on_closed=on_closed,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Producer {self.name} of stream {self.writer.name}, epoch {self.epoch}, next {self._next}>"
+
+    @property
+    def last_seq(self) -> int | None:
+        """The sequence number of its last durable record; None if none is known. A producer that starts again goes on
+        behind it."""
+        state = self.writer.state.producers.get(self.name)
+        return None if state is None or state.last_sequence == NO_SEQUENCE else state.last_sequence
+
+    @property
+    def next_seq(self) -> int:
+        """The number that the next append without ``seq`` gets."""
+        return self._next
+
+    # -- appending --------------------------------------------------------------------------------------
+
+    async def append(
+        self, record: Record | bytes, *, seq: int | None = None, txid: int | None = None, timeout: float | None = None
+    ) -> AppendResult:
+        """Append a record, once; return where it stands. ``seq`` is its number, by default the next one.
+
+        A record that was appended before is not appended again: the result is where it stands, with ``duplicate``.
+
+        Raises:
+            ProducerFencedError: the name was opened again. SequenceGapError: strict, and a record before is missing.
+            SequenceTooOldError: nobody remembers so old a record. And as ``Writer.append``.
+        """
+        await self._room()
+        future = self.append_nowait(record, seq=seq, txid=txid)
+        if timeout is None:
+            return await future
+        try:
+            async with asyncio.timeout(timeout):
+                return await asyncio.shield(future)
+        except TimeoutError as error:
+            future.add_done_callback(_looked_at)
+            raise AppendOutcomeUnknownError(
+                f"the record was not durable in stream {self.writer.name} within {timeout} s; it may be later: append "
+                "it again with its number, or ask outcome()",
+                stream=self.writer.name,
+            ) from error
+
+    def append_nowait(
+        self, record: Record | bytes, *, seq: int | None = None, txid: int | None = None
+    ) -> asyncio.Future[AppendResult]:
+        """Append without waiting; the future resolves like append(). Raises: as append, and StreamOverloadedError."""
+        first = self._next if seq is None else seq
+        judgement = self._judge(first, 1)
+        if judgement.verdict is not Verdict.NEW:
+            return self._known(judgement, first, 1)
+        future = self.writer.submit_one(record, txid, (self.name, self.epoch, first))
+        return self._sent(first, 1, future)
+
+    async def append_batch(self, records: Iterable[Record | bytes], *, seq: int | None = None) -> AppendResult:
+        """Append records, all in one entry, with consecutive numbers from ``seq`` on. Raises: as append."""
+        await self._room()
+        return await self.append_batch_nowait(records, seq=seq)
+
+    def append_batch_nowait(
+        self, records: Iterable[Record | bytes], *, seq: int | None = None
+    ) -> asyncio.Future[AppendResult]:
+        """The same without waiting. Raises: as append_nowait."""
+        batch = list(records)
+        first = self._next if seq is None else seq
+        judgement = self._judge(first, len(batch))
+        if judgement.verdict is not Verdict.NEW:
+            return self._known(judgement, first, len(batch))
+        future = self.writer.submit_batch(batch, atomic=True, of=(self.name, self.epoch, first))
+        return self._sent(first, len(batch), future)
+
+    async def outcome(self, seq: int) -> tuple[AppendOutcome, AppendResult | None]:
+        """What became of the record with this number, also if it was sent by a former owner that has died. Waits for a
+        record that is under way.
+
+        Raises:
+            ProducerFencedError: the name was opened again.
+        """
+        while True:
+            judgement = self.writer.state.producers.judge(self.name, self.epoch, seq, 1, strict=False)
+            if judgement.verdict is Verdict.DUPLICATE:
+                return AppendOutcome.APPENDED, _duplicate(judgement)
+            if judgement.verdict is Verdict.FENCED:
+                raise self._fenced(judgement)
+            if judgement.verdict is not Verdict.IN_FLIGHT:
+                old = judgement.verdict is Verdict.TOO_OLD or self.maybe_forgotten
+                return (AppendOutcome.UNKNOWN if old else AppendOutcome.REJECTED), None
+            try:
+                await self._known(judgement, seq, 1)
+            except StreamError as error:
+                return (AppendOutcome.REJECTED if error.outcome.value == "not applied" else AppendOutcome.UNKNOWN), None
+
+    async def flush(self) -> Position | None:
+        """Wait until everything that the writer was given is settled. Raises: as ``Writer.flush``."""
+        return await self.writer.flush()
+
+    async def room(self) -> None:
+        """Wait until append_nowait() has room again."""
+        await self.writer.room()
+
+    async def close(self) -> None:
+        """Flush. A writer that was opened for producers only is closed with the last of them. Idempotent."""
+        on_closed, self._on_closed = self._on_closed, None
+        try:
+            await self.writer.flush()
+        finally:
+            if on_closed is not None:
+                await on_closed()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self.close()
+        except StreamError:
+            if error is None:
+                raise
+
+    # -- inside -----------------------------------------------------------------------------------------
+
+    async def _room(self) -> None:
+        if not self.writer.has_room:
+            await self.writer.room()
+
+    def _judge(self, first: int, records: int) -> Judgement:
+        strict = self._strict and not self.maybe_forgotten
+        judgement = self.writer.state.producers.judge(self.name, self.epoch, first, records, strict=strict)
+        match judgement.verdict:
+            case Verdict.FENCED:
+                raise self._fenced(judgement)
+            case Verdict.TOO_OLD:
+                raise SequenceTooOldError(
+                    f"stream {self.writer.name} does not remember whether it has record {first} of producer "
+                    f"{self.name}",
+                    stream=self.writer.name,
+                )
+            case Verdict.GAP | Verdict.OVERLAP:
+                raise SequenceGapError(
+                    f"producer {self.name} of stream {self.writer.name} sent record {first}, and record "
+                    f"{judgement.expected} comes next",
+                    expected=judgement.expected,
+                    stream=self.writer.name,
+                )
+        return judgement
+
+    def _fenced(self, judgement: Judgement) -> ProducerFencedError:
+        return ProducerFencedError(
+            f"producer {self.name} of stream {self.writer.name} was opened again, with epoch {judgement.epoch}; this "
+            f"one has epoch {self.epoch}",
+            epoch=judgement.epoch,
+            stream=self.writer.name,
+        )
+
+    def _sent(self, first: int, records: int, future: asyncio.Future[AppendResult]) -> asyncio.Future[AppendResult]:
+        self.writer.state.producers.push(self.name, self.epoch, first, records, (future, first))
+        self._next = max(self._next, first + records)
+        self.maybe_forgotten = False
+        return future
+
+    def _known(self, judgement: Judgement, first: int, records: int) -> asyncio.Future[AppendResult]:
+        """The answer for records that are there, or under way."""
+        self._next = max(self._next, first + records)
+        answer: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
+        if judgement.verdict is Verdict.DUPLICATE:
+            answer.set_result(_duplicate(judgement))
+            return answer
+        token = judgement.token
+        if not isinstance(token, tuple):
+            raise StreamInvariantError(f"record {first} of producer {self.name} is under way, and nobody waits for it")
+        sent, at = token
+
+        def settled(done: asyncio.Future[AppendResult]) -> None:
+            if answer.done():
+                return
+            if done.cancelled():  # its caller has gone; the record has not
+                self._after(answer, first, records)
+            elif (error := done.exception()) is not None:
+                answer.set_exception(_copied(error))
+            else:
+                segment, entry, slot = done.result().position
+                begin = Position(segment, entry, slot + first - at)
+                last = Position(segment, entry, begin.slot + records - 1)
+                answer.set_result(AppendResult(begin, last, done.result().seq_no + first - at, None, True))
+
+        sent.add_done_callback(settled)
+        return answer
+
+    def _after(self, answer: asyncio.Future[AppendResult], first: int, records: int) -> None:
+        """Answer when the records are settled, whose own future was cancelled."""
+
+        async def ask() -> AppendResult:
+            await self.writer.flush()
+            judgement = self.writer.state.producers.judge(self.name, self.epoch, first, records)
+            if judgement.verdict is Verdict.DUPLICATE:
+                return _duplicate(judgement)
+            raise AppendOutcomeUnknownError(f"what became of record {first} of producer {self.name} is not known")
+
+        def asked(task: asyncio.Task[AppendResult]) -> None:
+            if answer.done() or task.cancelled():
+                return
+            if (error := task.exception()) is not None:
+                answer.set_exception(error)
+            else:
+                answer.set_result(task.result())
+
+        self.writer.start(ask(), "ask for a record").add_done_callback(asked)
+
+
+def _duplicate(judgement: Judgement) -> AppendResult:
+    assert judgement.position is not None and judgement.last is not None
+    return AppendResult(judgement.position, judgement.last, NO_SEQ_NO, None, True)
+
+
+def _copied(error: BaseException) -> BaseException:
+    """The error for another caller: one object raised in many places would collect all their tracebacks."""
+    if not isinstance(error, OwnershipLostError):
+        return error
+    return OwnershipLostError(str(error), stream=error.stream, owner=error.owner, outcome=error.outcome)
+
+
+def _looked_at(future: asyncio.Future[AppendResult]) -> None:
+    if not future.cancelled():
+        future.exception()  # marks it as read, so that asyncio logs nothing

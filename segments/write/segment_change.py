@@ -1,0 +1,112 @@
+"""The steps between two segments: find the end of the old one, and change the record, which does both at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, NoSuchLedgerError
+from segments.chain import SegmentContents, StreamChain
+from segments.error_translation import stream_error
+from segments.errors import StreamCorruptError, StreamUnavailableError
+
+if TYPE_CHECKING:
+    from bookkeeper import BookKeeper, WriteHandle
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PAUSE_MIN_S: Final = 0.05
+"""The pause after a first attempt that failed because bookies or metadata are away; it doubles."""
+
+PAUSE_MAX_S: Final = 2.0
+"""The longest pause between two attempts."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedSegment:
+    """A segment whose ledger is closed, and what it holds."""
+
+    number: int
+    contents: SegmentContents
+
+
+def ended(chain: StreamChain, segment: EndedSegment | None, now_ms: int) -> StreamChain:
+    """The record with this segment completed, or dropped if it holds no record. Done before: no change."""
+    if segment is None:
+        return chain
+    listed = chain.find(segment.number)
+    if listed is None or not listed.is_open:
+        return chain
+    if segment.contents.records:
+        return chain.complete(segment.number, segment.contents, now_ms)
+    return chain.drop_empty(segment.number)
+
+
+def begun(
+    chain: StreamChain, segment: EndedSegment | None, ledger_id: int, now_ms: int, location: str = ""
+) -> StreamChain:
+    """The record with this segment ended and the next one open, on ``ledger_id``. Done before: no change."""
+    if chain.segments and chain.segments[-1].ledger_id == ledger_id:
+        return chain
+    chain = ended(chain, segment, now_ms)
+    if chain.next_ledger is not None and chain.next_ledger != ledger_id:
+        chain = chain.discard_next()
+    return replace(chain.start_segment(ledger_id, now_ms), location=location)
+
+
+def left(chain: StreamChain, segment: EndedSegment | None, now_ms: int, *, seal: bool = False) -> StreamChain:
+    """The record of an owner who goes: the segment ended, nothing made in advance, nobody named."""
+    chain = ended(chain, segment, now_ms).discard_next().release()
+    return chain.seal() if seal else chain
+
+
+async def recovered_end(client: BookKeeper, stream: str, number: int, ledger_id: int) -> int:
+    """Close a segment's ledger by recovery, which fences its writer; return its last entry, -1 if it has none.
+
+    Raises:
+        StreamUnavailableError: too few bookies answer, or the metadata store does not.
+        StreamCorruptError: the ledger does not exist.
+    """
+    try:
+        async with await client.open_ledger(ledger_id) as reader:
+            return reader.last_add_confirmed
+    except NoSuchLedgerError as error:
+        raise StreamCorruptError(
+            f"ledger {ledger_id} of segment {number} of stream {stream} does not exist any more", stream=stream
+        ) from error
+    except BookKeeperError as error:
+        raise stream_error(error, f"recovering ledger {ledger_id} of segment {number} of stream {stream}") from error
+
+
+async def close_ledger(handle: WriteHandle) -> None:
+    """Close the ledger of a writer to which everything is confirmed. Waits as long as the metadata store is away.
+
+    Raises:
+        BookKeeperError: it was fenced, closed or deleted by someone else.
+    """
+    pause = PAUSE_MIN_S
+    while True:
+        try:
+            await handle.close()
+            return
+        except MetadataUnavailableError as error:
+            _log.warning("ledger %d is closed later: %s", handle.id, error)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, PAUSE_MAX_S)
+
+
+async def until_reached(attempt: Callable[[], Awaitable[T]], what: str) -> T:
+    """Repeat ``attempt`` as long as bookies or metadata cannot be reached. Raises what else it raises."""
+    pause = PAUSE_MIN_S
+    while True:
+        try:
+            return await attempt()
+        except StreamUnavailableError as error:
+            _log.warning("%s is tried again in %.2f s: %s", what, pause, error)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, PAUSE_MAX_S)

@@ -1,0 +1,121 @@
+"""A stream's record, held by the writer who claimed it. Its errors are those of streams."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from bookkeeper.chains import OvertakenError, OwnedRecord
+from bookkeeper.errors import BookKeeperError, MetadataConflictError, NoSuchKeyError
+from segments.chain import StreamChain, StreamRecord
+from segments.error_translation import stream_error
+from segments.errors import Applied, OwnershipLostError, StreamError, StreamNotFoundError, StreamSealedError
+
+if TYPE_CHECKING:
+    from bookkeeper import BookKeeper
+
+_claims = itertools.count(1)
+
+
+class StreamOwner:
+    """The right to change one stream's record, until another writer claims it.
+
+    Others change the record as well: they truncate, and remove what was truncated. Such a change ends no owner; the
+    step is made again on what they wrote.
+    """
+
+    def __init__(self, record: StreamRecord, owned: OwnedRecord[StreamChain]) -> None:
+        self.record, self._owned = record, owned
+        self.epoch = owned.value.epoch
+        self._step = asyncio.Lock()
+
+    @classmethod
+    async def claim(cls, record: StreamRecord, owner: str, nonce: str) -> StreamOwner:
+        """Take the next epoch.
+
+        Raises:
+            StreamNotFoundError, StreamSealedError, StreamMetadataError.
+        """
+
+        def check(chain: StreamChain) -> None:
+            if chain.sealed:
+                raise StreamSealedError(
+                    f"stream {record.name} is sealed: nothing can be appended to it any more", stream=record.name
+                )
+
+        try:
+            return cls(record, await OwnedRecord.claim(record, owner, nonce, check))
+        except BookKeeperError as error:
+            raise stream_error(error, f"claiming stream {record.name}", record.name) from error
+
+    @property
+    def chain(self) -> StreamChain:
+        """The record as this writer last read or wrote it."""
+        return self._owned.value
+
+    async def step(self, change: Callable[[StreamChain], StreamChain]) -> StreamChain:
+        """Replace the record by ``change`` of it, and return it. ``change`` may be made again: on what another client
+        wrote, or after an attempt of unknown outcome, on its own result.
+
+        Raises:
+            OwnershipLostError: another writer has the stream. StreamMetadataError: the outcome is unknown; the next
+            step reads the record again. And what ``change`` raises.
+        """
+        with self._worded("changing"):
+            async with self._step:
+                while True:
+                    try:
+                        await self._owned.step(change)
+                        return self._owned.value
+                    except MetadataConflictError:
+                        continue  # not overtaken: someone truncated, or removed
+
+    async def ensure_current(self) -> None:
+        """Check that this writer still owns the stream. Raises OwnershipLostError, StreamMetadataError."""
+        with self._worded("reading"):
+            await self._owned.ensure_current()
+
+    @contextmanager
+    def _worded(self, doing: str) -> Iterator[None]:
+        name = self.record.name
+        try:
+            yield
+        except OvertakenError as error:
+            found: StreamChain = error.found
+            raise OvertakenStreamError(name, self.epoch, found) from error
+        except NoSuchKeyError as error:
+            raise StreamNotFoundError(f"stream {name} was deleted", stream=name) from error
+        except BookKeeperError as error:
+            raise stream_error(error, f"{doing} the record of stream {name}", name) from error
+
+
+class OvertakenStreamError(OwnershipLostError):
+    """Another writer has claimed the stream; ``found`` is the record as it was found."""
+
+    def __init__(self, name: str, epoch: int, found: StreamChain) -> None:
+        who = f"{found.owner} (epoch {found.epoch})" if found.owner else f"epoch {found.epoch}"
+        super().__init__(
+            f"{who} has taken stream {name} over from epoch {epoch}: this writer is at its end", stream=name
+        )
+        self.owner = found.location or found.owner or None
+        self.found = found
+
+
+def lost_for(error: StreamError, outcome: Applied) -> StreamError:
+    """The error that ended a writer, for one of its callers, whose append has this outcome."""
+    if isinstance(error, OvertakenStreamError):
+        copy: StreamError = OwnershipLostError(str(error))
+    else:
+        copy = type(error)(str(error))
+    copy.stream, copy.owner, copy.outcome = error.stream, error.owner, outcome
+    copy.__cause__ = error
+    return copy
+
+
+def claim_nonce(client: BookKeeper) -> str:
+    """A number that tells apart two claims of one epoch under one owner's name, also when a reply was lost."""
+    rng = client.services.seams.rng
+    return f"{client.metadata_store.store.session_id:x}-{next(_claims)}-{rng.getrandbits(64):x}"

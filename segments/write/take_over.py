@@ -1,0 +1,153 @@
+"""Makes this process the writer of a stream: claim, recover what the former writer left open, read only its end.
+
+claim        epoch + 1 in the record: no former owner changes it any more
+recover      the open segment's ledger is fenced and closed: no former owner appends to it any more
+read         last entry -> the snapshot that it names -> the entries behind that
+start        one step ends the old segment and begins the next one
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
+from segments.chain import StreamSegment
+from segments.config import ProducerPolicy
+from segments.entries import NO_SNAPSHOT, EntryKind, StoredEntry, decode_entry
+from segments.error_translation import stream_error
+from segments.errors import EntryCorruptError, StreamCorruptError
+from segments.position import Position
+from segments.producers import ProducerTable
+from segments.write.contents_tally import ContentsTally
+from segments.write.segment_change import EndedSegment
+from segments.write.snapshot import decode_snapshot
+from segments.write.stream_owner import StreamOwner
+from segments.write.write_state import WriteState
+
+if TYPE_CHECKING:
+    from bookkeeper import BookKeeper, ReadHandle
+
+
+@dataclass(slots=True)
+class SegmentEnd:
+    """What the end of a segment says."""
+
+    contents: ContentsTally = field(default_factory=ContentsTally)
+    producers: ProducerTable | None = None
+    """None if the segment holds no entry, so that the one before it has to be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """What a new owner has found."""
+
+    state: WriteState
+    recovered: EndedSegment | None
+    """The segment that the former owner left open; the step that starts the next one ends it."""
+
+
+async def find_end(client: BookKeeper, owner: StreamOwner, policy: ProducerPolicy) -> TakenOver:
+    """Recover the open segment of the stream that ``owner`` has claimed, and read where the stream ends.
+
+    Raises:
+        StreamUnavailableError: too few bookies answer, or the metadata store does not; nothing is lost.
+        StreamCorruptError: a ledger is gone, or its last entries are damaged. OwnershipLostError.
+    """
+    chain = owner.chain
+    recovered: EndedSegment | None = None
+    end = SegmentEnd()
+    tail = chain.last_position
+    if (opened := chain.open_segment) is not None:
+        end = await _segment_end(client, owner, opened, policy)
+        recovered = EndedSegment(opened.number, end.contents.contents())
+        if end.contents.last is not None:
+            tail = Position(opened.number, *end.contents.last)
+    producers = end.producers
+    if producers is None:
+        completed = [segment for segment in chain.segments if not segment.is_open]
+        if completed:
+            producers = (await _segment_end(client, owner, completed[-1], policy)).producers
+    if producers is None:
+        producers = ProducerTable(policy)
+        producers.forgotten = bool(chain.records)  # whoever wrote them is not remembered
+    producers.forget_before(chain.first_position)
+    txids = [txid for txid in (chain.last_txid, end.contents.last_txid) if txid is not None]
+    recovered_records = end.contents.records if recovered is not None else 0
+    state = WriteState(chain.records + recovered_records, max(txids, default=None), tail, producers)
+    return TakenOver(state, recovered)
+
+
+async def _segment_end(
+    client: BookKeeper, owner: StreamOwner, segment: StreamSegment, policy: ProducerPolicy
+) -> SegmentEnd:
+    name = owner.record.name
+    what = f"reading the end of segment {segment.number} (ledger {segment.ledger_id}) of stream {name}"
+    try:
+        async with await client.open_ledger(segment.ledger_id) as reader:
+            return await read_end(reader, segment.number, policy)
+    except NoSuchLedgerError as error:
+        await owner.ensure_current()  # the one who overtook us may have dropped it, empty
+        raise StreamCorruptError(f"{what}: the ledger does not exist any more", stream=name) from error
+    except BookKeeperError as error:
+        raise stream_error(error, what, name) from error
+
+
+async def read_end(reader: ReadHandle, number: int, policy: ProducerPolicy) -> SegmentEnd:
+    """Read the end of a segment whose ledger is closed: as few entries as tell all of it.
+
+    Raises:
+        BookKeeperError: they cannot be read now. EntryCorruptError, UnsupportedStreamFormatError.
+    """
+    last = reader.last_add_confirmed
+    if last < 0:
+        return SegmentEnd()
+    final = decode_entry(await reader.read_entry(last), number, last)
+    at = last if final.kind is EntryKind.SNAPSHOT else final.snapshot_entry
+    end = SegmentEnd(ContentsTally(), ProducerTable(policy))
+    if at != NO_SNAPSHOT:
+        stored = final if at == last else decode_entry(await reader.read_entry(at), number, at)
+        if stored.kind is not EntryKind.SNAPSHOT:
+            raise EntryCorruptError(
+                f"entry {at} of segment {number} should be a snapshot of producers, and is not",
+                position=Position(number, at, 0),
+            )
+        snapshot = decode_snapshot(stored.payload, policy)
+        end = SegmentEnd(snapshot.contents, snapshot.producers)
+    pieces: list[StoredEntry] = []
+    async for first, payloads in reader.read_batches(end.contents.last_entry + 1, last):
+        for entry, payload in enumerate(payloads, first):
+            pieces = await _apply(reader, end, decode_entry(payload, number, entry), pieces)
+    return end
+
+
+async def _apply(
+    reader: ReadHandle, end: SegmentEnd, entry: StoredEntry, pieces: list[StoredEntry]
+) -> list[StoredEntry]:
+    """Count an entry. Returns the pieces of the records that are not complete yet."""
+    end.contents.add_entry(entry.entry, entry.size)
+    whole: StoredEntry | None = entry if entry.kind is EntryKind.DATA else None
+    if (piece := entry.piece) is not None:
+        pieces = [entry] if piece.number == 0 else [*pieces, entry]
+        if piece.is_last:
+            missing = range(entry.entry - piece.number, entry.entry - len(pieces) + 1)
+            pieces = [*await _read(reader, entry.segment, missing), *pieces]
+            whole, pieces = entry.assembled(pieces), []
+    if whole is not None:
+        columns = whole.columns()
+        end.contents.add_records(
+            columns.count,
+            whole.append_ms,
+            (columns.first_txid, columns.last_txid),
+            (columns.min_event_ms, columns.max_event_ms),
+        )
+        assert end.producers is not None
+        end.producers.apply_entry(whole.batches, whole.segment, whole.entry, whole.append_ms)
+    return pieces
+
+
+async def _read(reader: ReadHandle, number: int, entries: Sequence[int]) -> list[StoredEntry]:
+    payloads = await asyncio.gather(*(reader.read_entry(entry) for entry in entries))
+    return [decode_entry(payload, number, entry) for entry, payload in zip(entries, payloads, strict=True)]
