@@ -18,6 +18,7 @@ Callers branch on the class; retry loops read ``retryable`` and ``outcome``; nob
     * :exc:`UnsupportedStreamFormatError` -- written by a newer program
     * :exc:`CursorNotFoundError`, :exc:`CursorExistsError`, :exc:`CursorConflictError`
     * :exc:`HoldNotFoundError`, :exc:`HoldExistsError`
+    * :exc:`StreamHeldError` -- a hold keeps what was to be removed
     * :exc:`PositionFormatError`, :exc:`SeekFormatError` -- text or bytes that name no place
     * :exc:`ChainStepError` -- a step that the stream's record does not allow now
     * :exc:`StreamClosedError`
@@ -252,6 +253,10 @@ class SeekFormatError(StreamError, ValueError):
 
 class ChainStepError(StreamError):
     """The stream's record does not allow this step now. Nothing was changed."""
+
+
+class StreamHeldError(StreamError):
+    """A hold keeps what was to be truncated or deleted. ``position`` is how far a truncation may go."""
 
 
 class GatewayRedirectError(StreamError):

@@ -43,9 +43,10 @@ class SegmentScanner:
             self._next_seq_no = None
             self._pieces.clear()
 
-    def missing(self, first: int, last: int) -> None:
+    def missing(self, first: int, last: int, why: str = "") -> None:
         """Note that entries cannot be had."""
-        self._damaged.append(f"entry {first} is missing" if first == last else f"entries {first} to {last} are missing")
+        said = f"entry {first} is missing" if first == last else f"entries {first} to {last} are missing"
+        self._damaged.append(f"{said}: {why}" if why else said)
         self._last_entry = max(self._last_entry, last)
         self._next_seq_no = None
         self._pieces.clear()

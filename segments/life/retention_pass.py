@@ -1,0 +1,121 @@
+"""Looks at a stream, decides by its policy which segments go, and removes them.
+
+    1  the record takes the segments out of the list and begins behind them: one compare-and-set, with the holds as they
+       were
+    2  their ledgers are deleted
+    3  the record forgets them
+
+A crash after any step is finished by the next pass. Whoever runs a pass need not own the stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bookkeeper.meta.store import Check
+from segments.chain import StreamChain, StreamRecord
+from segments.config import StreamConfig
+from segments.error_translation import worded
+from segments.errors import StreamError, StreamNotFoundError
+from segments.life.chain_steps import change_chain_if
+from segments.life.hold_record import HoldRecord
+from segments.life.removal import finish_removals
+from segments.life.retention import CursorPlace, RetentionReport, decide_retention
+
+if TYPE_CHECKING:
+    from bookkeeper import BookKeeper
+
+_log = logging.getLogger(__name__)
+
+EVERY_S: Final = 60.0
+"""Seconds between two passes of a timer."""
+
+SEGMENTS_AT_ONCE: Final = 1000
+"""Segments that one step takes out."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassResult:
+    """What a pass decided and did."""
+
+    report: RetentionReport
+    deleted: tuple[int, ...]
+    """Ledgers that are gone, also those that an earlier pass had left."""
+
+
+class RetentionPass:
+    """Retention of one stream. ``settings`` and ``cursors`` read what holds now."""
+
+    def __init__(
+        self,
+        client: BookKeeper,
+        record: StreamRecord,
+        settings: Callable[[], Awaitable[StreamConfig]],
+        cursors: Callable[[], Awaitable[Sequence[CursorPlace]]],
+    ) -> None:
+        self._client, self._record = client, record
+        self._settings, self._cursors = settings, cursors
+        self._holds = HoldRecord(client.metadata_store, record)
+
+    async def explain(self) -> RetentionReport:
+        """Why each segment stays or goes, as it is now. Changes nothing.
+
+        Raises:
+            StreamNotFoundError, StreamMetadataError, StreamCorruptError.
+        """
+        with worded(f"looking at stream {self._record.name}", self._record.name):
+            return (await self._decide((await self._record.read())[0]))[0]
+
+    async def run(self) -> PassResult:
+        """Remove what may go. Raises: as ``explain``; a ledger that cannot be deleted now is left to the next pass."""
+        report: RetentionReport | None = None
+
+        async def decide(chain: StreamChain) -> tuple[StreamChain, Check]:
+            nonlocal report
+            report, unchanged = await self._decide(chain)
+            going = report.going[:SEGMENTS_AT_ONCE]
+            if not going:
+                return chain, unchanged
+            after = chain.after(going[-1].number)
+            if after is not None and after.first > chain.start:
+                chain = chain.truncate(after.first, after.start_seq_no)
+            return chain.remove(going[-1].number), unchanged
+
+        name = self._record.name
+        with worded(f"applying the retention of stream {name}", name):
+            await change_chain_if(self._record, decide)
+        assert report is not None
+        if report.expired_cursors:
+            _log.warning(
+                "retention of stream %s has removed what cursors still needed: %s",
+                name,
+                ", ".join(report.expired_cursors),
+            )
+        return PassResult(report, await finish_removals(self._client, self._record))
+
+    async def keep_running(self, every_s: float = EVERY_S) -> None:
+        """Run a pass now and then, until it is cancelled or the stream is deleted. A failure is logged and tried again.
+
+        A timer, and not only the rolls of a writer: an idle stream's data expires, too.
+        """
+        while True:
+            try:
+                await self.run()
+            except StreamNotFoundError:
+                return
+            except StreamError as error:
+                _log.warning("the retention of stream %s is put off: %s", self._record.name, error)
+            await asyncio.sleep(every_s)
+
+    async def _decide(self, chain: StreamChain) -> tuple[RetentionReport, Check]:
+        """The holds are read last, so that what is decided is written only if they are still the same."""
+        settings = await self._settings()
+        cursors = await self._cursors()
+        holds, unchanged = await self._holds.read()
+        now_ms = self._client.services.seams.clock.wall_ms()
+        active = holds.active(now_ms)
+        return decide_retention(settings.retention, chain.segments, chain.start, active, cursors, now_ms), unchanged
