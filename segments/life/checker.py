@@ -152,7 +152,7 @@ class StreamChecker:
         except NoSuchLedgerError:
             return None
         async with ledger:
-            last = ledger.last_add_confirmed
+            last = int(ledger.last_add_confirmed)
             if not segment.is_open and not ledger.closed:
                 last = max(last, segment.contents.last_entry)
             await _read_all(ledger, last, scanner)

@@ -213,9 +213,7 @@ class LeakedLedgers:
         """Find them. The metadata of every ledger of the cluster are read. Raises StreamMetadataError."""
         with worded("looking for ledgers that no stream names"):
             now_ms = self._client.services.seams.clock.wall_ms()
-            return await find_orphans(
-                self._client, COMPONENT_TAGS, self._needed, now_ms, older_than_s=older_than_s
-            )
+            return await find_orphans(self._client, COMPONENT_TAGS, self._needed, now_ms, older_than_s=older_than_s)
 
     async def delete(self, older_than_s: float = ORPHAN_AGE_S) -> tuple[OrphanLedger, ...]:
         """Delete them; returns them. Raises StreamMetadataError, StreamUnavailableError."""

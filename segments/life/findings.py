@@ -233,7 +233,8 @@ def _of_cursors(account: StreamAccount) -> Iterator[Finding]:
 
 
 def repair_chain(account: StreamAccount) -> StreamChain:
-    """The record as the ledgers and entries say it. What a scan could not read stays as the record has it.
+    """The record as the ledgers and entries say it. What a scan could not read stays as the record has it, as far as
+    that fits between its neighbours.
 
     The result keeps the rules of a chain, or this raises StreamInvariantError when it is encoded and read: then the
     entries themselves contradict each other, and nobody can repair that.
@@ -257,7 +258,7 @@ def repair_chain(account: StreamAccount) -> StreamChain:
             ahead = None
     if ahead is not None:
         in_use.add(ahead)
-    segments = _joined(segments)
+    segments = _joined(segments, account.scans)
     records = chain.records
     if segments:
         last = segments[-1]
@@ -283,12 +284,23 @@ def _corrected(segment: StreamSegment, scan: SegmentScan | None) -> StreamSegmen
     return replace(segment, contents=scan.contents)
 
 
-def _joined(segments: Sequence[StreamSegment]) -> list[StreamSegment]:
-    """Segments without records, or not scanned, begin where the one before ends."""
+def _joined(segments: Sequence[StreamSegment], scans: Mapping[int, SegmentScan]) -> list[StreamSegment]:
+    """Fit in the segments that could not be read as a whole: each begins where the one before ends, and holds as many
+    records as the next one leaves room for."""
     found: list[StreamSegment] = []
-    for segment in segments:
-        if found and not segment.records:
+    for at, segment in enumerate(segments):
+        scan = scans.get(segment.number)
+        if found and (scan is None or scan.start_seq_no is None):
             before = found[-1]
             segment = replace(segment, start_seq_no=before.start_seq_no + before.records)
+        following = scans.get(segments[at + 1].number) if at + 1 < len(segments) else None
+        if (
+            not segment.is_open
+            and (scan is None or not scan.is_whole)
+            and following is not None
+            and following.start_seq_no is not None
+        ):
+            records = max(0, following.start_seq_no - segment.start_seq_no)
+            segment = replace(segment, contents=replace(segment.contents, records=records))
         found.append(segment)
     return found

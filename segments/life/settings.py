@@ -81,9 +81,7 @@ class LiveSettings:
         self._watch = settings.watch(self._look.set)
 
     @classmethod
-    async def follow(
-        cls, settings: StreamSettings, changed: Callable[[StreamConfig], None]
-    ) -> LiveSettings:
+    async def follow(cls, settings: StreamSettings, changed: Callable[[StreamConfig], None]) -> LiveSettings:
         """Read them, and follow them while ``run`` runs. ``changed`` is called with each new value.
 
         Raises: as ``StreamSettings.read``.

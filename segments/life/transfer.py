@@ -72,6 +72,7 @@ class StreamExport:
         self._client, self._record, self._config = client, record, config
         self._start, self._stop = start, stop
         self._writer = BundleWriter()
+        self._end = start
         self.result: Exported | None = None
         """Set at the end."""
 
@@ -93,13 +94,12 @@ class StreamExport:
             with worded(f"exporting stream {name}", name):
                 chain, _ = await self._record.read()
                 yield self._writer.header(self._about(chain, hold.start))
-                end = hold.start
                 for segment in chain.segments:
                     if segment.number >= hold.start.segment and segment.first < self._stop:
-                        async for chunk, end in self._segment(segment):
+                        async for chunk in self._segment(segment):
                             yield chunk
                 yield self._writer.end()
-                self.result = Exported(hold.start, end, self._writer.totals)
+                self.result = Exported(hold.start, self._end, self._writer.totals)
         finally:
             await holds.release(mark)
 
@@ -117,14 +117,14 @@ class StreamExport:
             "sealed": chain.sealed and self._stop == Position.LATEST,
         }
 
-    async def _segment(self, segment: StreamSegment) -> AsyncGenerator[tuple[bytes, Position], None]:
+    async def _segment(self, segment: StreamSegment) -> AsyncGenerator[bytes, None]:
         about = {
             "number": segment.number,
             "start_seq_no": segment.start_seq_no,
             "created_ms": segment.created_ms,
             "completed_ms": segment.completed_ms,
         }
-        yield self._writer.segment(about), segment.first
+        yield self._writer.segment(about)
         async with await self._client.open_ledger(segment.ledger_id, recovery=False) as ledger:
             last = ledger.last_add_confirmed if segment.is_open else segment.contents.last_entry
             if segment.number == self._stop.segment:
@@ -134,7 +134,8 @@ class StreamExport:
             async for first, entries in ledger.read_batches(0, last):
                 for entry_id, data in enumerate(entries, first):
                     decode_entry(data, segment.number, entry_id)
-                    yield self._writer.entry(entry_id, data), Position(segment.number, entry_id + 1, 0)
+                    self._end = Position(segment.number, entry_id + 1, 0)
+                    yield self._writer.entry(entry_id, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +368,7 @@ class StreamImport:
 
 
 def _arriving(metadata: Metadata, stream_id: str) -> str:
-    """The value that says: ledgers of this stream are needed, although it is not there yet. It ends with the session."""
+    """The value that says: ledgers of this id are needed, although there is no stream yet. Ends with the session."""
     return metadata.own("segments", "importing", stream_id)
 
 
@@ -376,4 +377,3 @@ async def _create(metadata: Metadata, path: str, *, ephemeral: bool = False) -> 
         await metadata.store.create(path, ephemeral=ephemeral, parents=True)
     except KeyExistsError:
         pass
-

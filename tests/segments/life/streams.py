@@ -14,6 +14,7 @@ from segments.entries import RecordColumns, encode_entry
 from segments.life.scan import SegmentScanner
 from segments.names import name_path, names_path, stream_path
 
+
 def run(story: Callable[[BookKeeper], Awaitable[None]], seed: int = 1) -> None:
     """Run a story with a client of a simulated cluster."""
 

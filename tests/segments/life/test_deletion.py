@@ -76,7 +76,7 @@ def test_a_hold_keeps_the_stream_unless_forced() -> None:
     run(story)
 
 
-@pytest.mark.parametrize("survives", range(0, 12))
+@pytest.mark.parametrize("survives", range(12))
 def test_a_deletion_that_stops_anywhere_can_be_finished(survives: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The deleter's call number ``survives`` that changes something is its last."""
 

@@ -38,7 +38,7 @@ def test_streams_are_listed_by_prefix() -> None:
         for name in ("eu/orders", "eu/pays.daily", "us/orders"):
             await make_stream(client, name, segments=1)
         assert [info.name async for info in list_streams(client, "eu/")] == ["eu/orders", "eu/pays.daily"]
-        info = [info async for info in list_streams(client, "us")][0]
+        info = await anext(list_streams(client, "us"))
         assert (info.segments, info.records, info.owner, info.sealed, info.start) == (1, 6, "a writer", False, at(1))
 
     run(story)
@@ -116,7 +116,9 @@ names = st.dictionaries(st.sampled_from("abc"), st.sampled_from("1234"))
 
 
 @given(names, names)
-def test_the_events_between_two_listings_lead_from_one_to_the_other(before: dict[str, str], after: dict[str, str]) -> None:
+def test_the_events_between_two_listings_lead_from_one_to_the_other(
+    before: dict[str, str], after: dict[str, str]
+) -> None:
     if len(set(before.values())) < len(before) or len(set(after.values())) < len(after):
         return  # an id has one name
     ids = {stream_id: name for name, stream_id in before.items()}

@@ -56,7 +56,7 @@ def test_what_is_over_age_goes_on_a_timer() -> None:
 
 
 def test_truncated_segments_go_whatever_the_policy() -> None:
-    """SEG-99 a stream without limits loses only what was truncated; SEG-100 a segment that is truncated in part stays."""
+    """SEG-99 a stream without limits loses only what was truncated; SEG-100 a segment truncated in part stays."""
 
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client)

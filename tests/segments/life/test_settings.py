@@ -34,7 +34,7 @@ def test_a_patch_changes_what_it_names() -> None:
 
 
 def test_a_running_program_follows_and_ignores_what_it_cannot_read() -> None:
-    """SEG-114 a change reaches a running stream; a bad value is ignored, with a warning, and the next good one taken."""
+    """SEG-114 a change reaches a running stream; a bad value is ignored with a warning, the next good one taken."""
 
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client, segments=0)

@@ -92,7 +92,7 @@ def test_a_hold_refuses_or_limits() -> None:
         holds = HoldRecord(client.metadata_store, record)
         now_ms = client.services.seams.clock.wall_ms()
         await holds.put(Hold("audit", at(2, 1), at(3), until_ms=now_ms + 60_000), now_ms)
-        with pytest.raises(StreamHeldError, match="hold audit until .* from 2:1:0 on") as caught:
+        with pytest.raises(StreamHeldError, match=r"hold audit until .* from 2:1:0 on") as caught:
             await truncate(client, record, at(3))
         assert caught.value.position == at(2, 1)
         assert (await record.read())[0].start == EARLIEST
@@ -110,9 +110,7 @@ def test_a_hold_that_comes_at_the_same_time_is_seen_or_refused() -> None:
         record = await make_stream(client)
         holds = HoldRecord(client.metadata_store, record)
         hold = Hold("late", at(2), at(3))
-        outcomes = await asyncio.gather(
-            truncate(client, record, at(3)), holds.put(hold, 0), return_exceptions=True
-        )
+        outcomes = await asyncio.gather(truncate(client, record, at(3)), holds.put(hold, 0), return_exceptions=True)
         assert sum(isinstance(each, Exception) for each in outcomes) == 1
         held = len((await holds.read())[0]) == 1
         assert (await record.read())[0].start == (EARLIEST if held else at(3))
@@ -124,7 +122,16 @@ def test_sequence_numbers_at_any_place() -> None:
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client, opened=True)
         chain, _ = await record.read()
-        places = {at(1): 0, at(1, 0, 1): 1, at(1, 1): 2, at(1, 2, 7): 6, at(2): 6, at(3, 5): 18, at(4, 2): 22, at(9): 18}
+        places = {
+            at(1): 0,
+            at(1, 0, 1): 1,
+            at(1, 1): 2,
+            at(1, 2, 7): 6,
+            at(2): 6,
+            at(3, 5): 18,
+            at(4, 2): 22,
+            at(9): 18,
+        }
         for position, seq_no in places.items():
             assert await sequence_at(client, chain, position) == seq_no, position
         await client.delete_ledger(chain.segments[0].ledger_id, grace_s=0)
