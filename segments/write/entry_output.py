@@ -122,6 +122,7 @@ class EntryOutput:
         self._last_snapshot = NO_SNAPSHOT
         self._rolling = Rolling(roll_limits(config))
         self._change: asyncio.Task[None] | None = None
+        self._closing = False
         self._rollers: list[asyncio.Future[StreamSegment]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._ahead: asyncio.TimerHandle | None = None
@@ -335,7 +336,7 @@ class EntryOutput:
             self._begin_change()
 
     def _begin_change(self) -> None:
-        if self._change is None and self.ended is None and not self._tasks.closed:
+        if self._change is None and self.ended is None and not self._closing and not self._tasks.closed:
             self._change = self._tasks.start(self._changes(), "change the segment")
 
     async def _changes(self) -> None:
@@ -507,7 +508,7 @@ class EntryOutput:
 
     def look_at_owner(self) -> None:
         """The record may have changed: find out whether another writer has claimed the stream."""
-        if self._change is None and self.ended is None and not self._tasks.closed:
+        if self._change is None and self.ended is None and not self._closing and not self._tasks.closed:
             self._change = self._tasks.start(self._look_at_owner(), "look who owns the stream")
 
     async def _look_at_owner(self) -> None:
@@ -577,7 +578,7 @@ class EntryOutput:
             await asyncio.wait([self._change])
         if self.ended is not None or self._segment is None:
             return
-        self._open = False
+        self._open, self._closing = False, True
         self._stop_timers()
         if not complete:
             await self._segment.give_up()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from types import TracebackType
 from typing import Literal, Self
 
@@ -114,8 +115,7 @@ class Producer:
             ProducerFencedError: the name was opened again. SequenceGapError: strict, and a record before is missing.
             SequenceTooOldError: nobody remembers so old a record. And as ``Writer.append``.
         """
-        await self._room()
-        future = self.append_nowait(record, seq=seq, txid=txid)
+        future = await self.writer.in_turn(partial(self.append_nowait, record, seq=seq, txid=txid))
         if timeout is None:
             return await future
         try:
@@ -142,8 +142,7 @@ class Producer:
 
     async def append_batch(self, records: Iterable[Record | bytes], *, seq: int | None = None) -> AppendResult:
         """Append records, all in one entry, with consecutive numbers from ``seq`` on. Raises: as append."""
-        await self._room()
-        return await self.append_batch_nowait(records, seq=seq)
+        return await (await self.writer.in_turn(partial(self.append_batch_nowait, records, seq=seq)))
 
     def append_batch_nowait(
         self, records: Iterable[Record | bytes], *, seq: int | None = None
@@ -208,10 +207,6 @@ class Producer:
                 raise
 
     # -- inside -----------------------------------------------------------------------------------------
-
-    async def _room(self) -> None:
-        if not self.writer.has_room:
-            await self.writer.room()
 
     def _judge(self, first: int, records: int) -> Judgement:
         strict = self._strict and not self.maybe_forgotten

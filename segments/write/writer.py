@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from bookkeeper.client.loop_affinity import require_loop
 from bookkeeper.client.tasks import Tasks
@@ -53,6 +54,13 @@ _REFUSE: Final = -1
 """No value is easy: the writer is full, or at its end."""
 
 
+class _Waiting(NamedTuple):
+    """Someone who waits for room, to submit something or only to know."""
+
+    waiter: asyncio.Future[Any]
+    submit: Callable[[], asyncio.Future[AppendResult]] | None
+
+
 class Writer:
     """The writer of a stream: ``async with stream.writer() as writer``. It belongs to the loop that made it."""
 
@@ -93,7 +101,8 @@ class Writer:
         self._unsettled = 0
         """Groups that were cut and are not settled."""
         self._last_txid = state.last_txid
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[_Waiting] = deque()
+        self._waking = self._admitting = False
         self._settled: list[asyncio.Future[None]] = []
         self._closing: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
@@ -177,8 +186,8 @@ class Writer:
         """
         if timeout is not None:
             return await self._within(timeout, record, txid)
-        while self._easy < 0 and not self.closed:
-            await self.room()
+        if self._easy < 0:
+            return await (await self.in_turn(partial(self.submit_one, record, txid)))
         return await self.append_nowait(record, txid=txid)
 
     def append_nowait(self, record: Record | bytes, *, txid: int | None = None) -> asyncio.Future[AppendResult]:
@@ -239,8 +248,8 @@ class Writer:
             RecordTooLargeError: with ``atomic``, they are more than limits.record_bytes. Nothing was appended.
             And as append().
         """
-        while self._easy < 0 and not self.closed:
-            await self.room()
+        if self._easy < 0:
+            return await (await self.in_turn(partial(self.append_batch_nowait, records, atomic=atomic)))
         return await self.append_batch_nowait(records, atomic=atomic)
 
     def append_batch_nowait(
@@ -346,14 +355,19 @@ class Writer:
     async def room(self) -> None:
         """Wait until append_nowait() has room again. Those who wait longest come first."""
         self._require_here()
-        if self._pending_bytes < self._pending_max and not self._waiting:
-            return
-        waiter: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append(waiter)
-        try:
+        if self._easy < 0 and not self.closed:
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append(_Waiting(waiter, None))
             await waiter
-        finally:
-            self._wake()
+
+    async def in_turn(self, submit: Callable[[], asyncio.Future[AppendResult]]) -> asyncio.Future[AppendResult]:
+        """Submit something when there is room and those who wait longer were served. Raises: what ``submit`` raises."""
+        self._require_here()
+        if self.has_room:
+            return submit()
+        waiter: asyncio.Future[asyncio.Future[AppendResult]] = self._loop.create_future()
+        self._waiting.append(_Waiting(waiter, submit))
+        return await waiter
 
     # -- waiting ----------------------------------------------------------------------------------------
 
@@ -523,11 +537,12 @@ class Writer:
             raise lost_for(self._output.ended, Applied.NO)
         if self._closing is not None:
             raise StreamClosedError(f"the writer of stream {self.name} is closed", stream=self.name)
-        raise StreamOverloadedError(
-            f"stream {self.name} has {self.pending_bytes} bytes of appends pending, and limits.pending_bytes allows "
-            f"{self._pending_max}; await room() before the next append_nowait",
-            stream=self.name,
-        )
+        if not self._admitting:
+            raise StreamOverloadedError(
+                f"stream {self.name} has {self.pending_bytes} bytes of appends pending, and limits.pending_bytes "
+                f"allows {self._pending_max}; await room() before the next append_nowait",
+                stream=self.name,
+            )
 
     def _check_txids(self, txids: Sequence[int | None]) -> None:
         known = [txid for txid in txids if txid is not None]
@@ -606,28 +621,35 @@ class Writer:
         self._output.submit(group)
 
     def _wake(self) -> None:
-        """Let those who wait for room go on, one after the other, as long as there is some."""
-        if self.closed:
-            while self._waiting:
-                if not (waiter := self._waiting.popleft()).done():
-                    waiter.set_result(None)
-            return
-        if self._pending_bytes >= self._pending_max:
-            return
-        while self._waiting:
-            if not (waiter := self._waiting.popleft()).done():
-                waiter.set_result(None)
-                return
-        self._easy = min(EASY_BYTES, self._config.limits.record_bytes)
+        """There is room, or never will be: let those who wait go on, at the next turn."""
+        if not self._waking and (self.closed or self._pending_bytes < self._pending_max):
+            self._waking = True
+            self._loop.call_soon(self._admit)
+
+    def _admit(self) -> None:
+        """Serve those who wait, as long as there is room; those who waited longest come first."""
+        self._waking = False
+        self._admitting = True
+        try:
+            while self._waiting and (self.closed or self.pending_bytes < self._pending_max):
+                waiter, submit = self._waiting.popleft()
+                if waiter.done():
+                    continue  # cancelled before anything was appended
+                try:
+                    waiter.set_result(None if submit is None else submit())
+                except Exception as error:
+                    waiter.set_exception(error)
+        finally:
+            self._admitting = False
+        if not self._waiting and not self.closed and self._pending_bytes < self._pending_max:
+            self._easy = min(EASY_BYTES, self._config.limits.record_bytes)
 
     async def _within(self, timeout: float, record: Record | bytes, txid: int | None) -> AppendResult:
         limit = asyncio.timeout(timeout)
         future: asyncio.Future[AppendResult] | None = None
         try:
             async with limit:
-                while self._easy < 0 and not self.closed:
-                    await self.room()
-                future = self.append_nowait(record, txid=txid)
+                future = await self.in_turn(partial(self.append_nowait, record, txid=txid))
                 return await asyncio.shield(future)
         except TimeoutError as error:
             if not limit.expired():

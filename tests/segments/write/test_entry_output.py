@@ -1,0 +1,472 @@
+"""Segments that end: by a failed add, by a roll, by another owner, by the death of the process, at any step."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from bookkeeper.errors import (
+    AddTimeoutError,
+    BookieUnavailableError,
+    BookKeeperError,
+    LedgerFencedError,
+    MetadataUnavailableError,
+)
+from segments.config import ProducerPolicy, RollPolicy, StreamConfig
+from segments.entries import EntryKind, decode_entry
+from segments.entries.footer import SegmentFooter
+from segments.errors import Applied, OwnershipLostError, StreamError, StreamNotReadyError
+from segments.position import Position
+from segments.record import AppendResult, Record
+from segments.stream import Stream
+from tests.segments.fake import AT_ONCE, Cluster, FakeWriter, chain_of, check_stream, stream_on, values_of
+from tests.spark_wal.webhdfs.virtual import in_virtual_time
+
+
+async def load(stream: Stream, count: int, pause_s: float = 0.0003) -> list[AppendResult]:
+    """Append numbers, many at a time; return the results in order."""
+    async with stream.writer() as writer:
+        futures = []
+        for number in range(count):
+            futures.append(writer.append_nowait(b"%d" % number))
+            if number % 3 == 0:
+                await asyncio.sleep(pause_s)
+        return list(await asyncio.gather(*futures))
+
+
+def numbers(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+# -- failed adds --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2, 5])
+@in_virtual_time
+async def test_a_failed_add_changes_the_segment_and_no_caller_notices(kept: int) -> None:
+    """SEG-66: what the recovery found is acknowledged where it stands, the rest is written anew, in order, once."""
+    cluster = Cluster()
+    cluster.kept_after_failure = kept
+    seen = 0
+
+    def every_tenth(writer: FakeWriter, payload: bytes) -> BookKeeperError | None:
+        nonlocal seen
+        seen += 1
+        return AddTimeoutError("no ack quorum") if seen % 10 == 0 else None
+
+    cluster.breaks = every_tenth
+    stream = await stream_on(cluster)
+    results = await load(stream, 100)
+    assert [result.seq_no for result in results] == list(range(100))
+    assert len({result.position for result in results}) == 100
+    assert await values_of(cluster, stream) == numbers(100)
+    await check_stream(cluster, stream)
+    assert len((await chain_of(stream)).segments) > 2
+    records = {
+        record.position: record.value
+        for segment in (await chain_of(stream)).segments
+        for entry, payload in enumerate(cluster.ledgers[segment.ledger_id].entries)
+        for record in decode_entry(payload, segment.number, entry).records()
+    }
+    assert [records[result.position] for result in results] == numbers(100)
+
+
+@in_virtual_time
+async def test_a_large_record_whose_pieces_were_torn_apart_is_written_anew_as_a_whole() -> None:
+    cluster = Cluster()
+    large = bytes(3_000_000)
+    broken = False
+
+    def second_piece(writer: FakeWriter, payload: bytes) -> BookKeeperError | None:
+        nonlocal broken
+        piece = decode_entry(payload).piece
+        if not broken and piece is not None and piece.number == 1:
+            broken = True
+            return BookieUnavailableError("gone")
+        return None
+
+    cluster.breaks = second_piece
+    stream = await stream_on(cluster)
+    async with stream.writer() as writer:
+        before = await writer.append(b"before")
+        after = await writer.append(large)
+        assert (before.position.segment, after.position) == (1, Position(2, 2, 0))
+    assert await values_of(cluster, stream) == [b"before", large]
+    await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_a_failure_while_metadata_and_bookies_are_away_is_hidden_until_they_are_back() -> None:
+    """SEG-63: no segment changes without the metadata store; it goes on by itself."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.writer() as writer:
+        await writer.append(b"0")
+        cluster.metadata.begin_outage()
+        cluster.breaks = lambda fake, payload: AddTimeoutError("gone")
+        pending = [writer.append_nowait(b"%d" % number) for number in range(1, 4)]
+        await asyncio.sleep(8)
+        assert not any(future.done() for future in pending)
+        cluster.breaks = lambda fake, payload: None
+        cluster.metadata.end_outage()
+        assert [(await future).seq_no for future in pending] == [1, 2, 3]
+    assert await values_of(cluster, stream) == numbers(4)
+    await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_a_ledger_that_somebody_closed_by_recovery_is_followed_by_the_next_segment() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.writer() as writer:
+        await writer.append(b"0")
+        ledger = (await chain_of(stream)).segments[-1].ledger_id
+        await cluster.client().open_ledger(ledger)  # an operator's `bk ledger recover`
+        assert (await writer.append(b"1")).position == Position(2, 0, 0)
+        assert not writer.lost.is_set()
+    assert await values_of(cluster, stream) == numbers(2)
+    await check_stream(cluster, stream)
+
+
+# -- rolls --------------------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_rolls_under_load_lose_nothing_and_leave_one_open_segment() -> None:
+    """SEG-57 SEG-58: the last position in the record is the last one that was acknowledged in that segment."""
+    cluster = Cluster()
+    stream = await stream_on(cluster, config=StreamConfig(roll=RollPolicy(max_records=10, min_age_s=0)))
+    most_open = 0
+
+    def look(name: str) -> None:
+        nonlocal most_open
+        most_open = max(
+            most_open, sum(not ledger.closed and bool(ledger.entries) for ledger in cluster.ledgers.values())
+        )
+
+    cluster.step = look  # type: ignore[method-assign]
+    results = await load(stream, 200, 0.002)
+    assert most_open == 1
+    assert await values_of(cluster, stream) == numbers(200)
+    await check_stream(cluster, stream)
+    chain = await chain_of(stream)
+    assert len(chain.segments) > 5
+    for segment in chain.segments:
+        assert segment.last == max(r.position for r in results if r.position.segment == segment.number)
+
+
+@in_virtual_time
+async def test_a_roll_on_demand_returns_the_segment_and_empty_ones_are_not_rolled() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.writer() as writer:
+        with pytest.raises(StreamNotReadyError, match="has no records"):
+            await writer.roll()
+        first = writer.append_nowait(b"0")
+        done = await writer.roll()
+        assert (done.number, done.records, done.last) == (1, 1, (await first).position)
+        await asyncio.sleep(2)
+        ahead = (await chain_of(stream)).next_ledger
+        assert ahead is not None, "the next ledger is made in advance"
+        await writer.append(b"1")
+        await writer.roll()
+        assert (await chain_of(stream)).segments[-1].ledger_id == ahead
+    assert await values_of(cluster, stream) == numbers(2)
+    await check_stream(cluster, stream)
+    assert set(cluster.ledgers) == set((await chain_of(stream)).ledgers)
+
+
+@in_virtual_time
+async def test_an_idle_segment_ends_by_the_clock_alone() -> None:
+    """SEG-56: a timer ends idle and old segments; no append is needed."""
+    cluster = Cluster()
+    roll = RollPolicy(idle_age_s=5, max_age_s=60, min_age_s=0, jitter=0)
+    stream = await stream_on(cluster, config=StreamConfig(roll=roll))
+    async with stream.writer() as writer:
+        await writer.append(b"0")
+        await asyncio.sleep(6)
+        assert [segment.is_open for segment in (await chain_of(stream)).segments] == [False, True]
+        for number in range(1, 25):
+            await writer.append(b"%d" % number)
+            await asyncio.sleep(3)
+        segments = (await chain_of(stream)).segments
+        assert len(segments) == 3, "the second one was 60 seconds old"
+    assert await values_of(cluster, stream) == numbers(25)
+
+
+@in_virtual_time
+async def test_with_rolling_off_there_is_one_segment() -> None:
+    """SEG-60"""
+    cluster = Cluster()
+    off = RollPolicy(max_bytes=0, max_age_s=0, min_age_s=0)
+    stream = await stream_on(cluster, config=StreamConfig(roll=off))
+    async with stream.writer() as writer:
+        for number in range(50):
+            await writer.append(b"%d" % number)
+            await asyncio.sleep(3600)
+    assert len((await chain_of(stream)).segments) == 1
+
+
+@pytest.mark.parametrize("away", ["metadata", "bookies"])
+@in_virtual_time
+async def test_a_roll_that_is_impossible_is_put_off_and_the_old_segment_takes_more(
+    away: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SEG-59 SEG-63"""
+    cluster = Cluster()
+    stream = await stream_on(cluster, config=StreamConfig(roll=RollPolicy(max_records=3, min_age_s=0)))
+    async with stream.writer() as writer:
+        if away == "metadata":
+            cluster.metadata.begin_outage()
+        else:
+            cluster.step = refusing("create_ledger")  # type: ignore[method-assign, assignment]
+        with caplog.at_level(logging.WARNING):
+            results = [await writer.append(b"%d" % number) for number in range(10)]
+            roll = asyncio.ensure_future(writer.roll())
+            await asyncio.wait([roll], timeout=60)
+            assert isinstance(roll.exception(), StreamNotReadyError)
+        assert {result.position.segment for result in results} == {1}
+        assert "goes on: it could not be rolled" in caplog.text
+        if away == "metadata":
+            cluster.metadata.end_outage()
+        else:
+            cluster.step = lambda name: None  # type: ignore[method-assign]
+        await asyncio.sleep(40)
+        assert (await writer.append(b"10")).position.segment == 2, "it was rolled by itself"
+    assert await values_of(cluster, stream) == numbers(11)
+    await check_stream(cluster, stream)
+
+
+def refusing(step: str) -> Callable[[str], None]:
+    def refuse(name: str) -> None:
+        if name == step:
+            raise BookieUnavailableError("too few bookies")
+
+    return refuse
+
+
+@in_virtual_time
+async def test_changed_replication_holds_for_the_next_segment() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.writer() as writer:
+        await writer.append(b"0")
+        await asyncio.sleep(2)  # the next ledger is made, with the old replication
+        store = stream.client.metadata_store.store
+        path = stream.client.metadata_store.own("segments", "streams", stream.id, "config")
+        await store.set(path, AT_ONCE.patched({"ensemble": 5, "write_quorum": 3}).encode(), None)
+        await writer.roll()
+        await writer.append(b"1")
+        assert cluster.created[-1]["ensemble"] == 5
+    await check_stream(cluster, stream)
+    assert set(cluster.ledgers) == set((await chain_of(stream)).ledgers), "the other one was deleted"
+
+
+@in_virtual_time
+async def test_a_completed_segment_ends_with_a_footer_that_finds_its_records() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.writer() as writer:
+        for number in range(10):
+            await writer.append(Record(bytes(30_000), txid=number, key=b"k%d" % number))
+    (segment,) = (await chain_of(stream)).segments
+    payload = cluster.ledgers[segment.ledger_id].entries[-1]
+    assert segment.contents.footer_entry == segment.contents.last_entry
+    footer = SegmentFooter.decode(decode_entry(payload).payload)
+    assert footer.may_have(b"k3")
+    assert footer.keyed == 10
+    found = footer.entry_for_txid(5)
+    assert found is not None
+    assert 0 < found <= 5
+
+
+@in_virtual_time
+async def test_a_control_entry_makes_the_last_record_visible_and_counts_nowhere() -> None:
+    """SEG-44 SEG-45"""
+    cluster = Cluster()
+    config = AT_ONCE.patched({"flush.visibility": "control"})
+    stream = await stream_on(cluster, config=config)
+    async with stream.writer() as writer:
+        await writer.append(b"0", txid=3)
+        await asyncio.sleep(0.1)
+        ledger = cluster.ledgers[(await chain_of(stream)).segments[0].ledger_id]
+        kinds = [decode_entry(payload).kind for payload in ledger.entries]
+        assert kinds == [EntryKind.DATA, EntryKind.CONTROL]
+        assert (await writer.append(b"1")).seq_no == 1
+        await writer.commit()
+    (segment,) = (await chain_of(stream)).segments
+    assert (segment.records, segment.contents.last_txid) == (2, 3)
+    await check_stream(cluster, stream)
+
+
+# -- other owners -------------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_an_overtaken_writer_tells_of_every_append_what_became_of_it() -> None:
+    """SEG-38 SEG-65: what the new owner found is acknowledged; the rest is not applied, and never will be."""
+    for kept in range(4):
+        cluster = Cluster()
+        stream = await stream_on(cluster)
+        first = await stream.writer(owner="first")
+        await first.append(b"0")
+        cluster.kept_after_failure = kept
+        broken = False
+
+        def break_once(writer: FakeWriter, payload: bytes) -> BookKeeperError | None:
+            nonlocal broken
+            broken, was = True, broken
+            return None if was else LedgerFencedError("fenced")
+
+        cluster.breaks = break_once
+        futures = []
+        for number in range(1, 6):
+            futures.append(first.append_nowait(b"%d" % number))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        other = cluster.sibling()
+        second = await (await stream_on(other)).writer(owner="second")
+        outcomes = await asyncio.gather(*futures, return_exceptions=True)
+        values = await values_of(cluster, stream)
+        for number, outcome in enumerate(outcomes, 1):
+            if isinstance(outcome, AppendResult):
+                assert b"%d" % number in values
+            else:
+                assert isinstance(outcome, OwnershipLostError)
+                assert outcome.outcome is Applied.NO
+                assert b"%d" % number not in values
+        assert (await second.append(b"next")).seq_no == len(values)
+        await second.close()
+        await check_stream(cluster, stream)
+        await asyncio.gather(first.close(), return_exceptions=True)
+
+
+@in_virtual_time
+async def test_a_paused_owner_can_do_nothing_after_it_was_overtaken() -> None:
+    """SEG-39 SEG-43: its adds are refused, its steps fail, its close does not complete the segment."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    first = await stream.writer()
+    await first.append(b"0")
+    first._watch.close()  # type: ignore[union-attr]  # it is paused, and hears nothing
+    other = cluster.sibling()
+    async with (await stream_on(other)).writer() as second:
+        await second.append(b"1")
+        zombie = first.append_nowait(b"zombie")
+        with pytest.raises(OwnershipLostError):
+            await zombie
+        assert first.lost.is_set()
+        with pytest.raises(StreamError):
+            await first.roll()
+        await asyncio.gather(first.close(), return_exceptions=True)
+        await second.append(b"2")
+    assert await values_of(cluster, stream) == numbers(3)
+    await check_stream(cluster, stream)
+    assert set(cluster.ledgers) == set((await chain_of(stream)).ledgers)
+
+
+# -- death at any step --------------------------------------------------------------------------------------
+
+
+class Story:
+    """An idempotent producer that appends numbers, over many lives, each until it is acknowledged."""
+
+    def __init__(self) -> None:
+        self.acked: dict[int, Position] = {}
+
+    async def life(self, cluster: Cluster, until: int) -> None:
+        config = StreamConfig(
+            roll=RollPolicy(max_records=7, min_age_s=0), producers=ProducerPolicy(snapshot_every_bytes=300)
+        )
+        stream = await stream_on(cluster, config=config)
+        async with stream.producer("p") as producer:
+            missing = next((n for n in range(until) if n not in self.acked), until)
+            futures = {}
+            for number in range(max(0, missing - 2), until):
+                futures[number] = producer.append_nowait(b"%d" % number, seq=number)
+                if number % 2:
+                    await asyncio.sleep(0.0007)
+            for number, future in futures.items():
+                result = await future
+                assert self.acked.setdefault(number, result.position) == result.position
+
+    async def check(self, cluster: Cluster) -> None:
+        stream = await stream_on(cluster)
+        values = await values_of(cluster, stream)
+        assert values[: len(self.acked)] == numbers(len(self.acked))
+        assert len(values) == len(set(values)), "twice"
+        await check_stream(cluster, stream)
+
+
+@pytest.mark.rule("C1", "C3", "C4", "C5", "C9")
+@in_virtual_time
+async def test_death_at_any_step_loses_nothing_and_doubles_nothing() -> None:
+    """SEG-118: duplicates are known over the death of the owner, with and without a snapshot."""
+    deaths = 0
+    for at in range(400):
+        first = Cluster(at)
+        story = Story()
+        first.die_after(at)
+        if not await first.live(lambda: story.life(first, 12)):  # noqa: B023
+            break
+        second = first.sibling()
+        second.die_after(at % 23)
+        deaths += 1 + await second.live(lambda: story.life(second, 16))  # noqa: B023
+        third = second.sibling()
+        assert not await third.live(lambda: story.life(third, 20))  # noqa: B023
+        assert len(story.acked) == 20
+        await story.check(third)
+    else:
+        pytest.fail("the story never came to its end")
+    assert deaths > 60
+
+
+@pytest.mark.rule("C4", "C5")
+@in_virtual_time
+async def test_any_metadata_reply_that_is_lost_changes_nothing() -> None:
+    from tests.journal_manager.backends.bookkeeper.fake import LostReplies
+
+    for lost in range(30):
+        cluster = Cluster(lost)
+        story = Story()
+        await stream_on(cluster)
+        cluster.metadata.interference = LostReplies(lost)
+        try:
+            await asyncio.wait_for(story.life(cluster, 20), 60)
+        except StreamError:
+            cluster.metadata.interference = None
+            await story.life(cluster.sibling(), 20)
+        cluster.metadata.interference = None
+        await story.check(cluster)
+        assert len(story.acked) == 20
+
+
+@pytest.mark.parametrize("step", ["create_ledger", "open_ledger", "append", "close", "get", "set", "sync", "read"])
+@in_virtual_time
+async def test_any_step_that_fails_once_is_hidden_or_leaves_a_stream_that_opens(step: str) -> None:
+    metadata = step in ("get", "set", "sync")
+    for at in range(40):
+        cluster = Cluster(at)
+        story = Story()
+        seen = 0
+
+        def count(name: str) -> None:
+            nonlocal seen
+            seen += name == step
+            if name == step and seen == at + 1:  # noqa: B023
+                raise MetadataUnavailableError("away") if metadata else BookieUnavailableError("away")
+
+        cluster.step = count  # type: ignore[method-assign]
+        try:
+            await story.life(cluster, 20)
+        except StreamError:
+            pass
+        cluster.step = lambda name: None  # type: ignore[method-assign]
+        await story.life(cluster.sibling(), 24)
+        await story.check(cluster)
+        assert len(story.acked) == 24
+        if seen <= at:
+            break

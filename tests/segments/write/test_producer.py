@@ -1,0 +1,230 @@
+"""Idempotent producers: verdicts, original positions, epochs, outcomes, over take-overs and lost snapshots."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper.errors import AddTimeoutError
+from segments.config import ProducerPolicy, StreamConfig
+from segments.entries import EntryKind, decode_entry
+from segments.errors import (
+    AppendOutcomeUnknownError,
+    ProducerFencedError,
+    SequenceGapError,
+    SequenceTooOldError,
+    StreamNameError,
+)
+from segments.position import Position
+from segments.record import AppendOutcome
+from segments.write.producer import Producer
+from tests.segments.fake import AT_ONCE, Cluster, chain_of, check_stream, records_of, stream_on, values_of
+from tests.spark_wal.webhdfs.virtual import in_virtual_time
+
+
+@in_virtual_time
+async def test_a_record_that_is_sent_again_is_answered_with_where_it_stands() -> None:
+    """SEG-115 SEG-116"""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.producer("p") as producer:
+        assert (producer.epoch, producer.last_seq, producer.next_seq) == (1, None, 0)
+        first = await producer.append(b"0")
+        second = await producer.append(b"1")
+        assert producer.last_seq == 1
+        again = await producer.append(b"0", seq=0)
+        assert (again.position, again.duplicate, first.duplicate) == (first.position, True, False)
+        assert (await producer.append(b"1", seq=1)).position == second.position
+        batch = await producer.append_batch([b"2", b"3", b"4"])
+        repeated = await producer.append_batch([b"2", b"3", b"4"], seq=2)
+        assert (repeated.position, repeated.last) == (batch.position, batch.last)
+        part = await producer.append(b"3", seq=3)
+        assert part.position == Position(batch.position.segment, batch.position.entry, batch.position.slot + 1)
+    assert await values_of(cluster, stream) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+@in_virtual_time
+async def test_a_record_that_is_under_way_is_waited_for_and_not_sent_again() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.producer("p") as producer:
+        futures = [producer.append_nowait(b"0"), *(producer.append_nowait(b"0", seq=0) for _ in range(3))]
+        first, *others = await asyncio.gather(*futures)
+        assert {result.position for result in others} == {first.position}
+        assert [result.duplicate for result in others] == [True] * 3
+        batch = producer.append_batch_nowait([b"1", b"2", b"3"])
+        inner = await producer.append(b"2", seq=2)
+        assert inner.position.slot == (await batch).position.slot + 1
+        gone = producer.append_nowait(b"4")
+        waiting = producer.append_nowait(b"4", seq=4)
+        gone.cancel()
+        assert (await waiting).duplicate
+    assert await values_of(cluster, stream) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+@in_virtual_time
+async def test_a_strict_producer_may_leave_nothing_out_and_a_monotonic_one_may() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.producer("strict") as producer:
+        await producer.append(b"0")
+        with pytest.raises(SequenceGapError, match="record 1 comes next") as gap:
+            await producer.append(b"5", seq=5)
+        assert gap.value.expected == 1
+        with pytest.raises(SequenceGapError):
+            await producer.append_batch([b"0", b"1"], seq=0)  # half of it is there
+        await producer.append(b"1", seq=1)
+    async with stream.producer("monotonic", gap="monotonic") as producer:
+        await producer.append(b"10", seq=10)
+        await producer.append(b"20", seq=20)
+        assert (await producer.append(b"10", seq=10)).duplicate
+    assert await values_of(cluster, stream) == [b"0", b"1", b"10", b"20"]
+
+
+@in_virtual_time
+async def test_opening_a_producer_again_fences_the_former_holder_also_over_a_take_over() -> None:
+    """SEG-117"""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.writer() as writer:
+        old = await Producer.open(writer, "p")
+        await old.append(b"0")
+        new = await Producer.open(writer, "p")
+        assert (new.epoch, new.next_seq) == (2, 1)
+        with pytest.raises(ProducerFencedError) as fenced:
+            await old.append(b"zombie")
+        assert fenced.value.epoch == 2
+        with pytest.raises(ProducerFencedError):
+            await Producer.open(writer, "p", epoch=1)
+        await (await Producer.open(writer, "q")).append(b"q")
+    abandoned = await stream.writer()
+    third = await Producer.open(abandoned, "p")
+    assert third.epoch == 3
+    async with (await stream_on(cluster.sibling())).writer() as writer:
+        with pytest.raises(ProducerFencedError):
+            await Producer.open(writer, "p", epoch=2)
+        assert (await Producer.open(writer, "p")).epoch == 4, "epoch 3 appended nothing, and is known all the same"
+
+
+@pytest.mark.parametrize("snapshots", [False, True])
+@in_virtual_time
+async def test_duplicates_are_known_after_the_owner_has_died(snapshots: bool) -> None:
+    """SEG-116 SEG-118: the original positions survive a fail-over, with and without a snapshot."""
+    cluster = Cluster()
+    every = 200 if snapshots else 1 << 30
+    config = StreamConfig(producers=ProducerPolicy(snapshot_every_bytes=every), roll=AT_ONCE.roll)
+    stream = await stream_on(cluster, config=config)
+    writer = await stream.writer()
+    producers = [await Producer.open(writer, f"p{number}") for number in range(3)]
+    originals = {}
+    for sequence in range(20):
+        for producer in producers:
+            originals[producer.name, sequence] = (await producer.append(b"%d" % sequence)).position
+    kinds = [decode_entry(payload).kind for ledger in cluster.ledgers.values() for payload in ledger.entries]
+    assert (EntryKind.SNAPSHOT in kinds) is snapshots
+    read: list[int] = []
+    other = cluster.sibling()
+    other.step = lambda name: read.append(1) if name == "read" else None  # type: ignore[method-assign]
+    stream = await stream_on(other)
+    async with stream.writer() as writer:
+        assert (len(read) < 15) is snapshots, "with snapshots only the end of the segment is read"
+        for name in ("p0", "p1", "p2"):
+            producer = await Producer.open(writer, name)
+            assert producer.next_seq == 20
+            for sequence in range(20):
+                again = await producer.append(b"%d" % sequence, seq=sequence)
+                assert (again.position, again.duplicate) == (originals[name, sequence], True)
+            assert not (await producer.append(b"20")).duplicate
+    assert len(await values_of(cluster, stream)) == 63
+    await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_the_outcome_of_an_unclear_append_can_be_asked_for() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    producer = await stream.producer("p")
+    known = await producer.append(b"0")
+    cluster.delay_s = 5.0
+    with pytest.raises(AppendOutcomeUnknownError):
+        await producer.append(b"1", timeout=0.5)
+    outcome, result = await producer.outcome(1)  # waits for it
+    assert outcome is AppendOutcome.APPENDED
+    assert result is not None
+    assert result.duplicate
+    assert await producer.outcome(2) == (AppendOutcome.REJECTED, None)
+    other = await stream_on(cluster.sibling())
+    async with other.producer("p") as successor:
+        outcome, result = await successor.outcome(0)
+        assert (outcome, result and result.position) == (AppendOutcome.APPENDED, known.position)
+        with pytest.raises(ProducerFencedError):
+            await Producer(successor.writer, "p", 1, 0, strict=True).outcome(0)
+    await asyncio.gather(producer.close(), return_exceptions=True)
+
+
+@in_virtual_time
+async def test_what_is_too_old_is_said_to_be_too_old_and_never_guessed() -> None:
+    cluster = Cluster()
+    config = StreamConfig(producers=ProducerPolicy(positions_each=2), roll=AT_ONCE.roll)
+    stream = await stream_on(cluster, config=config)
+    async with stream.producer("p") as producer:
+        for number in range(10):
+            await producer.append(b"%d" % number)
+        assert (await producer.append(b"9", seq=9)).duplicate
+        with pytest.raises(SequenceTooOldError):
+            await producer.append(b"0", seq=0)
+        assert await producer.outcome(0) == (AppendOutcome.UNKNOWN, None)
+    assert len(await values_of(cluster, stream)) == 10
+
+
+@in_virtual_time
+async def test_a_failed_add_keeps_the_numbers_of_producers_and_their_order() -> None:
+    cluster = Cluster()
+    cluster.kept_after_failure = 2
+    seen = 0
+
+    def sometimes(writer: object, payload: bytes) -> AddTimeoutError | None:
+        nonlocal seen
+        seen += 1
+        return AddTimeoutError("gone") if seen % 7 == 0 else None
+
+    cluster.breaks = sometimes
+    stream = await stream_on(cluster)
+    async with stream.producer("a") as one, stream.producer("b") as two:
+        assert one.writer is two.writer
+        futures = []
+        for number in range(40):
+            futures += [one.append_nowait(b"a%d" % number), two.append_nowait(b"b%d" % number)]
+            await asyncio.sleep(0.0005)
+        results = await asyncio.gather(*futures)
+        assert not any(result.duplicate for result in results)
+        for number in range(40):
+            again = await one.append(b"a%d" % number, seq=number)
+            assert again.position == results[2 * number].position
+    values = await values_of(cluster, stream)
+    assert [value for value in values if value[:1] == b"a"] == [b"a%d" % number for number in range(40)]
+    assert [value for value in values if value[:1] == b"b"] == [b"b%d" % number for number in range(40)]
+    refs = [ref for entry in await records_of(cluster, stream) for ref in entry.producers() if ref is not None]
+    assert [ref.sequence for ref in refs if ref.name == "b"] == list(range(40))
+    await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_producers_of_a_stream_share_a_writer_that_is_closed_with_the_last() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    one = await stream.producer("a")
+    two = await stream.producer("b")
+    await one.append(b"1")
+    await one.close()
+    await one.close()
+    await two.append(b"2")
+    assert (await chain_of(stream)).epoch == 1
+    await two.close()
+    assert (await chain_of(stream)).open_segment is None
+    with pytest.raises(StreamNameError):
+        await stream.producer("no name")
+    async with stream.producer("a") as three:
+        assert (three.epoch, three.next_seq) == (2, 1)
+    assert (await chain_of(stream)).owner == ""
