@@ -15,7 +15,7 @@ from bookkeeper import seams
 from bookkeeper.auth.certificate import not_after
 from bookkeeper.errors import ConfigError, in_words, require
 from bookkeeper.gateways.revocations import Revocations
-from bookkeeper.real import FileTls
+from bookkeeper.real import FileTls, read_private
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +47,15 @@ class ServerTlsFiles:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class PemFiles:
+    """What the files hold, for libraries that take no context of ssl."""
+
+    certificate: bytes
+    key: bytes
+    client_ca: bytes | None
+
+
 class ServerCertificates:
     """The certificate that the listener shows, and the client certificates that it asks for.
 
@@ -56,6 +65,7 @@ class ServerCertificates:
     """
 
     def __init__(self, files: ServerTlsFiles) -> None:
+        self._files = files
         self._trusted = [path for path in (files.client_ca, files.crl) if path is not None]
         self._tls = FileTls(
             seams.TlsFiles(
@@ -79,6 +89,19 @@ class ServerCertificates:
         """When the certificate ends, in seconds since 1970."""
         assert self._tls.certificate is not None
         return not_after(self._tls.certificate)
+
+    def pem(self) -> PemFiles:
+        """The files as they are now. Only what a new context was made of is certain to fit together.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        client_ca = self._files.client_ca
+        return PemFiles(
+            _bytes_of(self._files.certificate),
+            read_private(self._files.key),
+            None if client_ca is None else _bytes_of(client_ca),
+        )
 
     def refresh(self) -> bool:
         """Read the files again if they have changed, and return whether changed ones are now in use.
@@ -118,3 +141,8 @@ class ServerCertificates:
         logger.warning(
             "%s cannot be read, so open connections with revoked certificates stay open: %s", names, in_words(error)
         )
+
+
+def _bytes_of(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()

@@ -55,6 +55,7 @@ STATUSES: Final[dict[type[StreamError], str]] = {
     errors.CursorConflictError: "FAILED_PRECONDITION",
     errors.HoldNotFoundError: "NOT_FOUND",
     errors.HoldExistsError: "ALREADY_EXISTS",
+    errors.StreamHeldError: "FAILED_PRECONDITION",
     errors.PositionFormatError: "INVALID_ARGUMENT",
     errors.SeekFormatError: "INVALID_ARGUMENT",
     errors.ChainStepError: "FAILED_PRECONDITION",

@@ -223,20 +223,26 @@ class WatchStreamsRequest(_message.Message):
     def __init__(self, prefix: _Optional[str] = ...) -> None: ...
 
 class NamespaceEvent(_message.Message):
-    __slots__ = ("kind", "stream")
+    __slots__ = ("kind", "stream", "stream_id", "former")
     class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         KIND_UNSPECIFIED: _ClassVar[NamespaceEvent.Kind]
         KIND_CREATED: _ClassVar[NamespaceEvent.Kind]
         KIND_DELETED: _ClassVar[NamespaceEvent.Kind]
+        KIND_RENAMED: _ClassVar[NamespaceEvent.Kind]
     KIND_UNSPECIFIED: NamespaceEvent.Kind
     KIND_CREATED: NamespaceEvent.Kind
     KIND_DELETED: NamespaceEvent.Kind
+    KIND_RENAMED: NamespaceEvent.Kind
     KIND_FIELD_NUMBER: _ClassVar[int]
     STREAM_FIELD_NUMBER: _ClassVar[int]
+    STREAM_ID_FIELD_NUMBER: _ClassVar[int]
+    FORMER_FIELD_NUMBER: _ClassVar[int]
     kind: NamespaceEvent.Kind
     stream: str
-    def __init__(self, kind: _Optional[_Union[NamespaceEvent.Kind, str]] = ..., stream: _Optional[str] = ...) -> None: ...
+    stream_id: str
+    former: str
+    def __init__(self, kind: _Optional[_Union[NamespaceEvent.Kind, str]] = ..., stream: _Optional[str] = ..., stream_id: _Optional[str] = ..., former: _Optional[str] = ...) -> None: ...
 
 class UpdateConfigRequest(_message.Message):
     __slots__ = ("stream", "settings")
@@ -293,20 +299,22 @@ class OwnerInfo(_message.Message):
     def __init__(self, address: _Optional[str] = ..., here: _Optional[bool] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class AppendRequest(_message.Message):
-    __slots__ = ("stream", "records", "values", "producer", "expected_tail", "crc32c")
+    __slots__ = ("stream", "records", "values", "producer", "expected_tail", "crc32c", "monotonic")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     VALUES_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_TAIL_FIELD_NUMBER: _ClassVar[int]
     CRC32C_FIELD_NUMBER: _ClassVar[int]
+    MONOTONIC_FIELD_NUMBER: _ClassVar[int]
     stream: str
     records: _containers.RepeatedCompositeFieldContainer[Record]
     values: _containers.RepeatedScalarFieldContainer[bytes]
     producer: ProducerRef
     expected_tail: Position
     crc32c: int
-    def __init__(self, stream: _Optional[str] = ..., records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., values: _Optional[_Iterable[bytes]] = ..., producer: _Optional[_Union[ProducerRef, _Mapping]] = ..., expected_tail: _Optional[_Union[Position, _Mapping]] = ..., crc32c: _Optional[int] = ...) -> None: ...
+    monotonic: bool
+    def __init__(self, stream: _Optional[str] = ..., records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., values: _Optional[_Iterable[bytes]] = ..., producer: _Optional[_Union[ProducerRef, _Mapping]] = ..., expected_tail: _Optional[_Union[Position, _Mapping]] = ..., crc32c: _Optional[int] = ..., monotonic: _Optional[bool] = ...) -> None: ...
 
 class AppendResult(_message.Message):
     __slots__ = ("position", "last", "txid", "duplicate", "seq_no")
@@ -353,12 +361,14 @@ class OpenProducerRequest(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., producer: _Optional[str] = ..., monotonic: _Optional[bool] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class ProducerState(_message.Message):
-    __slots__ = ("epoch", "last_sequence")
+    __slots__ = ("epoch", "last_sequence", "maybe_forgotten")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     LAST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    MAYBE_FORGOTTEN_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     last_sequence: int
-    def __init__(self, epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ...) -> None: ...
+    maybe_forgotten: bool
+    def __init__(self, epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., maybe_forgotten: _Optional[bool] = ...) -> None: ...
 
 class GetOutcomeRequest(_message.Message):
     __slots__ = ("stream", "producer", "sequence")
@@ -548,26 +558,32 @@ class RollRequest(_message.Message):
     def __init__(self, stream: _Optional[str] = ...) -> None: ...
 
 class TruncateRequest(_message.Message):
-    __slots__ = ("stream", "before", "dry_run")
+    __slots__ = ("stream", "before", "dry_run", "up_to_holds")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     BEFORE_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    UP_TO_HOLDS_FIELD_NUMBER: _ClassVar[int]
     stream: str
     before: Seek
     dry_run: bool
-    def __init__(self, stream: _Optional[str] = ..., before: _Optional[_Union[Seek, _Mapping]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    up_to_holds: bool
+    def __init__(self, stream: _Optional[str] = ..., before: _Optional[_Union[Seek, _Mapping]] = ..., dry_run: _Optional[bool] = ..., up_to_holds: _Optional[bool] = ...) -> None: ...
 
 class TruncateReply(_message.Message):
-    __slots__ = ("start", "segments", "records", "bytes")
+    __slots__ = ("start", "segments", "records", "bytes", "held_by", "was")
     START_FIELD_NUMBER: _ClassVar[int]
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
+    HELD_BY_FIELD_NUMBER: _ClassVar[int]
+    WAS_FIELD_NUMBER: _ClassVar[int]
     start: Position
     segments: _containers.RepeatedScalarFieldContainer[int]
     records: int
     bytes: int
-    def __init__(self, start: _Optional[_Union[Position, _Mapping]] = ..., segments: _Optional[_Iterable[int]] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
+    held_by: str
+    was: Position
+    def __init__(self, start: _Optional[_Union[Position, _Mapping]] = ..., segments: _Optional[_Iterable[int]] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., held_by: _Optional[str] = ..., was: _Optional[_Union[Position, _Mapping]] = ...) -> None: ...
 
 class ExplainRequest(_message.Message):
     __slots__ = ("stream",)
@@ -586,24 +602,34 @@ class SegmentReason(_message.Message):
     def __init__(self, segment: _Optional[int] = ..., reason: _Optional[str] = ..., kept: _Optional[bool] = ...) -> None: ...
 
 class PutHoldRequest(_message.Message):
-    __slots__ = ("stream", "name", "until_ms")
+    __slots__ = ("stream", "name", "start", "stop", "until_ms", "note")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
-    FROM_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
     UNTIL_MS_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
     stream: str
     name: str
+    start: Seek
+    stop: Seek
     until_ms: int
-    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., until_ms: _Optional[int] = ..., **kwargs) -> None: ...
+    note: str
+    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., stop: _Optional[_Union[Seek, _Mapping]] = ..., until_ms: _Optional[int] = ..., note: _Optional[str] = ...) -> None: ...
 
 class Hold(_message.Message):
-    __slots__ = ("name", "until_ms")
+    __slots__ = ("name", "start", "stop", "until_ms", "note")
     NAME_FIELD_NUMBER: _ClassVar[int]
-    FROM_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
     UNTIL_MS_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
     name: str
+    start: Position
+    stop: Position
     until_ms: int
-    def __init__(self, name: _Optional[str] = ..., until_ms: _Optional[int] = ..., **kwargs) -> None: ...
+    note: str
+    def __init__(self, name: _Optional[str] = ..., start: _Optional[_Union[Position, _Mapping]] = ..., stop: _Optional[_Union[Position, _Mapping]] = ..., until_ms: _Optional[int] = ..., note: _Optional[str] = ...) -> None: ...
 
 class DeleteHoldRequest(_message.Message):
     __slots__ = ("stream", "name")

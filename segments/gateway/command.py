@@ -1,0 +1,124 @@
+"""``bk gateway grpc``."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import resource
+import signal
+from typing import Any
+
+import click
+
+from bookkeeper.errors import BookKeeperError, ConfigError, in_words
+from bookkeeper.gateways.command_options import AddressType, access_config, access_options, limit, raise_descriptors
+from bookkeeper.ids import Address
+from bookkeeper.real import run, system_seams
+from segments.errors import StreamError
+from segments.gateway.config import DEFAULT_LISTEN, GrpcGatewayConfig, GrpcLimits
+from segments.gateway.service import GrpcGatewayService, GrpcServingConfig
+
+
+@click.command()
+@click.option(
+    "--metadata",
+    envvar="BK_METADATA",
+    required=True,
+    metavar="URI",
+    help="The cluster (zk+hierarchical://..., sqlite:///..., embedded:///DIR).",
+)
+@click.option(
+    "--listen",
+    type=AddressType(),
+    default=str(DEFAULT_LISTEN),
+    show_default=True,
+    help="The address at which calls are accepted.",
+)
+@click.option("--advertise", metavar="HOST:PORT", help="The address that clients use, if it is another one.")
+@click.option(
+    "--http", type=AddressType(), help="Where /healthz, /livez, /readyz and /metrics are shown.  [default: nowhere]"
+)
+@access_options
+@limit("--connections-max", GrpcLimits, "connections_max", "Connections at a time; one more waits.")
+@limit("--calls-per-connection-max", GrpcLimits, "calls_per_connection_max", "Calls at a time on one connection.")
+@limit("--message-bytes-max", GrpcLimits, "message_bytes_max", "The size of the largest message, in bytes.")
+@limit("--window-bytes", GrpcLimits, "window_bytes", "Bytes of one streaming append that may be unanswered.")
+@limit("--lease-s", GrpcGatewayConfig, "lease_s", "Seconds for which an owner may answer after its last renewal.")
+@limit("--idle-s", GrpcGatewayConfig, "idle_s", "Seconds without an append after which a stream is given up.")
+@limit("--drain-s", GrpcGatewayConfig, "drain_s", "Seconds that calls may take to end after SIGTERM.")
+def grpc(**options: Any) -> None:
+    """Run a gateway of streams: clients of any language append and read by gRPC (grpc://HOST:PORT).
+
+    Run two or more on one cluster: each stream is owned by one of them. The others send appends there, serve reads
+    themselves, and take over when the owner ends. The protocol is the file segments.proto of this package; the gateway
+    tells it by reflection, too.
+
+    With --tls-cert and --tls-key, and --client-ca or --token-file, the gateway may listen beyond this machine. A token
+    of bk gateway token with --root /PATH is valid for the streams below that path. SIGTERM ends the gateway in good
+    order.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        config = _serving_config(**options)
+    except ConfigError as error:
+        raise click.ClickException(in_words(error)) from error
+    if config.access.tls is not None or config.access.token_file is not None:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # keys and tokens stay out of core files
+    raise_descriptors(config.limits.connections_max)
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            run(_serve(config))
+    except (BookKeeperError, StreamError, OSError) as error:
+        raise click.ClickException(in_words(error)) from error
+
+
+def _serving_config(
+    *,
+    metadata: str,
+    listen: Address,
+    advertise: str | None,
+    http: Address | None,
+    connections_max: int,
+    calls_per_connection_max: int,
+    message_bytes_max: int,
+    window_bytes: int,
+    lease_s: float,
+    idle_s: float,
+    drain_s: float,
+    **access: Any,
+) -> GrpcServingConfig:
+    """The settings of a gateway with these options. Raises: ConfigError."""
+    return GrpcServingConfig(
+        uri=metadata,
+        listen=listen,
+        advertise=advertise,
+        http=http,
+        access=access_config(**access),
+        limits=GrpcLimits(
+            connections_max=connections_max,
+            calls_per_connection_max=calls_per_connection_max,
+            message_bytes_max=message_bytes_max,
+            window_bytes=window_bytes,
+        ),
+        gateway=GrpcGatewayConfig(lease_s=lease_s, idle_s=idle_s, drain_s=drain_s),
+    )
+
+
+async def _serve(config: GrpcServingConfig) -> None:
+    """Serve until a signal ends it."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    service = GrpcGatewayService(config, system_seams())
+
+    def look() -> None:
+        if service.access is not None:
+            service.access.look()
+
+    loop.add_signal_handler(signal.SIGHUP, look)  # without a handler SIGHUP would end a gateway that is starting
+    async with service:
+        click.echo(f"grpc://{config.advertise or service.address} serves the streams of {config.uri}")
+        await stop.wait()
+        click.echo("the gateway ends: it gives up its streams")

@@ -1,0 +1,63 @@
+"""What an operator may set of the gateway. Defaults stand here and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from bookkeeper.errors import require_below, require_range
+from bookkeeper.gateways.lease import LEASE_S
+from bookkeeper.ids import Address
+
+DEFAULT_LISTEN: Final = Address("127.0.0.1", 9872)
+
+MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrpcLimits:
+    """The limits of the port."""
+
+    connections_max: int = 10_000
+    """Connections at a time; one more waits, and is closed when it has waited too long."""
+    calls_per_connection_max: int = 1_000
+    """Calls at a time on one connection; one more waits at the client."""
+    handshake_s: float = 10.0
+    """Seconds that a new connection may take until it is ready."""
+    message_bytes_max: int = 20 * MIB
+    """The largest message: a batch of an append, with some bytes for each record."""
+    window_records: int = 16_384
+    """Records of one AppendStream that may be unanswered."""
+    window_bytes: int = 8 * MIB
+    """Bytes of one AppendStream that may be unanswered."""
+
+    def __post_init__(self) -> None:
+        require_range(self, "connections_max", "calls_per_connection_max", "handshake_s", above=0)
+        require_range(self, "message_bytes_max", "window_records", "window_bytes", above=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrpcGatewayConfig:
+    """How the gateway behaves."""
+
+    lease_s: float = LEASE_S
+    """How long an owner may answer for a stream after the start of its last renewal."""
+    wait_s: float = 5.0
+    """Seconds that a call waits until this gateway, or another one, owns the stream."""
+    probation_s: float = 2.0
+    """Seconds for which a stream is left alone after a program with the library took it from this gateway."""
+    idle_s: float = 60.0
+    """Seconds without an append after which a stream's writer is closed, and its lease given up."""
+    resolve_s: float = 1.0
+    """Seconds for which a stream's name is not looked up again."""
+    probe_s: float = 0.5
+    """Seconds between two looks at the metadata store, for the state of health."""
+    unreachable_s: float = 2.0
+    """Seconds without an answer of the metadata store after which the gateway is not healthy."""
+    drain_s: float = 10.0
+    """Seconds that calls may take to end after the gateway was told to stop."""
+
+    def __post_init__(self) -> None:
+        require_range(self, "lease_s", "wait_s", "idle_s", "resolve_s", "probe_s", "unreachable_s", above=0)
+        require_range(self, "probation_s", "drain_s", least=0)
+        require_below(self, "probe_s", "unreachable_s", or_equal=True)

@@ -1,0 +1,91 @@
+"""The services Streams and Operations: making, finding, listing, watching, renaming, deleting and sealing streams."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+
+from segments.config import StreamConfig
+from segments.errors import StreamError, StreamNotFoundError
+from segments.gateway.append_calls import elsewhere
+from segments.gateway.call_guard import Behaviour, GrpcCall
+from segments.gateway.stream_table import ServedStream, StreamTable
+from segments.rpc import segments_pb2 as pb
+from segments.rpc.messages import get_settings, put_position, put_settings
+
+
+class StreamCalls:
+    """The behaviours of the services."""
+
+    def __init__(self, table: StreamTable, address: str) -> None:
+        """``address`` is where this gateway answers."""
+        self._table = table
+        self._address = address
+
+    @property
+    def behaviours(self) -> Mapping[str, Behaviour]:
+        """By service and name."""
+        return {
+            "Streams.Create": self.create,
+            "Streams.Get": self.get,
+            "Streams.List": self.list,
+            "Streams.GetOwner": self.get_owner,
+            "Streams.Seal": self.seal,
+            "Operations.Get": self.get_operation,
+        }
+
+    async def create(self, request: pb.CreateStreamRequest, call: GrpcCall) -> pb.StreamInfo:
+        """Make a stream. Raises: as ``Namespace.create``."""
+        call.require(request.stream)
+        config = get_settings(request.settings) if request.settings.values else StreamConfig()
+        stream = await self._table.namespace.create(request.stream, config=config, exist_ok=request.exist_ok)
+        return await self._info(self._table.add(request.stream, stream))
+
+    async def get(self, request: pb.GetStreamRequest, call: GrpcCall) -> pb.StreamInfo:
+        """What a stream is. Raises: as ``Namespace.open``."""
+        call.require(request.stream)
+        return await self._info(await self._table.get(request.stream))
+
+    async def list(self, request: pb.ListStreamsRequest, call: GrpcCall) -> AsyncIterator[pb.StreamInfo]:
+        """The streams that the caller may use, sorted by name."""
+        async for name in self._table.namespace.list(request.prefix):
+            if call.may_use(name):
+                try:
+                    yield await self._info(await self._table.get(name))
+                except StreamNotFoundError:
+                    continue  # it was deleted meanwhile
+
+    async def get_owner(self, request: pb.GetOwnerRequest, call: GrpcCall) -> pb.OwnerInfo:
+        """Which gateway owns the stream. The caller need not take it for that."""
+        call.require(request.stream)
+        served = await self._table.get(request.stream)
+        chain = await served.stream.chain()
+        if served.ownership.is_here:
+            return pb.OwnerInfo(address=self._address, here=True, epoch=chain.epoch)
+        return pb.OwnerInfo(address=chain.location, here=False, epoch=chain.epoch)
+
+    async def seal(self, request: pb.SealRequest, call: GrpcCall) -> pb.PositionReply:
+        """End a stream for good. Raises: as ``Writer.seal``, and GatewayRedirectError."""
+        call.require(request.stream)
+        served = await self._table.get(request.stream)
+        try:
+            writer = await served.ownership.writer()
+            last = await writer.seal()
+        except StreamError as error:
+            raise elsewhere(error, request.stream) from error
+        return pb.PositionReply(position=None if last is None else put_position(last))
+
+    async def get_operation(self, request: pb.GetOperationRequest, call: GrpcCall) -> pb.Operation:
+        """Every operation is done when its call returns, so there is none to ask for."""
+        raise StreamNotFoundError(f"there is no operation {request.id}: all end with the call that begins them")
+
+    async def _info(self, served: ServedStream) -> pb.StreamInfo:
+        stream = served.stream
+        chain = await stream.chain()
+        return pb.StreamInfo(
+            stream=stream.name,
+            stream_id=stream.id,
+            settings=put_settings(stream.config),
+            sealed=chain.sealed,
+            segments=len(chain.segments),
+            start=put_position(chain.start),
+        )

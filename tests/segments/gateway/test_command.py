@@ -1,0 +1,179 @@
+"""Real gateways, and a client that is not ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from segments.gateway.command import grpc as command
+from tests.segments.gateway.processes import gateway, make_stub, run_foreign, standalone
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+APPENDS = """
+import sys
+import grpc
+import segments_pb2 as pb
+import segments_pb2_grpc as stubs
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+
+channel = grpc.insecure_channel(sys.argv[1])
+streams, append = stubs.StreamsStub(channel), stubs.AppendStub(channel)
+made = streams.Create(pb.CreateStreamRequest(stream="orders", settings=pb.Settings(values={"ack_quorum": "1"})))
+assert made.settings.values["ack_quorum"] == "1", made
+
+state = append.OpenProducer(pb.OpenProducerRequest(stream="orders", producer="p"))
+assert state.epoch == 1 and not state.HasField("last_sequence"), state
+
+def batch(number, epoch=1):
+    ref = pb.ProducerRef(name="p", epoch=epoch, sequence=4 * number)
+    return pb.AppendRequest(stream="orders", values=[b"%d" % number] * 4, producer=ref)
+
+one = append.Append(batch(0)).result
+assert (one.position.segment, one.last.slot, one.duplicate) == (1, 3, False), one
+replies = list(append.AppendStream(batch(number) for number in range(5)))
+assert replies[0].window.records > 0
+assert replies[1].result.duplicate and replies[1].result.position == one.position, replies[1]
+again = [append.Append(batch(number)).result for number in range(5)]
+assert [each.position for each in again] == [each.result.position for each in replies[1:]]
+assert all(each.duplicate for each in again)
+
+def refused(call, request):
+    try:
+        call(request)
+    except grpc.RpcError as error:
+        detail = pb.SegmentError.FromString(dict(error.trailing_metadata())["segments-error-bin"])
+        return error.code().name, detail.code, detail.outcome
+    raise AssertionError("not refused")
+
+assert refused(streams.Get, pb.GetStreamRequest(stream="none")) == ("NOT_FOUND", "stream-not-found", 1)
+assert refused(streams.Create, pb.CreateStreamRequest(stream="orders"))[0] == "ALREADY_EXISTS"
+assert refused(append.Append, batch(9))[:2] == ("FAILED_PRECONDITION", "sequence-gap")
+append.OpenProducer(pb.OpenProducerRequest(stream="orders", producer="p"))
+assert refused(append.Append, batch(5))[:2] == ("FAILED_PRECONDITION", "producer-fenced")
+tail = again[-1].last
+conditional = pb.AppendRequest(stream="orders", values=[b"x"], expected_tail=one.position)
+assert refused(append.Append, conditional)[:2] == ("FAILED_PRECONDITION", "tail-moved")
+conditional.expected_tail.CopyFrom(tail)
+assert append.Append(conditional).result.position.entry > tail.entry
+damaged = pb.AppendRequest(stream="orders", values=[b"x"], crc32c=1)
+assert refused(append.Append, damaged) == ("DATA_LOSS", "entry-corrupt", 1)
+assert refused(append.Append, pb.AppendRequest(stream="orders"))[0] == "INVALID_ARGUMENT"
+outcome = append.GetOutcome(pb.GetOutcomeRequest(stream="orders", producer="p", sequence=19))
+assert outcome.outcome == pb.OUTCOME_APPLIED and outcome.result.position == tail, outcome
+outcome = append.GetOutcome(pb.GetOutcomeRequest(stream="orders", producer="p", sequence=20))
+assert outcome.outcome == pb.OUTCOME_NOT_APPLIED, outcome
+owner = streams.GetOwner(pb.GetOwnerRequest(stream="orders"))
+assert owner.here and owner.address == sys.argv[1], owner
+assert [each.stream for each in streams.List(pb.ListStreamsRequest(prefix="or"))] == ["orders"]
+
+health = health_pb2_grpc.HealthStub(channel)
+for name in ("", "segments.v1.Streams", "segments.v1.Append", "segments.v1.Read", "segments.v1.Cursors"):
+    assert health.Check(health_pb2.HealthCheckRequest(service=name)).status == 1, name
+listed = set(ProtoReflectionDescriptorDatabase(channel).get_services())
+assert {"segments.v1." + name for name in ("Streams", "Append", "Read", "Segments", "Cursors", "Operations")} < listed
+assert {"grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"} < listed
+print("done")
+"""
+
+REDIRECTED = """
+import sys, time
+import grpc
+import segments_pb2 as pb
+import segments_pb2_grpc as stubs
+
+first, second = (stubs.AppendStub(grpc.insecure_channel(address)) for address in sys.argv[1:3])
+stubs.StreamsStub(grpc.insecure_channel(sys.argv[1])).Create(pb.CreateStreamRequest(stream="s", exist_ok=True))
+
+def batch(number):
+    return pb.AppendRequest(stream="s", values=[b"v"], producer=pb.ProducerRef(name="p", sequence=number))
+
+first.Append(batch(0))
+for call in (lambda: second.Append(batch(1)), lambda: list(second.AppendStream(iter([batch(1)])))):
+    try:
+        call()
+        raise AssertionError("not redirected")
+    except grpc.RpcError as error:
+        detail = pb.SegmentError.FromString(dict(error.trailing_metadata())["segments-error-bin"])
+        assert error.code() == grpc.StatusCode.UNAVAILABLE, error
+        assert (detail.code, detail.owner, detail.retryable) == ("gateway-redirect", sys.argv[1], True), detail
+print("redirected", flush=True)
+"""
+
+TAKEN_OVER = """
+import sys, time
+import grpc
+import segments_pb2 as pb
+import segments_pb2_grpc as stubs
+
+second = stubs.AppendStub(grpc.insecure_channel(sys.argv[1]))
+deadline = time.monotonic() + 60
+first = pb.AppendRequest(stream="s", values=[b"v"], producer=pb.ProducerRef(name="p", sequence=0))
+while True:
+    try:
+        again = second.Append(first)
+        break
+    except grpc.RpcError as error:
+        detail = pb.SegmentError.FromString(dict(error.trailing_metadata())["segments-error-bin"])
+        assert detail.retryable and time.monotonic() < deadline, detail
+        time.sleep(0.1)
+assert again.result.duplicate, again
+assert not second.Append(
+    pb.AppendRequest(stream="s", values=[b"w"], producer=pb.ProducerRef(name="p", sequence=1))
+).result.duplicate
+print("taken over")
+"""
+
+
+@pytest.fixture(scope="module")
+def metadata(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with standalone(tmp_path_factory.mktemp("cluster") / "bk") as uri:
+        yield uri
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("grpc_tools")
+    place = tmp_path_factory.mktemp("foreign") / "stub"
+    make_stub(place)
+    return place
+
+
+def test_a_client_that_is_not_ours_appends(metadata: str, stub: Path, tmp_path: Path) -> None:
+    """SEG-116, SEG-117, SEG-120, SEG-122: a stub generated from the protocol; unary and streaming appends give equal
+    results, a duplicate has the original position, an older epoch is refused; health and reflection name all
+    services."""
+    with gateway(metadata, tmp_path / "gateway.log") as served:
+        assert run_foreign(APPENDS, stub, served.address) == "done\n"
+        assert served.end() == 0
+        assert "Traceback" not in served.log
+
+
+def test_the_other_gateway_redirects_and_takes_over_when_the_owner_is_killed(
+    metadata: str, stub: Path, tmp_path: Path
+) -> None:
+    """SEG-120: redirect to the owner, retry on not-ready; SEG-118: nothing twice after the owner's death."""
+    with (
+        gateway(metadata, tmp_path / "first.log") as first,
+        gateway(metadata, tmp_path / "second.log") as second,
+    ):
+        assert run_foreign(REDIRECTED, stub, first.address, second.address) == "redirected\n"
+        first.kill()
+        assert run_foreign(TAKEN_OVER, stub, second.address) == "taken over\n"
+        assert "Traceback" not in second.log
+
+
+def test_wrong_options_are_refused_in_words() -> None:
+    runner = CliRunner()
+    shown = runner.invoke(command, ["--help"]).output
+    for word in ("grpc://HOST:PORT", "--token-file", "--lease-s", "--http", "reflection", "SIGTERM"):
+        assert word in shown
+    optional = ["--tls-cert", "c", "--tls-key", "k", "--client-ca", "a", "--client-certificates", "optional"]
+    refused = runner.invoke(command, ["--metadata", "mem:x", *optional, "--token-file", "t"])
+    assert "gRPC asks every client for a certificate, or none" in refused.output
+    refused = runner.invoke(command, ["--metadata", "mem:x", "--listen", "0.0.0.0:1"])
+    assert "nothing would be encrypted" in refused.output
