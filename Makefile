@@ -38,7 +38,7 @@ install: $(STAMP) ## make .venv with everything in it
 check: $(STAMP) ## format, lint, strict types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy bookkeeper journal_manager spark_wal examples benchmarks tests
+	$(BIN)/mypy bookkeeper journal_manager segments spark_wal examples benchmarks tests
 	$(BIN)/lint-imports
 
 test: $(STAMP) ## everything that CI runs: the checks, and all tests, two processes at a time

@@ -30,13 +30,13 @@ class RollPolicy:
     """A segment with records that got none for this long ends."""
     min_age_s: float = 10.0
     """A younger segment ends only on demand."""
-    jitter: float = 0.05
+    age_jitter: float = 0.05
     """The age is longer by up to this share, so that many streams do not roll together."""
 
     def problems(self) -> list[str]:
         """What cannot be."""
         found = [f"roll.{name} is negative" for name, value in asdict(self).items() if value < 0]
-        return found + (["roll.jitter is above 1"] if self.jitter > 1 else [])
+        return found + (["roll.age_jitter is above 1"] if self.age_jitter > 1 else [])
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ _RECENT: Final = struct.Struct("<qIIqq")
 """First sequence number, records, slot, segment, entry."""
 
 
-class Verdict(Enum):
+class SequenceVerdict(Enum):
     """What is to be done with records of a producer."""
 
     NEW = "new"
@@ -58,7 +58,7 @@ class Verdict(Enum):
 class Judgement(NamedTuple):
     """A verdict, and what belongs to it."""
 
-    verdict: Verdict
+    verdict: SequenceVerdict
     position: Position | None = None
     """Of the first record, if it is there."""
     last: Position | None = None
@@ -194,24 +194,24 @@ class ProducerTable:
         state = self._states.get(name)
         if state is None:
             if self.forgotten:
-                return Judgement(Verdict.TOO_OLD)
+                return Judgement(SequenceVerdict.TOO_OLD)
             state = ProducerState(name, epoch)
         if epoch < state.epoch:
-            return Judgement(Verdict.FENCED, epoch=state.epoch)
+            return Judgement(SequenceVerdict.FENCED, epoch=state.epoch)
         last, end, expected = first + records - 1, state.next_sequence, state.last_sequence + 1
         if first >= end:
             if strict and first > end:
-                return Judgement(Verdict.GAP, epoch=state.epoch, expected=end)
-            return Judgement(Verdict.NEW, epoch=state.epoch, expected=end)
+                return Judgement(SequenceVerdict.GAP, epoch=state.epoch, expected=end)
+            return Judgement(SequenceVerdict.NEW, epoch=state.epoch, expected=end)
         if last < expected:
             begin, finish = state.find(first), state.find(last)
             if begin is None or finish is None:
-                return Judgement(Verdict.TOO_OLD, epoch=state.epoch, expected=expected)
-            return Judgement(Verdict.DUPLICATE, begin, finish, epoch=state.epoch, expected=expected)
+                return Judgement(SequenceVerdict.TOO_OLD, epoch=state.epoch, expected=expected)
+            return Judgement(SequenceVerdict.DUPLICATE, begin, finish, epoch=state.epoch, expected=expected)
         for each in state.pushed:
             if each.first <= first and last < each.first + each.records:
-                return Judgement(Verdict.IN_FLIGHT, token=each.token, epoch=state.epoch, expected=end)
-        return Judgement(Verdict.OVERLAP, epoch=state.epoch, expected=end if first >= expected else expected)
+                return Judgement(SequenceVerdict.IN_FLIGHT, token=each.token, epoch=state.epoch, expected=end)
+        return Judgement(SequenceVerdict.OVERLAP, epoch=state.epoch, expected=end if first >= expected else expected)
 
     # -- telling ---------------------------------------------------------------------------------------
 

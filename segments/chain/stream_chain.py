@@ -139,7 +139,7 @@ class StreamChain:
         """Append an open segment with this ledger, which is empty.
 
         Raises:
-            ChainStepError: a segment is open, another ledger was made in advance, or the chain is full.
+            ChainStepError: a segment is open, the chain is full, or it names the ledger already.
             StreamSealedError.
         """
         self._ensure_not_sealed()

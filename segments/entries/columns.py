@@ -157,6 +157,7 @@ _HEADERS: Final = attrgetter("headers")
 
 def joined(parts: Sequence[RecordColumns]) -> RecordColumns:
     """The records of all parts, in order, as one."""
+    parts = [part for part in parts if part.count] or parts[:1]
     if len(parts) == 1:
         return parts[0]
     txid_column, txid_bits = _join_numbers([(p.count, p.txids, p.txid_bits) for p in parts])

@@ -175,7 +175,7 @@ def _entry(
     crc = crc32c(header[:CRC_AT])
     for part in parts:
         crc = crc32c(part, crc)
-    return b"".join((header[:CRC_AT], CRC.pack(crc), header[CRC_AT + CRC.size :], *parts))
+    return b"".join((header[:CRC_AT], CRC.pack(crc), *parts))
 
 
 def _body(columns: RecordColumns, batches: Sequence[EntryBatch]) -> tuple[int, list[bytes], int]:

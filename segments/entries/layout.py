@@ -15,11 +15,11 @@ MAGIC: Final = b"BKS"
 VERSION: Final = 1
 
 # magic, version, kind, codec, flags, records, batches, first sequence number, append time, entry of the last snapshot
-# of producers, unpacked size, stored size, checksum
-HEADER: Final = struct.Struct("<3sBBBHIIqqqIII4x")
+# of producers, unpacked size, stored size, nothing, checksum
+HEADER: Final = struct.Struct("<3sBBBHIIqqqII4xI")
 HEADER_SIZE: Final = HEADER.size
 CRC: Final = struct.Struct("<I")
-CRC_AT: Final = 48
+CRC_AT: Final = 52
 """The checksum is CRC32C of the header's bytes before it, and of the stored body."""
 
 BATCH: Final = struct.Struct("<IHHqq")

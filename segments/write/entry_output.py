@@ -632,5 +632,5 @@ def roll_limits(config: StreamConfig) -> RollLimits:
         age_max_s=roll.max_age_s or None,
         idle_max_s=roll.idle_age_s or None,
         age_min_s=roll.min_age_s,
-        jitter=roll.jitter,
+        jitter=roll.age_jitter,
     )

@@ -23,7 +23,7 @@ from segments.errors import (
 )
 from segments.names import check_short_name
 from segments.position import Position
-from segments.producers import NO_SEQUENCE, Judgement, Verdict
+from segments.producers import NO_SEQUENCE, Judgement, SequenceVerdict
 from segments.record import AppendOutcome, AppendResult, Record
 from segments.write.writer import Writer
 
@@ -135,7 +135,7 @@ class Producer:
         """Append without waiting; the future resolves like append(). Raises: as append, and StreamOverloadedError."""
         first = self._next if seq is None else seq
         judgement = self._judge(first, 1)
-        if judgement.verdict is not Verdict.NEW:
+        if judgement.verdict is not SequenceVerdict.NEW:
             return self._known(judgement, first, 1)
         future = self.writer.submit_one(record, txid, (self.name, self.epoch, first))
         return self._sent(first, 1, future)
@@ -151,7 +151,7 @@ class Producer:
         batch = list(records)
         first = self._next if seq is None else seq
         judgement = self._judge(first, len(batch))
-        if judgement.verdict is not Verdict.NEW:
+        if judgement.verdict is not SequenceVerdict.NEW:
             return self._known(judgement, first, len(batch))
         future = self.writer.submit_batch(batch, atomic=True, of=(self.name, self.epoch, first))
         return self._sent(first, len(batch), future)
@@ -165,12 +165,12 @@ class Producer:
         """
         while True:
             judgement = self.writer.state.producers.judge(self.name, self.epoch, seq, 1, strict=False)
-            if judgement.verdict is Verdict.DUPLICATE:
+            if judgement.verdict is SequenceVerdict.DUPLICATE:
                 return AppendOutcome.APPENDED, _duplicate(judgement)
-            if judgement.verdict is Verdict.FENCED:
+            if judgement.verdict is SequenceVerdict.FENCED:
                 raise self._fenced(judgement)
-            if judgement.verdict is not Verdict.IN_FLIGHT:
-                old = judgement.verdict is Verdict.TOO_OLD or self.maybe_forgotten
+            if judgement.verdict is not SequenceVerdict.IN_FLIGHT:
+                old = judgement.verdict is SequenceVerdict.TOO_OLD or self.maybe_forgotten
                 return (AppendOutcome.UNKNOWN if old else AppendOutcome.REJECTED), None
             try:
                 await self._known(judgement, seq, 1)
@@ -212,15 +212,15 @@ class Producer:
         strict = self._strict and not self.maybe_forgotten
         judgement = self.writer.state.producers.judge(self.name, self.epoch, first, records, strict=strict)
         match judgement.verdict:
-            case Verdict.FENCED:
+            case SequenceVerdict.FENCED:
                 raise self._fenced(judgement)
-            case Verdict.TOO_OLD:
+            case SequenceVerdict.TOO_OLD:
                 raise SequenceTooOldError(
                     f"stream {self.writer.name} does not remember whether it has record {first} of producer "
                     f"{self.name}",
                     stream=self.writer.name,
                 )
-            case Verdict.GAP | Verdict.OVERLAP:
+            case SequenceVerdict.GAP | SequenceVerdict.OVERLAP:
                 raise SequenceGapError(
                     f"producer {self.name} of stream {self.writer.name} sent record {first}, and record "
                     f"{judgement.expected} comes next",
@@ -247,7 +247,7 @@ class Producer:
         """The answer for records that are there, or under way."""
         self._next = max(self._next, first + records)
         answer: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
-        if judgement.verdict is Verdict.DUPLICATE:
+        if judgement.verdict is SequenceVerdict.DUPLICATE:
             answer.set_result(_duplicate(judgement))
             return answer
         token = judgement.token
@@ -277,7 +277,7 @@ class Producer:
         async def ask() -> AppendResult:
             await self.writer.flush()
             judgement = self.writer.state.producers.judge(self.name, self.epoch, first, records)
-            if judgement.verdict is Verdict.DUPLICATE:
+            if judgement.verdict is SequenceVerdict.DUPLICATE:
                 return _duplicate(judgement)
             raise AppendOutcomeUnknownError(f"what became of record {first} of producer {self.name} is not known")
 

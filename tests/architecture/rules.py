@@ -22,7 +22,7 @@ SHIPPED = ROOT / "journal_manager" / "testing.py"
 """Tests that are part of a package: the contract of journal backends."""
 RULES = ROOT / "docs" / "rules.md"
 
-PACKAGES = ("bookkeeper", "journal_manager", "spark_wal", "examples", "benchmarks", "tests")
+PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal", "examples", "benchmarks", "tests")
 PAGES = ("*.md", "docs/**/*.md", "changes/*.md", "tests/**/*.toml", "tests/simulation/seeds.txt")
 
 NUMBER = re.compile(r"(?<![\w.%\\&#/-])[A-Z]\d{1,2}[a-z]?(?![\w/-]|\.\d)")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("bookkeeper", "journal_manager", "spark_wal")
+PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal")
 
 OTHERS = {
     ("bookkeeper/net/tls.py", "handshakes_max"): "a bookie's TLS, a setting of its own ([tls] in its file)",

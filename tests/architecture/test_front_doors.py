@@ -18,6 +18,7 @@ PACKAGES = (
     "bookkeeper.sync",
     "journal_manager",
     "journal_manager.sync",
+    "segments",
     "spark_wal",
 )
 

@@ -32,7 +32,10 @@ PLANTS: dict[str, tuple[str, str]] = {
     "The ZooKeeper client stays in its two files": ("bookkeeper.meta.stores.tree", "kazoo"),
     "PySpark is spoken to, never imported, outside of programs": ("spark_wal.spark_access", "pyspark"),
     "The HTTP library stays in its two files": ("spark_wal.webhdfs.http.operations", "aiohttp"),
-    "Other stores of files are spoken to in one file": ("spark_wal.checkpoint_copy.copier", "pyarrow"),
+    "Arrow stays in two files: other stores of files, and records as columns": (
+        "spark_wal.checkpoint_copy.copier",
+        "pyarrow",
+    ),
     "The metrics library stays in its file": ("bookkeeper.metrics", "prometheus_client"),
     "The library for options stays in its file": ("bookkeeper.client.config", "cattrs"),
     "The floors of journal_manager: imports go down": ("journal_manager.txid", "journal_manager.ops"),
@@ -47,6 +50,9 @@ PLANTS: dict[str, tuple[str, str]] = {
         "journal_manager.backends.bookkeeper.snapshots",
         "journal_manager.backends.file_snapshots",
     ),
+    "The floors of segments: imports go down": ("segments.errors", "segments.config"),
+    "A stream's values, records and rules are pure: no I/O, no clock, no dice": ("segments.producers", "time"),
+    "The libraries that compress stay in one file": ("segments.entries.entry", "lz4"),
     "The floors of spark_wal: imports go down": ("spark_wal.hadoop_tokens", "spark_wal.spark_access"),
     "The floors of the WebHDFS gateway: imports go down": (
         "spark_wal.webhdfs.contents.uploads",

@@ -40,7 +40,7 @@ def _modules(package: str) -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("package", ["bookkeeper", "journal_manager", "spark_wal"])
+@pytest.mark.parametrize("package", ["bookkeeper", "journal_manager", "segments", "spark_wal"])
 def test_every_module_has_its_test_module(package: str) -> None:
     missing = [
         str(module)

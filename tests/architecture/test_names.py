@@ -7,9 +7,9 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("bookkeeper", "journal_manager", "spark_wal", "benchmarks", "examples")
-BLOCKING_TWINS = ("bookkeeper/sync.py", "journal_manager/sync.py")
-"""The same client, and the same edit log, for threads, by the same names."""
+PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal", "benchmarks", "examples")
+BLOCKING_TWINS = ("bookkeeper/sync.py", "journal_manager/sync.py", "segments/sync.py")
+"""The same client, the same edit log, and the same streams, for threads, by the same names."""
 
 
 def public_classes() -> dict[str, list[str]]:

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("bookkeeper", "journal_manager", "spark_wal")
+PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal")
 FILES = [
     path.relative_to(ROOT)
     for package in PACKAGES

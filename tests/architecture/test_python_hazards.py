@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("bookkeeper/storage", "bookkeeper/bookie/identity", "bookkeeper/ledger", "journal_manager")
+ROOMS = ("bookkeeper/storage", "bookkeeper/bookie/identity", "bookkeeper/ledger", "journal_manager", "segments")
 
 
 def hazards(source: str) -> list[str]:

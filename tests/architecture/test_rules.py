@@ -36,7 +36,7 @@ def test_shells_commands_and_settings_say_it_in_words() -> None:
     """Numbers are for machines, checks, tests and pages: who operates a shell should not have to look one up."""
     kept = rules.kept()
     found = []
-    for package in ("bookkeeper", "journal_manager", "spark_wal"):
+    for package in ("bookkeeper", "journal_manager", "segments", "spark_wal"):
         for path in sorted((rules.ROOT / package).rglob("*.py")):
             if _may_cite(path.relative_to(rules.ROOT)):
                 continue

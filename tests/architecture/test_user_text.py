@@ -15,7 +15,7 @@ import pytest
 from tests.architecture import rules
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("bookkeeper", "journal_manager", "spark_wal", "examples")
+PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal", "examples")
 LOGS = frozenset(["debug", "info", "warning", "error", "exception", "critical"])
 SAYS = frozenset(["echo", "secho", "print", "option", "argument", "command", "group", "require"])
 KINDS = ("Error", "Exception", "Warning")

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segments.entries import Compression, EntryBatch, RecordColumns, decode_entry, encode_entry
+from segments.entries import arrow as arrow_module
+from segments.entries.arrow import schema
+from segments.errors import MissingLibraryError
+from segments.record import Record
+from tests.segments.entries.records import RECORDS
+
+
+@given(st.lists(RECORDS, max_size=12), st.booleans(), st.sampled_from(Compression))
+def test_arrow_has_the_same_records(records: list[Record], named: bool, compression: Compression) -> None:
+    half = len(records) // 2
+    batches = [EntryBatch(half, "p" if named else None, 1, 10), EntryBatch(len(records) - half)]
+    columns = RecordColumns.of_records(records)
+    data = encode_entry(columns, first_seq_no=4, append_ms=7, batches=batches, compression=compression)
+    entry = decode_entry(data, 2, 3)
+    batch = entry.arrow()
+    batch.validate(full=True)
+    assert batch.schema == schema()
+    for row, record in zip(batch.to_pylist(), entry.records(), strict=True):
+        assert (row["segment"], row["entry"], row["slot"]) == record.position
+        assert (row["seq_no"], row["value"], row["txid"], row["key"]) == record[1:5]
+        assert dict(row["headers"] or ()) == record.headers
+        assert row["event_time"] == record.event_time and row["append_time"] == record.append_time
+        assert (row["producer"], row["sequence"]) == (
+            (None, None) if record.producer is None else (record.producer.name, record.producer.sequence)
+        )
+
+
+def test_a_part_of_an_entry_is_a_part_of_the_batch() -> None:
+    entry = decode_entry(encode_entry(RecordColumns.of_values([b"a", b"b", b"c"]), first_seq_no=0, append_ms=0))
+    assert entry.arrow(1, 3).column("value").to_pylist() == [b"b", b"c"]
+    assert entry.arrow(3).num_rows == 0
+
+
+def test_values_share_the_memory_of_the_entry() -> None:
+    data = encode_entry(RecordColumns.of_values([b"x" * 1000] * 100), first_seq_no=0, append_ms=0)
+    batch = decode_entry(data).arrow()
+    import pyarrow
+
+    begin = pyarrow.py_buffer(data).address
+    assert begin <= batch.column("value").buffers()[2].address < begin + len(data)
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    no_library: Any = None
+    monkeypatch.setitem(sys.modules, "pyarrow", no_library)
+    arrow_module._arrow.cache_clear()
+    try:
+        with pytest.raises(MissingLibraryError, match="pip install"):
+            decode_entry(encode_entry(RecordColumns.of_values([b""]), first_seq_no=0, append_ms=0)).arrow()
+    finally:
+        arrow_module._arrow.cache_clear()

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from segments.entries import Columns, EntryBatch, RecordColumns, decode_entry, encode_entry, encode_pieces
+from segments.entries.layout import CRC, CRC_AT, HEADER_SIZE
+from segments.errors import EntryCorruptError, StreamError, UnsupportedStreamFormatError
+from segments.record import Record
+
+RECORDS = [Record(b"value", 3, b"key", {"h": b"x"}), Record(b"two")]
+
+
+def entry_bytes() -> bytes:
+    batches = [EntryBatch(2, "p", 1, 0)]
+    return encode_entry(RecordColumns.of_records(RECORDS), first_seq_no=0, append_ms=0, batches=batches)
+
+
+def forged(data: bytes, at: int, byte: int) -> bytes:
+    """The same entry with one byte changed, and a checksum that fits."""
+    from bookkeeper.codec import crc32c
+
+    changed = bytearray(data)
+    changed[at] = byte
+    changed[CRC_AT : CRC_AT + 4] = CRC.pack(crc32c(bytes(changed[HEADER_SIZE:]), crc32c(bytes(changed[:CRC_AT]))))
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("at", range(len(entry_bytes())))
+def test_a_changed_byte_is_noticed_wherever_it_is(at: int) -> None:
+    data = bytearray(entry_bytes())
+    data[at] ^= 0x40
+    with pytest.raises((EntryCorruptError, UnsupportedStreamFormatError)):
+        decode_entry(data, 1, 2)
+
+
+@pytest.mark.parametrize("size", [0, 1, HEADER_SIZE - 1, HEADER_SIZE, -1])
+def test_an_entry_that_is_cut_short_is_noticed(size: int) -> None:
+    with pytest.raises(EntryCorruptError) as caught:
+        decode_entry(entry_bytes()[:size], 1, 2)
+    assert caught.value.position == (1, 2, 0)
+
+
+def test_a_foreign_entry_is_refused() -> None:
+    with pytest.raises(EntryCorruptError, match="no entry of a stream"):
+        decode_entry(b"something else that is long enough for a header, and is none of ours")
+
+
+@pytest.mark.parametrize(("at", "what"), [(3, "format"), (4, "kind")])
+def test_an_entry_of_a_newer_program_is_refused(at: int, what: str) -> None:
+    with pytest.raises(UnsupportedStreamFormatError, match=what):
+        decode_entry(forged(entry_bytes(), at, 99))
+
+
+def test_an_unknown_codec_is_refused() -> None:
+    """SEG-08 unknown codec refused"""
+    with pytest.raises(UnsupportedStreamFormatError, match="codec 9"):
+        decode_entry(forged(entry_bytes(), 5, 9)).values()
+
+
+def test_no_bytes_with_a_right_checksum_make_it_fail_otherwise() -> None:
+    """What a program wrote wrongly is an error of this package, whatever it is."""
+    dice, data = random.Random(5), entry_bytes()
+    for _ in range(3_000):
+        entry_data = forged(data, dice.randrange(6, len(data)), dice.randrange(256))
+        try:
+            entry = decode_entry(entry_data)
+            if entry.count < 100:
+                entry.records()
+        except StreamError:
+            continue
+
+
+def test_pieces_that_do_not_belong_together_are_refused() -> None:
+    parts = encode_pieces(RecordColumns.of_values([bytes(3_000_000)]), first_seq_no=0, append_ms=0)
+    entries = [decode_entry(each, 1, at) for at, each in enumerate(parts)]
+    for wrong in (entries[1:], [entries[0], *entries[2:], entries[1]], [entries[0], entries[0], entries[2]]):
+        with pytest.raises(EntryCorruptError, match="belong together"):
+            entries[-1].assembled(wrong)
+
+
+def test_a_view_of_a_larger_buffer_is_not_copied_and_is_read() -> None:
+    data = entry_bytes()
+    view = memoryview(b"before" + data + b"after")[6:-5]
+    entry = decode_entry(view)
+    assert entry.stored.obj is view.obj and entry.records() == decode_entry(data).records()
+    assert all(type(value) is bytes for value in entry.values())
+
+
+def test_the_header_says_which_columns_there_are() -> None:
+    used = Columns.TXIDS | Columns.TXID_NULLS | Columns.KEYS | Columns.KEY_NULLS | Columns.HEADERS
+    assert decode_entry(entry_bytes()).flags == used
+    assert decode_entry(entry_bytes()).last_txid == 3

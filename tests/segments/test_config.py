@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from segments.config import DEFAULTS, RollPolicy, StreamConfig, StreamRetention, from_table
+from segments.errors import StreamConfigError, StreamCorruptError, UnsupportedStreamFormatError
+
+
+def test_settings_survive_their_json() -> None:
+    config = StreamConfig(
+        ensemble=5,
+        roll=RollPolicy(max_records=10, max_age_s=1.5),
+        retention=StreamRetention(max_age_s=60, consumed=True, cursors="expire"),
+        compression="zstd",
+        txid="clock",
+    )
+    assert StreamConfig.decode(config.encode()) == config
+    assert StreamConfig.decode(DEFAULTS.encode()) == DEFAULTS
+
+
+def test_a_setting_that_is_not_there_has_its_default() -> None:
+    assert StreamConfig.decode(b'{"format":1,"compression":"lz4"}') == StreamConfig(compression="lz4")
+
+
+def test_settings_of_a_newer_format_are_refused() -> None:
+    newer = json.dumps({**json.loads(DEFAULTS.encode()), "format": 2}).encode()
+    with pytest.raises(UnsupportedStreamFormatError, match="format 2"):
+        StreamConfig.decode(newer)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'"x"', b'{"format":1,"ensemble":"three"}', b'{"format":1,"x":1}'])
+def test_other_bytes_are_no_settings(data: bytes) -> None:
+    with pytest.raises(StreamCorruptError):
+        StreamConfig.decode(data)
+
+
+def test_all_values_that_cannot_be_are_named_at_once() -> None:
+    with pytest.raises(StreamConfigError) as caught:
+        StreamConfig(ensemble=1, write_quorum=2, ack_quorum=1, compression="gzip", roll=RollPolicy(max_bytes=-1))
+    for part in ("E >= Qw >= Qa", "compression must be", "roll.max_bytes"):
+        assert part in str(caught.value)
+
+
+def test_settings_are_patched_by_tables_or_dotted_names() -> None:
+    """SEG-114 a bad value is refused, and nothing changes"""
+    one = DEFAULTS.patched({"roll": {"max_age_s": 60}, "compression": "lz4"})
+    assert one == DEFAULTS.patched({"roll.max_age_s": 60.0, "compression": "lz4"})
+    assert one.roll.max_age_s == 60 and one.roll.max_bytes == DEFAULTS.roll.max_bytes
+    for patch in ({"role": 1}, {"roll.max_agee": 1}, {"roll": 5}, {"roll.age_jitter": 2}, {"roll": 5, "roll.age_jitter": 0}):
+        with pytest.raises(StreamConfigError):
+            DEFAULTS.patched(patch)
+
+
+def test_a_table_of_options_is_a_config() -> None:
+    """SEG-54 per-stream quorum is used for new segments (the settings have it)"""
+    config = from_table({"ensemble": 2, "write_quorum": 2, "ack_quorum": 1, "flush.linger_ms": 5})
+    assert str(config.quorum) == "E=2 Qw=2 Qa=1" and config.flush.linger_ms == 5.0
+    with pytest.raises(StreamConfigError):
+        from_table({"ensemble": 1})

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segments.errors import StreamNameError
+from segments.names import check_short_name, check_stream_name, escape_name, new_stream_id, unescape_name
+
+
+@pytest.mark.parametrize("name", ["flights", "shop/orders", "a.b", "größe/é", "x" * 512, "100%"])
+def test_names_that_can_be(name: str) -> None:
+    assert check_stream_name(name) == name
+
+
+def test_a_leading_slash_is_taken_away() -> None:
+    """SEG-25 leading `/` normalised"""
+    assert check_stream_name("/shop/orders") == "shop/orders"
+
+
+PLAIN = ["", "/", "//a", "a//b", "a/", "a b", ".hidden", "a/.b", "a/..", ".", "..", "<x>", "a<b", "a\0b", "a\nb"]
+
+
+@pytest.mark.parametrize("name", [*PLAIN, "\x85", "x" * 513, "\ud800", 'a"b', "a\\b"])
+def test_names_that_cannot_be(name: str) -> None:
+    """SEG-25 names: reserved prefixes, spaces, empty parts, relative parts refused"""
+    with pytest.raises(StreamNameError):
+        check_stream_name(name)
+
+
+def test_a_cursor_or_producer_may_begin_with_a_dot() -> None:
+    assert check_short_name(".x", "cursor") == ".x"
+    with pytest.raises(StreamNameError, match="a cursor needs a name"):
+        check_short_name("", "cursor")
+
+
+@given(st.text(st.characters(blacklist_categories=["Cs"]), min_size=1))
+def test_an_escaped_name_is_one_part_of_a_path(name: str) -> None:
+    part = escape_name(name)
+    assert "/" not in part and part not in (".", "..") and part.isascii()
+    assert unescape_name(part) == name
+
+
+def test_an_id_has_128_bits() -> None:
+    assert new_stream_id(5) == "0" * 31 + "5"
+    assert new_stream_id(2**130 + 1) == "0" * 31 + "1"
