@@ -48,7 +48,13 @@ def test_settings_are_patched_by_tables_or_dotted_names() -> None:
     one = DEFAULTS.patched({"roll": {"max_age_s": 60}, "compression": "lz4"})
     assert one == DEFAULTS.patched({"roll.max_age_s": 60.0, "compression": "lz4"})
     assert one.roll.max_age_s == 60 and one.roll.max_bytes == DEFAULTS.roll.max_bytes
-    for patch in ({"role": 1}, {"roll.max_agee": 1}, {"roll": 5}, {"roll.age_jitter": 2}, {"roll": 5, "roll.age_jitter": 0}):
+    for patch in (
+        {"role": 1},
+        {"roll.max_agee": 1},
+        {"roll": 5},
+        {"roll.age_jitter": 2},
+        {"roll": 5, "roll.age_jitter": 0},
+    ):
         with pytest.raises(StreamConfigError):
             DEFAULTS.patched(patch)
 

@@ -87,7 +87,9 @@ def test_an_older_epoch_is_refused() -> None:
 
 def test_only_the_last_positions_are_remembered() -> None:
     table = with_records(5, positions_each=2)
-    assert [table.judge("p", 1, n, 1).verdict for n in range(5)] == [SequenceVerdict.TOO_OLD] * 3 + [SequenceVerdict.DUPLICATE] * 2
+    assert [table.judge("p", 1, n, 1).verdict for n in range(5)] == [SequenceVerdict.TOO_OLD] * 3 + [
+        SequenceVerdict.DUPLICATE
+    ] * 2
 
 
 def test_records_side_by_side_are_remembered_as_one() -> None:
@@ -99,13 +101,18 @@ def test_records_side_by_side_are_remembered_as_one() -> None:
 def test_what_was_truncated_away_is_too_old_to_tell() -> None:
     table = with_records(4)
     table.forget_before(at(2))
-    assert [table.judge("p", 1, n, 1).verdict for n in range(4)] == [SequenceVerdict.TOO_OLD] * 2 + [SequenceVerdict.DUPLICATE] * 2
+    assert [table.judge("p", 1, n, 1).verdict for n in range(4)] == [SequenceVerdict.TOO_OLD] * 2 + [
+        SequenceVerdict.DUPLICATE
+    ] * 2
 
 
 def test_an_idle_producer_keeps_its_last_number() -> None:
     table = with_records(2)
     assert table.forget_idle(now_ms=10**9) == 1 and table.forget_idle(now_ms=10**9) == 0
-    assert table.judge("p", 1, 1, 1).verdict is SequenceVerdict.TOO_OLD and table.judge("p", 1, 2, 1).verdict is SequenceVerdict.NEW
+    assert (
+        table.judge("p", 1, 1, 1).verdict is SequenceVerdict.TOO_OLD
+        and table.judge("p", 1, 2, 1).verdict is SequenceVerdict.NEW
+    )
 
 
 def test_a_forgotten_producer_is_told_and_never_guessed() -> None:
