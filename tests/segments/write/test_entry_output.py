@@ -183,7 +183,7 @@ async def test_a_roll_on_demand_returns_the_segment_and_empty_ones_are_not_rolle
 async def test_an_idle_segment_ends_by_the_clock_alone() -> None:
     """SEG-56: a timer ends idle and old segments; no append is needed."""
     cluster = Cluster()
-    roll = RollPolicy(idle_age_s=5, max_age_s=60, min_age_s=0, jitter=0)
+    roll = RollPolicy(idle_age_s=5, max_age_s=60, min_age_s=0, age_jitter=0)
     stream = await stream_on(cluster, config=StreamConfig(roll=roll))
     async with stream.writer() as writer:
         await writer.append(b"0")
